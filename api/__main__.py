@@ -42,9 +42,7 @@ def _make_key(words: list[str]) -> None:
     from api.routes.keys import print_new_key
 
     if words in (["-h"], ["--help"]):
-        print(
-            "usage: python -m api key NAME\n\nPrints a new key, once, and its line for a key file."
-        )
+        print("usage: python -m api key NAME\n\nPrints a new key, once, and its line for a key file.")
         return
     if len(words) != 1 or words[0].startswith("-"):
         names = " ".join(words) or "none"

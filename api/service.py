@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Literal, TypeVar
 
-from api.delivery.receivers import Receivers, open_receivers
+from api.delivery.receivers import Receivers, create_receivers
 from api.errors import RequestError, service_unavailable
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import KEPT_BYTES, MemoryBudget, Reservation
@@ -116,7 +116,7 @@ class Service:
             else None
         )
         self._predictor = predictor
-        self.receivers: Receivers = open_receivers(settings, metrics)
+        self.receivers: Receivers = create_receivers(settings, metrics)
         self.recording: Recording = create_recording(settings, metrics, self.receivers.sinks)
         self.shadowing = Shadowing(
             self.models,
@@ -241,7 +241,7 @@ class Service:
 
         Args:
             name: Of the model.
-            asked_by: Who asked, as fields of the log's line.
+            requested_by: Who asked, as fields of the log's line.
 
         Raises:
             RequestError: As `ModelLoader.reload`; 503 while the service starts or stops.

@@ -1,11 +1,10 @@
-"""How many photographs/s does `segdec predict --results` inspect: in one process, in shards, on Ray?
+"""Photographs/s of `segdec predict --results` in one process, in shards and on Ray.
 
     python -m benchmarks.batch_inspection [--model FOLDER] [--size 512x704] [--photographs 200] [--rounds 3]
 
-Whole commands on this machine, from start to end, in turn, on grey PNG files that are made first: one process
-with all cores, a shard for each core with a thread each, and Ray with an actor on each core. Ray is left out
-where the extra `ray` is not installed. What starting takes is the time for a single photograph. Without
-`--model` an untrained `compact` network with native input is used.
+Each round runs the whole commands on grey PNG files: one process with all cores, a shard with one thread for
+each core, and Ray with an actor for each core, if it is installed. The start-up time is that of a single
+photograph.
 """
 
 import subprocess
@@ -22,9 +21,8 @@ from statistics import median
 import pyarrow.parquet
 
 from benchmarks.environments import ROOT
-from benchmarks.overlap import write_photographs
-from benchmarks.reporting import Target, benchmark_parser, conclude, interleave, spread
-from benchmarks.untrained_models import NATIVE, given_or_untrained
+from benchmarks.harness import Target, benchmark_parser, finish, interleave, spread
+from benchmarks.untrained_models import NATIVE, given_or_untrained, photograph
 from segdec.errors import RunError
 from segdec.runtime.cli import clean_exit
 from segdec.runtime.threads import available_cores
@@ -32,11 +30,9 @@ from segdec.runtime.threads import available_cores
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints; returns the exit code."""
-    parser = benchmark_parser(__doc__)
-    parser.add_argument("--model", type=Path, metavar="FOLDER", help="an artifact for grey photographs")
-    parser.add_argument("--size", default="512x704", help="height and width, px (default: %(default)s)")
-    parser.add_argument("--photographs", type=int, default=200, help="in a round (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="of each way (default: %(default)s)")
+    parser = benchmark_parser(
+        __doc__, model="an artifact for grey photographs", size="512x704", photographs=200, rounds=3
+    )
     options = parser.parse_args(arguments)
     with clean_exit(extra="batch"), tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -46,16 +42,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measured = interleave(
             {
                 f"{way}, {len(some)}": partial(inspect, words, model, some, folder)
-                for way, words in ways().items()
+                for way, words in list_ways().items()
                 for some in (images[:1], images)
             },
             options.rounds,
         )
-    return conclude(options.json, tabulate(measured, len(images)), targets(measured, len(images)))
+    return finish(options.json, tabulate(measured, len(images)), targets(measured, len(images)))
 
 
-def ways() -> dict[str, list[list[str]]]:
-    """Returns the flags of the commands that run beside each other, for each way."""
+def write_photographs(folder: Path, size: str, count: int) -> list[Path]:
+    """Writes `count` grey PNG files of `size`, for example `512x704`."""
+    height, width = map(int, size.split("x"))
+    paths = [folder / f"{number}.png" for number in range(count)]
+    for number, path in enumerate(paths):
+        path.write_bytes(photograph(height, width, seed=number))
+    return paths
+
+
+def list_ways() -> dict[str, list[list[str]]]:
+    """Returns the flags of the concurrent commands of each way."""
     cores = available_cores()
     found: dict[str, list[list[str]]] = {
         "one process": [[]],
@@ -68,7 +73,7 @@ def inspect(commands: Sequence[Sequence[str]], model: Path, images: Sequence[Pat
     """Returns the seconds until all commands have ended.
 
     Raises:
-        RunError: If one fails, or the results are not of all photographs.
+        RunError: If a command fails, or results are missing.
     """
     listed = folder / "photographs.txt"
     listed.write_text("".join(f"{path}\n" for path in images), encoding="utf-8")
@@ -85,11 +90,11 @@ def inspect(commands: Sequence[Sequence[str]], model: Path, images: Sequence[Pat
             )
             for command in started
         ]
-        said = [process.communicate()[1] for process in running]
+        errors = [process.communicate()[1] for process in running]
         seconds = time.perf_counter() - begun
-        for command, process, error in zip(started, running, said, strict=True):
+        for command, process, error in zip(started, running, errors, strict=True):
             if process.returncode:
-                raise RunError(f"`{' '.join(command)}` left with {process.returncode}:\n{error[-2000:]}")
+                raise RunError(f"`{' '.join(command)}` exited with {process.returncode}:\n{error[-2000:]}")
         rows = sum(pyarrow.parquet.read_metadata(file).num_rows for file in Path(results).glob("*.parquet"))
     if rows != len(images):
         raise RunError(f"{rows} rows for {len(images)} photographs. Expected one for each.")

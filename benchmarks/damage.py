@@ -1,11 +1,11 @@
-"""How much damage to a file does its format let a decoder notice? Overwrites of equal length, by format.
+"""Share of file damage that decoders detect, by format; all damage keeps the length of the file.
 
     python -m benchmarks.damage [--photographs 4] [--times 50]
 
-Grey and colour photographs of 256 × 256 px are written in every format, and their files overwritten at places
-drawn at random: by zeros from there to the end or for 512 bytes, by random bytes, by bytes from elsewhere
-in the file, or in a single bit. Noticed is what is refused, or decodes to the same pixels. In a format whose
-answers say `checked` that has to be everything.
+Grey and colour photographs of 256 × 256 px are written in every format. Their files are overwritten at
+random positions: with zeros to the end or for 512 bytes, with random bytes, with bytes from elsewhere in the
+file, or in a single bit. Damage is detected if the file is rejected or decodes to the same pixels. Formats
+with `checked` integrity must detect all damage.
 """
 
 import io
@@ -19,7 +19,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from PIL import Image
 
-from benchmarks.reporting import Target, benchmark_parser, conclude
+from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.untrained_models import photograph
 from segdec.errors import ImageError
 from segdec.images import Photograph, decode_image
@@ -27,7 +27,7 @@ from segdec.runtime.cli import clean_exit, hide_stderr
 
 SIDE = 256
 STRETCH = 512
-"""Bytes of a stretch: a sector of a disk. At most an eighth of the file."""
+"""Bytes of a damaged stretch: a disk sector; at most an eighth of the file."""
 
 Encode = Callable[[NDArray[np.uint8]], bytes]
 Overwrite = Callable[[Generator, bytes], bytes]
@@ -35,29 +35,30 @@ Overwrite = Callable[[Generator, bytes], bytes]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints; returns the exit code."""
-    parser = benchmark_parser(__doc__)
-    parser.add_argument("--photographs", type=int, default=4, help="of each format (default: %(default)s)")
-    parser.add_argument("--times", type=int, default=50, help="each kind of overwrite (default: %(default)s)")
+    parser = benchmark_parser(__doc__, photographs=4)
+    parser.add_argument(
+        "--times", type=int, default=50, help="overwrites of each kind (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     with clean_exit(extra="images"), hide_stderr():  # decoders write a line for each damaged file
         rows = [measure(name, options.photographs, options.times) for name in FORMATS]
     lowest = [min(float(row[name]) for name in OVERWRITES) for row in rows if row["integrity"] == "checked"]
-    return conclude(options.json, rows, [Target("noticed where checked, %", min(lowest), lowest=100)])
+    return finish(options.json, rows, [Target("detected where checked, %", min(lowest), lowest=100)])
 
 
 def measure(name: str, photographs: int, times: int) -> dict[str, Any]:
-    """Returns the row of a format: for each kind of overwrite, how many percent are noticed."""
+    """Returns the row of a format: the percentage detected of each kind of overwrite."""
     files = [FORMATS[name](pixels(seed)) for seed in range(photographs)]
     row: dict[str, Any] = {"format": name, "integrity": decode(files[0]).integrity}
     for kind, overwrite in OVERWRITES.items():
         rng = np.random.default_rng(0)
-        found = [notices(data, overwrite(rng, data)) for data in files for _ in range(times)]
+        found = [is_detected(data, overwrite(rng, data)) for data in files for _ in range(times)]
         row[kind] = round(100 * sum(found) / len(found), 1)
     return row
 
 
-def notices(whole: bytes, damaged: bytes) -> bool:
-    """Whether no other picture is taken for the photograph."""
+def is_detected(whole: bytes, damaged: bytes) -> bool:
+    """Whether the damaged file is rejected or has the same pixels."""
     try:
         found = decode(damaged).pixels
     except ImageError:
@@ -76,7 +77,7 @@ def pixels(seed: int) -> NDArray[np.uint8]:
     return np.clip(grey + np.array([0, -8, 8]), 0, 255).astype(np.uint8) if seed % 2 else grey
 
 
-# === What is done to a file ===
+# === Overwrites ===
 
 
 def _rest_zeroed(rng: Generator, data: bytes) -> bytes:
@@ -117,7 +118,7 @@ OVERWRITES: dict[str, Overwrite] = {
     "copied": _copied,
     "one bit": _one_bit,
 }
-"""Damage that leaves a file as long as it was, by name: a generator and the file to the damaged file."""
+"""Damage that keeps the length of a file, by name."""
 
 
 # === Formats ===
@@ -149,7 +150,7 @@ FORMATS: dict[str, Encode] = {
     "WebP, lossy": _by_pillow("WEBP", quality=90),
     "WebP, lossless": _by_pillow("WEBP", lossless=True),
 }
-"""By name: pixels uint8 [H, W, C] to a file."""
+"""Encoders by name: pixels uint8 [H, W, C] → file."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Python environments of the peers, apart from the project's own."""
+"""Python environments for peers and for single extras."""
 
 import shutil
 import subprocess
@@ -12,11 +12,11 @@ ENVIRONMENTS = ROOT / "build" / "peers"
 
 
 def peer_program(requirements: Path, program: str = "python") -> str:
-    """Returns a program of the environment of `requirements`, made first if it is missing or out of date.
+    """Returns a program in the environment of `requirements`; creates or updates the environment first.
 
     Args:
-        requirements: A requirement file within the checkout; the environment is called after it.
-        program: Its name.
+        requirements: A requirements file in the checkout; its name is the environment's name.
+        program: Name of the program.
 
     Raises:
         RunError: If the packages cannot be installed.
@@ -35,11 +35,11 @@ def peer_program(requirements: Path, program: str = "python") -> str:
 
 
 def run_command(*command: str) -> None:
-    """Runs a command from the checkout's root, silently.
+    """Runs a command in the checkout without output.
 
     Raises:
-        RunError: If it fails, with the end of what it said.
+        RunError: If it fails, with the end of its stderr.
     """
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise RunError(f"`{' '.join(command)}` left with {done.returncode}:\n{done.stderr[-2000:]}")
+        raise RunError(f"`{' '.join(command)}` exited with {done.returncode}:\n{done.stderr[-2000:]}")

@@ -1,10 +1,10 @@
-"""How often the intervals of the review's statistics hold, and how wide they are, where the truth is known.
+"""Coverage and width of the confidence intervals of the review statistics, on simulated days.
 
     python -m benchmarks.review_statistics
 
-Thousands of days are made up: how many parts are defective, how many of these are called good, what is drawn,
-and what of it people have come to. The statistics of each day are reckoned as the service reckons them, and
-compared with the truth. An interval of 95 % has to hold on 95 % of the days, whatever is rare.
+Each simulated day has defective parts, predictions, a random sample for review, and reviews. The statistics
+are computed by the code of the service and compared with the truth. A 95 % interval must contain the truth
+on 95 % of the days, even for rare events.
 """
 
 import argparse
@@ -23,23 +23,20 @@ FIGURES = ("defect_rate", "missed", "miss_rate", "false_alarms", "false_alarm_sh
 
 @dataclass(frozen=True)
 class Scenario:
-    """What happens on a day.
+    """Rates of a simulated day.
 
     Attributes:
-        photographs: How many.
-        defect_rate: Share of them that are defective.
-        miss_rate: Share of the defective ones that are called good.
-        alarm_rate: Share of the good ones that are called defective.
-        near: Share of what is called good that lies near the threshold.
-        near_missed: The same of the defective ones among them.
-        doubtful: Share of what is called defective that is for review instead.
-        good_share: What share of those that are called good, not near the threshold, are drawn; several of
-            them for parts of the day that are equally long.
-        defect_share: What share of the others is drawn, but for those near the threshold, which all are.
-        reviewed: What share of those drawn people have come to.
-        unsure: Share of these of which they cannot tell.
-        differing: Share of what is called good of which a candidate says something else, all reviewed.
-        differing_missed: The same of the defective ones among them.
+        photographs: Number of photographs. defect_rate: Share of defective parts. miss_rate: Share of
+        defective parts that are predicted good. alarm_rate: Share of good parts that are predicted
+        defective. near: Share of parts predicted good whose score is near the threshold. near_missed: The
+        same share of missed defects. doubtful: Share of parts predicted defective that are for review
+        instead. good_share: Sampling rate of parts predicted good and not near the threshold; several rates
+        apply to equal
+            parts of the day.
+        defect_share: Sampling rate of the other parts, except those near the threshold, which are all
+        sampled. reviewed: Reviewed share of the sample. unsure: Share of reviews with the verdict `unsure`.
+        differing: Share of parts predicted good with another prediction of a candidate, all reviewed.
+        differing_missed: The same share of missed defects.
     """
 
     photographs: int = 20_000
@@ -58,36 +55,36 @@ class Scenario:
 
 
 SCENARIOS: Mapping[str, Scenario] = {
-    "as it is set, all reviewed": Scenario(),
+    "default settings, all reviewed": Scenario(),
     "half reviewed": Scenario(reviewed=0.5),
-    "a tenth reviewed": Scenario(reviewed=0.1, unsure=0.05),
-    "nothing slips through": Scenario(miss_rate=0.0),
-    "nothing slips through, half reviewed": Scenario(miss_rate=0.0, reviewed=0.5),
+    "10 % reviewed": Scenario(reviewed=0.1, unsure=0.05),
+    "no missed defects": Scenario(miss_rate=0.0),
+    "no missed defects, half reviewed": Scenario(miss_rate=0.0, reviewed=0.5),
     "one defect in a thousand": Scenario(defect_rate=0.001, miss_rate=0.2),
-    "half of the defects slip through": Scenario(miss_rate=0.5),
-    "a tenth is defective, half reviewed": Scenario(defect_rate=0.1, miss_rate=0.02, reviewed=0.5),
-    "many false alarms, a fifth drawn": Scenario(alarm_rate=0.03, defect_share=0.2, reviewed=0.8),
+    "half of the defects missed": Scenario(miss_rate=0.5),
+    "10 % defective, half reviewed": Scenario(defect_rate=0.1, miss_rate=0.02, reviewed=0.5),
+    "many false alarms, 20 % sampled": Scenario(alarm_rate=0.03, defect_share=0.2, reviewed=0.8),
     "100,000 photographs, half reviewed": Scenario(photographs=100_000, reviewed=0.5),
-    "a tenth of the good ones drawn": Scenario(good_share=(0.1,), reviewed=0.7),
-    "their share changed at noon": Scenario(good_share=(0.02, 0.1), reviewed=0.8),
+    "10 % of the good ones sampled": Scenario(good_share=(0.1,), reviewed=0.7),
+    "sampling rate changed at noon": Scenario(good_share=(0.02, 0.1), reviewed=0.8),
     "a candidate finds half, a third reviewed": Scenario(
         miss_rate=0.3, reviewed=0.3, differing=0.01, differing_missed=0.5
     ),
     "a candidate finds most, a third reviewed": Scenario(
         miss_rate=0.1, good_share=(0.1,), reviewed=0.3, differing=0.002, differing_missed=0.8
     ),
-    "a small line": Scenario(photographs=500, reviewed=0.6),
+    "500 photographs": Scenario(photographs=500, reviewed=0.6),
 }
 
 
 @dataclass
 class Coverage:
-    """How the intervals of one figure did.
+    """Coverage of the intervals of one figure.
 
     Attributes:
-        held: Days on which the truth lay within.
-        days: On which there was a truth and an interval.
-        width: Sum of the intervals' widths.
+        held: Days with the truth inside the interval.
+        days: Days with a truth and an interval.
+        width: Sum of the interval widths.
     """
 
     held: int = 0
@@ -95,7 +92,7 @@ class Coverage:
     width: float = 0.0
 
     def add(self, estimate: Estimate, truth: float | None) -> None:
-        """Compares one day's."""
+        """Adds the interval of one day."""
         if truth is None or estimate.low is None or estimate.high is None:
             return
         self.days += 1
@@ -104,13 +101,13 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """Of the days on which it held."""
+        """Share of the days with the truth inside."""
         return self.held / self.days if self.days else float("nan")
 
 
 @dataclass
 class Day:
-    """What was counted, and what nobody knows."""
+    """The counts of one day, and the truth."""
 
     kinds: dict[Stratum, StratumCounts] = field(default_factory=dict)
     missed: int = 0
@@ -119,7 +116,7 @@ class Day:
     called_defective: int = 0
 
     def truth(self, photographs: int) -> Mapping[str, float | None]:
-        """Returns the figures as they are."""
+        """Returns the true figures."""
         defective = self.missed + self.caught
         return {
             "defect_rate": defective / photographs,
@@ -131,9 +128,9 @@ class Day:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints a table: a line a plant."""
+    """Prints a table with a row for each scenario."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--days", type=int, default=2000, help="of each plant; default: %(default)s")
+    parser.add_argument("--days", type=int, default=2000, help="of each scenario; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     options = parser.parse_args(arguments)
     print(f"| {options.days} days of | {' | '.join(name.replace('_', ' ') for name in FIGURES)} |")
@@ -145,19 +142,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(scenario: Scenario, days: int, seed: int) -> dict[str, Coverage]:
-    """Makes up days and counts on how many each interval holds."""
+    """Simulates days and counts on how many each interval contains the truth."""
     generator = np.random.default_rng(seed)
     coverage = {name: Coverage() for name in FIGURES}
     for _ in range(days):
         day = make_day(scenario, generator)
-        told: ReviewStatistics = compute_statistics(Filters(), day.kinds)
+        statistics: ReviewStatistics = compute_statistics(Filters(), day.kinds)
         for name, truth in day.truth(scenario.photographs).items():
-            coverage[name].add(getattr(told, name), truth)
+            coverage[name].add(getattr(statistics, name), truth)
     return coverage
 
 
 def make_day(scenario: Scenario, generator: np.random.Generator) -> Day:
-    """Makes up one day."""
+    """Simulates one day."""
 
     def part(total: int, share: float) -> tuple[int, int]:
         chosen = int(generator.binomial(total, share))
@@ -175,18 +172,18 @@ def make_day(scenario: Scenario, generator: np.random.Generator) -> Day:
         (Stratum("review", scenario.defect_share), doubtful_defective, doubtful_good),
         (Stratum("near", 1.0), near_missed, near_passed),
     ]
-    for number, share in enumerate(scenario.good_share, 1):  # each part of the day takes its part of the rest
+    for number, share in enumerate(scenario.good_share, 1):
         rest = 1 / (len(scenario.good_share) - number + 1)
         (here, far_missed), (fine, far_passed) = part(far_missed, rest), part(far_passed, rest)
         kinds.append((Stratum("chance", share), here, fine))
-    looked_at = {by: _look(by, bad, fine, scenario, generator) for by, bad, fine in kinds}
+    looked_at = {by: _sample(by, bad, fine, scenario, generator) for by, bad, fine in kinds}
     return Day(looked_at, missed, caught + doubtful_defective, alarms, caught + alarms)
 
 
-def _look(
+def _sample(
     by: Stratum, defective: int, good: int, scenario: Scenario, generator: np.random.Generator
 ) -> StratumCounts:
-    """Draws of one kind, and reviews some of it."""
+    """Samples one stratum and reviews part of the sample."""
     rates = (scenario.differing_missed, scenario.differing) if by.reason in CALLED_GOOD else (0.0, 0.0)
     differing = [int(generator.binomial(*one)) for one in zip((defective, good), rates, strict=True)]
     parts = [((defective - differing[0], good - differing[1]), scenario.reviewed), (tuple(differing), 1.0)]

@@ -1,20 +1,18 @@
-"""How large the graph of a training step is, and how long it takes to trace, by number of replicas.
+"""Size of the training step's graph and its tracing time, by number of replicas.
 
     python -m benchmarks.step_graph [--replicas 1 2 4 8] [--normalization instance]
 
-The step is that of the joint stage of the compact network, on logical CPU devices. Times are of the
-processor, so that other work on the machine does not count. Counted are the operations of the step as it was
-traced, and what is left of them for the devices after TensorFlow's optimisations, without constants and
-arguments.
+It is the joint step of the compact network on logical CPU devices. Times are CPU times. Counted are the
+traced operations, and the kernels after TensorFlow's optimisations, without constants and arguments.
 """
 
 import argparse
-import resource
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.harness import cpu_seconds
 from segdec.runtime.cli import clean_exit, import_tensorflow
 from training.config import ExperimentConfig
 
@@ -31,7 +29,7 @@ PARTS = {
     "backward": ("/eager/backprop.py",),
     "forward": ("/optimization/objective.py",),
 }
-"""Files in whose calls the operations of a part are made; the first part that fits takes them."""
+"""Files whose calls create the operations of a part; the first match counts."""
 
 OTHERS = "others"
 NO_KERNELS = {"Const", "Placeholder", "_Arg", "_Retval", "NoOp", "Identity"}
@@ -39,14 +37,14 @@ NO_KERNELS = {"Const", "Placeholder", "_Arg", "_Retval", "NoOp", "Identity"}
 
 @dataclass(frozen=True)
 class StepGraph:
-    """What `measure` found.
+    """Result of `measure`.
 
     Attributes:
         replicas: Number of logical devices.
-        trace_s: Time of the processor for tracing the step, s.
-        first_step_s: The same for its first execution: optimising, placing, running.
-        traced: Operations as traced, by part.
-        kernels: Operations that are left to run.
+        trace_s: CPU time of tracing the step, s.
+        first_step_s: CPU time of its first execution: optimising, placing, running.
+        traced: Traced operations by part.
+        kernels: Operations after optimisation.
     """
 
     replicas: int
@@ -66,7 +64,7 @@ class StepGraph:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints a line for each number of replicas."""
-    parser = argparse.ArgumentParser(description="How large the graph of a training step is.")
+    parser = argparse.ArgumentParser(description="Size of the graph of a training step.")
     parser.add_argument("--replicas", type=int, nargs="+", default=[1, 2, 4, 8], help="default: 1 2 4 8")
     parser.add_argument("--normalization", default="instance", help="of the network (default: %(default)s)")
     options = parser.parse_args(arguments)
@@ -90,7 +88,7 @@ def build_experiment(normalization: str) -> ExperimentConfig:
 
 
 def measure(config: ExperimentConfig, replicas: int) -> StepGraph:
-    """Traces the joint step and takes it once."""
+    """Traces the joint step and runs it once."""
     import tensorflow as tf
 
     from training.distribution.strategies import choose_strategy
@@ -113,17 +111,17 @@ def measure(config: ExperimentConfig, replicas: int) -> StepGraph:
         }
 
     batch = strategy.experimental_distribute_values_from_function(images)
-    began = processor_s()
+    began = cpu_seconds()
     graph = step.get_concrete_function(batch).graph
-    traced_at = processor_s()
+    traced_at = cpu_seconds()
     kernels = count_kernels(lambda: step(batch))
     return StepGraph(
-        replicas, traced_at - began, processor_s() - traced_at, count_parts(graph.get_operations()), kernels
+        replicas, traced_at - began, cpu_seconds() - traced_at, count_parts(graph.get_operations()), kernels
     )
 
 
 def count_parts(operations: Sequence[Any]) -> Counter[str]:
-    """Counts operations by the part of a step in whose code they were made."""
+    """Counts operations by the part of the step that created them."""
 
     def part(operation: Any) -> str:
         files = [frame.filename for frame in operation.traceback]
@@ -136,8 +134,8 @@ def count_parts(operations: Sequence[Any]) -> Counter[str]:
 
 
 def count_kernels(take: Any) -> int:
-    """Counts what runs on the devices when a function that has been traced is called for the first time."""
-    from tensorflow.python.eager import context  # TensorFlow shows optimised graphs nowhere else
+    """Counts the kernels of the first call of a traced function."""
+    from tensorflow.python.eager import context  # the only access to optimised graphs
 
     runtime = context.context()
     runtime.enable_graph_collection()
@@ -151,12 +149,6 @@ def count_kernels(take: Any) -> int:
         for function in functions
     ]
     return max(sizes)
-
-
-def processor_s() -> float:
-    """Time that all threads of this process have computed, s."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

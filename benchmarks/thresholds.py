@@ -1,16 +1,15 @@
-"""What a threshold costs that was chosen on few defects: the old rule, 0.5, ours, and the best possible.
+"""Cost of thresholds chosen on few defects: fewest errors, 0.5, the current rule, and the best possible.
 
     python -m training join runs/fold_0 runs/fold_1 runs/fold_2 runs/fold_3 runs/fold_4
     python -m benchmarks.thresholds runs/fold_0 runs/fold_1 runs/fold_2 runs/fold_3 runs/fold_4
 
-The photographs that evaluated runs have tested are pooled. Thousands of times some of them are drawn as a
-validation set, each rule chooses a threshold on it, and what that costs is counted on the others, in false
-alarms per photograph: a missed defect costs `--miss-cost` of them. The best possible threshold is chosen on
-those others themselves; what a rule costs beyond it is its excess.
+The test photographs of evaluated runs are pooled. Each draw takes some of them as a validation set; each
+rule chooses a threshold on it, and the cost is computed on the others, in false alarms per photograph: a
+missed defect costs `--miss-cost` false alarms. The best possible threshold is chosen on those others; a
+rule's excess is its cost beyond.
 
-A drawn validation set has another share of defective photographs than those that the cost is counted on.
-`share unknown` takes its share for that of the line, as a training does that is told nothing; `share known`
-is told the true one, as `threshold.defect_rate` does.
+The share of defects in a validation set differs from that in the others. `share unknown` assumes that they
+are equal, as training does by default; `share known` uses the true share, as with `threshold.defect_rate`.
 """
 
 import argparse
@@ -30,16 +29,16 @@ from training.metrics.thresholds import ScoredPhotographs, choose_score_threshol
 from training.metrics.validation import collect_scored
 
 BASELINE_RULE = "fewest errors"
-"""What a training chose by before it knew of costs."""
+"""The former rule."""
 
 Floats = NDArray[np.float64]
 Rule = Callable[[Floats, Floats], float]
-"""Chooses log-odds from which a photograph is defective, by those of good and of defective photographs."""
+"""Returns a threshold in log-odds for the log-odds of good and of defective photographs."""
 
 
 @dataclass(frozen=True)
 class Excess:
-    """What a rule costs, beyond the best threshold, with so many defective photographs to choose on.
+    """Costs of the rules for a number of defects in the validation set.
 
     Attributes:
         defects: Defective photographs of each drawn validation set.
@@ -50,14 +49,14 @@ class Excess:
     costs: dict[str, float]
 
     def excess(self, rule: str) -> float:
-        """Returns the cost per photograph beyond the best possible one."""
+        """Returns the cost per photograph above the best possible one."""
         return self.costs[rule] - self.costs["best"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints a table: a line a number of defects."""
-    parser = argparse.ArgumentParser(description="What a threshold costs that was chosen on few defects.")
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="evaluated run; all are pooled")
+    """Prints a table with a row for each number of defects."""
+    parser = argparse.ArgumentParser(description="Cost of thresholds chosen on few defects.")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="evaluated runs, which are pooled")
     parser.add_argument("--defects", type=int, nargs="+", default=[3, 5, 10], help="default: 3 5 10")
     parser.add_argument("--good", type=int, default=35, help="good photographs drawn; default: %(default)s")
     parser.add_argument("--draws", type=int, default=2000, help="default: %(default)s")
@@ -77,15 +76,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure(
     pool: ScoredPhotographs, defects: int, good: int, draws: int, miss_cost: float, seed: int
 ) -> Excess:
-    """Draws validation sets and counts what the rules cost on the rest.
+    """Draws validation sets and computes the costs of the rules on the rest.
 
     Raises:
-        ConfigError: If the pool has no photograph left beside what is drawn.
+        ConfigError: If drawing leaves no photographs.
     """
     if defects >= len(pool.defective) or good >= len(pool.good):
         raise ConfigError(
             f"{defects} of {len(pool.defective)} defective and {good} of {len(pool.good)} good photographs "
-            "leave none to measure on. Expected fewer --defects or --good, or more runs."
+            "leave none for measuring. Use fewer --defects or --good, or more runs."
         )
     defect_rate = (len(pool.defective) - defects) / (len(pool.labels) - defects - good)
     unknown, known = (ThresholdConfig(miss_cost=miss_cost, defect_rate=rate) for rate in (None, defect_rate))
@@ -108,13 +107,13 @@ def measure(
 
 
 def cost(good: Floats, defective: Floats, cut: float, miss_cost: float) -> float:
-    """Returns what a threshold costs per photograph, in false alarms."""
+    """Returns the cost of a threshold per photograph, in false alarms."""
     alarms, misses = np.count_nonzero(good >= cut), np.count_nonzero(defective < cut)
     return float((alarms + miss_cost * misses) / (len(good) + len(defective)))
 
 
 def choose(good: Floats, defective: Floats, settings: ThresholdConfig) -> float:
-    """Chooses as a training does at its end."""
+    """Chooses a threshold as training does."""
     odds = np.concatenate([good, defective])
     labels = np.repeat([0, 1], [len(good), len(defective)])
     limits = choose_score_thresholds(
@@ -124,10 +123,7 @@ def choose(good: Floats, defective: Floats, settings: ThresholdConfig) -> float:
 
 
 def choose_min_errors(good: Floats, defective: Floats) -> float:
-    """Chooses as a training did before it knew of costs: the fewest errors, of equals the fewest misses.
-
-    The limit lies in the middle of the gap between the neighbouring photographs.
-    """
+    """Chooses the threshold with the fewest errors, then the fewest misses."""
     values = np.sort(np.concatenate([good, defective]))
     cuts = np.concatenate([values, [np.inf]])
     misses = np.array([np.count_nonzero(defective < cut) for cut in cuts])
@@ -139,7 +135,7 @@ def choose_min_errors(good: Floats, defective: Floats) -> float:
 
 
 def describe(lines: Sequence[Excess]) -> str:
-    """Returns a Markdown table: the excess of each rule, and what part of the old rule's that is."""
+    """Returns a Markdown table with the excess of each rule, and its ratio to the former rule's excess."""
     rules = [name for name in lines[0].costs if name != "best"]
     rows = [f"| defects | best possible | excess: {' | '.join(rules)} |", "|---" * (len(rules) + 2) + "|"]
     for line in lines:

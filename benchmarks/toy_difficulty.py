@@ -1,7 +1,7 @@
-"""How hard the toy set is: average precision of a plain threshold, and of a trained run beside it.
+"""Difficulty of the toy set: average precision of a plain threshold and of a trained run.
 
-The plain threshold scores an image by |image − blurred image|: its maximum, or a quantile of it. The
-blur and the statistic are those that do best on the training images; the figure is on the test images.
+The plain threshold scores an image by a quantile of |image − blurred image|. Blur and quantile are chosen on
+the training images; the average precision is on the test images.
 
     python -m datasets toy data/toy
     python -m benchmarks.toy_difficulty
@@ -35,8 +35,8 @@ Scores = dict[tuple[float, float], list[float]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the figures."""
-    parser = argparse.ArgumentParser(description="How hard the toy set is for a plain threshold.")
+    """Prints the average precisions."""
+    parser = argparse.ArgumentParser(description="Average precision of a plain threshold on the toy set.")
     parser.add_argument(
         "root", type=Path, nargs="?", default=Path("data/toy"), help="the toy set (default: %(default)s)"
     )
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def print_baseline(dataset: Dataset) -> None:
-    """Chooses blur and statistic on the training images; prints both average precisions."""
+    """Chooses blur and quantile on the training images; prints both average precisions."""
     labels, scores = score_split(dataset, "train")
     best = max(scores, key=lambda choice: average_precision_score(labels, scores[choice]))
     at_training = average_precision_score(labels, scores[best])
@@ -60,7 +60,7 @@ def print_baseline(dataset: Dataset) -> None:
 
 
 def score_split(dataset: Dataset, split: Split) -> tuple[list[bool], Scores]:
-    """Returns true labels, and the score of each image for each choice of blur and statistic."""
+    """Returns true labels, and the scores of the images for each blur and quantile."""
     records = dataset.of_split(split)
     scores: Scores = {choice: [] for choice in product(SIGMAS, QUANTILES)}
     for record in records:
@@ -79,14 +79,14 @@ def contrast(image: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
 
 
 def print_run(path: Path) -> None:
-    """Prints the average precision of the test scores that `training evaluate` has written."""
+    """Prints the average precision of the test scores written by `training evaluate`."""
     if not path.is_file():
-        raise RunError(f"{path} does not exist. Expected it from: python -m training evaluate {path.parent}")
+        raise RunError(f"{path} does not exist. Write it with: python -m training evaluate {path.parent}")
     with path.open(newline="", encoding="utf-8") as file:
         rows = _test_rows(csv.DictReader(file), path)
     labels, scores = [row["true_label"] != "good" for row in rows], [float(row["score"]) for row in rows]
     if not any(labels):
-        raise RunError(f"{path} holds no test image with a defect. Expected the run of a whole toy set.")
+        raise RunError(f"{path} has no test image with a defect. Expected a run on the toy set.")
     print(f"trained run      test AP {average_precision_score(labels, scores):.3f}  ({len(rows)} images)")
 
 
@@ -94,7 +94,7 @@ def _test_rows(table: "csv.DictReader[str]", path: Path) -> list[dict[str, str]]
     missing = sorted({"split", "true_label", "score"} - set(table.fieldnames or ()))
     if missing:
         raise RunError(
-            f"{path} has no column {', '.join(missing)}. Write it anew: python -m training evaluate"
+            f"{path} has no column {', '.join(missing)}. Write it again: python -m training evaluate"
         )
     return [row for row in table if row["split"] == "test"]
 

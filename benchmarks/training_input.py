@@ -180,7 +180,7 @@ def start(config: "ExperimentConfig") -> Cost:
 
     from training.data.run_data import load_run_data
 
-    return measured(lambda: load_run_data(config).known.save(parents=True))
+    return measured(lambda: load_run_data(config).check_cache.save(parents=True))
 
 
 def read_batches(folder: Path, threads: int, fixed: bool, steps: int) -> Cost:

@@ -1,4 +1,4 @@
-"""Untrained artifacts and photographs to measure with: what a network has learned costs no time."""
+"""Untrained artifacts and photographs for measurements: trained weights take the same time."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +16,12 @@ COMPACT = ModelConfig(
     input=InputConfig(policy="resize", height=256, width=256),
     classes=("good", "defect"),
 )
-"""The preset that is trained on a CPU."""
+"""The CPU preset."""
+DEFAULT_MODEL = "an artifact (default: an untrained compact network, 256 px)"
+"""Help of `--model`, see `given_or_untrained`."""
 
 NATIVE = COMPACT.model_copy(update={"input": InputConfig()})
-"""The same for photographs of any size."""
+"""The CPU preset for photographs of any size."""
 
 TINY = ModelConfig(
     network=NetworkConfig(
@@ -28,13 +30,13 @@ TINY = ModelConfig(
     input=InputConfig(),
     classes=("good", "defect"),
 )
-"""A network of a few thousand weights that takes photographs of any size."""
+"""A network with a few thousand weights for photographs of any size."""
 
 
 def given_or_untrained(
     model: Path | None, folder: Path, config: ModelConfig = COMPACT, name: str = "compact"
 ) -> Path:
-    """Returns the artifact `model`; without one, an untrained network of `config` is written below `folder`.
+    """Returns `model`, or writes an untrained artifact of `config` into `folder`.
 
     Raises:
         ArtifactError: If `folder` cannot be written.
@@ -51,12 +53,12 @@ def export_untrained(
     """Writes a network with seeded random weights as an artifact.
 
     Args:
-        config: What the model is.
-        folder: Where the artifact shall lie.
+        config: Of the model.
+        folder: Destination of the artifact.
         name: Of the model.
         version: Of the model.
         seed: Of the weights.
-        options: More of what `export_network` takes.
+        options: Of `export_network`.
 
     Raises:
         ArtifactError: If `folder` cannot be written.
@@ -80,15 +82,15 @@ def export_network(
     engines: Sequence[str] = ("tensorflow",),
     calibration: Sequence[NDArray[np.uint8]] = (),
 ) -> None:
-    """Writes a network in memory as an artifact that states no metrics.
+    """Writes a network as an artifact without metrics.
 
     Args:
         network: In memory.
-        config: What the model is.
-        folder: Where the artifact shall lie.
+        config: Of the model.
+        folder: Destination of the artifact.
         name: Of the model.
         version: Of the model.
-        engines: That shall run it.
+        engines: Of the artifact.
         calibration: Photographs uint8 [H, W, C] for int8.
 
     Raises:
@@ -101,7 +103,7 @@ def export_network(
 
 
 def photograph(height: int, width: int, seed: int = 0) -> bytes:
-    """Returns a grey PNG of a part: an even surface with a camera's noise and a bright scratch."""
+    """Returns a grey PNG of a part: an even surface with sensor noise and a bright scratch."""
     random = np.random.default_rng(seed)
     image = random.normal(110, 3, (height, width)).clip(0, 255).astype(np.uint8)
     image[height // 2 : height // 2 + 2, width // 4 : width // 2] = 220

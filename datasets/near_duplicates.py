@@ -2,8 +2,7 @@
 
 Parts in a fixture look alike without being duplicates. The comparison therefore reduces each photograph to a
 thumbnail with normalized brightness and contrast, removes the mean and the principal components of the set,
-and correlates the rest. `python -m benchmarks.near_duplicates` measures how well this separates duplicates
-from other photographs of a set.
+and correlates the rest. docs/datasets.md has measurements.
 """
 
 from collections.abc import Callable, Iterator, Sequence

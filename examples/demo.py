@@ -1,8 +1,9 @@
-"""The whole line in one command: toy photographs → training → report → artifact → an answer over HTTP.
+"""The whole product in one command: toy photographs → training → report → artifact → an answer over HTTP.
 
     python -m examples.demo
 
-Each step is the command a user would type; it is printed before it runs. Everything lies in `runs/demo`.
+Each step is a command that users type; the demo prints it before it runs it. All files are in `runs/demo`.
+The steps share one process, because importing TensorFlow takes several seconds.
 """
 
 import base64
@@ -19,29 +20,28 @@ from typing import Any
 import cv2
 import numpy as np
 
+from datasets.__main__ import main as run_datasets
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Record, Sample
 from segdec.images import write_png
 from segdec.imaging.overlay import draw_overlay
+from training.__main__ import main as run_training
 
 DATA = Path("data/toy")
+EXPERIMENT = Path(__file__).with_suffix(".toml")
 RUN = Path("runs/demo")
 MODEL = RUN / "model"
-STEPS = {"segment": 480, "decision": 130, "joint": 90}
-"""Of each stage: two fifths of the experiment's, which reach a test AP of about 0.93 in place of 0.996."""
 
 
 def main() -> None:
-    """Runs the steps; any that fails ends the demo with its exit code."""
+    """Runs the steps; a failing step ends the demo with its exit code."""
     begun = time.perf_counter()
-    print("Training takes two fifths of its experiment's steps here: two to four minutes on two cores.")
-    step("datasets", "toy", str(DATA), "--count", "400", "--overwrite")
-    shorter = [word for stage, count in STEPS.items() for word in (f"--stages.{stage}.steps", str(count))]
-    experiment = "training/experiments/toy_compact.toml"
-    step("training", "run", experiment, "--name", RUN.name, "--fresh", "--validate-every", "100", *shorter)
+    print("Training on a synthetic data set: about one minute on two CPU cores.")
+    step("datasets", "toy", str(DATA), "--overwrite")
+    step("training", "run", str(EXPERIMENT), "--fresh")
     step("training", "evaluate", str(RUN))
-    step("training", "export", str(RUN), str(MODEL), "--overwrite")
+    step("training", "export", str(RUN), str(MODEL), "--overwrite", "--no-measure")
     record = largest_test_defect()
     with service() as url:
         answer = ask(url, record)
@@ -49,12 +49,10 @@ def main() -> None:
     conclude(record, answer, time.perf_counter() - begun)
 
 
-def step(*words: str) -> None:
-    """Runs `python -m WORDS…`."""
-    print(f"\n$ python -m {' '.join(words)}", flush=True)
-    finished = subprocess.run([sys.executable, "-m", *words], check=False)
-    if finished.returncode:
-        sys.exit(finished.returncode)
+def step(package: str, *words: str) -> None:
+    """Runs `python -m PACKAGE WORDS…` in this process."""
+    print(f"\n$ python -m {' '.join((package, *words))}", flush=True)
+    {"datasets": run_datasets, "training": run_training}[package](words)
 
 
 def defect_px(sample: Sample) -> int:
@@ -63,14 +61,14 @@ def defect_px(sample: Sample) -> int:
 
 
 def largest_test_defect() -> Record:
-    """Finds the photograph with the largest defect among those that the training never saw."""
+    """Returns the test photograph with the largest defect."""
     records = load_dataset("toy", DATA).of_split("test")
     return max(records, key=lambda record: defect_px(read(record)))
 
 
 @contextmanager
 def service() -> Iterator[str]:
-    """Serves the model on a free port of this machine; gives its URL."""
+    """Serves the model on a free port of this machine; yields its URL."""
     words = ["api", "--model", str(MODEL), "--port", "0"]
     print(f"\n$ python -m {' '.join(words)}", flush=True)
     with subprocess.Popen([sys.executable, "-m", *words], stdout=subprocess.PIPE, text=True) as process:
@@ -85,7 +83,7 @@ def service() -> Iterator[str]:
 
 
 def ask(url: str, record: Record) -> dict[str, Any]:
-    """Posts a photograph and returns the service's answer."""
+    """Posts a photograph; returns the service's answer."""
     print(f"\n$ curl --data-binary @{record.image_file} -H 'Content-Type: image/png' {url}/v1/predict")
     request = urllib.request.Request(
         f"{url}/v1/predict", record.image_file.read_bytes(), headers={"Content-Type": "image/png"}
@@ -96,7 +94,7 @@ def ask(url: str, record: Record) -> dict[str, Any]:
 
 
 def draw(record: Record, answer: dict[str, Any]) -> None:
-    """Writes the overlay."""
+    """Writes the overlay of the predicted mask."""
     decision = answer["decision"]
     data = np.frombuffer(base64.b64decode(answer["mask"]["data"]), np.uint8)
     mask = np.asarray(cv2.imdecode(data, cv2.IMREAD_GRAYSCALE), np.uint8)
@@ -105,15 +103,22 @@ def draw(record: Record, answer: dict[str, Any]) -> None:
 
 
 def conclude(record: Record, answer: dict[str, Any], duration_s: float) -> None:
-    """Prints what came out, where it lies and what to do next."""
+    """Prints the quality of the model and what to open."""
     figures = json.loads((RUN / "metrics.json").read_text(encoding="utf-8"))
-    decision, errors = answer["decision"], figures["false_positives"] + figures["false_negatives"]
+    missed, alarms, decision = figures["false_negatives"], figures["false_positives"], answer["decision"]
+    wrong = f"{missed + alarms} of {figures['images']} test photographs wrong"
+    errors = f"{_count(missed, 'defect')} missed, {_count(alarms, 'false alarm')}"
     print(
-        f"\nResult  after {duration_s:.0f} s: test AP {figures['average_precision']:.3f}, {errors} errors of "
-        f"{figures['images']}; {record.image_file} is {decision['label']!r}, score {decision['score']:.3f}.\n"
-        f"Files   {RUN}/report.html (figures), {RUN}/overlay.png (that answer), {MODEL} (the artifact).\n"
-        'Next    `make serve` serves that artifact; README.md, "Your own photographs", trains on yours.'
+        f"\nResult  AP {figures['average_precision']:.3f}; {wrong}: {errors}; after {duration_s:.0f} s\n"
+        f"        {record.image_file} is {decision['label']!r}, score {decision['score']:.3f}\n"
+        f"Open    {RUN}/report.html    figures and every error\n"
+        f"        {RUN}/overlay.png    the mask in the answer\n"
+        "Serve   make serve, then open http://127.0.0.1:8000/"
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""From inspection to the next model in one command: inspect, review, export, retrain, shadow, promote.
+"""The improvement loop in one command: inspect, review, export, retrain, shadow, promote.
 
     python -m examples.demo_loop
 
-A model that knows scratches alone meets a day on which parts have holes, too. Photographs, model, record and
-reports lie in `runs/demo_loop`; whoever reviews here knows the truth. `--quick` only shows that it works.
+A model trained on scratches only inspects parts that have holes too. Photographs, model, record and reports
+are in `runs/demo_loop`; reviews use the ground truth. `--quick` trains briefly, to test the steps.
 """
 
 import json
@@ -23,22 +23,22 @@ from api.routes.keys import make_key
 from examples.demo import step
 from examples.synthetic_parts import Part, make_parts, write_folder
 
-PLACE = Path("runs/demo_loop")
+FOLDER = Path("runs/demo_loop")
 EXPERIMENT = Path(__file__).with_suffix(".toml")
-MODELS = PLACE / "models"
-RECORD = PLACE / "record"
+MODELS = FOLDER / "models"
+RECORD = FOLDER / "record"
 KNOWN = {"good": 120, "scratch": 40}
 DAY = {"good": 160, "scratch": 30, "hole": 60}
 NEXT_DAY = {"good": 30, "scratch": 5, "hole": 5}
 UNSEEN = {"good": 120, "scratch": 40, "hole": 40}
 GOOD_SHARE = "0.5"
-"""Of what is called good, put up to people by chance; so high since a day here has few parts."""
+"""Sampling rate of parts predicted good; high, because the simulated day has few parts."""
 QUICK = ("--validate-every", "20", "--stages.segment.steps", "60", "--stages.decision.steps", "40")
 
 
 @dataclass(frozen=True)
 class Service:
-    """A service that records, and who may change it."""
+    """A running service with a record, and its admin key."""
 
     url: str
     key: str
@@ -46,7 +46,7 @@ class Service:
     def ask(
         self, method: str, path: str, body: bytes | dict[str, Any] | None = None, **headers: str
     ) -> dict[str, Any]:
-        """Sends a request, a dictionary as JSON; returns the JSON that is answered."""
+        """Sends a request; returns the JSON of the answer."""
         kind = "application/json" if isinstance(body, dict) else "image/png"
         data = json.dumps(body).encode() if isinstance(body, dict) else body
         sent = {"Content-Type": kind, "X-API-Key": self.key, **headers}
@@ -57,37 +57,37 @@ class Service:
 
 
 def main() -> None:
-    """Runs the steps; any that fails ends the demo with its exit code."""
+    """Runs the steps; a failing step ends the demo with its exit code."""
     begun = time.perf_counter()
-    shutil.rmtree(PLACE, ignore_errors=True)
-    write_folder(PLACE / "known", make_parts(KNOWN, seed=0))
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    write_folder(FOLDER / "known", make_parts(KNOWN, seed=0))
     unseen = make_parts(UNSEEN, seed=3)
     quick = "--quick" in sys.argv[1:]
     run = train(QUICK if quick else ())
     with serving() as service:
-        before = judge(service, unseen)
+        before = count_errors(service, unseen)
         review(service, inspect(service, make_parts(DAY, seed=1)))
-        step("api", "export-reviewed", "--out", str(PLACE / "reviewed"), "--record-folder", str(RECORD))
+        step("api", "export-reviewed", "--out", str(FOLDER / "reviewed"), "--record-folder", str(RECORD))
         model = str(MODELS / "parts" / "1")
-        words = ["--reviewed", str(PLACE / "reviewed"), "--parent", model]
+        words = ["--reviewed", str(FOLDER / "reviewed"), "--parent", model]
         step("training", "retrain", str(run), *words, *(["--force"] if quick else []))
         shadow(service, make_parts(NEXT_DAY, seed=2))
-        say("POST /v1/admin/models/parts/promote")
+        announce("POST /v1/admin/models/parts/promote")
         service.ask("POST", "/v1/admin/models/parts/promote")
-        after = judge(service, unseen)
+        after = count_errors(service, unseen)
     conclude(before, after, time.perf_counter() - begun)
     if sum(after.values()) >= sum(before.values()) and not quick:
-        sys.exit("The next version is no better, which is not as it should be.")
+        sys.exit("Error: the next version is not better than the first one.")
 
 
-def say(line: str) -> None:
-    """Prints what happens, as it happens."""
+def announce(line: str) -> None:
+    """Prints the current step."""
     print(f"\n$ {line}", flush=True)
 
 
 def train(flags: Sequence[str]) -> Path:
-    """Trains and exports the first model; returns its run."""
-    run = PLACE / "runs" / "parts"
+    """Trains and exports the first model; returns its run folder."""
+    run = FOLDER / "runs" / "parts"
     step("training", "run", str(EXPERIMENT), *flags)
     step("training", "evaluate", str(run))
     step("training", "export", str(run), str(MODELS / "parts" / "1"))
@@ -98,26 +98,26 @@ def train(flags: Sequence[str]) -> Path:
 def serving() -> Iterator[Service]:
     """Serves the models on a free port of this machine, with a record."""
     key, line = make_key("demo")
-    keys = PLACE / "admin_keys"
+    keys = FOLDER / "admin_keys"
     keys.write_text(line, encoding="utf-8")
     words = ["--models", str(MODELS), "--port", "0", "--admin-keys", str(keys), "--record", "required"]
     words += ["--record-folder", str(RECORD), "--record-good-share", GOOD_SHARE, "--record-near", "1"]
-    say(f"python -m api {' '.join(words)}")
+    announce(f"python -m api {' '.join(words)}")
     with subprocess.Popen(
         [sys.executable, "-m", "api", *words], stdout=subprocess.PIPE, text=True
     ) as process:
         try:
-            told = process.stdout.readline().strip() if process.stdout else ""
-            if not told:
+            printed = process.stdout.readline().strip() if process.stdout else ""
+            if not printed:
                 sys.exit(process.wait())
-            print(told, flush=True)
-            yield Service(told.rsplit(" ", 1)[1], key)
+            print(printed, flush=True)
+            yield Service(printed.rsplit(" ", 1)[1], key)
         finally:
             process.terminate()
 
 
-def judge(service: Service, parts: Sequence[Part]) -> Counter[str]:
-    """Asks about parts that no training sees; returns how many of each kind are judged wrong."""
+def count_errors(service: Service, parts: Sequence[Part]) -> Counter[str]:
+    """Predicts parts that are in no training set; returns the number of errors of each kind."""
     wrong: Counter[str] = Counter()
     for part in parts:
         answer = service.ask("POST", "/v1/predict?mask=none", part.image)
@@ -126,8 +126,8 @@ def judge(service: Service, parts: Sequence[Part]) -> Counter[str]:
 
 
 def inspect(service: Service, parts: Sequence[Part]) -> dict[int, Part]:
-    """Inspects a day's parts; returns them by the number of their record."""
-    say(f"POST /v1/inspect?station=demo&part_id=… of {len(parts)} parts")
+    """Inspects the parts; returns them by record id."""
+    announce(f"POST /v1/inspect?station=demo&part_id=… of {len(parts)} parts")
     records: dict[int, Part] = {}
     for number, part in enumerate(parts):
         answer = service.ask("POST", f"/v1/inspect?station=demo&part_id=day1-{number}", part.image)
@@ -136,53 +136,51 @@ def inspect(service: Service, parts: Sequence[Part]) -> dict[int, Part]:
 
 
 def review(service: Service, parts: dict[int, Part]) -> None:
-    """Says the truth of all that is put up."""
-    say("POST /v1/review/next, PUT /v1/records/{id}/review until nothing waits")
+    """Reviews all queued parts with the ground truth."""
+    announce("POST /v1/review/next, PUT /v1/records/{id}/review until the queue is empty")
     why: Counter[str] = Counter()
     while tasks := service.ask("POST", "/v1/review/next", {"session": "demo", "count": 5})["tasks"]:
         for task in tasks:
             record = task["record"]
-            said = {**parts[record["record_id"]].review(), "session": "demo"}
+            verdict = {**parts[record["record_id"]].review(), "session": "demo"}
             path, seen = f"/v1/records/{record['record_id']}/review", f'"{record["revision"]}"'
-            service.ask("PUT", path, said, **{"If-Match": seen})
+            service.ask("PUT", path, verdict, **{"If-Match": seen})
             why[task["why"]] += 1
     print(f"Reviewed {why.total()} of {len(parts)}: {', '.join(f'{n} {name}' for name, n in why.items())}.")
 
 
 def shadow(service: Service, parts: Sequence[Part]) -> None:
-    """Lets the new version see another batch beside the former one, and says how it does."""
-    say('POST /v1/admin/models/parts/candidate {"version": "2"}')
+    """Runs the new version in shadow mode on another batch; prints how often it differs."""
+    announce('POST /v1/admin/models/parts/candidate {"version": "2"}')
     service.ask("POST", "/v1/admin/models/parts/candidate", {"version": "2"})
-    say(f"POST /v1/inspect of {len(parts)} parts, then GET /v1/review/candidates")
+    announce(f"POST /v1/inspect of {len(parts)} parts, then GET /v1/review/candidates")
     for number, part in enumerate(parts, start=1):
         service.ask("POST", f"/v1/inspect?station=demo&part_id=day2-{number}", part.image)
         report = candidate(service)
         while report["answered"] + sum(report["skipped"].values()) < number:
-            time.sleep(0.05)  # it answers in the pauses of the line
+            time.sleep(0.05)  # the candidate runs while the service is idle
             report = candidate(service)
     skipped = sum(report["skipped"].values())
     print(
-        f"The candidate answered {report['answered']} and skipped {skipped}; {report['differing']} it calls "
-        f"something else than version {report['serving']} does."
+        f"The candidate answered {report['answered']} and skipped {skipped}; "
+        f"{report['differing']} answers differ from version {report['serving']}."
     )
 
 
 def candidate(service: Service) -> dict[str, Any]:
-    """Returns how the candidate does."""
+    """Returns the report on the candidate."""
     (report,) = service.ask("GET", "/v1/review/candidates")["candidates"]
     found: dict[str, Any] = report
     return found
 
 
 def conclude(before: Counter[str], after: Counter[str], duration_s: float) -> None:
-    """Prints what the loop was worth, on photographs that neither training has seen."""
+    """Prints the errors of both versions on parts that are in no training set."""
     parts = sum(UNSEEN.values())
-    print(f"\nResult  after {duration_s:.0f} s, on {parts} parts that neither training has seen:")
-    for kind, told in (("scratch", "scratches missed"), ("hole", "holes missed"), ("good", "false alarms")):
-        print(f"        {told:<17} {before[kind]:>3} of {UNSEEN[kind]} → {after[kind]:>3}")
-    print(
-        f"Files   {PLACE}/runs/parts_2/report.html, {MODELS}/parts/2, {PLACE}/record; docs/loop.md says more."
-    )
+    print(f"\nResult  after {duration_s:.0f} s, errors on {parts} new parts, version 1 → version 2:")
+    for kind, text in (("scratch", "scratches missed"), ("hole", "holes missed"), ("good", "false alarms")):
+        print(f"        {text:<17} {before[kind]:>3} of {UNSEEN[kind]} → {after[kind]:>3}")
+    print(f"Files   {FOLDER}/runs/parts_2/report.html, {MODELS}/parts/2, {FOLDER}/record; see docs/loop.md.")
 
 
 if __name__ == "__main__":

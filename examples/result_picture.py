@@ -1,10 +1,10 @@
-"""Draws what a model finds: test photographs, their true masks and the predicted ones, on one picture.
+"""Draws test photographs with their true and predicted masks.
 
     python -m training export runs/toy_compact models/toy
     python -m examples.result_picture models/toy data/toy docs/result.jpg
 
-The photographs are not picked by hand: of the defective ones, in the order of their defects' size, five at
-equal distances, and the first good one.
+The photographs are selected automatically: five defective ones at equal distances in the order of defect
+size, and the first good one.
 """
 
 import argparse
@@ -32,19 +32,19 @@ Picture = NDArray[np.uint8]
 DEFECTIVE = 5
 SIDE_PX = 384
 GAP_PX = 8
-LETTER_PX = 32
-"""Height of a capital letter."""
+CHARACTER_PX = 32
+"""Height of a capital character."""
 
 STROKE_PX = 3
 JPEG_QUALITY = 80
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads model and photographs, writes the picture as JPEG."""
-    parser = argparse.ArgumentParser(description="Draw photographs, true masks and predicted masks.")
+    """Writes the picture as JPEG."""
+    parser = argparse.ArgumentParser(description="Draws photographs, true masks and predicted masks.")
     parser.add_argument("model", type=Path, help="an exported model")
-    parser.add_argument("data", type=Path, help="the toy set that it was trained on")
-    parser.add_argument("out", type=Path, help="the picture, a .jpg")
+    parser.add_argument("data", type=Path, help="the toy set of its training")
+    parser.add_argument("out", type=Path, help="output, a .jpg file")
     options = parser.parse_args(arguments)
     with clean_exit():
         predictor = Predictor.load(options.model)
@@ -56,24 +56,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def choose(samples: Sequence[Sample]) -> list[Sample]:
-    """Chooses five defective samples from the smallest defect to the largest, and a good one.
+    """Selects five defective samples by size, and a good one.
 
     Raises:
-        DatasetError: If there are too few of either.
+        DatasetError: If there are too few.
     """
     good = [sample for sample in samples if sample.label == 0]
     defective = sorted((sample for sample in samples if sample.label), key=_defect_px)
     if not good or len(defective) < DEFECTIVE:
         raise DatasetError(
             f"{len(good)} good and {len(defective)} defective photographs in the split 'test'. Expected one "
-            f"and {DEFECTIVE}: write a larger set with `python -m datasets toy`."
+            f"and {DEFECTIVE}. Write a larger set with `python -m datasets toy`."
         )
     places = [(2 * number + 1) * len(defective) // (2 * DEFECTIVE) for number in range(DEFECTIVE)]
     return [*(defective[place] for place in places), good[0]]
 
 
 def draw(samples: Sequence[Sample], predictions: Sequence[Prediction]) -> Picture:
-    """Draws a column a photograph: from above photograph, true mask, predicted mask, label and score."""
+    """Draws a column for each photograph: photograph, true mask, predicted mask, label and score."""
     images = [_enlarge(sample.image) for sample in samples]
     truths = [
         None if sample.mask is None else resize_mask(sample.mask, SIDE_PX, SIDE_PX) for sample in samples
@@ -110,10 +110,10 @@ def _line_up(parts: Sequence[Picture]) -> Picture:
 
 
 def _write(text: str, width: int) -> Picture:
-    """A bar with a line of text, larger than a caption: pages show the picture at half its size."""
-    bar = np.full((2 * LETTER_PX, width, 3), BAR, np.uint8)
-    scale = cv2.getFontScaleFromHeight(FONT, LETTER_PX, STROKE_PX)
-    origin = (LETTER_PX // 2, 3 * LETTER_PX // 2)
+    """Returns a bar with large text: pages show the picture at half its size."""
+    bar = np.full((2 * CHARACTER_PX, width, 3), BAR, np.uint8)
+    scale = cv2.getFontScaleFromHeight(FONT, CHARACTER_PX, STROKE_PX)
+    origin = (CHARACTER_PX // 2, 3 * CHARACTER_PX // 2)
     cv2.putText(bar, text, origin, FONT, scale, TEXT, STROKE_PX, cv2.LINE_AA)
     return bar
 

@@ -1,11 +1,11 @@
-"""Takes the pictures of the pages `/line` and `/review`, over a night's inspections of the toy set.
+"""Takes screenshots of `/line` and `/review` after simulated inspections of the toy set.
 
     python -m training run training/experiments/toy_compact.toml
     python -m training export runs/toy_compact models/toy
     python -m examples.screenshots models/toy data/toy docs
 
-The photographs are those that the model never saw, with ten good ones for each defect, as if one had come
-every two minutes for twelve hours. Needs Chromium.
+It inspects test photographs, ten good ones for each defect, as if one arrived every two minutes for twelve
+hours. It requires Chromium.
 """
 
 import argparse
@@ -43,45 +43,45 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-
 
 
 class Past(datetime):
-    """A clock that goes on by `PAUSE` whenever an inspection looks at it, and ends now."""
+    """A clock that advances by `PAUSE` with each inspection and ends at the current time."""
 
     left = INSPECTIONS
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Self:
-        """Returns the moment of the next inspection."""
+        """Returns the time of the next inspection."""
         cls.left -= 1
         moment = datetime.now(tz) - cls.left * PAUSE
         return cls.fromtimestamp(moment.timestamp(), tz)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Inspects, and photographs the pages."""
-    parser = argparse.ArgumentParser(description="Photograph the pages of the record.")
+    """Runs the inspections and takes the screenshots."""
+    parser = argparse.ArgumentParser(description="Takes screenshots of the pages of the record.")
     parser.add_argument("model", type=Path, help="an exported model")
-    parser.add_argument("data", type=Path, help="the toy set that it was trained on")
-    parser.add_argument("out", type=Path, help="folder of the pictures")
+    parser.add_argument("data", type=Path, help="the toy set of its training")
+    parser.add_argument("out", type=Path, help="output folder")
     options = parser.parse_args(arguments)
     browser = shutil.which("chromium")
     import_tensorflow()
     with clean_exit(), tempfile.TemporaryDirectory() as folder:
         if browser is None:
-            raise ConfigError("There is no chromium. Install Debian's package of that name.")
+            raise ConfigError("chromium is not installed. Install Debian's package chromium.")
         settings = Settings(
             model=options.model,
             record="required",
             record_folder=Path(folder),
-            record_good_share=0.0,  # defects alone are put up for review
+            record_good_share=0.0,  # only defects are queued for review
             record_near=1.0,
         )
         with serve(settings) as url:
             with mock.patch("api.records.inspection_rows.datetime", Past):
-                inspect(url, shift_of(options.data))
-            photograph(browser, url, options.out)
+                inspect(url, shift_records(options.data))
+            take_screenshots(browser, url, options.out)
 
 
-def shift_of(data: Path) -> list[Record]:
-    """Returns the photographs in the order in which they come."""
+def shift_records(data: Path) -> list[Record]:
+    """Returns the photographs in order of arrival."""
     records = load_dataset("toy", data).of_split("test")
     good = [record for record in records if record.label == 0]
     defects = [record for record in records if record.label > 0]
@@ -95,7 +95,7 @@ def shift_of(data: Path) -> list[Record]:
 
 @contextmanager
 def serve(settings: Settings) -> Iterator[str]:
-    """Serves on a free port; gives the URL."""
+    """Serves on a free port; yields the URL."""
     app = create_app(settings)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
 
@@ -119,15 +119,15 @@ def serve(settings: Settings) -> Iterator[str]:
 
 
 def inspect(url: str, shift: Sequence[Record]) -> None:
-    """Has the photographs inspected one after another."""
+    """Inspects the photographs one after another."""
     with Client(url) as client:
         for number, record in enumerate(shift):
             station, part = STATIONS[number % len(STATIONS)], f"A17-{4600 + number:06d}"
             client.inspect(record.image_file.read_bytes(), station=station, part_id=part)
 
 
-def photograph(browser: str, url: str, out: Path) -> None:
-    """Writes a JPEG of each page."""
+def take_screenshots(browser: str, url: str, out: Path) -> None:
+    """Writes a screenshot of each page as JPEG."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
         for name, (width, height) in SIZES.items():

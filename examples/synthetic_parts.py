@@ -1,4 +1,4 @@
-"""Photographs of a made-up part: good ones, ones with a scratch, and ones with a hole."""
+"""Synthetic photographs of a part: good, with a scratch, or with a hole."""
 
 import base64
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ KINDS = ("good", "scratch", "hole")
 
 @dataclass(frozen=True)
 class Part:
-    """A photograph, and the truth about it.
+    """A photograph and its ground truth.
 
     Attributes:
         kind: One of `KINDS`.
-        image: As an encoded PNG.
-        mask: The defect's pixels, an encoded PNG, 255 = defect.
+        image: PNG file.
+        mask: PNG file of the mask, 255 = defect.
     """
 
     kind: str
@@ -31,17 +31,17 @@ class Part:
 
     @property
     def label(self) -> str:
-        """What the model is to call it: it knows one class of defects."""
+        """The true label; the model has one defect class."""
         return "good" if self.kind == "good" else "defect"
 
     def review(self) -> dict[str, object]:
-        """Returns what a person who knows the truth says of it."""
+        """Returns a correct review."""
         mask = None if self.kind == "good" else {"png": base64.b64encode(self.mask).decode()}
-        return {"label": self.label, "mask": mask, "reviewer": "the truth"}
+        return {"label": self.label, "mask": mask, "reviewer": "ground truth"}
 
 
 def make_parts(counts: dict[str, int], seed: int) -> list[Part]:
-    """Makes so many parts of each kind, in an order of their own."""
+    """Creates parts of each kind in random order."""
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
     generator = np.random.default_rng(seed)
     generator.shuffle(kinds)
@@ -49,7 +49,7 @@ def make_parts(counts: dict[str, int], seed: int) -> list[Part]:
 
 
 def write_folder(root: Path, parts: Sequence[Part]) -> None:
-    """Writes parts as a data set of the layout `folder`."""
+    """Writes parts as a data set in the layout `folder`."""
     for number, part in enumerate(parts):
         name = f"{part.label}/{number:04d}.png"
         for place, data in ((root / name, part.image), (root / "masks" / name, part.mask)):

@@ -97,7 +97,7 @@ def balanced(folder: Path, running: int) -> Iterator[Pair]:
     started = [Replica() for _ in range(running)]
     first, second = ([free_port()] + [replica.port for replica in started])[-2:]
     try:
-        with replicas.balance(folder, (first, second), replicas.SENT_AGAIN) as balancer:
+        with replicas.balance(folder, (first, second), replicas.NGINX_RETRIES) as balancer:
             yield Pair(started, balancer.port)
     finally:
         for replica in started:

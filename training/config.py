@@ -1,4 +1,4 @@
-"""What an experiment is: every setting of a training run, declared once."""
+"""The configuration of an experiment: every setting of a training run, declared once."""
 
 import base64
 from collections.abc import Collection, Iterator
@@ -21,216 +21,206 @@ NonNegative = Annotated[float, Field(ge=0.0)]
 MAY_CHANGE = "may change when a run is resumed"
 T = TypeVar("T")
 Changeable = Annotated[T, MAY_CHANGE]
-"""Type of a setting that may change when a run is resumed: where it runs, where its data lie, what it writes.
+"""Type of a setting that may change when a run is resumed: devices, locations, outputs.
 
-Every other setting is part of what the result depends on, and stays as the run was started with it.
+All other settings determine the result and must stay as they were at the start of the run.
 """
 
 PNG_BASE64 = "iVBORw0KGgo"
-"""How the base64 of every PNG begins, and no path does."""
+"""Prefix of the base64 of every PNG, which no path has."""
 
 Strategy = Literal["auto", "single", "mirrored", "central-storage", "multi-worker", "parameter-server"]
 
 EncoderTrainable = Literal["frozen", "top", "all"]
 
 DEVICES = r"cpu:[1-9]\d*|gpu:\d+(,\d+)*"
-"""How devices are named: a number of logical CPUs, or the numbers of GPUs."""
-
+"""Devices: a number of logical CPUs, or indices of GPUs."""
 
 MaskValues = dict[str, Annotated[int, Field(ge=1, le=255)]]
-"""Class → its value in a mask file."""
+"""Value of each class in a mask file."""
 
 
 def check_distinct(values: MaskValues) -> MaskValues:
-    """Returns values of classes, no two of which are the same; ValueError otherwise."""
+    """Returns the values; raises ValueError if two are equal."""
     if len(set(values.values())) < len(values):
-        raise ValueError(f"two classes have one value; expected one each: {values}")
+        raise ValueError(f"two classes have the same value; expected different ones: {values}")
     return values
 
 
 class DataConfig(Config):
-    """Which photographs a run sees."""
+    """The data of a run."""
 
     layout: Changeable[str] = Field(
-        "folder", description="how the files lie on disk; see python -m datasets inspect --help"
+        "folder", description="layout of the files; see python -m datasets inspect --help"
     )
     root: Changeable[str] = Field(
-        "data", description="folder of the data set; of shards also a URL: gs://bucket/parts"
+        "data", description="folder of the data set; for shards also a URL: gs://bucket/parts"
     )
     reviewed: Changeable[tuple[Path, ...]] = Field(
         (),
-        description="folders that python -m api export-reviewed wrote; their photographs are added",
+        description="folders written by python -m api export-reviewed; their photographs are added",
     )
     splits: Changeable[Path | None] = Field(None, description="file of lines 'train|val|test  name'")
     supervision: Changeable[Path | None] = Field(
         None,
-        description="file of lines 'mask|box|label  name': how much of each annotation training may see; "
-        "photographs that no line names keep all of theirs",
+        description="file of lines 'mask|box|label  name': part of each annotation used in training; "
+        "photographs that are not listed keep their annotations",
     )
-    merge_defects: bool = Field(
-        False, description="make one class, 'defect', of all classes of defects: the network says good or not"
-    )
+    merge_defects: bool = Field(False, description="merge all defect classes into one, 'defect'")
     mask_threshold: Annotated[int, Field(ge=0, le=254)] | None = Field(
         None,
-        description="a mask pixel shows a defect where its value is above this; none = as the layout says, "
-        "and a mask of more than two values is refused",
+        description="mask pixels above this value are defective; none = as the layout defines, and masks "
+        "with more than two values are rejected",
     )
     mask_values: Annotated[MaskValues, AfterValidator(check_distinct)] | None = Field(
         None,
-        description="value of each class of defects in mask files whose values are classes; none = all of a "
-        "mask is of its photograph's class",
+        description="value of each defect class in mask files; none = a mask has the class of its photograph",
     )
     max_pixels: Changeable[Annotated[int, Field(gt=0, le=MAX_PIXEL_LIMIT)]] = Field(
         DEFAULT_MAX_PIXELS,
-        description="largest photograph, height × width; it is held in memory whole, also where the network "
-        "sees tiles of it: a grey one takes 10 bytes a pixel to predict, 17 with mask_stride = 1",
+        description="maximum height × width of a photograph. It is held in memory, also with tiles: "
+        "prediction takes 10 bytes per grey pixel, 17 with mask_stride = 1",
     )
     allowed_leaks: Changeable[tuple[str, ...]] = Field(
         (),
-        description="names of photographs or groups that may occur in two splits; of any other photograph an "
-        "equal picture in another split is an error, a near twin a warning",
+        description="names of photographs or groups that may occur in two splits. For others a duplicate in "
+        "another split is an error, a near duplicate a warning",
     )
     skip_broken: Changeable[bool] = Field(
-        False, description="leave out what cannot be used, and list it in the run folder, instead of stopping"
+        False, description="skip unusable photographs and list them in the run folder, instead of stopping"
     )
     cache_mb: Changeable[Steps] = Field(
         2048,
-        description="decoded images of training and validation, and features of a frozen encoder, kept in "
-        "memory by each process, MB; beyond it they go to cache_folder",
+        description="memory of each process for decoded images and features of a frozen encoder, MB; the "
+        "rest is stored in cache_folder",
     )
     cache_folder: Changeable[Path | None] = Field(
         None,
-        description="folder for what finds no room in memory, in a file that goes with the process; without "
-        "it images are read, and features computed, again",
+        description="folder for images and features beyond cache_mb, in a file that disappears with the "
+        "process; none = they are read and computed again",
     )
     disk_cache_mb: Changeable[Steps] = Field(
-        50_000, description="largest size of the file in cache_folder, MB"
+        50_000, description="maximum size of the file in cache_folder, MB"
     )
     checked_folder: Changeable[Path | None] = Field(
         None,
-        description="folder for what was found when the files were checked: those that have not changed are "
-        "not read again at the next start, of whatever run; none = .checked in the folder of all runs",
+        description="folder for the results of file checks: unchanged files are not read again by any run; "
+        "none = .checked in the folder of all runs",
     )
     recheck: Changeable[bool] = Field(
-        False, description="read all files at the start, also those that were checked and have not changed"
+        False, description="read all files at the start, including unchanged ones"
     )
     drop_remainder: Changeable[bool] = Field(
         False,
-        description="leave out the images of each batch that do not divide among the replicas, instead of "
-        "refusing the batch size",
+        description="drop the remainder of each batch that is not divisible by the replicas, instead of "
+        "rejecting the batch size",
     )
     decode_threads: Changeable[Count] = Field(
-        2, description="threads that read and augment images, for each replica of a process"
+        2, description="threads that read and augment images, per replica"
     )
 
 
 class TargetConfig(Config):
-    """How a mask becomes what the segmentation network learns."""
+    """Conversion of masks to targets of the segmentation network."""
 
-    dilation_px: OddSide = Field(5, description="side of the shape that grows each defect, px, odd; 1 = none")
-    dilation_shape: Literal["diamond", "square"] = Field("diamond", description="what grows each defect")
+    dilation_px: OddSide = Field(5, description="side of the dilation of each defect, px, odd; 1 = none")
+    dilation_shape: Literal["diamond", "square"] = Field("diamond", description="shape of the dilation")
     dilation_at: Literal["input", "photograph"] = Field(
         "input",
-        description="where defects grow, and in whose px: as the network sees them, or before the photograph "
-        "is scaled",
+        description="where masks are dilated: at the network's input, or before the photograph is scaled",
     )
     window_px: Count | None = Field(
         None,
-        description="side of the square, input px, whose defective share and mean weight a mask pixel has; "
-        "none = its own cell",
+        description="side of the window, input px, over which target and weight of a mask pixel are "
+        "averaged; none = its cell",
     )
     window_border: Literal["cut", "reflect"] = Field(
-        "cut", description="what a window sees beyond the image: nothing, or the image reflected"
+        "cut", description="windows at the border: cut to the image, or on the reflected image"
     )
     positive_weight: Positive = Field(
         1.0,
-        description="weight of a defect pixel's loss; background has 1. It counts once: in the cross-entropy "
-        "with weighting = uniform, in the weights of the mask's pixels with distance",
+        description="weight of a defective pixel's loss; background has 1. It is applied once: in the "
+        "cross-entropy with weighting = uniform, in the pixel weights with distance",
     )
     weighting: Literal["uniform", "distance"] = Field(
         "uniform",
-        description="distance: a defect pixel weighs more the deeper it lies within its defect, up to "
-        "positive_weight in the middle",
+        description="distance: the weight of a defective pixel rises with its distance to the background, up "
+        "to positive_weight",
     )
-    distance_power: Positive = Field(1.0, description="distance: exponent of the relative depth")
+    distance_power: Positive = Field(1.0, description="distance: exponent of the relative distance")
 
     @property
     def cross_entropy_weight(self) -> float:
-        """Factor of a defect pixel's cross-entropy: 1 if the weights of the pixels hold `positive_weight`."""
+        """Factor of a defective pixel's cross-entropy: 1 if the pixel weights include `positive_weight`."""
         return self.positive_weight if self.weighting == "uniform" else 1.0
 
 
 class LossConfig(Config):
-    """Terms of the segmentation loss beside the cross-entropy."""
+    """Terms of the segmentation loss in addition to the cross-entropy."""
 
     focal_gamma: NonNegative = Field(
         0.0,
-        description="factor (1 − p)^gamma of a pixel's cross-entropy, p = probability of the truth; 0 = none",
+        description="factor (1 − p)^gamma of each pixel's cross-entropy, p = truth's probability; 0 = none",
     )
-    dice_weight: NonNegative = Field(
-        0.0, description="factor of the Dice loss of each image, added; 0 = none"
-    )
+    dice_weight: NonNegative = Field(0.0, description="weight of the Dice loss of each image; 0 = none")
 
 
 class AugmentationConfig(Config):
-    """Random changes of a training image; its mask stays in step."""
+    """Random changes of training images and their masks."""
 
     flip_horizontal: bool = True
     flip_vertical: bool = True
-    rotate: bool = Field(False, description="by a multiple of 90°; of 180° where the input is not square")
-    shift: Fraction = Field(0.0, description="largest shift along each side, as a fraction of it")
-    scale: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="largest relative change of size")
-    brightness: Fraction = Field(0.0, description="largest shift, as a fraction of the full range")
-    contrast: Fraction = Field(0.0, description="largest relative change around the image's mean")
+    rotate: bool = Field(False, description="by a multiple of 90°, or of 180° if the input is not square")
+    shift: Fraction = Field(0.0, description="maximum shift along each side, as a fraction of it")
+    scale: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="maximum relative change of size")
+    brightness: Fraction = Field(0.0, description="maximum shift, as a fraction of the full range")
+    contrast: Fraction = Field(0.0, description="maximum relative change around the image's mean")
     noise: Fraction = Field(
-        0.0, description="largest standard deviation of added noise, as a fraction of the full range"
+        0.0, description="maximum standard deviation of added noise, as a fraction of the full range"
     )
-    blur_px: NonNegative = Field(0.0, description="largest standard deviation of a Gaussian blur, px")
+    blur_px: NonNegative = Field(0.0, description="maximum standard deviation of a Gaussian blur, px")
     synthetic: Fraction = Field(
         0.0,
-        description="chance that a defective image's turn goes to a good one with a made-up defect "
-        "(shuffled: that a good image gets one); above 0, good photographs alone can be learnt from",
+        description="probability that a good image with a synthetic defect replaces a defective one "
+        "(shuffled: that a good image gets one); above 0, defective photographs are optional",
     )
     feature_noise: Fraction = Field(
         0.0,
-        description="chance that a made-up defect is noise in the features of a frozen encoder instead of a "
-        "change of the photograph",
+        description="probability that a synthetic defect is noise in the features of a frozen encoder "
+        "instead of a change of the image",
     )
     transplant: Fraction = Field(
         0.0,
-        description="chance that a defective image's turn goes to a good one that gets its defect, cut out "
-        "by its mask, turned, scaled and moved (shuffled: that a good image gets one of any)",
+        description="probability that a good image with the rotated, scaled and moved defect of a defective "
+        "image replaces it (shuffled: that a good image gets any)",
     )
 
     @property
     def only_flips(self) -> bool:
-        """Whether an image is at most flipped, so that it has no more than `variants` forms.
-
-        One that gets a defect is another image, and is not asked about.
-        """
+        """Whether images without added defects are only flipped, so that they have `variants` forms."""
         allowed = {"flip_horizontal", "flip_vertical", "synthetic", "transplant", "feature_noise"}
         plain = AugmentationConfig().model_dump(exclude=allowed)
         return self.model_dump(exclude=allowed) == plain
 
     @property
     def variants(self) -> int:
-        """How many forms an image has that is at most flipped."""
+        """Number of forms of an image that is only flipped."""
         return (1 + self.flip_horizontal) * (1 + self.flip_vertical)
 
 
 class ScheduleConfig(Config):
-    """How the learning rate moves during a stage."""
+    """Learning-rate schedule of a stage."""
 
     kind: Literal["constant", "poly", "staircase", "cosine", "piecewise"] = "constant"
     power: Positive = Field(0.9, description="poly: rate · (1 − step/steps)^power")
-    decay_rate: Positive = Field(0.1, description="staircase: factor at each stair")
-    decay_steps: Count = Field(1000, description="staircase: steps from stair to stair")
+    decay_rate: Positive = Field(0.1, description="staircase: factor of each stair")
+    decay_steps: Count = Field(1000, description="staircase: steps per stair")
     boundaries: tuple[Count, ...] = Field(
-        (), description="piecewise: last step of each piece but the last, ascending"
+        (), description="piecewise: last step of each piece except the last, ascending"
     )
-    factors: tuple[Positive, ...] = Field((), description="piecewise: of the rate after each boundary")
+    factors: tuple[Positive, ...] = Field((), description="piecewise: factor of the rate after each boundary")
     warmup_steps: Steps = Field(
-        0, description="first steps, over which the rate rises linearly to where the schedule then is"
+        0, description="first steps, in which the rate rises linearly to that of the schedule"
     )
 
     @model_validator(mode="after")
@@ -239,61 +229,56 @@ class ScheduleConfig(Config):
         if (self.kind == "piecewise") != given or len(self.boundaries) != len(self.factors):
             raise ValueError(
                 f"kind={self.kind} with {len(self.boundaries)} boundaries and {len(self.factors)} factors; "
-                "expected one factor for each boundary with piecewise, and none with another kind"
+                "expected one factor per boundary with piecewise, and none with another kind"
             )
         if list(self.boundaries) != sorted(set(self.boundaries)):
-            raise ValueError(
-                f"boundaries {list(self.boundaries)} do not ascend; expected each above the last"
-            )
+            raise ValueError(f"boundaries {list(self.boundaries)} do not ascend; expected ascending steps")
         return self
 
 
 class StageConfig(Config):
     """One stage: its length, its optimiser and its losses."""
 
-    steps: Steps = Field(0, description="optimiser steps; 0 leaves the stage out")
+    steps: Steps = Field(0, description="optimiser steps; 0 skips the stage")
     optimizer: Literal["sgd", "adam", "adamw"] = Field(
-        "adam", description="adamw is adam with the decoupled weight_decay, which is the default for all"
+        "adam", description="adamw is adam with decoupled weight_decay, the default for all"
     )
     learning_rate: Positive = 1e-3
     momentum: Fraction = Field(0.9, description="sgd only")
     weight_decay: NonNegative = Field(
-        0.0, description="of the kernels of convolutions and dense layers; norm scales and biases have none"
+        0.0, description="of kernels of convolutions and dense layers, not of norm scales and biases"
     )
     weight_decay_kind: Literal["decoupled", "l2"] = Field(
         "decoupled",
-        description="decoupled: each step takes learning rate · weight_decay of a kernel away, whatever the "
-        "optimiser does; l2: the loss counts weight_decay / 2 · the sum of the squares",
+        description="decoupled: each step subtracts learning rate · weight_decay · kernel; l2: the loss "
+        "includes weight_decay / 2 · the sum of squares",
     )
     schedule: ScheduleConfig = ScheduleConfig()
     clip_norm: Positive | None = Field(
-        None, description="largest norm of the global batch's gradient, all variables together"
+        None, description="maximum norm of the global batch's gradient, over all variables"
     )
     accumulate: Count = Field(
-        1, description="equal parts in which a step's images are taken to save memory; their gradients add up"
+        1, description="number of equal parts of a step's images, to save memory; their gradients are added"
     )
     balance: Literal["fixed", "dynamic"] = Field(
         "fixed",
-        description="dynamic: the segmentation loss counts λ and the decision loss 1 − λ, beside the weights "
-        "below; λ falls from 1 to 0 over the stage",
+        description="dynamic: factors λ of the segmentation loss and 1 − λ of the decision loss, in addition "
+        "to the weights below; λ falls from 1 to 0 over the stage",
     )
-    segmentation_weight: NonNegative = Field(
-        1.0, description="factor of the segmentation loss, where trained"
-    )
-    decision_weight: NonNegative = Field(1.0, description="factor of the decision loss, where trained")
+    segmentation_weight: NonNegative = Field(1.0, description="factor of the segmentation loss, if trained")
+    decision_weight: NonNegative = Field(1.0, description="factor of the decision loss, if trained")
 
     @model_validator(mode="after")
     def _check_weight_decay(self) -> Self:
         if self.optimizer == "adamw" and self.weight_decay_kind == "l2":
             raise ValueError(
-                "optimizer=adamw with weight_decay_kind=l2; expected adam with it: adamw is adam with the "
-                "decoupled decay"
+                "optimizer=adamw with weight_decay_kind=l2; expected adam: adamw is adam with decoupled decay"
             )
         return self
 
 
 class StagesConfig(Config):
-    """The stages, in the order in which they run."""
+    """The stages in their order."""
 
     segment: StageConfig = StageConfig()
     decision: StageConfig = StageConfig()
@@ -309,43 +294,42 @@ class StagesConfig(Config):
         for name, stage in (("segment", self.segment), ("decision", self.decision)):
             if stage.balance == "dynamic":
                 raise ValueError(
-                    f"{name}.balance=dynamic, but this stage trains one loss alone; expected it with joint, "
+                    f"{name}.balance=dynamic, but this stage trains one loss only; expected it for joint, "
                     "which trains both"
                 )
         return self
 
 
 class ThresholdConfig(Config):
-    """What the limits of a trained model are chosen by; `training calibrate` chooses them anew."""
+    """How the thresholds of a trained model are chosen; `training calibrate` chooses them again."""
 
     miss_cost: Changeable[Annotated[float, Field(ge=1e-6, le=1e6)]] = Field(
-        10.0, description="what a missed defect costs, in false alarms"
+        10.0, description="cost of a missed defect, in false alarms"
     )
     defect_rate: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)] | None] = Field(
         None,
-        description="share of defective photographs at the line, for which the score is a probability; "
-        "none = that of the photographs that the limits are chosen on",
+        description="share of defective photographs in production, for which the score is a probability; "
+        "none = that of the photographs used for the thresholds",
     )
     review: Changeable[bool] = Field(
         False,
-        description="a second limit below which a photograph is good, so that those between the two are for "
-        "somebody to look at",
+        description="choose a second, lower threshold; photographs between the two are for review",
     )
     missed_share: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
-        0.05, description="review: largest share of the defective parts that may pass as good"
+        0.05, description="review: maximum share of the defective parts that pass as good"
     )
     refused_share: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
         0.05,
-        description="review, and a threshold from good photographs alone: largest share of the good parts "
-        "that may be refused",
+        description="review, and a threshold from good photographs only: maximum share of the good parts "
+        "that are rejected",
     )
     confidence: Changeable[Annotated[float, Field(ge=0.5, lt=1.0)]] = Field(
-        0.95, description="with which the two shares are kept (exact binomial)"
+        0.95, description="confidence of both shares (exact binomial)"
     )
 
 
 class ExperimentConfig(BaseSettings):
-    """A training run. Values come from the experiment file; flags of the same names override it."""
+    """A training run, from an experiment file and flags of the same names, which override it."""
 
     model_config = SettingsConfigDict(
         frozen=True,
@@ -357,81 +341,84 @@ class ExperimentConfig(BaseSettings):
     )
 
     name: Changeable[Annotated[str, Field(pattern=r"^\w[\w.-]*$")]] = Field(
-        "run", description="folder of the run below --runs"
+        "run", description="name of the run's folder in --runs"
     )
-    runs: Changeable[Path] = Field(Path("runs"), description="folder that holds all runs")
+    runs: Changeable[Path] = Field(Path("runs"), description="folder of all runs")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
-        0, description="decides weights, order of images and augmentation"
+        0, description="seed of weights, order of images and augmentation"
     )
     strategy: Changeable[Strategy] = Field(
         "auto",
-        description="one device; a copy of the weights on each of several; weights on the CPU, towers on "
-        "several devices; several machines in step; several machines, each at its own pace; auto = what "
-        "TF_CONFIG asks for, else mirrored where there are several GPUs or devices are named",
+        description="single: one device; mirrored: weights on each of several devices; central-storage: "
+        "weights on the CPU, towers on several devices; multi-worker: several machines, synchronous; "
+        "parameter-server: several machines, asynchronous; auto: as TF_CONFIG requires, otherwise mirrored "
+        "with several GPUs or if devices are set",
     )
     devices: Changeable[Annotated[str, Field(pattern=f"^({DEVICES})$")] | None] = Field(
-        None, description="cpu:4 = four logical CPU devices, gpu:0,1 = these GPUs; default: what is there"
+        None, description="cpu:4 = four logical CPU devices, gpu:0,1 = these GPUs; none = all available"
     )
     cluster_timeout_s: Changeable[Positive] = Field(
-        600.0, description="how long to wait for the other processes of TF_CONFIG at the start, s"
+        600.0, description="time to wait for the other processes of TF_CONFIG at the start, s"
     )
     sampling: Literal["alternate", "frequency", "shuffled"] = Field(
         "alternate",
-        description="good and defective images in turn, each gone through whole before one comes again; the "
-        "same, with as many good ones as there are defective drawn at a time, rather those that had fewer "
-        "turns; all images in one order",
+        description="alternate: good and defective images alternate, each kind without replacement; "
+        "frequency: the same, but per round as many good ones as there are defective, preferring those "
+        "drawn less often; shuffled: regardless of the class",
     )
     batch_size: Count = Field(
-        2, description="images a step, over all replicas; with parameter servers, of one worker"
+        2, description="images per step over all replicas; with parameter servers, of one worker"
     )
     precision: Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16"] = Field(
         "float32",
-        description="of the training network; weights, losses and what is exported are float32. tf32 = "
-        "products of 10 bits, on GPUs; mixed_float16 scales the loss and skips steps that overflow",
+        description="of the training network; weights, losses and exports are float32. tf32: products with "
+        "10 bits on GPUs; mixed_float16 scales the loss and skips steps that overflow",
     )
     deterministic: bool = Field(
         True,
-        description="the same seed gives the same bits on GPUs too, at some cost of speed; CPUs always do so",
+        description="bit-identical results for the same seed on GPUs, at some cost of speed; on CPUs always",
     )
     synchronized_batch_norm: bool = Field(
         False,
-        description="batch normalisation by the statistics of all replicas' images, so that their number "
-        "does not change the result (with accumulate: of all replicas' parts); False = of each replica's own",
+        description="batch normalisation with the statistics of all replicas' images, so that their number "
+        "does not change the result (with accumulate: of the current parts); False = of each replica's own",
     )
-    ema_decay: Fraction = Field(0.99, description="of the averaged weights that are validated and exported")
+    ema_decay: Fraction = Field(
+        0.99, description="decay of the averaged weights, which are validated and exported"
+    )
     validate_every: Count = Field(100, description="steps between validations")
     checkpoint_every: Changeable[Count] = Field(100, description="steps between checkpoints")
     checkpoint_minutes: Changeable[NonNegative] = Field(
-        10.0, description="a checkpoint at the latest after so many minutes; 0 = by steps alone"
+        10.0, description="maximum minutes between checkpoints; 0 = no limit"
     )
     keep_checkpoints: Changeable[Count] = Field(
-        2, description="newest checkpoints that stay, each with the best weights"
+        2, description="number of checkpoints that are retained, each with the best weights"
     )
     log_every: Changeable[Count] = Field(10, description="steps between records in log.jsonl")
     tracking: Changeable[Literal["none", "mlflow"]] = Field(
         "none",
-        description="where else the log goes; mlflow: as MLFLOW_TRACKING_URI and its like say",
+        description="additional log; mlflow: configured by MLFLOW_TRACKING_URI and similar variables",
     )
     encoder_weights: Changeable[str] = Field(
         "imagenet",
-        description="what the encoder begins with: imagenet = what keras.applications loads, of its cache or "
-        "downloaded; a weights file that Keras wrote (.h5); none = drawn at random. Not with segdecnet",
+        description="initial weights of the encoder: imagenet = those of keras.applications, from its cache "
+        "or downloaded; a Keras weights file (.h5); none = random. Not used with segdecnet",
     )
     encoder_trainable: EncoderTrainable = Field(
         "frozen",
-        description="what of the encoder is trained: nothing; what lies behind its features of stride 8; all",
+        description="trained layers of the encoder: none; those after its features of stride 8; all",
     )
     encoder_learning_rate: Positive = Field(
-        0.1, description="factor of the stage's learning rate for what of the encoder is trained"
+        0.1, description="factor of the stage's learning rate for the encoder"
     )
     initial_weights: Changeable[Path | None] = Field(
         None,
-        description="what the whole network begins with: network.weights.h5 of a finished run with the same "
-        "network, none of whose training photographs may be validated or tested on; none = as "
-        "encoder_weights says, the rest drawn at random",
+        description="initial weights of the network: network.weights.h5 of a finished run with the same "
+        "network, whose training photographs must not be in validation or test; none = encoder_weights "
+        "and random",
     )
     initial_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
-        None, description="SHA-256 of initial_weights; of a run it is filled in"
+        None, description="SHA-256 of initial_weights; set by the run"
     )
     network: NetworkConfig = NetworkConfig()
     input: InputConfig = InputConfig()
@@ -450,22 +437,23 @@ class ExperimentConfig(BaseSettings):
         *_: PydanticBaseSettingsSource,
         **__: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Leaves the experiment file alone as a source: a variable called SEED must not steer a run."""
+        """Disables environment variables as a source: a variable SEED must not change a run."""
         return (init_settings,)
 
     @model_validator(mode="before")
     @classmethod
     def _read_interest_mask(cls, values: Any) -> Any:
-        given = values.get("input") if isinstance(values, dict) else None
-        if not isinstance(given, dict) or not (named := given.get("interest_mask")):
+        section = values.get("input") if isinstance(values, dict) else None
+        if not isinstance(section, dict) or not section.get("interest_mask"):
             return values
-        if str(named).startswith(PNG_BASE64):
+        path = str(section["interest_mask"])
+        if path.startswith(PNG_BASE64):
             return values
         try:
-            mask = encode_png(read_mask(Path(str(named))))
+            mask = encode_png(read_mask(Path(path)))
         except ImageError as error:
             raise ValueError(f"input.interest_mask: {error}") from error
-        return {**values, "input": {**given, "interest_mask": base64.b64encode(mask).decode("ascii")}}
+        return {**values, "input": {**section, "interest_mask": base64.b64encode(mask).decode("ascii")}}
 
     @model_validator(mode="after")
     def _check_stages(self) -> Self:
@@ -479,8 +467,8 @@ class ExperimentConfig(BaseSettings):
     def _check_encoder(self) -> Self:
         if self.has_encoder and self.encoder_weights == "none" and self.encoder_trainable != "all":
             raise ValueError(
-                f"encoder_weights=none with encoder_trainable={self.encoder_trainable}, so that random "
-                "weights would stay; expected encoder_trainable=all, or encoder_weights=imagenet or a file"
+                f"encoder_weights=none with encoder_trainable={self.encoder_trainable} would keep random "
+                "weights; expected encoder_trainable=all, or encoder_weights=imagenet or a file"
             )
         return self
 
@@ -489,7 +477,7 @@ class ExperimentConfig(BaseSettings):
         if self.synchronized_batch_norm and self.network.normalization != "batch":
             raise ValueError(
                 f"synchronized_batch_norm with network.normalization={self.network.normalization}; "
-                "expected it with batch alone: the others take the statistics of each image"
+                "expected it with batch only: the others use the statistics of each image"
             )
         return self
 
@@ -497,18 +485,18 @@ class ExperimentConfig(BaseSettings):
     def _check_dilation(self) -> Self:
         if self.target.dilation_at == "photograph" and self.input.policy == "tile":
             raise ValueError(
-                "target.dilation_at=photograph with input.policy=tile, which would make the tiles beside a "
-                "defect defective; expected dilation_at=input: tiles have the photograph's scale anyhow"
+                "target.dilation_at=photograph with input.policy=tile would make neighbouring tiles "
+                "defective; expected dilation_at=input: tiles have the photograph's scale"
             )
         return self
 
     @model_validator(mode="after")
-    def _check_given_defects(self) -> Self:
-        given = self.augmentation.synthetic or self.augmentation.transplant
-        if given and self.input.policy == "letterbox":
+    def _check_added_defects(self) -> Self:
+        added = self.augmentation.synthetic or self.augmentation.transplant
+        if added and self.input.policy == "letterbox":
             raise ValueError(
-                "augmentation.synthetic or transplant with input.policy=letterbox, whose padding would get "
-                "defects, too; expected the policy resize, native or tile"
+                "augmentation.synthetic or transplant with input.policy=letterbox would add defects to its "
+                "padding; expected the policy resize, native or tile"
             )
         return self
 
@@ -516,20 +504,20 @@ class ExperimentConfig(BaseSettings):
     def _check_feature_noise(self) -> Self:
         if self.augmentation.feature_noise and not (self.caches_features and self.augmentation.synthetic):
             raise ValueError(
-                "augmentation.feature_noise without features to put it in, or without made-up defects; "
-                "expected network.encoder with encoder_trainable=frozen, no augmentation of photographs but "
-                "flips, and augmentation.synthetic above 0"
+                "augmentation.feature_noise without cached features or synthetic defects; expected "
+                "network.encoder with encoder_trainable=frozen, no other augmentation but flips, and "
+                "augmentation.synthetic above 0"
             )
         return self
 
     @property
     def has_encoder(self) -> bool:
-        """Whether the network stands on a network of `keras.applications`."""
+        """Whether the network has an encoder of `keras.applications`."""
         return self.network.encoder != SEGDECNET
 
     @property
     def balanced(self) -> bool:
-        """Whether the network is trained on as many defective as good images."""
+        """Whether training uses as many defective as good images."""
         return self.sampling != "shuffled"
 
     @property
@@ -539,16 +527,16 @@ class ExperimentConfig(BaseSettings):
 
     @property
     def caches_features(self) -> bool:
-        """Whether training begins with the encoder's features, computed once for each form of an image."""
+        """Whether training uses cached features of a frozen encoder."""
         return self.has_encoder and self.encoder_trainable == "frozen" and self.augmentation.only_flips
 
     @property
     def folder(self) -> Path:
-        """Where the run lies."""
+        """Folder of the run."""
         return self.runs / self.name
 
     def local_copy(self, folder: Path, splits: Path) -> Self:
-        """Returns the same experiment in a folder of its own, on other splits, in this process alone."""
+        """Returns the experiment with another folder and splits, for a single process."""
         clustered = self.strategy in ("multi-worker", "parameter-server")
         return self.model_copy(
             update={
@@ -564,23 +552,23 @@ class ExperimentConfig(BaseSettings):
 
     @property
     def checked_folder(self) -> Path:
-        """Where it is kept what was found when files were checked."""
+        """Folder of the results of file checks."""
         return self.data.checked_folder or self.runs / ".checked"
 
     def flatten(self) -> dict[str, Any]:
-        """Returns all settings by their dotted names, such as `data.root`, as JSON holds them."""
+        """Returns all settings as JSON values by their dotted names, such as `data.root`."""
         return _flatten(self.model_dump(mode="json"))
 
 
 def differing_settings(
     one: ExperimentConfig, other: ExperimentConfig, ignored: Collection[str] = ()
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yields name and both values of what is neither equal, nor changeable, nor ignored; the preset first."""
-    these, those = one.flatten(), other.flatten()
-    compared = (these.keys() | those.keys()) - changeable_settings() - set(ignored)
-    for name in sorted(compared, key=lambda name: (name != "network.preset", name)):  # it says most
-        if these.get(name) != those.get(name):
-            yield name, these.get(name), those.get(name)
+    """Yields name and both values of differing settings that are not changeable or ignored; preset first."""
+    first, second = one.flatten(), other.flatten()
+    compared = (first.keys() | second.keys()) - changeable_settings() - set(ignored)
+    for name in sorted(compared, key=lambda name: (name != "network.preset", name)):
+        if first.get(name) != second.get(name):
+            yield name, first.get(name), second.get(name)
 
 
 def changeable_settings(model: type[BaseModel] = ExperimentConfig, prefix: str = "") -> frozenset[str]:

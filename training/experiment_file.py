@@ -1,4 +1,4 @@
-"""An experiment in a TOML file, with flags of the same names laid over it."""
+"""Experiments in TOML files, overridden by flags of the same names."""
 
 import tomllib
 from contextlib import suppress
@@ -15,10 +15,10 @@ from training.config import ExperimentConfig
 
 
 def load_experiment(path: Path, flags: list[str] | None = None) -> ExperimentConfig:
-    """Reads an experiment file and lays the command line's `--field value` pairs over it.
+    """Reads an experiment file; the command line's `--field value` pairs override it.
 
     Raises:
-        ConfigError: If the file cannot be read, or a key or value does not fit.
+        ConfigError: If the file cannot be read, or a key or value is invalid.
     """
     values = _read_toml(path)
     _check_flags(flags or [])
@@ -37,7 +37,7 @@ def print_fields() -> None:
 
 
 def save_experiment(config: ExperimentConfig) -> str:
-    """Writes the effective configuration as TOML; `load_experiment` gives back an equal one."""
+    """Returns the effective configuration as TOML; `load_experiment` restores it."""
     return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
 
 
@@ -46,21 +46,21 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
-            f"Cannot read the experiment '{path}': {error.strerror}. Expected a TOML file, such "
-            "as those in training/experiments."
+            f"Cannot read the experiment '{path}': {error.strerror}. Expected a TOML file such as those in "
+            "training/experiments."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"'{path}' is not valid TOML: {error}.") from error
 
 
-def _with_hyphens(word: str) -> str:
-    """A flag spelt like its field in the file is understood too."""
-    name, equals, value = word.partition("=")
-    return name.replace("_", "-") + equals + value if word.startswith("--") else word
+def _with_hyphens(argument: str) -> str:
+    """Accepts flags with the underscores of the fields."""
+    name, equals, value = argument.partition("=")
+    return name.replace("_", "-") + equals + value if argument.startswith("--") else argument
 
 
 def _check_flags(flags: list[str]) -> None:
-    """The parser's own message for an unknown flag does not name the nearest known one."""
+    """Reports unknown flags with the nearest known one, which the parser does not."""
     for flag in flags:
         name = flag.split("=")[0].removeprefix("--").removeprefix("no-").replace("-", "_")
         if not flag.startswith("--") or name in ("help", ""):

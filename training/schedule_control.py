@@ -1,30 +1,30 @@
-"""How far a run goes in each stage, and at which place of its schedules a step stands."""
+"""Number of steps of each stage, and the position of a step in the stage's schedules."""
 
 
 class ScheduleControl:
-    """That of the experiment: each stage takes its steps, and each step stands where its number says."""
+    """The configured control: the planned steps, with the step's number as its position in the schedules."""
 
     @property
     def schedule_offset(self) -> int:
-        """Steps by which the schedules are ahead of what was taken of the stage; negative: behind."""
+        """Position in the schedules minus the number of steps taken in the stage."""
         return 0
 
     @property
     def expected_steps(self) -> int:
-        """How many steps the stage will have taken at its end, as things stand."""
+        """Expected number of steps of the current stage."""
         return self._steps
 
-    def begin_stage(self, stage: str, steps: int) -> None:  # noqa: ARG002 - others time it
-        """Takes note that a stage of so many steps begins, or goes on."""
+    def begin_stage(self, stage: str, steps: int) -> None:  # noqa: ARG002 - for subclasses
+        """Starts or resumes a stage with this number of steps."""
         self._steps = steps
 
     def max_steps(self, steps: int) -> int:
-        """Returns how many steps a stage planned with `steps` may take at most."""
+        """Returns the maximum number of steps of a stage planned with `steps`."""
         return steps
 
     def is_last(self, step: int) -> bool:
-        """Returns whether the stage ends with this step, counted from 1."""
+        """Returns whether this step, counted from 1, is the last of the stage."""
         return step >= self._steps
 
     def step_done(self, step: int) -> None:
-        """Takes note that a step has come to its end, with whatever followed it."""
+        """Records the end of a step, including validation and checkpoint."""

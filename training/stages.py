@@ -1,4 +1,4 @@
-"""The staged train operations: which part of the network moves, and on which loss."""
+"""The training stages: the parts of the network that each one trains, and their losses."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,15 +8,14 @@ from segdec.network.network import SegDecNet
 
 @dataclass(frozen=True)
 class Stage:
-    """One train operation.
+    """One stage.
 
-    A part that is not trained runs in inference mode: neither its weights nor its moving statistics
-    change by a bit.
+    A part that is not trained runs in inference mode: its weights and moving statistics stay bit-identical.
 
     Attributes:
         name: Field of `StagesConfig` that holds the stage's settings.
-        trains_segmentation: Whether the segmentation network and its loss take part.
-        trains_decision: Whether the decision network and its loss take part.
+        trains_segmentation: Whether the segmentation network is trained, on its loss.
+        trains_decision: Whether the decision network is trained, on its loss.
     """
 
     name: str
@@ -24,7 +23,7 @@ class Stage:
     trains_decision: bool
 
     def trainable_variables(self, network: SegDecNet) -> list[Any]:
-        """Returns the variables that the stage's optimiser owns."""
+        """Returns the variables that the stage trains."""
         variables: list[Any] = []
         if self.trains_segmentation:
             variables += network.segmentation.trainable_variables
@@ -33,12 +32,12 @@ class Stage:
         return variables
 
     def trainable_kernels(self, network: SegDecNet) -> list[Any]:
-        """Returns those of convolutions and dense layers alone: neither scales nor offsets nor biases."""
+        """Returns the trained kernels of convolutions and dense layers, without scales and biases."""
         return [variable for variable in self.trainable_variables(network) if is_kernel(variable)]
 
 
 def is_kernel(variable: Any) -> bool:
-    """Returns whether a variable is what a convolution or a dense layer multiplies with."""
+    """Returns whether a variable is the kernel of a convolution or dense layer."""
     return bool(variable.name == "kernel")
 
 

@@ -1,4 +1,4 @@
-"""The training loop: data, network, resume, stages, result. Read it downwards."""
+"""The training loop: data, network, resume, stages, result, from top to bottom."""
 
 import hashlib
 import signal
@@ -48,20 +48,20 @@ from training.stages import STAGES, Stage
 
 
 class Trainer:
-    """One run of an experiment, fresh or resumed, in one process or as one of several.
+    """One run of an experiment, new or resumed, in one process or several.
 
-    Nothing is written before configuration and data have proved usable. Of several processes the chief
-    alone writes, validates and decides which weights are best.
+    Nothing is written before configuration and data are checked. With several processes only the chief
+    writes, validates and selects the best weights.
 
     Args:
         config: The experiment.
-        fresh: Start over even if the run folder exists.
-        cluster: The processes that train together; None = this one alone.
-        dry: Whether it only tries the experiment: then nothing is said of how well the model does.
-        pace: How far the stages go; None = as the experiment says. For one process.
+        fresh: Whether to start over if the run folder exists.
+        cluster: The processes of the run; None = only this one.
+        dry_run: Whether to omit messages about the quality of the model.
+        control: Controls steps and schedules of the stages, for a single process; None = as configured.
 
     Attributes:
-        config: The experiment as it is run: classes counted, batch size divisible.
+        config: The effective experiment, with the number of classes and a divisible batch size.
 
     Raises:
         SegdecError: If the configuration, the data, the cluster or the run folder cannot be used.
@@ -98,7 +98,9 @@ class Trainer:
 
         # === Network ===
         with self.process_group.translate_peer_errors(), self.strategy.scope():
-            self.train_state = build_train_state(self.config, pretrained, paced=control is not None)
+            self.train_state = build_train_state(
+                self.config, pretrained, adjustable_schedule=control is not None
+            )
         self.validated = build_initial_network(self.config, pretrained)
 
         # === Input ===
@@ -111,7 +113,7 @@ class Trainer:
             self.predictor,
             records,
             read,
-            config.batch_size,  # predicting needs no batch that divides
+            config.batch_size,  # prediction does not need a divisible batch size
             pool,
             synthetic_validation(records, read, data.model, config.seed, data.cache),
         )
@@ -122,14 +124,14 @@ class Trainer:
             self.folder.checkpoints, self.train_state, self.validated, self.config, writes=self.is_chief
         )
         self.resumed = self.state.restore()
-        self.process_group.check_same(self._place_digest(), "run folder or checkpoint")
+        self.process_group.check_same(self._position_digest(), "run folder or checkpoint")
         self.interruption = Interruption()
         self.peak_flops_per_s = measure_strategy_peak(
             self.strategy, self.process_group.workers, compute_dtype(config)
         )
 
     def _feature_cache(self, data: RunData) -> FeatureCache:
-        """Of the encoder that is validated: it has the same weights in every strategy, and is exact."""
+        """Features of the validated network's encoder, whose weights are the same in every strategy."""
         images = len(data.examples) * self.config.augmentation.variants
         maps = 1 + self.config.input.is_partial + self.config.network.mask_classes
         features = FeatureCache(self.validated.encoder, data.shape, data.cache, images, maps=maps)
@@ -138,54 +140,53 @@ class Trainer:
         return features
 
     def _open_folder(self, data: RunData, origin: EncoderWeights | None, *, fresh: bool) -> RunFolder:
-        """The chief makes it, or takes it up; the others come when it is there."""
+        """The chief creates or opens the folder; the other processes wait for it."""
         folder = RunFolder.open(self.config, data, origin, fresh=fresh) if self.is_chief else None
         if folder is not None:
-            data.known.save(parents=True)
+            data.check_cache.save(parents=True)
         self.process_group.wait()
         return folder or RunFolder(self.config.folder)
 
-    def _place_digest(self) -> str:
-        """Of where the run is, and whose folder it is in: what the processes must agree on."""
-        place = f"{self.folder.lock_owner} {int(self.state.stage)} {self.state.steps_taken}"
-        return hashlib.sha256(place.encode()).hexdigest()
+    def _position_digest(self) -> str:
+        """Digest of folder, stage and step, which must be equal in all processes."""
+        position = f"{self.folder.lock_owner} {int(self.state.stage)} {self.state.steps_taken}"
+        return hashlib.sha256(position.encode()).hexdigest()
 
     def describe_start(self) -> str:
-        """Says what the run is about to do, for the terminal."""
-        where = f"'{self.folder.path}', {self.process_group}"
-        computes_here = self.config.devices is None and self.process_group.coordinator is None
+        """Describes folder, devices and starting point for the terminal."""
+        run = f"'{self.folder.path}', {self.process_group}"
+        uses_local_devices = self.config.devices is None and self.process_group.coordinator is None
         note = ""
-        if computes_here and not tf.config.list_physical_devices("GPU"):
+        if uses_local_devices and not tf.config.list_physical_devices("GPU"):
             reason = gpu_unused_reason()
-            found = f"The GPU of this machine cannot be used: {reason}" if reason else "No GPU was found"
-            note = f"\n{found}: the CPU takes its place."
+            problem = f"The GPU of this machine cannot be used: {reason}" if reason else "No GPU was found"
+            note = f"\n{problem}: the CPU is used."
         if emulates_bfloat16(self.config):
-            note += "\nThis CPU has no bfloat16: mixed_bfloat16 is emulated, and much slower than float32."
+            note += "\nThis CPU has no bfloat16: mixed_bfloat16 is emulated and much slower than float32."
         if not self.resumed:
-            return f"Starting {where}.{note}"
+            return f"Starting {run}.{note}"
         left = [stage.name for stage in STAGES[int(self.state.stage) :]]
-        place = f"stage {left[0]} after step {self.state.steps_taken}" if left else "all stages are done"
-        return f"Going on with {where}: {place}.{note}"
+        position = f"stage {left[0]} after step {self.state.steps_taken}" if left else "all stages finished"
+        return f"Resuming {run}: {position}.{note}"
 
     def run(self, *, keep_best: bool = False) -> RunFolder:
-        """Trains the stages that are left, chooses the thresholds and writes the result.
+        """Trains the remaining stages, chooses the thresholds and writes the result.
 
         Args:
-            keep_best: Whether a run that is asked to stop ends with the best weights so far, as if it had
-                been planned so: there is a result then, unless no step was taken.
+            keep_best: Whether an interrupted run writes a result with the best weights so far, unless no step
+                was taken.
 
         Raises:
-            RunError: If the loss stops being a number, the run folder cannot be written, or a process of
-                the cluster is lost.
-            RunInterruptedError: If SIGTERM or SIGINT came; a checkpoint has been saved.
-            SegdecError: If an image turns out unreadable on the way.
+            RunError: If the loss is not finite, the run folder cannot be written, or a process is lost.
+            RunInterruptedError: After SIGTERM or SIGINT; a checkpoint has been saved.
+            SegdecError: If an image has become unreadable.
         """
         with closing(self.folder), self.process_group.translate_peer_errors(), self._open_log() as log:
             try:
                 with self.interruption:
                     self._run_stages(log)
             except RunInterruptedError:
-                if keep_best and log is not None and self._has_learnt():
+                if keep_best and log is not None and self._has_weights():
                     self._save_result(log)
                 raise
             if log is not None:
@@ -193,24 +194,26 @@ class Trainer:
             self.process_group.wait()
         return self.folder
 
-    def _has_learnt(self) -> bool:
-        """Whether there are weights to keep; before a stage's first validation they are the averaged ones."""
+    def _has_weights(self) -> bool:
+        """Whether a step was taken; before the first validation the averaged weights become the best."""
         stage, taken = int(self.state.stage), self.state.steps_taken
         if taken and self.state.best.numpy()[0] == float("-inf"):
             self.train_state.ema.copy_to(self.validated)
             self.state.save_best((0.0, 0.0))
-        return taken > 0 or any(self.config.stages[former.name].steps for former in STAGES[:stage])
+        return taken > 0 or any(self.config.stages[earlier.name].steps for earlier in STAGES[:stage])
 
-    def _has_decided(self) -> bool:
-        """Whether a step has trained the decision, which one that was stopped early may lack."""
-        begun = int(self.state.stage) + (self.state.steps_taken > 0)
-        return any(stage.trains_decision and self.config.stages[stage.name].steps for stage in STAGES[:begun])
+    def _has_trained_decision(self) -> bool:
+        """Whether a step has trained the decision; not in a run that was stopped early."""
+        started = int(self.state.stage) + (self.state.steps_taken > 0)
+        return any(
+            stage.trains_decision and self.config.stages[stage.name].steps for stage in STAGES[:started]
+        )
 
     def _open_log(self) -> AbstractContextManager[RunLog | None]:
         if not self.is_chief:
             return nullcontext()
-        place = {"stage": int(self.state.stage), "step": self.state.steps_taken}
-        return RunLog(self.folder.path, **place, trackers=open_trackers(self.config))
+        position = {"stage": int(self.state.stage), "step": self.state.steps_taken}
+        return RunLog(self.folder.path, **position, trackers=open_trackers(self.config))
 
     def _run_stages(self, log: RunLog | None) -> None:
         while (index := int(self.state.stage)) < len(STAGES):
@@ -221,19 +224,20 @@ class Trainer:
                 self._stop(f"after stage '{STAGES[index].name}'")
 
     def _run_stage(self, index: int, log: RunLog | None) -> None:
-        """Takes the stage's remaining steps."""
+        """Runs the remaining steps of a stage."""
         # === Set-up ===
         config, state, stage = self.config, self.state, STAGES[index]
         steps, first = config.stages[stage.name].steps, state.steps_taken
         if first == 0:
             self.train_state.ema.restart()
-        self._begin_pace(stage, steps)
+        self.control.begin_stage(stage.name, steps)
+        self._update_schedule_offset()
         runner = self._step_runner(index, first)
         workload = self._workload(stage)
         meter = Meter(stage.name, config.batch_size, first, steps, shown=self.is_chief, workload=workload)
 
         # === Steps ===
-        with closing(runner), meter, self._explained(index):
+        with closing(runner), meter, self._report_non_finite(index):
             for step in range(first + 1, self.control.max_steps(steps) + 1):
                 self._count(runner.run_step(self._stop_requested), meter)
                 last, stopping = self.control.is_last(step), runner.should_stop(self._stop_requested)
@@ -249,23 +253,16 @@ class Trainer:
                 if saving:
                     with meter.paused():
                         state.save(step)
-                self._take_pace(step)
+                self.control.step_done(step)
+                self._update_schedule_offset()
                 if stopping and not last:
                     self._stop(f"after step {step} of stage '{stage.name}'")
                 if last:
                     break
                 meter.expect(self.control.expected_steps)
 
-    def _begin_pace(self, stage: Stage, steps: int) -> None:
-        self.control.begin_stage(stage.name, steps)
-        self._follow_pace()
-
-    def _take_pace(self, step: int) -> None:
-        self.control.step_done(step)
-        self._follow_pace()
-
-    def _follow_pace(self) -> None:
-        """The learning rate of the next step is that of its place in the schedule."""
+    def _update_schedule_offset(self) -> None:
+        """Sets the position in the schedule, which determines the learning rate of the next step."""
         schedule_offset = self.train_state.schedule_offset
         if schedule_offset is not None and int(schedule_offset.read_value()) != self.control.schedule_offset:
             schedule_offset.assign(self.control.schedule_offset)
@@ -292,29 +289,29 @@ class Trainer:
         return Workload(flops, self.peak_flops_per_s)
 
     @contextmanager
-    def _explained(self, index: int) -> Iterator[None]:
-        """Within the block, a number that is not finite leaves the images it came from in the run folder."""
+    def _report_non_finite(self, index: int) -> Iterator[None]:
+        """Saves the images of a step with a number that is not finite to the run folder."""
         try:
             yield
         except NonFiniteError as error:
             folder = self.folder.path / "diverged" / f"{STAGES[index].name}_{error.step:06d}"
             raise write_nan_report(error, self.pipeline, index, folder, writes=self.is_chief) from error
 
-    def _count(self, taken: list[StepResult], meter: Meter) -> None:
-        for step in taken:
-            meter.advance(step.losses, step.wait_s)
+    def _count(self, results: list[StepResult], meter: Meter) -> None:
+        for result in results:
+            meter.advance(result.losses, result.wait_s)
 
     def _log_training(self, index: int, meter: Meter, log: RunLog | None) -> None:
         numbers, stage = meter.read(), STAGES[index]
-        if log is None or not numbers:  # the first steps of an asynchronous stage are still under way
+        if log is None or not numbers:  # the first steps of an asynchronous stage have not finished
             return
         weights = [variable.value for variable in stage.trainable_variables(self.train_state.network)]
         numbers["weight_norm"] = float(tf.linalg.global_norm(weights))
         log.scalars("train", stage.name, index, meter.step, numbers)
 
     def _validate(self, index: int, step: int, meter: Meter, log: RunLog | None, *, last: bool) -> None:
-        """Measures the averaged weights and keeps them if they are the best so far."""
-        if log is None:  # the chief does it
+        """Validates the averaged weights and saves them if they are the best so far."""
+        if log is None:  # only the chief validates
             return
         stage = STAGES[index]
         self.train_state.ema.copy_to(self.validated)
@@ -330,45 +327,45 @@ class Trainer:
         log.scalars("val", stage.name, index, step, validation.metrics())
 
     def _draw(self, index: int, step: int, log: RunLog) -> None:
-        """Shows photographs of validation, and some of those that the step was trained on."""
+        """Logs validation images, and some images of the training step."""
         stage = STAGES[index].name
         log.images("val", stage, index, step, self.validator.panel())
         log.images("train", stage, index, step, draw_batch(self.predictor, self.pipeline, index, step))
 
     def _advance(self, index: int) -> None:
-        """Goes on to the next stage from the best weights of this one, in all processes alike."""
+        """Starts the next stage from the best weights of this one, in all processes."""
         if self.is_chief:
             if self.config.stages[STAGES[index].name].steps:
                 self.state.restore_best()
-            if not STAGES[index].trains_decision:  # decision and joint are judged alike: the best stays
+            if not STAGES[index].trains_decision:  # decision and joint use the same criterion: the best stays
                 self.state.reset_best()
             self.state.stage.assign(index + 1)
             self.state.save(0)
         self.process_group.wait()
         if not self.is_chief:
             self.state.restore()
-        self.process_group.check_same(self._place_digest(), "run folder or checkpoint")
+        self.process_group.check_same(self._position_digest(), "run folder or checkpoint")
 
     @property
     def _stop_requested(self) -> bool:
         return self.interruption.received is not None
 
-    def _stop(self, place: str) -> NoReturn:
-        """Leaves, once the chief has written the checkpoint; a signal to one process stops all."""
+    def _stop(self, position: str) -> NoReturn:
+        """Stops all processes after a signal to one, once the chief has written the checkpoint."""
         self.process_group.wait()
-        raise RunInterruptedError(self.interruption.received or signal.SIGTERM, place)
+        raise RunInterruptedError(self.interruption.received or signal.SIGTERM, position)
 
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
-        # Of a run that had ended already, `calibrate` may have chosen other limits since.
-        result = self.folder.result() if self.folder.has_result else self._choose_limits()
+        # `calibrate` may have changed the thresholds of a finished run.
+        result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
         if not self.dry_run:
             log.draw("val", self.validator.panel(result.model))
         self.folder.save_result(self.validated, result)
-        limits = result.model.thresholds.model_dump(include={"score", "mask"})
-        log.finish({**result.validation, **limits})
+        thresholds = result.model.thresholds.model_dump(include={"score", "mask"})
+        log.finish({**result.validation, **thresholds})
 
-    def _choose_limits(self) -> RunResult:
+    def _choose_thresholds(self) -> RunResult:
         chosen = choose_thresholds(
             self.predictor.config,
             self.validator.measure_real(),
@@ -377,7 +374,7 @@ class Trainer:
         )
         warnings = [
             *([] if self.dry_run else chosen.notes),
-            *([] if self._has_decided() else [UNTRAINED_DECISION]),
+            *([] if self._has_trained_decision() else [UNTRAINED_DECISION]),
         ]
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)

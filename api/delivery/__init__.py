@@ -1,4 +1,5 @@
-"""Tells others what was inspected: sinks to which the outbox is sent, and an OPC UA server that is asked.
+"""Reports inspections to other systems: sinks that get the events of the outbox, and an OPC UA server.
 
-`delivery` → `sender` → `sink`. Needs the group `record`, the OPC UA server the group `opcua`.
+`delivery` runs a `sender` for each `sink`. Needs the group `record`; the OPC UA server needs the group
+`opcua`.
 """

@@ -1,4 +1,4 @@
-"""Runs what tells others, in a thread and an event loop of its own: no inspection waits for a receiver."""
+"""Runs the senders in a thread with its own event loop, so that no inspection waits for a receiver."""
 
 import asyncio
 import logging
@@ -14,9 +14,9 @@ from api.delivery.sink import Sink
 from api.delivery.sink_lock import SinkLock
 
 GRACE_S = 3.0
-"""Seconds after a stop in which is sent what is still there."""
-HANG_S = 3.0
-"""Seconds more that connections may take to be closed."""
+"""Seconds after a stop for sending what is left."""
+CLOSE_TIMEOUT_S = 3.0
+"""Further seconds for closing connections."""
 logger = logging.getLogger(__name__)
 
 
@@ -24,31 +24,31 @@ class Delivery:
     """Sends the outbox to its sinks.
 
     Args:
-        engine: Of the record's database, for this alone; closed with it.
-        sinks: Who is told.
-        rules: When an event is given up.
-        metrics: Told what becomes of them.
+        engine: Of the record's database, for this object only; is disposed on close.
+        sinks: The receivers.
+        rules: When events are given up.
+        metrics: Of the outbox.
     """
 
     def __init__(
         self, engine: Engine, sinks: Sequence[Sink], rules: DeliveryRules, metrics: OutboxMetrics
     ) -> None:
         self._engine, self._sinks, self._rules, self._metrics = engine, sinks, rules, metrics
-        self._thread = LoopThread("delivery", self._send, _say_ended)
+        self._thread = LoopThread("delivery", self._send, _log_failure)
 
     def start(self) -> None:
-        """Begins to send."""
+        """Starts the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Sends what can be sent within moments, and ends; the rest is sent after the next start."""
-        self._thread.close(GRACE_S + HANG_S)  # a receiver that cannot be let go of is left behind
+        """Sends what it can within seconds and ends; the next start sends the rest."""
+        self._thread.close(GRACE_S + CLOSE_TIMEOUT_S)  # a hanging connection is abandoned
         self._engine.dispose()
 
     async def _send(self) -> None:
-        box = OutboxStore(self._engine)
+        store = OutboxStore(self._engine)
         senders = [
-            Sender(sink, box, SinkLock(self._engine, sink.name), self._rules, self._metrics)
+            Sender(sink, store, SinkLock(self._engine, sink.name), self._rules, self._metrics)
             for sink in self._sinks
         ]
         try:
@@ -56,8 +56,8 @@ class Delivery:
                 for sender in senders:
                     sending.create_task(sender.run(self._thread.stopping, GRACE_S))
         finally:
-            box.close()
+            store.close()
 
 
-def _say_ended(error: Exception) -> None:
-    logger.critical("Nothing is sent to anybody any more until the next start", exc_info=error)
+def _log_failure(error: Exception) -> None:
+    logger.critical("Sending has failed. No events are sent until the next start", exc_info=error)

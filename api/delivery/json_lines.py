@@ -1,4 +1,4 @@
-"""Appends each event as a line to a file, for whoever reads files."""
+"""Appends each event as a line to a file."""
 
 import asyncio
 import os
@@ -7,17 +7,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from api.delivery.sink import DeliveryError, OutboxMessage
+from segdec.runtime.files import fsync_folder
 
-PIECE = 64 * 1024
-BEGINNING = b'{"specversion":'
-"""Of each line."""
+BLOCK = 64 * 1024
+LINE_START = b'{"specversion":'
+"""Of every event."""
 
 
 class JsonLines:
-    """A file of whole lines. Whoever moves it away, as logrotate does, finds a new one in its place.
+    """A file of complete lines. If it is moved away, as by logrotate, a new one is created.
 
     Args:
-        path: Of the file; its folder is there.
+        path: Of the file, in an existing folder.
     """
 
     name = "jsonl"
@@ -28,7 +29,7 @@ class JsonLines:
         self._lock = threading.Lock()
 
     async def deliver(self, message: OutboxMessage) -> None:
-        """Returns when the line is on the disk.
+        """Appends the line and syncs it to disk.
 
         Raises:
             DeliveryError: If it cannot be written.
@@ -52,19 +53,19 @@ class JsonLines:
                 _write_all(descriptor, line)
                 os.fsync(descriptor)
             except OSError:
-                with suppress(OSError):  # else the next open mends it
+                with suppress(OSError):  # otherwise `_repair` removes it at the next open
                     os.ftruncate(descriptor, end)
                 self._close()
                 raise
 
     def _open(self) -> int:
-        """Returns the file that lies at the path now."""
+        """Returns the descriptor of the file that is at the path now."""
         if self._descriptor is not None and not self._is_there(self._descriptor):
             self._close()
         if self._descriptor is None:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o640)
-            _mend(self._descriptor)
-            _sync_folder(self._path.parent)
+            _repair(self._descriptor)
+            fsync_folder(self._path.parent)
         return self._descriptor
 
     def _is_there(self, descriptor: int) -> bool:
@@ -85,17 +86,17 @@ def _write_all(descriptor: int, line: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _mend(descriptor: int) -> None:
-    """Cuts off what a crash left of a line: it was never said to be delivered, and comes again whole.
+def _repair(descriptor: int) -> None:
+    """Removes an incomplete line after a crash; its event was not acknowledged and is sent again.
 
-    What is no beginning of an event is somebody else's, and is only ended.
+    Text that does not begin like an event is not ours; it only gets a line break.
     """
     size = os.fstat(descriptor).st_size
     end = _end_of_lines(descriptor, size)
     if end == size:
         return
-    torn = os.pread(descriptor, len(BEGINNING), end)
-    if BEGINNING.startswith(torn):
+    rest = os.pread(descriptor, len(LINE_START), end)
+    if LINE_START.startswith(rest):
         os.ftruncate(descriptor, end)
     else:
         _write_all(descriptor, b"\n")
@@ -104,17 +105,9 @@ def _mend(descriptor: int) -> None:
 def _end_of_lines(descriptor: int, size: int) -> int:
     end = size
     while end > 0:
-        begin = max(end - PIECE, 0)
+        begin = max(end - BLOCK, 0)
         found = os.pread(descriptor, end - begin, begin).rfind(b"\n")
         if found >= 0:
             return begin + found + 1
         end = begin
     return 0
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

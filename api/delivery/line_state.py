@@ -1,36 +1,35 @@
-"""The line as the record has it: of each station the last inspection, and what today had of each kind."""
+"""State of the line from the record: the last inspection of each station, and today's counts."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time, timedelta, tzinfo
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, RowMapping, func, select
 
 from api.records.events import verdict_of
-from api.records.queries import Filters, id_range, start_of_hour
+from api.records.line.line_queries import COLUMNS, count_labels, last_inspection
+from api.records.line.shifts import ShiftPlan
+from api.records.queries import start_of_hour
 from api.records.tables import hours, inspections, misses
 
 RECENT = timedelta(days=7)
-"""Stations that have inspected nothing for longer are not shown after a start."""
+"""After a start, stations without an inspection in this time are not shown."""
 MAX_STATIONS = 200
-"""Clients name stations: without an end to it, one could fill the memory."""
-PAGE = 1000
+"""Clients choose the names, so their number must be limited."""
+PAGE_SIZE = 1000
 Count = tuple[str | None, str, int]
-"""Station, kind, how many; stations that are too many have none."""
-COLUMNS = tuple(
-    inspections.c[name] for name in ("id", "station", "label", "score", "part_id", "inspected_at")
-)
+"""Station (None: beyond the limit), kind, number."""
 
 
 @dataclass
 class StationState:
-    """What is known of a station, or of all.
+    """State of a station, or of all.
 
     Attributes:
-        last: The latest inspection, columns of `tables.inspections`; None if there is none.
-        counts: Of today: `good`, `defect`, `review` and `missed`, what came and was not inspected.
+        last: The last inspection, columns of `tables.inspections`; None if there is none.
+        counts: Today's `good`, `defect`, `review`, and `missed` (not inspected).
     """
 
     last: RowMapping | None = None
@@ -38,20 +37,20 @@ class StationState:
 
     @property
     def inspected(self) -> int:
-        """How many had a verdict today."""
+        """Number of verdicts today."""
         return self.counts.total() - self.counts["missed"]
 
 
 class LineState:
-    """Follows the record.
+    """Follows the record incrementally.
 
     Args:
-        zone: Whose midnights begin the days.
-        now: The time.
+        zone: Time zone of the days.
+        now: Returns the time.
     """
 
-    def __init__(self, zone: tzinfo, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._zone, self._now = zone, now
+    def __init__(self, zone: ZoneInfo, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._days, self._now = ShiftPlan((), zone), now
         self._last: dict[str, RowMapping] = {}
         self._newest: RowMapping | None = None
         self._seen: int | None = None
@@ -60,8 +59,8 @@ class LineState:
         self._midnight: datetime | None = None
 
     def read(self, connection: Connection) -> Mapping[str | None, StationState]:
-        """Returns the state of each station, and under None of all together."""
-        midnight = midnight_of(self._now(), self._zone)
+        """Returns the state of each station, and that of all under None."""
+        midnight = self._days.day_at(self._now()).begin
         self._follow_inspections(connection)
         self._follow_misses(connection, midnight)
         states: dict[str | None, StationState] = {None: StationState(self._newest)}
@@ -76,31 +75,29 @@ class LineState:
                 states[station] = StationState(None, Counter({kind: count}))
         return states
 
-    # === The latest ===
+    # === Last inspections ===
 
     def _follow_inspections(self, connection: Connection) -> None:
         if self._seen is None:
             self._seen = connection.execute(select(func.max(inspections.c.id))).scalar() or 0
-            self._look_back(connection)
+            self._load_recent(connection)
+        columns = [inspections.c[name] for name in COLUMNS]
         while True:
-            newer = (
-                select(*COLUMNS).where(inspections.c.id > self._seen).order_by(inspections.c.id).limit(PAGE)
-            )
-            rows = connection.execute(newer).mappings().all()
+            newer = select(*columns).where(inspections.c.id > self._seen).order_by(inspections.c.id)
+            rows = connection.execute(newer.limit(PAGE_SIZE)).mappings().all()
             for row in rows:
-                self._note(row)
-            if len(rows) < PAGE:
+                self._add(row)
+            if len(rows) < PAGE_SIZE:
                 return
 
-    def _look_back(self, connection: Connection) -> None:
+    def _load_recent(self, connection: Connection) -> None:
         recent = select(hours.c.station).distinct().where(hours.c.hour >= start_of_hour(self._now() - RECENT))
         for station in connection.execute(recent).scalars().all():
-            of = select(*COLUMNS).where(inspections.c.station == station)
-            row = connection.execute(of.order_by(inspections.c.id.desc()).limit(1)).mappings().first()
+            row = last_inspection(connection, station)
             if row is not None:
-                self._note(row)
+                self._add(row)
 
-    def _note(self, row: RowMapping) -> None:
+    def _add(self, row: RowMapping) -> None:
         assert self._seen is not None
         self._seen = max(self._seen, row["id"])
         if self._newest is None or row["id"] > self._newest["id"]:
@@ -111,18 +108,10 @@ class LineState:
     # === Counts ===
 
     def _count(self, connection: Connection, midnight: datetime) -> list[Count]:
-        """Counts today's verdicts and misses, by station."""
+        """Counts today's verdicts and misses by station."""
         found: list[Count] = [(station, "missed", count) for station, count in self._misses.items()]
-        full = start_of_hour(midnight)
-        if full < midnight:  # zones whose midnight is at half past an hour of UTC
-            full += timedelta(hours=1)
-            ids = id_range(connection, Filters(since=midnight, until=full))
-            begun = select(inspections.c.station, inspections.c.label, func.count())
-            begun = begun.where(inspections.c.id.between(*ids), inspections.c.inspected_at >= midnight)
-            begun = begun.where(inspections.c.inspected_at < full)
-            found += _verdicts(connection.execute(begun.group_by(inspections.c.station, inspections.c.label)))
-        today = select(hours.c.station, hours.c.label, func.sum(hours.c.count)).where(hours.c.hour >= full)
-        return found + _verdicts(connection.execute(today.group_by(hours.c.station, hours.c.label)))
+        labels = count_labels(connection, midnight)
+        return found + [(station, verdict_of(label), count) for (station, label), count in labels.items()]
 
     def _follow_misses(self, connection: Connection, midnight: datetime) -> None:
         if midnight != self._midnight:
@@ -137,12 +126,3 @@ class LineState:
             is_shown = station in self._misses or len(self._misses) < MAX_STATIONS
             self._misses[station if is_shown else None] += int(count)
         self._misses_seen = newest
-
-
-def _verdicts(rows: Iterable[Any]) -> list[Count]:
-    return [(station, verdict_of(label), int(count)) for station, label, count in rows]
-
-
-def midnight_of(now: datetime, zone: tzinfo) -> datetime:
-    """Returns when the day of `now` began in a zone."""
-    return datetime.combine(now.astimezone(zone).date(), time(), zone)

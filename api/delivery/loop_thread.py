@@ -1,4 +1,4 @@
-"""A thread with an event loop of its own, in which one coroutine runs until it is told to stop."""
+"""A thread with its own event loop that runs one coroutine until it is stopped."""
 
 import asyncio
 import threading
@@ -10,29 +10,32 @@ class LoopThread:
     """The thread.
 
     Args:
-        name: Of it.
-        main: Makes the coroutine, which ends soon after `stopping` is set.
-        fail: Told what the coroutine raises.
+        name: Of the thread.
+        main: Returns the coroutine, which must end soon after `stopping` is set.
+        on_error: Called with an exception of the coroutine.
 
     Attributes:
-        stopping: Is set when it shall end; belongs to the loop.
+        stopping: Event of the loop; set when the coroutine must end.
     """
 
     def __init__(
-        self, name: str, main: Callable[[], Coroutine[Any, Any, None]], fail: Callable[[Exception], None]
+        self,
+        name: str,
+        main: Callable[[], Coroutine[Any, Any, None]],
+        on_error: Callable[[Exception], None],
     ) -> None:
-        self._main, self._fail = main, fail
+        self._main, self._on_error = main, on_error
         self._loop: asyncio.AbstractEventLoop | None = None
         self.stopping = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the thread."""
         self._loop = asyncio.new_event_loop()
         self._thread.start()
 
     def close(self, limit_s: float) -> None:
-        """Ends it; what hangs for longer is left behind. One that was not started needs no end."""
+        """Stops the thread and waits up to `limit_s`; does nothing if it was not started."""
         if self._loop is None:
             return
         if self._thread.is_alive():
@@ -46,4 +49,4 @@ class LoopThread:
             try:
                 runner.run(self._main())
             except Exception as error:
-                self._fail(error)
+                self._on_error(error)

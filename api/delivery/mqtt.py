@@ -10,16 +10,16 @@ from segdec.errors import ConfigError
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 EXPECTED = "Expected mqtt://HOST:PORT/TOPIC or mqtts://HOST:PORT/TOPIC, the topic without + and #."
 NO_STATION = "_"
-"""Stands for a station that has no name."""
+"""Topic level of a station without a name."""
 MAX_PREFIX = 1000
 
 
 class Mqtt:
-    """A broker. It is connected to when there is something to send.
+    """A broker; connects when there is something to send.
 
     Args:
-        broker: Which one.
-        prefix: What topics begin with.
+        broker: Address and login.
+        prefix: Of the topics.
     """
 
     name = "mqtt"
@@ -29,17 +29,17 @@ class Mqtt:
         self._connection: MqttConnection | None = None
         self._connecting = asyncio.Lock()
 
-    async def deliver(self, letter: OutboxMessage) -> None:
-        """Returns when the broker has taken it.
+    async def deliver(self, message: OutboxMessage) -> None:
+        """Returns when the broker has acknowledged the message.
 
         Raises:
             DeliveryError: If it has not.
         """
         connection = await self._connect()
-        await connection.publish(topic_of(self._prefix, letter), letter.event.encode())
+        await connection.publish(topic_of(self._prefix, message), message.event.encode())
 
     async def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
@@ -59,37 +59,37 @@ class Mqtt:
             return connection
 
 
-def topic_of(prefix: str, letter: OutboxMessage) -> str:
-    """Returns PREFIX/STATION/KIND; what means something in a topic is written as in a URL."""
-    return f"{prefix}/{safe_level(letter.station)}/{letter.kind}"
+def topic_of(prefix: str, message: OutboxMessage) -> str:
+    """Returns PREFIX/STATION/KIND; special characters of the station are percent-encoded."""
+    return f"{prefix}/{encode_level(message.station)}/{message.kind}"
 
 
-def safe_level(station: str) -> str:
-    """Returns a station's name as one level of a topic, from which `urllib.parse.unquote` brings it back."""
+def encode_level(station: str) -> str:
+    """Returns a station's name as one topic level; `urllib.parse.unquote` decodes it."""
     if not station:
         return NO_STATION
     if station == NO_STATION:
         return "%5F"
-    letters = station.replace("%", "%25")
-    for letter in "+#/":
-        letters = letters.replace(letter, f"%{ord(letter):02X}")
-    return letters
+    level = station.replace("%", "%25")
+    for character in "+#/":
+        level = level.replace(character, f"%{ord(character):02X}")
+    return level
 
 
 def read_mqtt_url(url: str) -> tuple[str, str, int, str | None, str | None, str]:
-    """Returns scheme, host, port, user, password and the prefix of topics.
+    """Returns scheme, host, port, user, password and topic prefix.
 
     Raises:
-        ConfigError: If it is no address of a broker with a topic.
+        ConfigError: If the URL has another form.
     """
     try:
         parts = urlsplit(url)
         port = parts.port or PORTS[parts.scheme]
     except (KeyError, ValueError) as error:
-        raise ConfigError(f"--outbox-mqtt is no address of a broker. {EXPECTED}") from error
+        raise ConfigError(f"--outbox-mqtt is not the URL of a broker. {EXPECTED}") from error
     prefix = unquote(parts.path).strip("/")
     bad = set("+#\x00") & set(prefix) or parts.query or parts.fragment or len(prefix) > MAX_PREFIX
     if not parts.hostname or not prefix or bad or prefix.startswith("$"):
-        raise ConfigError(f"--outbox-mqtt is no address of a broker with a topic. {EXPECTED}")
+        raise ConfigError(f"--outbox-mqtt is not the URL of a broker and a topic. {EXPECTED}")
     user, password = (None if word is None else unquote(word) for word in (parts.username, parts.password))
     return parts.scheme, parts.hostname, port, user, password, prefix

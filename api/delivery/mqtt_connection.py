@@ -1,6 +1,6 @@
-"""One connection to an MQTT broker, from its CONNECT to its end.
+"""One connection to an MQTT broker, from CONNECT to its end.
 
-Of paho-mqtt itself: `aiomqtt` takes a message that the broker refuses for one that it took.
+Uses paho-mqtt directly: `aiomqtt` reports messages that the broker rejects as delivered.
 """
 
 import asyncio
@@ -20,24 +20,24 @@ from api.records.events import MEDIA_TYPE
 CONNECT_S = 10.0
 KEEPALIVE_S = 30
 IN_FLIGHT = 20
-"""Messages that wait for the broker's word at the same time, where it does not want fewer."""
-BLAMES_MESSAGE = {0x90, 0x95, 0x99}
-"""Reasons that blame the message: its topic, its size, its form."""
-MAY_BLAME_MESSAGE = {0x80, 0x83}
-"""Reasons that say nothing. Any other is about us or the broker, and may pass: rights, quota, load."""
+"""Unacknowledged messages at the same time, unless the broker permits fewer."""
+MESSAGE_REASONS = {0x90, 0x95, 0x99}
+"""Reason codes that concern the message: topic name, size, payload format."""
+UNSPECIFIC_REASONS = {0x80, 0x83}
+"""Unspecific reason codes. All others concern client or broker, and may be temporary: rights, quota, load."""
 
 
 @dataclass(frozen=True)
 class Broker:
-    """Where a broker is.
+    """Address and login of a broker.
 
     Attributes:
-        host: Its name.
-        port: Of TCP.
-        user: Name to log in with; None = without.
+        host: Host name.
+        port: TCP port.
+        user: Login; None = without.
         password: Of the user.
-        trust: What certificates are believed; None = without TLS.
-        client_id: By which it knows us: a connection of ours that hangs ends when the next one begins.
+        trust: Trusted certificates; None = without TLS.
+        client_id: Client identifier; a new connection with it ends a hanging old one.
     """
 
     host: str
@@ -48,8 +48,8 @@ class Broker:
     client_id: str
 
 
-class _ClosedByFailure(ssl.SSLSocket):
-    """paho would leave it open after a handshake that failed."""
+class _ClosingSocket(ssl.SSLSocket):
+    """Closes itself after a failed handshake, which paho does not."""
 
     def do_handshake(self, block: bool = False) -> None:
         try:
@@ -60,7 +60,7 @@ class _ClosedByFailure(ssl.SSLSocket):
 
 
 class MqttConnection:
-    """Publishes until it ends; then another one is made. Used in the event loop in which it is made."""
+    """A connection that cannot be reused after its end; belongs to the event loop that created it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker, self._loop = broker, asyncio.get_running_loop()
@@ -75,12 +75,12 @@ class MqttConnection:
         if broker.user is not None:
             self._client.username_pw_set(broker.user, broker.password)
         if broker.trust is not None:
-            broker.trust.sslsocket_class = _ClosedByFailure
+            broker.trust.sslsocket_class = _ClosingSocket
             self._client.tls_set_context(broker.trust)
         self._client.connect_timeout = CONNECT_S
-        self._client.max_inflight_messages_set(0)  # paho has one limit, whatever the broker says
+        self._client.max_inflight_messages_set(0)  # unlimited here; `_window` respects the broker's limit
         self._window = asyncio.Semaphore(IN_FLIGHT)
-        # paho calls these in its thread; here all happens in the loop's, one after the other.
+        # paho calls these in its thread; they only schedule work in the loop.
         self._client.on_connect = self._on_connect
         self._client.on_publish = self._on_publish
         self._client.on_disconnect = self._on_disconnect
@@ -90,7 +90,7 @@ class MqttConnection:
         """Connects.
 
         Raises:
-            DeliveryError: If the broker does not answer, or does not want us.
+            DeliveryError: If the broker does not answer or rejects the connection.
         """
         broker = self._broker
         try:
@@ -105,10 +105,10 @@ class MqttConnection:
             raise DeliveryError(f"{type(error).__name__}: {error}", "unreachable") from error
 
     async def publish(self, topic: str, payload: bytes) -> None:
-        """Returns when the broker has taken a message (QoS 1).
+        """Publishes a message with QoS 1; returns when the broker has acknowledged it.
 
         Raises:
-            DeliveryError: If it has not.
+            DeliveryError: If the broker has not.
         """
         async with self._window:
             await self._publish(topic, payload)
@@ -125,14 +125,14 @@ class MqttConnection:
         try:
             await future
         except asyncio.CancelledError:
-            # It may still be on its way: no other message of its station shall overtake it here.
+            # The message may still arrive: no later message of its station may overtake it here.
             self._end(DeliveryError("the broker did not answer", "unreachable"))
             raise
         finally:
             self._published.pop(info.mid, None)
 
     async def close(self) -> None:
-        """Ends it."""
+        """Closes the connection."""
         self._end(DeliveryError("the connection was closed", "unreachable"))
         await asyncio.to_thread(self._disconnect)
 
@@ -140,34 +140,35 @@ class MqttConnection:
         self._client.disconnect()
         self._client.loop_stop()
 
-    # === What paho tells ===
+    # === Callbacks of paho ===
 
     def _on_connect(self, _client: Any, _data: Any, _flags: Any, reason: ReasonCode, more: Any) -> None:
-        most = getattr(more, "ReceiveMaximum", IN_FLIGHT)
-        self._loop.call_soon_threadsafe(self._note_connected, reason, most)
+        limit = getattr(more, "ReceiveMaximum", IN_FLIGHT)
+        self._loop.call_soon_threadsafe(self._set_connected, reason, limit)
 
     def _on_publish(self, _client: Any, _data: Any, mid: int, reason: ReasonCode, _more: Any) -> None:
-        self._loop.call_soon_threadsafe(self._note_published, mid, reason)
+        self._loop.call_soon_threadsafe(self._set_published, mid, reason)
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: ReasonCode, _more: Any) -> None:
         lost = DeliveryError(f"the connection to the broker was lost: {reason}", "unreachable")
         self._loop.call_soon_threadsafe(self._end, lost)
 
-    def _note_connected(self, reason: ReasonCode, most: int) -> None:
+    def _set_connected(self, reason: ReasonCode, limit: int) -> None:
         if self._connected.done():
             return
         if reason.is_failure:
-            self._connected.set_exception(DeliveryError(f"the broker refuses us: {reason}", "unreachable"))
+            error = DeliveryError(f"the broker rejects the connection: {reason}", "unreachable")
+            self._connected.set_exception(error)
         else:
-            self._window = asyncio.Semaphore(min(most, IN_FLIGHT))
+            self._window = asyncio.Semaphore(min(limit, IN_FLIGHT))
             self._connected.set_result(None)
 
-    def _note_published(self, mid: int, reason: ReasonCode) -> None:
+    def _set_published(self, mid: int, reason: ReasonCode) -> None:
         future = self._published.get(mid)
         if future is None or future.done():
             return
         if reason.is_failure:
-            future.set_exception(DeliveryError(f"the broker refuses the message: {reason}", _blame(reason)))
+            future.set_exception(DeliveryError(f"the broker rejects the message: {reason}", _blame(reason)))
         else:
             future.set_result(None)
 
@@ -176,10 +177,10 @@ class MqttConnection:
         for future in (self._connected, *self._published.values()):
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # nobody may wait for it any more
+                future.exception()  # marks it as retrieved, in case no caller awaits it
 
 
 def _blame(reason: ReasonCode) -> Blame:
-    if reason.value in BLAMES_MESSAGE:
+    if reason.value in MESSAGE_REASONS:
         return "refused"
-    return "failed" if reason.value in MAY_BLAME_MESSAGE else "unreachable"
+    return "failed" if reason.value in UNSPECIFIC_REASONS else "unreachable"

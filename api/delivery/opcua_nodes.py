@@ -1,4 +1,4 @@
-"""The variables of the OPC UA server, one set for each station and one for all of them together."""
+"""The variables of the OPC UA server: one set for each station, and one for all stations."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -33,10 +33,10 @@ GOOD = ua.StatusCode(ua.UInt32(ua.StatusCodes.Good))
 
 
 class LineNodes:
-    """Makes the variables and writes them where they have changed.
+    """Creates the variables and writes changed values.
 
     Args:
-        server: Whose they are; initialised.
+        server: Initialised server.
     """
 
     def __init__(self, server: Server) -> None:
@@ -47,8 +47,8 @@ class LineNodes:
         self._root: Node | None = None
         self._stations: Node | None = None
 
-    async def make(self) -> None:
-        """Makes what is there without any station."""
+    async def create(self) -> None:
+        """Creates the nodes that do not depend on stations."""
         self._index = await self._server.register_namespace(NAMESPACE)
         self._root = await self._add_object(self._server.nodes.objects, ROOT, ROOT)
         self._stations = await self._add_object(self._root, f"{ROOT}/{STATIONS}", STATIONS)
@@ -56,15 +56,15 @@ class LineNodes:
         await self._add_set(None)
 
     async def write_heartbeat(self, count: int) -> None:
-        """Counts on, as long as the service lives."""
+        """Writes the heartbeat counter."""
         await self._heartbeat.write_value(ua.Variant(ua.UInt32(count % 2**32), ua.VariantType.UInt32))
 
-    async def show(self, states: Mapping[str | None, StationState], *, usable: bool) -> None:
-        """Writes what is known.
+    async def write_states(self, states: Mapping[str | None, StationState], *, usable: bool) -> None:
+        """Writes states; creates the nodes of new stations.
 
         Args:
-            states: Of each station, and under None of all.
-            usable: Whether it can be up to date.
+            states: By station; that of all stations under None.
+            usable: Whether the values are up to date.
         """
         for station, state in states.items():
             if station not in self._sets:
@@ -75,7 +75,7 @@ class LineNodes:
                 await self._write(station, name, value, status, moment)
 
     async def mark_unusable(self) -> None:
-        """Says of all but the heartbeat that it may be out of date: the record does not answer."""
+        """Marks all values except the heartbeat as unusable, because the record does not answer."""
         for station, names in self._sets.items():
             for name in names:
                 value, _ = self._written.get((station, name), (None, WAITING))

@@ -1,4 +1,4 @@
-"""Shows the state of the line to PLCs and control rooms that speak OPC UA, in a thread of its own."""
+"""Serves the state of the line to PLCs and control rooms by OPC UA, in a thread of its own."""
 
 import asyncio
 import itertools
@@ -21,10 +21,10 @@ from api.delivery.opcua_nodes import LineNodes
 from segdec import __version__
 from segdec.errors import ConfigError
 
-TURN_S = 1.0
-"""Seconds from one beat of the heart, and one look at the record, to the next."""
+INTERVAL_S = 1.0
+"""Seconds between heartbeats, and between reads of the record."""
 STOP_S = 5.0
-CHANGING = {
+WRITING_REQUESTS = {
     ua.ObjectIds.WriteRequest_Encoding_DefaultBinary,
     ua.ObjectIds.CallRequest_Encoding_DefaultBinary,
 }
@@ -37,31 +37,31 @@ logger = logging.getLogger(__name__)
 
 
 class _ReadOnly(SimpleRoleRuleset):  # type: ignore[misc]
-    """Whoever reaches the server may look, and nobody may change anything."""
+    """Allows every request that does not write."""
 
     def __init__(self) -> None:
-        looking = {ua.NodeId(number) for number in USER_TYPES if number not in CHANGING}
-        self._permission_dict = dict.fromkeys(UserRole, looking)
+        allowed = {ua.NodeId(number) for number in USER_TYPES if number not in WRITING_REQUESTS}
+        self._permission_dict = dict.fromkeys(UserRole, allowed)
 
 
 class _NoAdministrators(UserManager):  # type: ignore[misc]
-    """By default, whoever calls himself `admin` is one."""
+    """Makes everybody a user; by default the name `admin` is enough to be an administrator."""
 
     def get_user(self, *_: object, **__: object) -> User:
         return User(role=UserRole.User)
 
 
 class OpcUaServer:
-    """Serves until it is closed.
+    """The server.
 
     Args:
         endpoint: `opc.tcp://HOST:PORT/PATH`.
-        pair: Files of certificate and private key; None = no security, and nothing is encrypted.
-        engine: Of the record's database, for this alone; closed with it.
-        state: Reads it.
+        pair: Files of certificate and private key; None = without encryption.
+        engine: Of the record's database, for this object only; is disposed on close.
+        state: Reads the state from the record.
 
     Raises:
-        ConfigError: If the endpoint is none.
+        ConfigError: If the endpoint has another form.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class OpcUaServer:
         self._endpoint, self._pair = _check(endpoint), pair
         self._engine, self._state = engine, state
         self._started: Future[None] = Future()
-        self._thread = LoopThread("opcua", self._serve, self._fail)
+        self._thread = LoopThread("opcua", self._serve, self._on_error)
         self._is_usable: Callable[[], bool] = lambda: True
 
     def start(self, is_usable: Callable[[], bool]) -> None:
-        """Returns when it can be asked.
+        """Starts the server; returns when it accepts connections.
 
         Args:
-            is_usable: Whether the record can be written; what is shown is of bad quality while it cannot.
+            is_usable: Returns whether the record can be written; otherwise values have a bad quality.
 
         Raises:
             ConfigError: If the address is in use, or certificate and key cannot be used.
@@ -87,11 +87,11 @@ class OpcUaServer:
         self._started.result()
 
     def close(self) -> None:
-        """Ends it."""
+        """Stops the server."""
         self._thread.close(STOP_S)
         self._engine.dispose()
 
-    def _fail(self, error: Exception) -> None:
+    def _on_error(self, error: Exception) -> None:
         if self._started.done():
             logger.critical("The OPC UA server has ended", exc_info=error)
         else:
@@ -107,40 +107,40 @@ class OpcUaServer:
         if self._pair is not None:
             policies = SECURE
             certificate, key = (path.read_bytes() for path in self._pair)
-            await server.set_application_uri(_application_of(certificate))
+            await server.set_application_uri(_application_uri(certificate))
             await server.load_certificate(certificate, _format_of(certificate))
             await server.load_private_key(key, format=_format_of(key))
         server.set_security_policy(policies, permission_ruleset=_ReadOnly())
         nodes = LineNodes(server)
-        await nodes.make()
+        await nodes.create()
         async with server:
             self._started.set_result(None)
             logger.info("OPC UA at %s, segdec %s", self._endpoint, __version__)
             async with asyncio.TaskGroup() as working:
-                working.create_task(self._beat(nodes))
-                working.create_task(self._show(nodes))
+                working.create_task(self._write_heartbeats(nodes))
+                working.create_task(self._write_states(nodes))
 
-    async def _beat(self, nodes: LineNodes) -> None:
+    async def _write_heartbeats(self, nodes: LineNodes) -> None:
         for count in itertools.count(1):
             await nodes.write_heartbeat(count)
             if await self._is_stopping():
                 return
 
-    async def _show(self, nodes: LineNodes) -> None:
+    async def _write_states(self, nodes: LineNodes) -> None:
         while True:
             try:
                 states = await asyncio.to_thread(self._read)
-            except SQLAlchemyError:  # the record's own log says why
+            except SQLAlchemyError:  # the record logs the reason
                 await nodes.mark_unusable()
             else:
-                await nodes.show(states, usable=self._is_usable())
+                await nodes.write_states(states, usable=self._is_usable())
             if await self._is_stopping():
                 return
 
     async def _is_stopping(self) -> bool:
-        """Waits for the next turn; returns whether there is none."""
+        """Waits for the next interval; returns whether the server stops."""
         try:
-            await asyncio.wait_for(self._thread.stopping.wait(), TURN_S)
+            await asyncio.wait_for(self._thread.stopping.wait(), INTERVAL_S)
         except TimeoutError:
             return False
         return True
@@ -162,15 +162,15 @@ class OpcUaServer:
         return error
 
 
-def _application_of(certificate: bytes) -> str:
-    """Returns the name of the application, which clients compare with that in the certificate."""
+def _application_uri(certificate: bytes) -> str:
+    """Returns the application URI, which clients compare with the certificate."""
     pem = _format_of(certificate) == "PEM"
     read = x509.load_pem_x509_certificate if pem else x509.load_der_x509_certificate
     try:
         names = read(certificate).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         return names.get_values_for_type(x509.UniformResourceIdentifier)[0]
     except (x509.ExtensionNotFound, IndexError):
-        raise ValueError("the certificate names no application: a URI in subjectAltName") from None
+        raise ValueError("the certificate has no application URI in subjectAltName") from None
 
 
 def _format_of(file: bytes) -> str:
@@ -185,6 +185,7 @@ def _check(endpoint: str) -> str:
         known = False
     if not known:
         raise ConfigError(
-            f"--opcua-endpoint '{endpoint}' is no address. Expected one as opc.tcp://0.0.0.0:4840/segdec."
+            f"--opcua-endpoint '{endpoint}' is not an address. Expected for example "
+            "opc.tcp://0.0.0.0:4840/segdec."
         )
     return endpoint

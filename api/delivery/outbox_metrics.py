@@ -1,4 +1,4 @@
-"""What the outbox counts, for Prometheus."""
+"""Prometheus metrics of the outbox."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,53 +9,46 @@ from api.metrics import Metrics
 from api.records.outbox_queries import Backlog
 
 RESULTS = ("delivered", "refused", "failed", "unreachable")
-"""Of an attempt: taken; never to be taken; not taken; not reached, or no time for it now."""
+"""Of an attempt: acknowledged; never accepted; not accepted; not reachable or temporarily unable."""
 
 
 class OutboxMetrics:
-    """Counts what is sent. Everything here is safe to call from any thread.
+    """Metrics of sent events; thread-safe.
 
     Args:
-        metrics: Of the service, which shows these too.
-        sinks: Names of all that are sent to.
+        metrics: Of the service; registers these too.
+        sinks: Names of the sinks.
+
+    Attributes:
+        attempts: Attempts by sink and one of `RESULTS`.
+        dropped: Dropped events by sink.
     """
 
     def __init__(self, metrics: Metrics, sinks: Sequence[str]) -> None:
-        self._attempts = Counter(
+        self.attempts = Counter(
             "segdec_outbox_attempts",
-            "Attempts to deliver an event, by what became of them.",
+            "Attempts to deliver an event, by result.",
             ("sink", "result"),
             registry=None,
         )
-        self._dropped = Counter(
-            "segdec_outbox_dropped",
-            "Events that were dropped, for there were too many.",
-            ("sink",),
-            registry=None,
+        self.dropped = Counter(
+            "segdec_outbox_dropped", "Events dropped because of the limit.", ("sink",), registry=None
         )
-        self._waiting = Gauge("segdec_outbox_waiting", "Events that wait.", ("sink",), registry=None)
+        self._waiting = Gauge("segdec_outbox_waiting", "Waiting events.", ("sink",), registry=None)
         self._oldest = Gauge(
-            "segdec_outbox_oldest_seconds", "Age of the event that waits longest.", ("sink",), registry=None
+            "segdec_outbox_oldest_seconds", "Age of the oldest waiting event.", ("sink",), registry=None
         )
-        self._dead = Gauge("segdec_outbox_dead", "Events that were given up.", ("sink",), registry=None)
+        self._dead = Gauge("segdec_outbox_dead", "Dead letters.", ("sink",), registry=None)
         for sink in sinks:
             for result in RESULTS:
-                self._attempts.labels(sink, result)
-            for collector in (self._dropped, self._waiting, self._oldest, self._dead):
+                self.attempts.labels(sink, result)
+            for collector in (self.dropped, self._waiting, self._oldest, self._dead):
                 collector.labels(sink)
-        for collector in (self._attempts, self._dropped, self._waiting, self._oldest, self._dead):
+        for collector in (self.attempts, self.dropped, self._waiting, self._oldest, self._dead):
             metrics.register(collector)
 
-    def count_attempt(self, sink: str, result: str) -> None:
-        """Counts an attempt by one of `RESULTS`."""
-        self._attempts.labels(sink, result).inc()
-
-    def count_dropped(self, sink: str, count: int) -> None:
-        """Counts events that were dropped."""
-        self._dropped.labels(sink).inc(count)
-
     def set_backlogs(self, sink: str, waiting: Backlog | None, dead: Backlog | None, now: datetime) -> None:
-        """Says how much there is; None of what there is not."""
+        """Sets the gauges of a sink; None = no messages in that state."""
         self._waiting.labels(sink).set(waiting.count if waiting else 0)
         self._dead.labels(sink).set(dead.count if dead else 0)
         age_s = max((now - waiting.oldest).total_seconds(), 0.0) if waiting else 0.0

@@ -1,4 +1,4 @@
-"""The outbox as senders use it: asked in threads, and emptied by few transactions."""
+"""The outbox as senders use it: queries run in threads, and delivered messages are deleted in batches."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 THREADS = 4
 DELETE_INTERVAL_S = 0.05
-"""Seconds between two transactions that remove what was delivered: inspections are stored meanwhile."""
+"""Seconds between two transactions that delete, so that inspections can be stored in between."""
 
 
 class OutboxStore:
@@ -22,54 +22,54 @@ class OutboxStore:
 
     Args:
         engine: Of the record's database.
-        breath_s: Seconds between two transactions that remove; default: BREATH_S.
+        delete_interval_s: Seconds between two transactions that delete.
     """
 
     def __init__(self, engine: Engine, delete_interval_s: float = DELETE_INTERVAL_S) -> None:
-        self.engine, self._breath_s = engine, delete_interval_s
+        self.engine, self._delete_interval_s = engine, delete_interval_s
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="outbox")
         self._delivered: list[int] = []
-        self._removing = asyncio.Lock()
+        self._deleting = asyncio.Lock()
 
     async def read(
         self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Returns what `query` answers."""
+        """Runs a query and returns its result."""
 
-        def ask() -> T:
+        def run() -> T:
             with self.engine.connect() as connection:
                 return query(connection, *args, **kwargs)
 
-        return await self.work(ask)
+        return await self.run_in_thread(run)
 
     async def write(
         self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Returns what `change` answers, once it is committed."""
+        """Runs a change in a transaction and returns its result."""
 
-        def make() -> T:
+        def run() -> T:
             with writing(self.engine) as connection:
                 return change(connection, *args, **kwargs)
 
-        return await self.work(make)
+        return await self.run_in_thread(run)
 
-    async def work(self, function: Callable[[], T]) -> T:
-        """Does what is slow in a thread."""
+    async def run_in_thread(self, function: Callable[[], T]) -> T:
+        """Runs a slow function in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     def mark_delivered(self, message_id: int) -> None:
-        """Says that one was delivered; it is there until `delete_delivered`."""
+        """Marks a message as delivered; `delete_delivered` deletes it."""
         self._delivered.append(message_id)
 
     async def delete_delivered(self) -> None:
-        """Returns when all that was said to be delivered before is removed.
+        """Deletes all messages that were marked before the call.
 
-        Whoever waits for another's transaction has his own in the next one, with everybody else's.
+        Callers that wait for a running transaction share the next one.
 
         Raises:
-            SQLAlchemyError: If it cannot be removed now; the next call tries again.
+            SQLAlchemyError: If that fails; the next call tries again.
         """
-        async with self._removing:
+        async with self._deleting:
             taken, self._delivered = self._delivered, []
             if not taken:
                 return
@@ -78,7 +78,7 @@ class OutboxStore:
             except BaseException:
                 self._delivered = taken + self._delivered
                 raise
-            await asyncio.sleep(self._breath_s)
+            await asyncio.sleep(self._delete_interval_s)
 
     def close(self) -> None:
         """Ends the threads."""

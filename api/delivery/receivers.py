@@ -1,4 +1,4 @@
-"""Who is told what is recorded, as the operator asked for it."""
+"""The receivers of recorded inspections, according to the settings."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Receivers:
-    """All who are told.
+    """All receivers.
 
     Args:
-        sinks: Names of those to whom events are sent.
-        delivery: Sends them; None where there are none.
-        opcua: Is asked; None where nobody asks.
+        sinks: Names of the sinks.
+        delivery: Sends to the sinks; None = there are none.
+        opcua: The OPC UA server; None = there is none.
 
     Attributes:
-        sinks: The same.
+        sinks: As passed.
     """
 
     def __init__(
@@ -36,13 +36,13 @@ class Receivers:
         self.sinks, self._delivery, self._opcua = sinks, delivery, opcua
 
     def start(self, is_usable: Callable[[], bool]) -> None:
-        """Begins to tell.
+        """Starts sending and serving.
 
         Args:
-            is_usable: Whether the record can be written now.
+            is_usable: Returns whether the record can be written now.
 
         Raises:
-            ConfigError: If the OPC UA server cannot have its address.
+            ConfigError: If the OPC UA server cannot use its address.
         """
         if self._opcua is not None:
             self._opcua.start(is_usable)
@@ -50,15 +50,15 @@ class Receivers:
             self._delivery.start()
 
     def close(self) -> None:
-        """Tells what can be told within moments, and ends."""
+        """Sends what it can within seconds and ends."""
         if self._opcua is not None:
             self._opcua.close()
         if self._delivery is not None:
             self._delivery.close()
 
 
-def open_receivers(settings: Settings, metrics: Metrics) -> Receivers:
-    """Makes what the settings ask for; nothing is sent before it is started.
+def create_receivers(settings: Settings, metrics: Metrics) -> Receivers:
+    """Creates the receivers of the settings without starting them.
 
     Raises:
         MissingExtraError: If the group `record` or `opcua` is not installed.
@@ -66,18 +66,18 @@ def open_receivers(settings: Settings, metrics: Metrics) -> Receivers:
     """
     if settings.record == "off":
         return Receivers()
-    opcua = None if settings.opcua_endpoint is None else _make_opcua(settings.opcua_endpoint, settings)
+    opcua = None if settings.opcua_endpoint is None else _create_opcua(settings.opcua_endpoint, settings)
     if not any((settings.outbox_webhook, settings.outbox_mqtt, settings.outbox_jsonl)):
         return Receivers(opcua=opcua)
     with explain_missing_group():
         from api.delivery.delivery import Delivery
         from api.delivery.outbox_metrics import OutboxMetrics
         from api.delivery.sender import DeliveryRules
-        from api.delivery.sinks import make_sinks
+        from api.delivery.sinks import create_sinks
         from api.records.database import open_database
         from api.records.initialization import database_url
 
-        sinks = make_sinks(settings)
+        sinks = create_sinks(settings)
         names = tuple(sink.name for sink in sinks)
         rules = DeliveryRules(timedelta(hours=settings.outbox_hours), settings.outbox_rows)
         engine = open_database(database_url(settings.record_database, settings.record_folder))
@@ -85,11 +85,11 @@ def open_receivers(settings: Settings, metrics: Metrics) -> Receivers:
     return Receivers(names, delivery, opcua)
 
 
-def _make_opcua(endpoint: str, settings: Settings) -> "OpcUaServer":
+def _create_opcua(endpoint: str, settings: Settings) -> "OpcUaServer":
     certificate, key = settings.opcua_certificate, settings.opcua_key
     if (certificate is None) != (key is None):
         raise ConfigError(
-            "The OPC UA server needs a certificate and its key: both --opcua-certificate and --opcua-key."
+            "The OPC UA server needs both --opcua-certificate and --opcua-key, or neither for no encryption."
         )
     pair = None if certificate is None or key is None else (certificate, key)
     with explain_missing_group():

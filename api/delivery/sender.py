@@ -1,7 +1,7 @@
-"""Sends what waits for one sink: in order for each station, at least once, and no station waits for another.
+"""Sends the messages of one sink at least once, in order for each station, stations independently.
 
-A station's letters are read from the oldest on, delivered one after the other, and removed. Where one is not
-delivered the station pauses, and begins with the same one again: nothing is remembered but in the outbox.
+A station's messages are read from the oldest on, delivered one after the other, and deleted. After a failure
+the station backs off and starts again with the same message: the outbox is the only state.
 """
 
 import asyncio
@@ -25,31 +25,32 @@ from api.records.inspection import Row
 from api.records.queries import add_audit_entry
 
 POLL_S = 0.25
-"""Seconds between two looks at what waits, by this service or by another one."""
-SURVEY_S = 15.0
+"""Seconds between two polls."""
+SIZE_CHECK_S = 15.0
 STATIONS = 1000
-"""Stations of one look; what is behind them has the next."""
-STATIONS_AT_ONCE = 32
+"""Stations per poll; the next poll continues after them."""
+PARALLEL_STATIONS = 32
 BATCH = 50
-"""Letters of a station that are read at once."""
+"""Messages of a station per query."""
 TIMEOUT_S = 30.0
-"""Seconds that a receiver may take for one."""
+"""Seconds that one delivery may take."""
 MAX_FAILURES = 20
-"""Times that a receiver may fail at one letter, as far as it is to blame, before the next one goes on."""
+"""Failures that may be the message's fault, before it is given up."""
 DELETE_BATCH = 1000
-"""Letters that are given up, or dropped, in one transaction."""
+"""Messages that are given up or dropped in one transaction."""
 MAX_ERROR_CHARACTERS = 300
-"""Longest word of an error that is kept, letters."""
+"""Length of a stored error."""
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class DeliveryRules:
-    """How long it is tried, and how much is kept.
+    """When messages are given up or dropped.
 
     Attributes:
-        patience: After which age a letter that fails is given up.
-        most: Letters for one sink, waiting or dead; beyond it the oldest are dropped, the dead ones first.
+        max_age: Age beyond which a failing message is given up.
+        max_messages: Messages of one sink, waiting or dead; beyond it the oldest are dropped, dead ones
+            first.
     """
 
     max_age: timedelta
@@ -57,38 +58,38 @@ class DeliveryRules:
 
 
 class Sender:
-    """Looks regularly at what waits.
+    """Polls the outbox and delivers.
 
     Args:
-        sink: Takes it.
-        box: Has it.
-        lease: Says whether this service sends.
-        rules: When it is given up.
-        metrics: Told what becomes of it.
-        pauses: Of the stations that failed.
-        now: The time of day.
+        sink: The receiver.
+        store: The outbox.
+        lock: Held by the service that sends.
+        rules: When messages are given up.
+        metrics: Of the outbox.
+        backoff: Delays after failures.
+        now: Returns the time.
     """
 
     def __init__(
         self,
         sink: Sink,
-        box: OutboxStore,
+        store: OutboxStore,
         lock: SinkLock,
         rules: DeliveryRules,
         metrics: OutboxMetrics,
         backoff: Backoff | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._sink, self._box, self._lease, self._rules = sink, box, lock, rules
-        self._metrics, self._pauses, self._now = metrics, backoff or Backoff(), now
-        self._lanes: dict[str, asyncio.Task[None]] = {}
-        self._slots = asyncio.Semaphore(STATIONS_AT_ONCE)
+        self._sink, self._store, self._lock, self._rules = sink, store, lock, rules
+        self._metrics, self._backoff, self._now = metrics, backoff or Backoff(), now
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._slots = asyncio.Semaphore(PARALLEL_STATIONS)
         self._after: str | None = None
-        self._survey_at = float("-inf")
-        self._silent = False
+        self._size_check_at = float("-inf")
+        self._failed = False
 
     async def run(self, stopping: asyncio.Event, grace_s: float) -> None:
-        """Sends until `stopping`, then what can still be sent within `grace_s`."""
+        """Sends until `stopping` is set, and then for up to `grace_s`."""
         try:
             while not stopping.is_set():
                 await self.poll()
@@ -97,130 +98,132 @@ class Sender:
                 await self.poll()
                 await self.drain()
         except TimeoutError:
-            logger.warning("Not all was sent to %s before the stop; the next start goes on", self._sink.name)
+            logger.warning("Some events for %s wait for the next start", self._sink.name)
         finally:
             await self.close()
 
     async def poll(self) -> None:
+        """Starts deliveries; logs an error once, however long it lasts."""
         try:
             await self.start_deliveries()
-            self._silent = False
-        except Exception as error:  # mostly the database's; whatever it is, the next look is made
-            if not self._silent:  # once, however long it lasts
-                told = "The outbox for %s cannot be read or written: %s"
+            self._failed = False
+        except Exception as error:  # the next poll tries again
+            if not self._failed:
                 unexpected = not isinstance(error, SQLAlchemyError)
-                logger.error(told, self._sink.name, error, exc_info=unexpected)
-            self._silent = True
+                message = "The outbox for %s cannot be read or written: %s"
+                logger.error(message, self._sink.name, error, exc_info=unexpected)
+            self._failed = True
 
     async def start_deliveries(self) -> None:
-        """Begins to send for each station of which something waits, but those that are at it or pause.
+        """Starts a task for each station with waiting messages that is not busy or backing off.
 
         Raises:
             SQLAlchemyError: If the database does not answer.
         """
-        # What was delivered and cannot be removed would be sent again and again.
-        await self._box.delete_delivered()
-        held = await self._box.work(self._lease.acquire)
-        if time.monotonic() >= self._survey_at:
-            self._survey_at = time.monotonic() + SURVEY_S
-            await self._survey(may_drop=held)
-        if not held:
-            for lane in self._lanes.values():  # of before it was lost
-                lane.cancel()
+        # First, because messages that cannot be deleted would be sent again and again.
+        await self._store.delete_delivered()
+        locked = await self._store.run_in_thread(self._lock.acquire)
+        if time.monotonic() >= self._size_check_at:
+            self._size_check_at = time.monotonic() + SIZE_CHECK_S
+            await self._check_size(may_drop=locked)
+        if not locked:
+            for task in self._tasks.values():  # the lock was lost
+                task.cancel()
             return
-        stations = await self._box.read(queries.waiting_stations, self._sink.name, self._after, STATIONS)
+        stations = await self._store.read(queries.waiting_stations, self._sink.name, self._after, STATIONS)
         self._after = stations[-1] if len(stations) == STATIONS else None
         for station in stations:
-            if station not in self._lanes and self._pauses.is_over(station):
-                self._lanes[station] = asyncio.create_task(self._send(station))
+            if station not in self._tasks and self._backoff.is_over(station):
+                self._tasks[station] = asyncio.create_task(self._send(station))
 
     async def drain(self) -> None:
-        """Returns when all stations that are being sent for have nothing left, or pause."""
-        while self._lanes:
-            await asyncio.wait(self._lanes.values())
+        """Returns when no station is busy."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
 
     async def close(self) -> None:
-        """Ends what is under way, and lets another service send."""
-        lanes = list(self._lanes.values())
-        for lane in lanes:
-            lane.cancel()
-        await asyncio.gather(*lanes, return_exceptions=True)
+        """Cancels deliveries and releases sink and lock."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         try:
-            await self._box.delete_delivered()
+            await self._store.delete_delivered()
         except SQLAlchemyError as error:
-            logger.warning("What was sent to %s last may be sent again: %s", self._sink.name, error)
+            logger.warning("The last events for %s may be sent again: %s", self._sink.name, error)
         await self._sink.close()
-        await self._box.work(self._lease.release)
+        await self._store.run_in_thread(self._lock.release)
 
     # === One station ===
 
     async def _send(self, station: str) -> None:
         try:
-            while await self._send_some(station):
+            while await self._send_batch(station):
                 pass
-        except Exception as error:  # mostly the database's; whatever it is, it shall not come at each look
-            self._pauses.begin(station)
+        except Exception as error:  # mostly the database's; back off instead of failing at each poll
+            self._backoff.start(station)
             logger.warning("Sending to %s is interrupted: %s", self._sink.name, error)
         finally:
-            del self._lanes[station]
+            del self._tasks[station]
 
-    async def _send_some(self, station: str) -> bool:
-        """Delivers a few; returns whether there may be more to deliver now."""
+    async def _send_batch(self, station: str) -> bool:
+        """Delivers a batch; returns whether to continue."""
         async with self._slots:
-            rows = await self._box.read(queries.waiting_messages, self._sink.name, station, BATCH)
+            rows = await self._store.read(queries.waiting_messages, self._sink.name, station, BATCH)
             for row in rows:
                 if not await self._deliver(row):
                     return False
-            # Before the next are read: these would be among them.
-            await self._box.delete_delivered()
+            await self._store.delete_delivered()  # before the next query, which would return them again
             return bool(rows)
 
     async def _deliver(self, row: Row) -> bool:
-        """Delivers one; returns whether the next may follow: it was taken, or is given up."""
+        """Delivers a message; returns whether the next one may follow: it was delivered or given up."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 await self._sink.deliver(OutboxMessage.from_row(row))
         except TimeoutError:
-            return await self._note(row, DeliveryError(f"no answer in {TIMEOUT_S:g} s", "unreachable"))
-        except DeliveryError as error:
-            return await self._note(row, error)
-        except Exception as error:  # a fault of ours: it may be this letter's alone
+            error = DeliveryError(f"no answer in {TIMEOUT_S:g} s", "unreachable")
+        except DeliveryError as failure:
+            error = failure
+        except Exception as failure:  # a bug that may concern this message only
             logger.exception("Sending to %s failed", self._sink.name)
-            return await self._note(row, DeliveryError(f"{type(error).__name__}: {error}", "failed"))
-        self._box.mark_delivered(row["id"])
-        self._pauses.forget(row["station"])
-        self._metrics.count_attempt(self._sink.name, "delivered")
-        return True
-
-    async def _note(self, row: Row, error: DeliveryError) -> bool:
-        """Writes a failure down; returns whether the letter is given up."""
-        now, told = self._now(), str(error)[:MAX_ERROR_CHARACTERS]
-        station, attempts = row["station"], row["attempts"] + (error.blame == "failed")
-        self._metrics.count_attempt(self._sink.name, error.blame)
-        if error.blame == "refused" or attempts >= MAX_FAILURES:
-            logger.error("An event for %s is given up: %s", self._sink.name, told)
-            await self._box.write(queries.mark_dead, row["id"], attempts, told)
+            error = DeliveryError(f"{type(failure).__name__}: {failure}", "failed")
+        else:
+            self._store.mark_delivered(row["id"])
+            self._backoff.reset(row["station"])
+            self._metrics.attempts.labels(self._sink.name, "delivered").inc()
             return True
-        if not self._pauses.has(station):
-            logger.warning("%s takes nothing of station '%s': %s", self._sink.name, station, told)
-        seconds = self._pauses.begin(station, error.retry_after_s)
+        return await self._handle_failure(row, error)
+
+    async def _handle_failure(self, row: Row, error: DeliveryError) -> bool:
+        """Stores a failure; returns whether the message is given up."""
+        now, why = self._now(), str(error)[:MAX_ERROR_CHARACTERS]
+        station, attempts = row["station"], row["attempts"] + (error.blame == "failed")
+        self._metrics.attempts.labels(self._sink.name, error.blame).inc()
+        if error.blame == "refused" or attempts >= MAX_FAILURES:
+            logger.error("An event for %s is given up: %s", self._sink.name, why)
+            await self._store.write(queries.mark_dead, row["id"], attempts, why)
+            return True
+        if not self._backoff.is_failing(station):
+            logger.warning("Sending events of station '%s' to %s fails: %s", station, self._sink.name, why)
+        seconds = self._backoff.start(station, error.retry_after_s)
         if row["created_at"] < (old := now - self._rules.max_age):
-            why = f"not delivered within {self._rules.max_age}: {told}"
+            why = f"not delivered within {self._rules.max_age}: {why}"
             logger.error("Events for %s are given up: %s", self._sink.name, why)
-            await self._box.write(queries.mark_old_dead, self._sink.name, station, old, why, DELETE_BATCH)
+            await self._store.write(queries.mark_old_dead, self._sink.name, station, old, why, DELETE_BATCH)
         else:
             next_at = now + timedelta(seconds=seconds)
-            await self._box.write(queries.save_failure, row["id"], attempts, next_at, told)
+            await self._store.write(queries.save_failure, row["id"], attempts, next_at, why)
         return False
 
-    # === How much there is ===
+    # === Size ===
 
-    async def _survey(self, *, may_drop: bool) -> None:
-        """Counts what waits, and drops what is too much."""
-        backlogs = await self._box.read(queries.count_backlogs)
+    async def _check_size(self, *, may_drop: bool) -> None:
+        """Measures the backlog, and drops messages beyond the limit."""
+        backlogs = await self._store.read(queries.count_backlogs)
         mine = {state: backlogs.get((self._sink.name, state)) for state in (queries.WAITING, queries.DEAD)}
         self._metrics.set_backlogs(self._sink.name, mine[queries.WAITING], mine[queries.DEAD], self._now())
-        excess = sum(heap.count for heap in mine.values() if heap) - self._rules.max_messages
+        excess = sum(backlog.count for backlog in mine.values() if backlog) - self._rules.max_messages
         for state in (queries.DEAD, queries.WAITING):
             while may_drop and excess > 0 and (dropped := await self._drop(state, min(excess, DELETE_BATCH))):
                 excess -= dropped
@@ -233,8 +236,8 @@ class Sender:
                 add_audit_entry(connection, "outbox", "drop events", after=facts)
             return dropped
 
-        dropped = await self._box.write(drop)
-        self._metrics.count_dropped(self._sink.name, dropped)
+        dropped = await self._store.write(drop)
+        self._metrics.dropped.labels(self._sink.name).inc(dropped)
         logger.error("The outbox for %s is full: %d %s events are dropped", self._sink.name, dropped, state)
         return dropped
 

@@ -1,4 +1,4 @@
-"""What a sink is, and what it is given."""
+"""The protocol of sinks, and the messages that they deliver."""
 
 import json
 from dataclasses import dataclass
@@ -8,19 +8,18 @@ from api.records.events import TYPE_PREFIX
 from api.records.inspection import Row
 
 Blame = Literal["refused", "failed", "unreachable"]
-"""Who is to blame: the event, which is never taken; perhaps the event; not the event, but the way."""
+"""Cause of a failure: the event, which is never accepted; maybe the event; the connection or the receiver."""
 
 
 @dataclass(frozen=True)
 class OutboxMessage:
-    """An event on its way to one sink.
+    """An event for one sink.
 
     Attributes:
         id: Of its row.
-        event_id: By which a receiver knows it again.
-        kind: Of the event.
-        station: Where it happened; empty where none was named.
-        event: The CloudEvent, JSON.
+        event_id: Identifies the event; receivers detect repeats by it.
+        kind: Type of the event.
+        station: Where it happened; empty if not given.
     """
 
     id: int
@@ -31,20 +30,19 @@ class OutboxMessage:
 
     @classmethod
     def from_row(cls, row: Row) -> "OutboxMessage":
-        """Makes it of a row of `tables.outbox`."""
+        """Reads a row of `tables.outbox`."""
         event = json.loads(row["event"])
         kind = event["type"].removeprefix(TYPE_PREFIX)
         return cls(row["id"], event["id"], kind, row["station"], row["event"])
 
 
 class DeliveryError(Exception):
-    """An event that was not delivered.
+    """An event was not delivered.
 
     Args:
-        message: Why, in a few words, without secrets.
-        blame: Whether it is tried again: what is `refused` is not, `failed` a few times, `unreachable` for
-            long.
-        retry_after_s: Seconds for which the receiver asks to be left alone.
+        message: The reason in a few words, without secrets.
+        blame: `refused` events are not retried, `failed` ones a few times, `unreachable` ones for long.
+        retry_after_s: Delay that the receiver requests.
     """
 
     def __init__(self, message: str, blame: Blame, retry_after_s: float = 0.0) -> None:
@@ -53,16 +51,16 @@ class DeliveryError(Exception):
 
 
 class Sink(Protocol):
-    """Takes events. Used in one event loop; several stations are delivered at the same time."""
+    """Delivers events, of several stations at the same time, in one event loop."""
 
     name: str
 
     async def deliver(self, message: OutboxMessage) -> None:
-        """Returns when the receiver has taken it.
+        """Returns when the receiver has acknowledged the message.
 
         Raises:
             DeliveryError: If it has not, as far as is known.
         """
 
     async def close(self) -> None:
-        """Gives back what it holds."""
+        """Releases connections and files."""

@@ -1,4 +1,4 @@
-"""One service at a time sends to a sink, however many share the record."""
+"""A lock so that only one service sends to a sink, even if several share the record."""
 
 import zlib
 
@@ -7,18 +7,18 @@ from sqlalchemy import Connection, Engine, text
 from api.records.database import WRITE_LOCK
 
 KEEPALIVE = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 3}
-"""After 25 s without a word the server knows that a machine is gone, and another service takes over."""
+"""After 25 s without an answer PostgreSQL ends the session of a dead machine, and another service sends."""
 
 
 class SinkLock:
-    """A lock of PostgreSQL that goes with its connection, and so with a service that is killed.
+    """A PostgreSQL advisory lock, which ends with its connection and thus with a killed service.
 
-    SQLite is for one service, which has it always. A lease that is lost unnoticed costs repeats alone:
-    whoever sends, sends in order, from what nobody has delivered yet.
+    With SQLite there is only one service, which always holds it. Losing the lock unnoticed only causes
+    repeats: every sender starts with the oldest undelivered message.
 
     Args:
         engine: Of the record's database.
-        sink: For which one.
+        sink: Name of the sink.
     """
 
     def __init__(self, engine: Engine, sink: str) -> None:
@@ -27,10 +27,10 @@ class SinkLock:
         self._connection: Connection | None = None
 
     def acquire(self) -> bool:
-        """Returns whether this service may send; takes the lease if it is free.
+        """Returns whether this service holds the lock; takes it if it is free.
 
         Raises:
-            SQLAlchemyError: If the database does not answer; then the lease is lost.
+            SQLAlchemyError: If the database does not answer; then the lock is lost.
         """
         if self._engine.dialect.name == "sqlite":
             return True
@@ -57,7 +57,7 @@ class SinkLock:
         return self._connection is not None
 
     def release(self) -> None:
-        """Lets another service send: the connection is closed, and its lock goes with it."""
+        """Closes the connection, which releases the lock."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.invalidate()

@@ -1,4 +1,4 @@
-"""The sinks that an operator asks for."""
+"""Creates the sinks of the settings."""
 
 import ssl
 from pathlib import Path
@@ -8,30 +8,30 @@ from api.delivery.json_lines import JsonLines
 from api.delivery.mqtt import Mqtt, read_mqtt_url
 from api.delivery.mqtt_connection import Broker
 from api.delivery.sink import Sink
-from api.delivery.webhook import Webhook, read_secrets
+from api.delivery.webhook import Webhook, load_secrets
 from api.settings import Settings
 from segdec.errors import ConfigError
 
 
-def make_sinks(settings: Settings) -> list[Sink]:
-    """Makes them; nothing is connected to yet.
+def create_sinks(settings: Settings) -> list[Sink]:
+    """Creates the sinks without connecting.
 
     Raises:
-        ConfigError: If an address, a file of secrets or of certificates cannot be used.
+        ConfigError: If an address or a file cannot be used.
     """
     sinks: list[Sink] = []
     if settings.outbox_webhook is not None:
         file = settings.outbox_webhook_secrets
-        secrets = [] if file is None else read_secrets(file)
+        secrets = [] if file is None else load_secrets(file)
         sinks.append(Webhook(settings.outbox_webhook, secrets, _trust(settings.outbox_ca)))
     if settings.outbox_mqtt is not None:
-        sinks.append(_make_mqtt(settings.outbox_mqtt, settings))
+        sinks.append(_create_mqtt(settings.outbox_mqtt, settings))
     if settings.outbox_jsonl is not None:
-        sinks.append(_make_json_lines(settings.outbox_jsonl))
+        sinks.append(_create_json_lines(settings.outbox_jsonl))
     return sinks
 
 
-def _make_mqtt(url: str, settings: Settings) -> Mqtt:
+def _create_mqtt(url: str, settings: Settings) -> Mqtt:
     scheme, host, port, user, password, prefix = read_mqtt_url(url)
     if settings.outbox_mqtt_login is not None:
         user, password = _read_login(settings.outbox_mqtt_login)
@@ -40,9 +40,9 @@ def _make_mqtt(url: str, settings: Settings) -> Mqtt:
     return Mqtt(Broker(host, port, user, password, trust, client_id), prefix)
 
 
-def _make_json_lines(path: Path) -> JsonLines:
+def _create_json_lines(path: Path) -> JsonLines:
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise ConfigError(f"--outbox-jsonl {path} is a folder, or lies in none. Expected a file in a folder.")
+        raise ConfigError(f"--outbox-jsonl {path} cannot be used. Expected a file in an existing folder.")
     return JsonLines(path.absolute())
 
 
@@ -52,12 +52,12 @@ def _read_login(file: Path) -> tuple[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"Cannot read the broker's login in {file}: {error}.") from error
     if not user or not colon or "\n" in password:
-        raise ConfigError(f"{file} is no login of a broker. Expected one line, USER:PASSWORD.")
+        raise ConfigError(f"{file} is not a broker login. Expected one line, USER:PASSWORD.")
     return user, password
 
 
 def _trust(file: Path | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=file)
-    except OSError as error:  # a broken certificate is an OSError too
+    except OSError as error:  # includes invalid certificates
         raise ConfigError(f"--outbox-ca {file} cannot be read ({error}). Expected a PEM file.") from error

@@ -1,38 +1,40 @@
-"""Sends each event as a request, signed if there is a secret."""
+"""Sends each event as an HTTP request, signed according to Standard Webhooks."""
 
 import ssl
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
+import standardwebhooks
 
 from api.delivery.sink import Blame, DeliveryError, OutboxMessage
 from api.records.events import MEDIA_TYPE
 from segdec import __version__
 from segdec.errors import ConfigError
-from segdec.webhooks import read_secret, sign_webhook
+from segdec.webhooks import read_secret
 
 TIMEOUT = httpx.Timeout(20.0, connect=5.0)
 MAX_ANSWER_BYTES = 64 * 1024
-"""Bytes of an answer that are read, so that its connection can be used again; they say nothing to us."""
-NOT_NOW = {401, 403, 407, 408, 425, 429, 502, 503, 504}
-"""Statuses that do not blame the event: who we are, how busy the receiver is, or that it is not there."""
+"""Bytes of an answer that are read, so that its connection can be reused; they are ignored."""
+TEMPORARY_STATUSES = {401, 403, 407, 408, 425, 429, 502, 503, 504}
+"""Statuses that do not concern the event: authentication, load, an unreachable receiver."""
 
 
 class Webhook:
-    """A receiver over HTTP.
+    """An HTTP receiver.
 
     Args:
-        url: Its address, http or https; name and password in it are sent as basic authentication.
-        secrets: With which events are signed.
-        trust: What certificates are believed.
-        clock: Seconds since 1970.
+        url: http or https; a user and password in it are sent as basic authentication.
+        secrets: Each signs every event.
+        trust: Trusted certificates.
+        clock: Returns seconds since 1970.
         transport: Of the requests; default: the network.
 
     Raises:
-        ConfigError: If the address is none.
+        ConfigError: If the URL has another form.
     """
 
     name = "webhook"
@@ -45,9 +47,10 @@ class Webhook:
         clock: Callable[[], float] = time.time,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        address = _read_url(url)
-        self._url, self._secrets, self._clock = address.copy_with(userinfo=b""), secrets, clock
-        # Nothing of the environment: a proxy set for other programs would get the events.
+        address = _parse_url(url)
+        self._url, self._clock = address.copy_with(userinfo=b""), clock
+        self._signers = [standardwebhooks.Webhook(secret) for secret in secrets]
+        # Without the environment: a proxy for other programs would receive the events.
         self._client = httpx.AsyncClient(
             auth=(address.username, address.password) if address.userinfo else None,
             verify=trust,
@@ -64,8 +67,14 @@ class Webhook:
         Raises:
             DeliveryError: If it has not.
         """
-        body = message.event.encode()
-        headers = sign_webhook(self._secrets, message.event_id, int(self._clock()), body)
+        body, sent_at = message.event, int(self._clock())
+        moment = datetime.fromtimestamp(sent_at, UTC)
+        signatures = [signer.sign(message.event_id, moment, body) for signer in self._signers]
+        headers = {
+            "webhook-id": message.event_id,
+            "webhook-timestamp": str(sent_at),
+            "webhook-signature": " ".join(signatures),
+        }
         try:
             async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
                 await _read(response)
@@ -90,40 +99,40 @@ async def _read(response: httpx.Response) -> None:
 def _explain(response: httpx.Response, now: float) -> DeliveryError:
     status = response.status_code
     blame: Blame = "refused" if response.is_client_error else "failed"
-    if status in NOT_NOW or response.is_redirect:
+    if status in TEMPORARY_STATUSES or response.is_redirect:
         blame = "unreachable"
-    words = "a redirect, which is not followed" if response.is_redirect else response.reason_phrase
-    asked_s = _read_seconds(response.headers.get("retry-after", ""), now)
-    return DeliveryError(f"HTTP {status} {words}", blame, asked_s)
+    reason = "a redirect, which is not followed" if response.is_redirect else response.reason_phrase
+    retry_after_s = _parse_retry_after(response.headers.get("retry-after", ""), now)
+    return DeliveryError(f"HTTP {status} {reason}", blame, retry_after_s)
 
 
-def _read_seconds(asked: str, now: float) -> float:
-    """Reads a Retry-After: seconds, or the date of HTTP; 0 where it says neither."""
-    if asked.isascii() and asked.isdecimal() and len(asked) < 10:
-        return float(asked)
+def _parse_retry_after(value: str, now: float) -> float:
+    """Parses Retry-After, seconds or an HTTP date; returns 0 if it is invalid."""
+    if value.isascii() and value.isdecimal() and len(value) < 10:
+        return float(value)
     try:
-        return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
     except (ValueError, OverflowError):
         return 0.0
 
 
-def _read_url(url: str) -> httpx.URL:
+def _parse_url(url: str) -> httpx.URL:
     try:
         address = httpx.URL(url)
     except httpx.InvalidURL:
         address = httpx.URL()
     if address.scheme not in ("http", "https") or not address.host:
-        raise ConfigError(  # without the address, which may hold a password
-            "--outbox-webhook is no address of a receiver. Expected one as https://mes.plant/events."
+        raise ConfigError(  # without the URL, which may contain a password
+            "--outbox-webhook is not the URL of a receiver. Expected for example https://mes.plant/events."
         )
     return address
 
 
-def read_secrets(file: Path) -> list[str]:
-    """Reads the secrets of a file, one a line; empty lines and those with `#` first are skipped.
+def load_secrets(file: Path) -> list[str]:
+    """Reads a file with one secret per line; skips empty lines and comments (`#`).
 
     Raises:
-        ConfigError: If it cannot be read, has none, or one of another form.
+        ConfigError: If the file cannot be read, has no secret, or an invalid one.
     """
     try:
         lines = file.read_text("ascii").splitlines()
@@ -131,7 +140,7 @@ def read_secrets(file: Path) -> list[str]:
         raise ConfigError(f"Cannot read the webhook's secrets in {file}: {error}.") from error
     secrets = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
     if not secrets:
-        raise ConfigError(f"{file} holds no secret. Expected a line whsec_BASE64.")
+        raise ConfigError(f"{file} has no secret. Expected a line whsec_BASE64.")
     for secret in secrets:
         read_secret(secret)
     return secrets

@@ -20,8 +20,8 @@ from segdec.inference.preprocessing import input_size
 from segdec.process_memory import release_free_memory, resident_bytes
 
 BYTES_PER_PIXEL = 32
-"""Of a photograph, outside of the network: while it is decoded, waits and becomes an answer. The most among
-all kinds of files and of masks; `benchmarks/photograph_memory.py` measures them."""
+"""Of a photograph, outside of the network: while it is decoded, waits and becomes an answer. The maximum of
+all kinds of files and masks."""
 
 SPARE = 1 / 16
 """Share of the limit."""

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -12,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import problem_of
 from api.middleware.access import request_path
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 
 INSPECT_PATHS = re.compile(r"/v1/(models/[^/]+/)?inspect")
 MAX_NAME_CHARACTERS, MAX_DETAIL_CHARACTERS = 128, 400
@@ -21,35 +20,6 @@ UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 UNAUTHORIZED = (401, 403)
 MAX_QUERY_FIELDS = 20
 """Of a query: one with more is not read."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-@dataclass(frozen=True)
-class UninspectedPhotograph:
-    """A photograph that was not inspected, or several alike.
-
-    Attributes:
-        station: Where it was taken; empty where that is not known.
-        part_id: Which part it shows; None where that is not known.
-        client: Name of the API key; empty without one.
-        status: HTTP status of the answer.
-        code: Of the problem.
-        detail: What arrived, what was expected, what to do.
-        missed_at: When; of several, the last.
-        count: How many.
-    """
-
-    station: str
-    part_id: str | None
-    client: str
-    status: int
-    code: str
-    detail: str
-    missed_at: datetime = field(default_factory=_now)
-    count: int = 1
 
 
 class UninspectedMiddleware:

@@ -1,6 +1,6 @@
-"""The inspection record: what was judged, from which picture, and what people said of it.
+"""The inspection record: verdicts, pictures and reviews in a database and a picture store.
 
-routes → `record.Record` → `queries` → `tables`: each query is a function of a connection, and `Record` gives
-it one, in a thread. `writer` keeps inspections; `storage` has their pictures, `review` what people say of
-them, `line` how the line does, `outbox` what others are told. Needs the group `record`.
+Routes call `record.Record`, which runs query functions (`queries`, `outbox_queries`, …) in threads, each with
+a connection. `writer` stores inspections; `storage` holds pictures, `review` handles reviews, `line` monitors
+the line, `outbox` queues events for other systems. Needs the group `record`.
 """

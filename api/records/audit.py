@@ -1,4 +1,4 @@
-"""What stands in the audit."""
+"""An entry of the audit log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """A change to be found again.
+    """A change to the service that the audit log keeps.
 
     Attributes:
-        who: Name of a key, or of a part of the service.
-        what: Happened.
-        before: What was there.
-        after: What is there now.
+        who: Name of the API key or of the part of the service that made the change.
+        what: The action.
+        before: State before the change.
+        after: State after it.
     """
 
     who: str

@@ -1,4 +1,4 @@
-"""The database of the record: SQLite in a file, or PostgreSQL by its URL."""
+"""The database of the record: SQLite in a file, or PostgreSQL at a URL."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,23 +16,23 @@ from segdec.errors import ConfigError
 
 SCRIPTS = Path(__file__).parent / "migrations"
 WRITE_LOCK = 7_243_391
-"""Number of PostgreSQL's advisory lock under which one service at a time writes, as with SQLite."""
+"""Number of the PostgreSQL advisory lock that admits one writing service at a time, as SQLite does."""
 BUSY_S = 10.0
-"""Seconds that a connection to SQLite waits for another one's transaction."""
+"""Seconds that a connection to SQLite waits for another transaction."""
 CONNECT_S = 3
 STATEMENT_MS = 10_000
-"""After them PostgreSQL gives up a statement."""
+"""Timeout of a PostgreSQL statement."""
 DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite"}
 
 
 def open_database(url: str) -> Engine:
-    """Opens a database, without connecting to it.
+    """Creates the engine of a database without connecting to it.
 
     Args:
         url: `sqlite:///FILE`, or `postgresql://USER:PASSWORD@HOST/NAME`.
 
     Raises:
-        ConfigError: If it names no database of these kinds.
+        ConfigError: If the URL has another form.
     """
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
@@ -45,7 +45,7 @@ def open_database(url: str) -> Engine:
         connect_args={
             "connect_timeout": CONNECT_S,
             "tcp_user_timeout": STATEMENT_MS,
-            # What is answered as recorded must survive a loss of power, whatever the server's own default.
+            # A recorded inspection must survive a power loss, whatever the server's default.
             "options": f"-c synchronous_commit=on -c statement_timeout={STATEMENT_MS} -c timezone=UTC "
             f"-c idle_in_transaction_session_timeout={STATEMENT_MS}",
         },
@@ -59,7 +59,7 @@ def _parse(url: str) -> URL:
         parsed.get_dialect()
     except (ArgumentError, KeyError, NoSuchModuleError, ValueError) as error:
         raise ConfigError(
-            f"The record's database '{url.partition('@')[2] or url}' is none that can be used. Expected "
+            f"The record's database '{url.partition('@')[2] or url}' cannot be used. Expected "
             "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME."
         ) from error
     if parsed.get_backend_name() == "sqlite" and not parsed.database:
@@ -73,13 +73,13 @@ def _open_sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: object) -> None:
-        connection.isolation_level = None  # else the driver begins transactions by itself, and some never
+        connection.isolation_level = None  # otherwise the driver begins transactions itself, and not all
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
             connection.execute(f"PRAGMA {pragma}").close()
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # One that reads first and then writes would fail where another one has written meanwhile.
+        # A transaction that reads before it writes would fail if another one has written in between.
         writes = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -88,10 +88,10 @@ def _open_sqlite(url: URL) -> Engine:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """Yields a connection within a transaction that is committed where the block ends well.
+    """Yields a connection in a transaction, which is committed if the block succeeds.
 
-    One service writes at a time. Then ids come in the order of the commits, so that who reads on from the
-    last one that he saw misses none; no two transactions wait for each other; and what was read stays so.
+    One service writes at a time. Therefore ids are in the order of commits (a reader that continues after the
+    last id misses nothing), transactions cannot deadlock, and what a transaction has read stays valid.
     """
     with engine.execution_options(writes=True).begin() as connection:
         if engine.dialect.name == "postgresql":
@@ -103,31 +103,31 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def migrate(engine: Engine) -> None:
-    """Makes the tables, or makes today's of those of an earlier version; one service at a time.
+    """Creates the tables, or migrates those of an earlier version; one service at a time.
 
     Raises:
-        ConfigError: If the database was made by a newer version, or holds something else.
-        SQLAlchemyError: If it cannot be reached.
+        ConfigError: If a newer version made the database.
+        SQLAlchemyError: If the database cannot be reached.
     """
     with writing(engine) as connection:
         config = migrations()
         found, known = revision_of(connection), ScriptDirectory.from_config(config)
         if found is not None and found not in {script.revision for script in known.walk_revisions()}:
             raise ConfigError(
-                f"The record's database is of form {found}, which this version does not know. Expected "
-                f"{known.get_current_head()} or an earlier one. Run the version that wrote it, or a newer."
+                f"The record's database has schema {found}, which this version does not know. Expected "
+                f"{known.get_current_head()} or an earlier one. Run the version that wrote it, or newer."
             )
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
 
 def migrations() -> Config:
-    """Returns where the steps from one form of the tables to the next lie."""
+    """Returns the Alembic configuration of the migrations."""
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     return config
 
 
 def revision_of(connection: Connection) -> str | None:
-    """Returns the form of the tables; None of an empty database."""
+    """Returns the revision of the schema; None if the database is empty."""
     return MigrationContext.configure(connection).get_current_revision()

@@ -1,4 +1,4 @@
-"""The inspections of a day as one table, CSV or Parquet, made piece by piece however many there are."""
+"""The inspections of one day as a table, CSV or Parquet, streamed page by page."""
 
 import io
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from api.records.queries import Filters, id_range, list_inspections
 
 TableFormat = Literal["csv", "parquet"]
 ROWS = 2_000
-"""Rows that are read at once, and a row group of Parquet."""
+"""Rows per query and per Parquet row group."""
 TEXT = (
     "station",
     "part_id",
@@ -34,20 +34,20 @@ TEXT = (
     "picture_state",
 )
 NUMBERS = ("score", "log_odds", "threshold", "review_threshold", "draw_probability")
-MOMENT = pa.timestamp("us", tz="UTC")
+TIMESTAMP = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
     [
         ("record_id", pa.int64()),
-        ("inspected_at", MOMENT),
+        ("inspected_at", TIMESTAMP),
         *((name, pa.string()) for name in TEXT),
         *((name, pa.float64()) for name in NUMBERS),
         ("drawn", pa.bool_()),
-        ("reviewed_at", MOMENT),
+        ("reviewed_at", TIMESTAMP),
         ("picture_sha256", pa.string()),
         ("metadata", pa.string()),
     ]
 )
-"""`metadata` is JSON; the rest is what a record says, without masks and regions."""
+"""`metadata` is JSON. Masks and regions are omitted."""
 
 
 class _Writer(Protocol):
@@ -70,18 +70,13 @@ WRITERS: dict[TableFormat, Callable[[pa.NativeFile], _Writer]] = {
 
 
 def day_filters(day: date, zone: ZoneInfo, station: str | None) -> Filters:
-    """Returns what was inspected on a day, midnight to midnight in `zone`."""
+    """Returns the filters for one day, midnight to midnight in `zone`."""
     begin, end = (datetime.combine(of, time(), zone) for of in (day, day + timedelta(days=1)))
     return Filters(station=station, since=begin, until=end)
 
 
 def export_day(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[bytes]:
-    """Yields the table piece by piece.
-
-    Args:
-        engine: Of the record's database.
-        filters: Of `day_filters`.
-        form: Of the table.
+    """Yields the table in chunks of bytes.
 
     Raises:
         SQLAlchemyError: If the database does not answer.
@@ -96,7 +91,7 @@ def export_day(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[
 
 
 class _Pieces(io.RawIOBase):
-    """Takes what a writer writes, until it is taken away."""
+    """Collects what the pyarrow writer writes until `take`."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -114,7 +109,7 @@ class _Pieces(io.RawIOBase):
 
 
 def _pages(engine: Engine, filters: Filters) -> Iterator[Sequence[Row]]:
-    """Yields the inspections in pages, the newest first; what is kept meanwhile is not among them."""
+    """Yields pages of inspections, the newest first; inspections stored meanwhile are excluded."""
     with engine.connect() as connection:
         _, before = id_range(connection, filters)
     before += 1
@@ -129,10 +124,10 @@ def _pages(engine: Engine, filters: Filters) -> Iterator[Sequence[Row]]:
 
 
 def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([_line(row) for row in rows], schema=SCHEMA)
+    return pa.RecordBatch.from_pylist([_values(row) for row in rows], schema=SCHEMA)
 
 
-def _line(row: Row) -> dict[str, object]:
+def _values(row: Row) -> dict[str, object]:
     named = {name: row[name] for name in (*TEXT, *NUMBERS, "inspected_at", "reviewed_at")}
     return {
         **named,

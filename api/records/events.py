@@ -1,7 +1,7 @@
-"""What others are told, each as a CloudEvent 1.0 in JSON.
+"""Events for other systems, as CloudEvents 1.0 in JSON.
 
-The standard's envelope, so that brokers, gateways and libraries know id, kind, time and origin without
-reading what is ours. No picture goes out, and no name of a person.
+Brokers, gateways and libraries understand the standard envelope (id, type, time, source) without knowing the
+payload. Events contain no pictures and no names of persons.
 """
 
 import json
@@ -14,25 +14,25 @@ from uuid import uuid4
 from api.records.inspection import Row
 from segdec.config import GOOD, REVIEW
 
-Kind = Literal["inspected", "reviewed"]
+EventType = Literal["inspected", "reviewed"]
 TYPE_PREFIX = "segdec."
 MEDIA_TYPE = "application/cloudevents+json"
 MAX_REGIONS = 50
-"""Regions of an event, the largest ones: a broker takes no message of any size."""
+"""Largest regions that an event contains; brokers limit the size of messages."""
 
 
 def verdict_of(label: str) -> Literal["good", "review", "defect"]:
-    """Returns what a label means for the part: class 0 is called `good`, and every other one is a defect."""
+    """Returns the verdict of a label: class 0 is `good`, every other class is a defect."""
     if label == GOOD:
         return "good"
     return "review" if label == REVIEW else "defect"
 
 
 def inspected_event(row: Row) -> str:
-    """Tells of an inspection.
+    """Returns the event of an inspection.
 
     Args:
-        row: Of `tables.inspections`, with its id.
+        row: A row of `tables.inspections`, with its id.
     """
     regions = sorted(json.loads(row["answer"])["regions"], key=lambda one: -one["area_px"])
     data = {
@@ -53,11 +53,11 @@ def inspected_event(row: Row) -> str:
 
 
 def reviewed_event(row: Row, now: datetime) -> str:
-    """Tells what a person says of an inspection, or that it is taken back.
+    """Returns the event of a review, or of its withdrawal.
 
     Args:
-        row: Of `tables.inspections`, as it is after the review.
-        now: When it was said.
+        row: A row of `tables.inspections` after the review.
+        now: Time of the review.
     """
     label, moment = row["reviewed_label"], row["reviewed_at"]
     data = {
@@ -74,7 +74,7 @@ def _facts(row: Row) -> dict[str, Any]:
     return {"record_id": row["id"], **named, "verdict": verdict_of(row["label"])}
 
 
-def _wrap(kind: Kind, row: Row, moment: datetime, data: Mapping[str, Any]) -> str:
+def _wrap(kind: EventType, row: Row, moment: datetime, data: Mapping[str, Any]) -> str:
     return json.dumps(
         {
             "specversion": "1.0",

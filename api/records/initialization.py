@@ -1,4 +1,4 @@
-"""Where a record lies, and what a start does before anything is kept in it."""
+"""Prepares the database and the pictures of a record at the start of the service."""
 
 from pathlib import Path
 from uuid import uuid4
@@ -17,43 +17,43 @@ PICTURES = "pictures"
 
 
 def database_url(url: str | None, folder: Path) -> str:
-    """Returns where the rows of a record lie: at `url`, or in its folder."""
+    """Returns `url`, or the URL of the SQLite file in the record's folder if `url` is None."""
     return url or f"sqlite:///{folder / DATABASE}"
 
 
-def initialize_record(engine: Engine, folder: Path, place: PictureStore | None) -> PictureStore:
-    """Makes the tables where they are missing, and removes what a killed service left.
+def initialize_record(engine: Engine, folder: Path, pictures: PictureStore | None) -> PictureStore:
+    """Migrates the database, checks that the pictures belong to it, and removes orphaned pictures.
 
     Args:
         engine: Of the database.
         folder: Of the record.
-        place: Of the pictures; None = in `folder`.
+        pictures: The picture store; None = in `folder`.
 
     Raises:
         ConfigError: If database and pictures do not belong together, or a newer version wrote them.
         SQLAlchemyError: If the database cannot be reached.
-        OSError: If the pictures cannot.
+        OSError: If the pictures cannot be reached.
     """
     migrate(engine)
-    pictures = place or FolderPictures(folder / PICTURES)
+    pictures = pictures or FolderPictures(folder / PICTURES)
     with writing(engine) as connection:
-        _match(connection, pictures)
+        _check_same_record(connection, pictures)
         remove_orphans(connection, pictures, set(pictures.marked()))
     return pictures
 
 
-def _match(connection: Connection, pictures: PictureStore) -> None:
-    """Refuses pictures of another database: what has no row in this one would be removed."""
-    known: str | None = connection.execute(select(store.c.id)).scalar()
-    beside = pictures.read_id()
-    if known is None:
-        known = beside or uuid4().hex
-        connection.execute(insert(store), {"id": known, "bytes": 0})
-    if beside is None and not queries.has_kept_pictures(connection):
-        pictures.write_id(beside := known)
-    if known != beside:
+def _check_same_record(connection: Connection, pictures: PictureStore) -> None:
+    """Rejects pictures of another database: `remove_orphans` would delete them."""
+    database_id: str | None = connection.execute(select(store.c.id)).scalar()
+    store_id = pictures.read_id()
+    if database_id is None:
+        database_id = store_id or uuid4().hex
+        connection.execute(insert(store), {"id": database_id, "bytes": 0})
+    if store_id is None and not queries.has_kept_pictures(connection):
+        pictures.write_id(store_id := database_id)
+    if database_id != store_id:
         raise ConfigError(
-            f"The pictures in {pictures.place} belong to the record {beside}, the database to {known}. "
-            "Expected pictures and a database of one record. If they do belong together, write "
-            f"{known} into {pictures.place}/{STORE_ID}."
+            f"The pictures in {pictures.location} belong to the record {store_id}, the database to "
+            f"{database_id}. Expected pictures and a database of one record. If they do belong together, "
+            f"write {database_id} into {pictures.location}/{STORE_ID}."
         )

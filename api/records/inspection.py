@@ -1,21 +1,21 @@
-"""An inspection on its way into the record."""
+"""An inspection before and after it is stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 Row = Mapping[Any, Any]
-"""Values by column; SQLAlchemy's own rows are of this type too."""
+"""Values by column name, for example a RowMapping of SQLAlchemy."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """An inspection to be kept.
+    """An inspection to be stored.
 
     Attributes:
-        row: Of `tables.inspections`, as far as it is known before.
-        picture: The encoded photograph.
-        picture_row: Of `tables.pictures`.
+        row: Values of `tables.inspections` that are known before storing.
+        picture: The encoded image file.
+        picture_row: Values of `tables.pictures`.
     """
 
     row: Row
@@ -24,18 +24,19 @@ class Inspection:
 
     @property
     def sha256(self) -> bytes:
-        """Of the picture."""
+        """Digest of the picture."""
         digest: bytes = self.row["picture"]
         return digest
 
 
 @dataclass(frozen=True)
 class StoredInspection:
-    """What became of an inspection.
+    """The result of storing an inspection.
 
     Attributes:
-        record_id: Under which it is kept.
-        first: The row of an earlier one that has one of its keys, and stands for it; None = it has its own.
+        record_id: Id of its row.
+        original: Row of an earlier inspection that this one repeats (same key); None = it has a row of its
+            own.
     """
 
     record_id: int

@@ -1,4 +1,4 @@
-"""An inspected photograph → what the record keeps of it, and back to the answer that was given."""
+"""Converts a prediction to the row that the record stores, and a row back to the answer."""
 
 import hashlib
 import json
@@ -20,14 +20,14 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True)
 class Subject:
-    """What a request says of the part that it shows.
+    """What a request says about the inspected part.
 
     Attributes:
-        station: Where it was taken; empty where none is named.
-        part_id: Which part; None where none is named.
-        details: What else the client wants to find there again.
+        station: Where the image was taken; empty if not given.
+        part_id: Identifier of the part; None if not given.
+        details: Metadata of the client.
         client: Name of the API key; empty without one.
-        idempotency_key: With which the client asks again for the same answer; None without one.
+        idempotency_key: Identifies repeats of one request; None if not given.
     """
 
     station: str = ""
@@ -45,10 +45,10 @@ def make_inspection(
     draw: SamplingDecision,
     engine: str,
 ) -> Inspection:
-    """Makes what is kept; slow for a large picture or mask, so not for the event loop."""
+    """Builds the rows of an inspection; slow for a large picture or mask, so run it in a thread."""
     now = datetime.now(UTC)
-    kept_mask = encode_mask(prediction, "rle" if prediction.class_mask is None else "class_rle", "input")
-    assert kept_mask is not None
+    mask = encode_mask(prediction, "rle" if prediction.class_mask is None else "class_rle", "input")
+    assert mask is not None
     sha256 = hashlib.sha256(picture).digest()
     row = {
         "token": uuid.uuid4().bytes,
@@ -72,18 +72,18 @@ def make_inspection(
         "draw_probability": draw.probability,
         "draw_reason": draw.reason,
         "answer": answer.model_dump_json(exclude={"mask"}),
-        "mask": kept_mask.model_dump_json(),
+        "mask": mask.model_dump_json(),
         "details": json.dumps(subject.details),
     }
-    kept = {
+    picture_row = {
         "sha256": sha256,
         "bytes": len(picture),
         "format": answer.image.format,
         "state": "kept",
-        "worth": draw.worth,
+        "worth": draw.retention_class,
         "stored_at": now,
     }
-    return Inspection(row, picture, kept)
+    return Inspection(row, picture, picture_row)
 
 
 def _request_key(subject: Subject) -> bytes | None:
@@ -102,25 +102,25 @@ def _digest(*words: str) -> bytes:
     return hashlib.blake2b(json.dumps(words).encode(), digest_size=DIGEST_BYTES).digest()
 
 
-# === And back ===
+# === Row to answer ===
 
 
 def repeat_answer(row: Row, form: MaskForm) -> Answer:
-    """Returns the answer that was given, its mask in the form that is asked for now; slow for a large mask.
+    """Returns the stored answer with its mask in the requested form; slow for a large mask.
 
     Args:
-        row: Of `tables.inspections`.
-        form: Of the mask; not `scores`, which are not kept.
+        row: A row of `tables.inspections`.
+        form: Of the mask; `scores` are not stored.
 
     Raises:
-        RequestError: 400 if classes of pixels are asked for and the model knew none.
+        RequestError: 400 if the form needs pixel classes and the model had none.
     """
     mask = convert_mask(MaskAnswer.model_validate_json(row["mask"]), form)
     return Answer.model_validate({**json.loads(row["answer"]), "mask": mask})
 
 
 def check_same_request(row: Row, inspection: Inspection) -> None:
-    """Refuses a request that has the Idempotency-Key of another one.
+    """Rejects a request that reuses the Idempotency-Key of a different one.
 
     Raises:
         RequestError: 422.
@@ -130,6 +130,6 @@ def check_same_request(row: Row, inspection: Inspection) -> None:
         raise RequestError(
             422,
             "idempotency_mismatch",
-            f"The Idempotency-Key was used before, with another {' and '.join(other)}. Expected a key for "
-            "each photograph, the same only when it is sent again.",
+            f"The Idempotency-Key was already used with another {' and '.join(other)}. Send a new key "
+            "for each photograph, and the same key only when you repeat a request.",
         )

@@ -1,4 +1,4 @@
-"""Writes down what is to be told to others, in the transaction of what it tells: both are there, or none."""
+"""Queues events for other systems in the transaction of the change: both are stored, or neither."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,39 +13,39 @@ from api.records.tables import outbox
 
 @dataclass(frozen=True)
 class Outbox:
-    """Takes what is to be told.
+    """The queue of events.
 
     Attributes:
-        sinks: Names of those who are told, each by a row of its own.
+        sinks: Names of the receivers; each gets a row of its own.
     """
 
     sinks: tuple[str, ...] = ()
 
     def enqueue_inspected(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Tells of inspections.
+        """Queues the events of new inspections.
 
         Args:
-            connection: Of the transaction in which they are kept.
-            rows: Of `tables.inspections`, with their ids.
+            connection: In the transaction that stores the inspections.
+            rows: Rows of `tables.inspections`, with ids.
         """
         if self.sinks:
             self._add(connection, [(row["station"], inspected_event(row)) for row in rows])
 
     def enqueue_reviewed(self, connection: Connection, row: Row) -> None:
-        """Tells of a review, or that one was taken back.
+        """Queues the event of a review or its withdrawal.
 
         Args:
-            connection: Of the transaction in which the inspection is changed.
-            row: Of `tables.inspections`, as it is after the change.
+            connection: In the transaction that changes the inspection.
+            row: A row of `tables.inspections` after the change.
         """
         if self.sinks:
             self._add(connection, [(row["station"], reviewed_event(row, datetime.now(UTC)))])
 
     def _add(self, connection: Connection, events: Sequence[tuple[str, str]]) -> None:
         now = datetime.now(UTC)
-        fresh = {"created_at": now, "next_at": now, "state": "waiting", "attempts": 0}
+        state = {"created_at": now, "next_at": now, "state": "waiting", "attempts": 0}
         rows = [
-            {"sink": sink, "station": station, "event": event, **fresh}
+            {"sink": sink, "station": station, "event": event, **state}
             for station, event in events
             for sink in self.sinks
         ]

@@ -1,4 +1,4 @@
-"""What senders and routes ask of the outbox, each by a function of a connection."""
+"""Queries of the outbox, used by senders and routes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,60 +18,60 @@ from sqlalchemy import (
 from api.records.tables import outbox
 
 WAITING, DEAD = "waiting", "dead"
-letters = outbox.c
+message = outbox.c
 
 
 def waiting_stations(connection: Connection, sink: str, after: str | None, limit: int) -> Sequence[str]:
-    """Returns stations of which something waits, in order, without reading all that does.
+    """Returns stations with waiting messages, in order; reads one index entry per station.
 
     Args:
         connection: To the database.
-        sink: For whom it waits.
-        after: Only stations behind this one; None = from the first.
-        most: How many.
+        sink: Name of the receiver.
+        after: Only stations after this one; None = from the first.
+        limit: Maximum number of stations.
     """
-    first = _first_station(sink, None if after is None else letters.station > after)
+    first = _first_station(sink, None if after is None else message.station > after)
     found = first.cte("stations", recursive=True)
-    following = _first_station(sink, letters.station > found.c.station).correlate(found).scalar_subquery()
+    following = _first_station(sink, message.station > found.c.station).correlate(found).scalar_subquery()
     found = found.union_all(select(following).where(found.c.station.is_not(None)))
     statement = select(found.c.station).where(found.c.station.is_not(None)).limit(limit)
     return connection.execute(statement).scalars().all()
 
 
 def _first_station(sink: str, further: ColumnElement[bool] | None) -> Select[tuple[str]]:
-    first = select(func.min(letters.station).label("station"))
-    first = first.where(letters.sink == sink, letters.state == WAITING)
+    first = select(func.min(message.station).label("station"))
+    first = first.where(message.sink == sink, message.state == WAITING)
     return first if further is None else first.where(further)
 
 
 def waiting_messages(connection: Connection, sink: str, station: str, limit: int) -> Sequence[RowMapping]:
-    """Returns what waits longest for a sink, of one station, in order."""
-    statement = _of(sink, WAITING).where(letters.station == station).order_by(letters.id).limit(limit)
+    """Returns the oldest waiting messages of a station for a sink, in order."""
+    statement = _of(sink, WAITING).where(message.station == station).order_by(message.id).limit(limit)
     return connection.execute(statement).mappings().all()
 
 
 def dead_letters(connection: Connection, sink: str, limit: int) -> Sequence[RowMapping]:
-    """Returns what was given up, the newest first."""
-    statement = _of(sink, DEAD).order_by(letters.id.desc()).limit(limit)
+    """Returns dead letters for a sink, the newest first."""
+    statement = _of(sink, DEAD).order_by(message.id.desc()).limit(limit)
     return connection.execute(statement).mappings().all()
 
 
 def find_message(connection: Connection, message_id: int) -> RowMapping | None:
-    """Returns what waits, or was given up, by its id; None if there is no such thing any more."""
-    return connection.execute(select(outbox).where(letters.id == message_id)).mappings().first()
+    """Returns a waiting or dead message; None if it does not exist any more."""
+    return connection.execute(select(outbox).where(message.id == message_id)).mappings().first()
 
 
 def _of(sink: str, state: str) -> Select[tuple[object, ...]]:
-    return select(outbox).where(letters.sink == sink, letters.state == state)
+    return select(outbox).where(message.sink == sink, message.state == state)
 
 
 @dataclass(frozen=True)
 class Backlog:
-    """What lies in the outbox for a sink, in one state.
+    """The messages of a sink in one state.
 
     Attributes:
         count: How many.
-        oldest: When the first of them was written.
+        oldest: When the oldest was queued.
     """
 
     count: int
@@ -79,13 +79,13 @@ class Backlog:
 
 
 def count_backlogs(connection: Connection) -> dict[tuple[str, str], Backlog]:
-    """Counts what lies in the outbox, by sink and state."""
+    """Counts the messages of the outbox by sink and state."""
     counted = select(
-        letters.sink, letters.state, func.count().label("count"), func.min(letters.id).label("id")
+        message.sink, message.state, func.count().label("count"), func.min(message.id).label("id")
     )
-    backlogs = counted.group_by(letters.sink, letters.state).subquery()
-    columns = (backlogs.c.sink, backlogs.c.state, backlogs.c.count, letters.created_at)
-    rows = connection.execute(select(*columns).join(outbox, letters.id == backlogs.c.id))
+    backlogs = counted.group_by(message.sink, message.state).subquery()
+    columns = (backlogs.c.sink, backlogs.c.state, backlogs.c.count, message.created_at)
+    rows = connection.execute(select(*columns).join(outbox, message.id == backlogs.c.id))
     return {(sink, state): Backlog(count, oldest) for sink, state, count, oldest in rows}
 
 
@@ -93,50 +93,50 @@ def count_backlogs(connection: Connection) -> dict[tuple[str, str], Backlog]:
 
 
 def delete_messages(connection: Connection, ids: Sequence[int]) -> int:
-    """Removes what was delivered, or is not wanted any more; returns how many there were."""
-    return connection.execute(delete(outbox).where(letters.id.in_(ids))).rowcount
+    """Deletes messages; returns how many existed."""
+    return connection.execute(delete(outbox).where(message.id.in_(ids))).rowcount
 
 
 def save_failure(
     connection: Connection, message_id: int, attempts: int, next_at: datetime, error: str
 ) -> None:
-    """Says why something waits still, and until when."""
-    statement = update(outbox).where(letters.id == message_id)
+    """Stores the error of a failed attempt and the time of the next one."""
+    statement = update(outbox).where(message.id == message_id)
     connection.execute(statement.values(attempts=attempts, next_at=next_at, error=error))
 
 
 def mark_dead(connection: Connection, message_id: int, attempts: int, error: str) -> None:
-    """Gives one up."""
-    statement = update(outbox).where(letters.id == message_id, letters.state == WAITING)
+    """Marks a waiting message as dead."""
+    statement = update(outbox).where(message.id == message_id, message.state == WAITING)
     connection.execute(statement.values(state=DEAD, attempts=attempts, error=error))
 
 
 def mark_old_dead(
     connection: Connection, sink: str, station: str, before: datetime, error: str, limit: int
 ) -> int:
-    """Gives up what has been waiting since before a time, of one station; returns how many."""
-    old = select(letters.id).where(letters.sink == sink, letters.state == WAITING)
-    old = old.where(letters.station == station, letters.created_at < before)
-    chosen = old.order_by(letters.id).limit(limit)
-    statement = update(outbox).where(letters.id.in_(chosen.scalar_subquery()))
+    """Marks the oldest messages of a station from before a time as dead; returns how many."""
+    old = select(message.id).where(message.sink == sink, message.state == WAITING)
+    old = old.where(message.station == station, message.created_at < before)
+    chosen = old.order_by(message.id).limit(limit)
+    statement = update(outbox).where(message.id.in_(chosen.scalar_subquery()))
     return connection.execute(statement.values(state=DEAD, error=error)).rowcount
 
 
 def requeue(connection: Connection, ids: Sequence[int], now: datetime) -> int:
-    """Lets what was given up wait again, as if it had never been tried; returns how many."""
-    statement = update(outbox).where(letters.id.in_(ids), letters.state == DEAD)
+    """Makes dead letters wait again with zero attempts; returns how many."""
+    statement = update(outbox).where(message.id.in_(ids), message.state == DEAD)
     return connection.execute(statement.values(state=WAITING, attempts=0, next_at=now, error=None)).rowcount
 
 
 def requeue_oldest(connection: Connection, sink: str, now: datetime, limit: int) -> int:
-    """Lets the oldest of a sink wait again that were given up; returns how many."""
-    oldest = select(letters.id).where(letters.sink == sink, letters.state == DEAD)
-    ids = connection.execute(oldest.order_by(letters.id).limit(limit)).scalars().all()
+    """Requeues the oldest dead letters for a sink; returns how many."""
+    oldest = select(message.id).where(message.sink == sink, message.state == DEAD)
+    ids = connection.execute(oldest.order_by(message.id).limit(limit)).scalars().all()
     return requeue(connection, ids, now)
 
 
 def drop_oldest(connection: Connection, sink: str, state: str, count: int) -> int:
-    """Removes the oldest of a sink in one state, unread; returns how many."""
-    oldest = select(letters.id).where(letters.sink == sink, letters.state == state)
-    chosen = oldest.order_by(letters.id).limit(count).scalar_subquery()
-    return connection.execute(delete(outbox).where(letters.id.in_(chosen))).rowcount
+    """Deletes the oldest messages of a sink in one state; returns how many."""
+    oldest = select(message.id).where(message.sink == sink, message.state == state)
+    chosen = oldest.order_by(message.id).limit(count).scalar_subquery()
+    return connection.execute(delete(outbox).where(message.id.in_(chosen))).rowcount

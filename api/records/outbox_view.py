@@ -1,4 +1,4 @@
-"""What people see of the outbox, and what they can do about what was given up."""
+"""The outbox as `/v1/outbox` shows it, and what an administrator can do with its messages."""
 
 import json
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ from api.records.outbox_queries import DEAD, WAITING, Backlog
 from api.records.queries import add_audit_entry
 from api.records.schemas import OutboxEvent, OutboxSink, OutboxState
 
-SHOWN = 50
-"""Events of each list of an answer."""
-DELETE_BATCH = 1000
-"""Events that are tried again by one request."""
-LOOKED_AT = 200
-"""Stations whose first event is looked at."""
+MAX_SHOWN = 50
+"""Events in each list of an answer."""
+RETRY_BATCH = 1000
+"""Events that one request requeues."""
+MAX_STATIONS = 200
+"""Stations whose first event is checked."""
 
 
 def show_outbox(connection: Connection, configured: Sequence[str]) -> OutboxState:
-    """Returns what lies in the outbox, by sink.
+    """Returns the backlog of each sink.
 
     Args:
         connection: To the database.
-        configured: Names of the sinks that are sent to.
+        configured: Names of the sinks in the settings.
     """
     backlogs = queries.count_backlogs(connection)
     names = sorted({*configured, *(sink for sink, _ in backlogs)})
@@ -44,14 +44,14 @@ def _show(
         oldest_at=waiting.oldest if waiting else None,
         dead=dead.count if dead else 0,
         failing=_failing(connection, sink),
-        dead_letters=[_event(row) for row in queries.dead_letters(connection, sink, SHOWN)],
+        dead_letters=[_event(row) for row in queries.dead_letters(connection, sink, MAX_SHOWN)],
     )
 
 
 def _failing(connection: Connection, sink: str) -> list[OutboxEvent]:
-    stations = queries.waiting_stations(connection, sink, None, LOOKED_AT)
+    stations = queries.waiting_stations(connection, sink, None, MAX_STATIONS)
     first = [row for one in stations for row in queries.waiting_messages(connection, sink, one, 1)]
-    return [_event(row) for row in first if row["error"] is not None][:SHOWN]
+    return [_event(row) for row in first if row["error"] is not None][:MAX_SHOWN]
 
 
 def _event(row: Row) -> OutboxEvent:
@@ -60,36 +60,36 @@ def _event(row: Row) -> OutboxEvent:
 
 
 def retry(connection: Connection, message_id: int, who: str) -> int:
-    """Lets an event that was given up wait again; returns 1.
+    """Requeues a dead letter; returns 1.
 
     Raises:
-        RequestError: 404 if there is none, 409 if it waits.
+        RequestError: 404 if it does not exist, 409 if it is waiting.
     """
     row = _find(connection, message_id)
     if row["state"] != DEAD:
-        raise RequestError(409, "event_waits", f"Event {message_id} was not given up: it waits still.")
+        raise RequestError(409, "event_waits", f"Event {message_id} is still waiting, not given up.")
     changed = queries.requeue(connection, [message_id], datetime.now(UTC))
-    _note(connection, who, "retry an event", row)
+    _audit(connection, who, "retry an event", row)
     return changed
 
 
 def retry_all(connection: Connection, sink: str, who: str) -> int:
-    """Lets those wait again that were given up first; returns how many, 0 where there are none."""
-    changed = queries.requeue_oldest(connection, sink, datetime.now(UTC), DELETE_BATCH)
+    """Requeues the oldest dead letters for a sink; returns how many."""
+    changed = queries.requeue_oldest(connection, sink, datetime.now(UTC), RETRY_BATCH)
     if changed:
         add_audit_entry(connection, who, "retry events", after={"sink": sink, "count": changed})
     return changed
 
 
 def discard(connection: Connection, message_id: int, who: str) -> int:
-    """Removes an event, whether it waits or was given up; returns 1.
+    """Deletes a waiting or dead message; returns 1.
 
     Raises:
-        RequestError: 404 if there is none.
+        RequestError: 404 if it does not exist.
     """
     row = _find(connection, message_id)
     changed = queries.delete_messages(connection, [message_id])
-    _note(connection, who, "discard an event", row)
+    _audit(connection, who, "discard an event", row)
     return changed
 
 
@@ -102,7 +102,7 @@ def _find(connection: Connection, message_id: int) -> Row:
     return row
 
 
-def _note(connection: Connection, who: str, what: str, row: Row) -> None:
+def _audit(connection: Connection, who: str, what: str, row: Row) -> None:
     event = json.loads(row["event"])
     record_id = event["data"]["record_id"]
     before = {"sink": row["sink"], "event": event["id"], "error": row["error"]}

@@ -1,4 +1,4 @@
-"""What is asked of the tables, each by a function of a connection."""
+"""Queries of the inspections, pictures and hours."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,13 +29,13 @@ from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, hours, inspections, pictures, store
 
 DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
-"""Both say `ON CONFLICT` alike, but SQLAlchemy has no common word for it."""
+"""SQLAlchemy has `ON CONFLICT` only in its dialects."""
 
 
 def insert_into(dialect: str, table: Table) -> Any:
-    """Begins an INSERT in the words of a database, which can say what happens to a row that is there.
+    """Returns an INSERT that supports `ON CONFLICT`.
 
-    Such a statement is made once: making it takes longer than what the database does.
+    Callers cache such statements: building one takes longer than its execution.
     """
     return DIALECTS[dialect].insert(table)
 
@@ -43,21 +43,21 @@ def insert_into(dialect: str, table: Table) -> Any:
 kept_bytes_query = select(func.coalesce(func.sum(pictures.c.bytes), 0)).where(
     pictures.c.sha256.in_(bindparam("digests", expanding=True)), pictures.c.state.in_(("kept", "expiring"))
 )
-"""Those whose bytes are counted: of what is expiring, they are forgotten with its file."""
+"""Sum of the bytes that `store` already counts. Bytes of expiring pictures are subtracted with their file."""
 COUNT_NEW_BYTES = update(store).values(
     bytes=store.c.bytes + bindparam("size") - kept_bytes_query.scalar_subquery()
 )
 
 
 def upsert_pictures(connection: Connection, rows: Sequence[Row]) -> None:
-    """Says of pictures that they are kept. One that was there keeps the higher worth of the two."""
+    """Inserts or updates pictures as kept. An existing one keeps the higher retention class of the two."""
     digests, size = [row["sha256"] for row in rows], sum(row["bytes"] for row in rows)
     connection.execute(COUNT_NEW_BYTES, {"digests": digests, "size": size})
-    connection.execute(_keep_pictures(connection.dialect.name), rows)
+    connection.execute(_upsert_pictures(connection.dialect.name), rows)
 
 
 @cache
-def _keep_pictures(dialect: str) -> Any:
+def _upsert_pictures(dialect: str) -> Any:
     insert = insert_into(dialect, pictures)
     new, worth = insert.excluded, pictures.c.worth
     return insert.on_conflict_do_update(
@@ -71,7 +71,7 @@ def _keep_pictures(dialect: str) -> Any:
 
 
 def add_inspections(connection: Connection, rows: Sequence[Row]) -> dict[bytes, int]:
-    """Adds inspections but those of which a key is there already; returns the ids of the added by token."""
+    """Inserts inspections whose keys are new; returns the ids of the inserted ones by token."""
     added = connection.execute(_add_inspections(connection.dialect.name), rows)
     return {bytes(token): number for token, number in added}
 
@@ -83,19 +83,19 @@ def _add_inspections(dialect: str) -> Any:
 
 
 def find_original(connection: Connection, row: Row) -> RowMapping:
-    """Returns the inspection because of which `row` was not added: it has its token or one of its keys."""
+    """Returns the inspection that prevented the insertion of `row`: one with its token or one of its keys."""
     same = [inspections.c[name] == row[name] for name in ("token", "request_key", "part_key") if row[name]]
     found = connection.execute(select(inspections).where(or_(*same)).order_by(inspections.c.id).limit(1))
     return found.mappings().one()
 
 
 def add_hour_counts(connection: Connection, rows: Sequence[Row]) -> None:
-    """Adds rows of the table `hours` to those that are there."""
-    connection.execute(_count_hours(connection.dialect.name), rows)
+    """Adds counts to the table `hours`."""
+    connection.execute(_add_hour_counts(connection.dialect.name), rows)
 
 
 @cache
-def _count_hours(dialect: str) -> Any:
+def _add_hour_counts(dialect: str) -> Any:
     insert = insert_into(dialect, hours)
     new = insert.excluded
     added = {name: hours.c[name] + new[name] for name in ("count", "log_odds_sum", "log_odds_squares")}
@@ -105,19 +105,19 @@ def _count_hours(dialect: str) -> Any:
 
 
 def find_inspection(connection: Connection, record_id: int) -> RowMapping | None:
-    """Returns an inspection with what is known of its picture; None if there is none."""
+    """Returns an inspection with the facts of its picture; None if it does not exist."""
     statement = with_pictures(inspections.c).where(inspections.c.id == record_id)
     return connection.execute(statement).mappings().first()
 
 
 def with_pictures(columns: Iterable[Column[Any]]) -> Select[Any]:
-    """Selects these columns of inspections, with what is known of their pictures."""
-    known = [pictures.c[name].label(f"picture_{name}") for name in ("bytes", "format", "state")]
-    return select(*columns, *known).join_from(inspections, pictures)
+    """Selects columns of inspections together with size, format and state of their pictures."""
+    facts = [pictures.c[name].label(f"picture_{name}") for name in ("bytes", "format", "state")]
+    return select(*columns, *facts).join_from(inspections, pictures)
 
 
 def picture_state(connection: Connection, sha256: bytes) -> str | None:
-    """Returns what a row says of a picture; None if there is no row."""
+    """Returns the state of a picture; None if it has no row."""
     state: str | None = connection.execute(
         select(pictures.c.state).where(pictures.c.sha256 == sha256)
     ).scalar()
@@ -125,49 +125,49 @@ def picture_state(connection: Connection, sha256: bytes) -> str | None:
 
 
 def picture_is_kept(connection: Connection, sha256: bytes) -> bool:
-    """Returns whether a row says that a picture is there."""
+    """Returns whether the state of a picture is `kept`."""
     return picture_state(connection, sha256) == "kept"
 
 
 def change_picture_states(connection: Connection, digests: Sequence[bytes], before: str, after: str) -> None:
-    """Changes the state of those pictures that are in the state `before`."""
+    """Changes the state of those pictures that have the state `before`."""
     statement = update(pictures).where(pictures.c.sha256.in_(digests), pictures.c.state == before)
     connection.execute(statement.values(state=after))
 
 
 def expire_unreferenced(connection: Connection, digests: Sequence[bytes]) -> None:
-    """Lets those pictures go that no inspection shows."""
+    """Marks pictures that no inspection references as expiring."""
     if digests:
-        shown = select(inspections.c.picture).where(inspections.c.picture.in_(digests))
-        gone = pictures.c.sha256.in_(digests) & pictures.c.sha256.not_in(shown)
-        connection.execute(update(pictures).where(gone).values(state="expiring"))
+        referenced = select(inspections.c.picture).where(inspections.c.picture.in_(digests))
+        orphaned = pictures.c.sha256.in_(digests) & pictures.c.sha256.not_in(referenced)
+        connection.execute(update(pictures).where(orphaned).values(state="expiring"))
 
 
 def subtract_stored_bytes(connection: Connection, digests: Sequence[bytes]) -> None:
-    """Takes pictures out of the sum of what is stored."""
+    """Subtracts the size of pictures from the total."""
     statement = select(func.sum(pictures.c.bytes)).where(pictures.c.sha256.in_(digests))
     size = int(connection.execute(statement).scalar() or 0)
     connection.execute(update(store).values(bytes=store.c.bytes - size))
 
 
 def stored_bytes(connection: Connection) -> int:
-    """Returns the size of all pictures that are kept."""
+    """Returns the total size of all kept pictures."""
     return int(connection.execute(select(store.c.bytes)).scalar() or 0)
 
 
 def least_valuable_pictures(
-    connection: Connection, worths: Sequence[RetentionClass], before: datetime | None, limit: int
+    connection: Connection, classes: Sequence[RetentionClass], before: datetime | None, limit: int
 ) -> Sequence[bytes]:
-    """Returns the pictures that are worth least, the oldest first.
+    """Returns kept pictures in the order in which they may be deleted: lowest class first, then oldest first.
 
     Args:
         connection: To the database.
-        worths: Only of these.
-        before: Only older ones; None = of any age.
-        most: How many.
+        classes: Only pictures of these.
+        before: Only pictures stored before; None = of any age.
+        limit: Maximum number.
     """
     statement = select(pictures.c.sha256).where(
-        pictures.c.state == literal_column("'kept'"), pictures.c.worth.in_(worths)
+        pictures.c.state == literal_column("'kept'"), pictures.c.worth.in_(classes)
     )
     if before is not None:
         statement = statement.where(pictures.c.stored_at < before)
@@ -176,7 +176,7 @@ def least_valuable_pictures(
 
 
 def expiring_pictures(connection: Connection, limit: int) -> Sequence[bytes]:
-    """Returns pictures that are to be deleted."""
+    """Returns pictures whose files are to be deleted."""
     statement = select(pictures.c.sha256).where(pictures.c.state == literal_column("'expiring'")).limit(limit)
     return [bytes(sha256) for sha256 in connection.execute(statement).scalars()]
 
@@ -190,37 +190,31 @@ def add_audit_entry(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes down a change.
+    """Adds an entry to the audit log.
 
     Args:
-        connection: Of the change's own transaction.
-        who: Name of a key, or of a part of the service.
-        what: Happened.
-        record_id: To which inspection; None where it is to none alone.
-        before: What was there; None where that says nothing.
-        after: What is there now.
+        connection: In the transaction of the change.
+        who: Name of the API key or of the part of the service that made the change.
+        what: The action.
+        record_id: The inspection that the change is about; None = no single one.
+        before: State before the change; None if there was none.
+        after: State after it.
     """
-    told = {
+    states = {
         name: None if values is None else json.dumps(values)
         for name, values in (("before", before), ("after", after))
     }
-    line = {"at": datetime.now(UTC), "who": who, "what": what, "record_id": record_id, **told}
-    connection.execute(audit.insert(), line)
-
-
-def parse_audit_values(told: str) -> dict[str, Any]:
-    """Reads what a line of the audit says was there before or after."""
-    values: dict[str, Any] = json.loads(told)
-    return values
+    entry = {"at": datetime.now(UTC), "who": who, "what": what, "record_id": record_id, **states}
+    connection.execute(audit.insert(), entry)
 
 
 def newest_hour(connection: Connection) -> datetime | None:
-    """Returns the latest hour in which something was inspected, by the clock of then."""
+    """Returns the latest hour with an inspection."""
     return connection.execute(select(func.max(hours.c.hour))).scalar()
 
 
 def has_kept_pictures(connection: Connection) -> bool:
-    """Returns whether any picture is there."""
+    """Returns whether there is any kept picture."""
     kept = select(pictures.c.sha256).where(pictures.c.state == literal_column("'kept'")).limit(1)
     return connection.execute(kept).first() is not None
 
@@ -230,15 +224,15 @@ def has_kept_pictures(connection: Connection) -> bool:
 
 @dataclass(frozen=True)
 class Filters:
-    """Which inspections are meant; None = any.
+    """Filters for inspections; None = any.
 
     Attributes:
-        station: Where.
+        station: Where it was inspected.
         part_id: Which part.
-        label: The verdict.
-        since: Inspected then or later.
-        until: Inspected before then.
-        reviewed: Whether a person has said something of it.
+        label: The verdict's label.
+        since: Inspected at or after this time.
+        until: Inspected before this time.
+        reviewed: Whether it has a review.
     """
 
     station: str | None = None
@@ -257,8 +251,8 @@ def list_inspections(
     Args:
         connection: To the database.
         filters: Which ones.
-        before: Only what was kept before the inspection of this id; None = the newest.
-        most: How many.
+        before: Only inspections with a lower id; None = from the newest.
+        limit: Maximum number.
     """
     table = inspections.c
     listed = (column for column in table if column is not table.mask)
@@ -270,7 +264,7 @@ def list_inspections(
     if filters.since is not None or filters.until is not None:
         first, last = id_range(connection, filters)
         statement = statement.where(table.id >= first)
-        before = min(last + 1, before or last + 1)  # of two bounds, SQLite would go by one and try the other
+        before = min(last + 1, before or last + 1)  # with two bounds, SQLite would scan from the looser one
         if filters.since is not None:
             statement = statement.where(table.inspected_at >= filters.since)
         if filters.until is not None:
@@ -281,28 +275,27 @@ def list_inspections(
 
 
 def _equal(dialect: str, filters: Filters) -> Iterator[ColumnElement[bool]]:
-    """Yields what columns have to be; a part, and what was reviewed, is rarer than all else that is named."""
+    """Yields the equality conditions; only the most selective column may use its index."""
     names = ("station", "part_id", "label")
-    found_by = ("part_id",) if filters.part_id is not None else () if filters.reviewed else names
+    indexed = ("part_id",) if filters.part_id is not None else () if filters.reviewed else names
     for name in names:
         if (value := getattr(filters, name)) is not None:
             column = inspections.c[name]
-            yield (column if name in found_by else without_index(dialect, column)) == value
+            yield (column if name in indexed else without_index(dialect, column)) == value
 
 
 def without_index(dialect: str, column: Column[Any]) -> ColumnElement[Any]:
-    """Returns the text of a column in words that keep SQLite from the column's own index.
+    """Returns an expression with the column's value for which SQLite does not use the column's index.
 
-    SQLite keeps no figures of what is rare, and would take the index of any column that is named.
+    SQLite has no statistics about rare values and would use the index of any named column.
     """
     return column.concat("") if dialect == "sqlite" else column
 
 
 def id_range(connection: Connection, filters: Filters) -> tuple[int, int]:
-    """Returns the lowest and the highest id of the hours that a time touches.
+    """Returns the lowest and the highest id in the hours that the filters touch; (0, -1) if there is none.
 
-    Ids have the order in which inspections were kept, times that of the clock, which may jump: the hours know
-    the ids that they really had.
+    Ids are in the order of storing, but the clock may jump: the table `hours` knows the actual ids.
     """
     statement = select(func.min(hours.c.first_id), func.max(hours.c.last_id))
     if filters.since is not None:
@@ -318,5 +311,5 @@ def id_range(connection: Connection, filters: Filters) -> tuple[int, int]:
 
 
 def start_of_hour(moment: datetime) -> datetime:
-    """Returns the beginning of its hour, in UTC."""
+    """Returns the start of the hour in UTC."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

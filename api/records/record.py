@@ -1,4 +1,4 @@
-"""The record behind the routes: opens it, keeps inspections in it, and reads from it."""
+"""The record behind the routes: opens, writes and reads it."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ from api.records.line.uninspected_log import UninspectedLog
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
 from api.records.review.review_queue import dequeue_pictures
-from api.records.storage.pictures import PictureStore
+from api.records.storage.pictures import STORE_ID, PictureStore
 from api.records.storage.reserved_space import ReservedSpace
 from api.records.storage.retention import ClockMonitor, Retention, RetentionRules
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
@@ -35,35 +35,35 @@ T = TypeVar("T")
 
 RESERVED_SPACE_FILE = "ballast"
 READERS = 4
-"""Threads that read: no page of a reviewer waits for another's, and none takes the cores from the network."""
+"""Threads that read, so that requests do not wait for each other and leave CPU for inference."""
 REOPEN_S = 1.0
-"""Seconds after a failure in which nothing is tried again."""
-ENDS = {
-    "expiring": "is being deleted, by the rules of retention or by a person",
-    "expired": "was deleted, by the rules of retention or by a person",
-    "lost": "is lost: its file is not where it was stored",
+"""Seconds after a failure without another attempt."""
+MISSING_BECAUSE = {
+    "expiring": "is being deleted by the retention rules or by a person",
+    "expired": "was deleted by the retention rules or by a person",
+    "lost": "is lost: its file is not in the store",
 }
 logger = logging.getLogger(__name__)
 
 
 class Record:
-    """The inspections that were kept, and those to come.
+    """Stored inspections with their pictures.
 
     Args:
         url: Of the database; None = a file in `folder`.
-        folder: Holds what is named no place of its own.
+        folder: Contains everything that has no other location.
         rules: How long pictures are kept.
-        retry_after_s: Seconds that a client is asked to wait while the record cannot be written.
-        metrics: Told what is kept, deleted and reviewed.
-        outbox: Takes what is to be told to others.
-        pictures: Where they go; None = into `folder`.
+        retry_after_s: `Retry-After` of answers while the record cannot be used.
+        metrics: Of the record.
+        outbox: Queues events.
+        pictures: The picture store; None = in `folder`.
 
     Attributes:
-        metrics, outbox: The same.
-        misses: What was not inspected.
+        metrics, outbox: As passed.
+        misses: Photographs that were not inspected.
 
     Raises:
-        ConfigError: If `url` names no database.
+        ConfigError: If `url` cannot be used.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Record:
         self._engine = open_database(database_url(url, folder))
         self.misses = UninspectedLog(self._engine)
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
-        self.metrics, self._place = metrics, pictures
+        self.metrics, self._given_pictures = metrics, pictures
         self._failed_at: float | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
         self._opening = asyncio.Lock()
@@ -89,32 +89,34 @@ class Record:
         self._retention: Retention | None = None
 
     async def open(self) -> None:
-        """Makes the tables where they are missing, and removes what a killed service left.
+        """Migrates the database, removes orphaned pictures, and starts the threads.
 
         Raises:
             ConfigError: If database and pictures do not belong together, or a newer version wrote them.
-            RequestError: 503 if it cannot be reached or written now.
+            RequestError: 503 if the record cannot be reached or written.
         """
         async with self._opening:
             if self._writer is not None:
                 return
-            self.raise_if_backing_off()  # who waited for the attempt of another one makes none of his own
+            self.raise_if_backing_off()  # another request may have failed while this one waited
             try:
-                pictures = await asyncio.to_thread(initialize_record, self._engine, self._folder, self._place)
+                pictures = await asyncio.to_thread(
+                    initialize_record, self._engine, self._folder, self._given_pictures
+                )
                 retention = await asyncio.to_thread(self._make_retention, pictures)
             except (SQLAlchemyError, OSError) as error:
                 self._note_closed(error)
                 raise self._unavailable(describe(error)) from error
             self._pictures, self._retention = pictures, retention
-            self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._note)
+            self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._on_attempt)
             retention.start()
             self.misses.start()
             self._failed_at = None
-            self.metrics.set_usable(True)
+            self.metrics.usable.set(True)
 
     def _note_closed(self, error: Exception) -> None:
         self._failed_at = time.monotonic()
-        self.metrics.set_usable(False)
+        self.metrics.usable.set(False)
         logger.error("The record cannot be opened: %s", error)
 
     def _make_retention(self, pictures: PictureStore) -> Retention:
@@ -126,11 +128,11 @@ class Record:
 
     @property
     def is_usable(self) -> bool:
-        """Whether inspections can be kept, as far as is known."""
+        """Whether inspections can be stored, as far as is known."""
         return self._writer is not None and self._failed_at is None
 
     async def check(self) -> None:
-        """Refuses at once for a moment after a failure; then the next one tries.
+        """Rejects requests for a second after a failure; opens the record if necessary.
 
         Raises:
             RequestError: 503 `record_unavailable`.
@@ -139,20 +141,21 @@ class Record:
         if self._writer is None:
             try:
                 await self.open()
-            except ConfigError as error:  # at a start it would have ended it
+            except ConfigError as error:  # detected too late to stop the start
                 self._note_closed(error)
-                raise self._unavailable("it cannot be opened, and the log says why") from error
+                raise self._unavailable("it cannot be opened, see the log") from error
 
     def raise_if_backing_off(self) -> None:
+        """Raises `record_unavailable` if the last failure is less than `REOPEN_S` ago."""
         if self._failed_at is not None and time.monotonic() - self._failed_at < REOPEN_S:
             raise self._unavailable("it failed a moment ago")
 
     async def store(self, inspection: Inspection, deadline: float) -> StoredInspection:
-        """Stores an inspection; when this returns, row and picture survive a loss of power.
+        """Stores an inspection durably: row and picture survive a power loss.
 
         Args:
-            inspection: What is to be kept.
-            deadline: `time.perf_counter` at which it is given up. It may be kept all the same.
+            inspection: To be stored.
+            deadline: `time.perf_counter` at which to stop waiting. It may be stored later all the same.
 
         Raises:
             RequestError: 503 `record_unavailable` if it cannot be stored, 504 at the deadline.
@@ -171,7 +174,7 @@ class Record:
     async def read(
         self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Returns what `query` answers, asked in a thread.
+        """Runs a query in a thread and returns its result.
 
         Raises:
             RequestError: 503 `record_unavailable`.
@@ -182,7 +185,7 @@ class Record:
     async def read_during_outage(
         self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `read`, also a moment after a failure to write: a full disk can be read.
+        """Like `read`, but also right after a failed write: a full disk can still be read.
 
         Raises:
             RequestError: 503 `record_unavailable`.
@@ -190,32 +193,32 @@ class Record:
         if self._writer is None:
             await self.check()
 
-        def ask() -> T:
+        def run() -> T:
             with self._engine.connect() as connection:
                 return query(connection, *args, **kwargs)
 
-        return await self.work(ask)
+        return await self.run_in_thread(run)
 
     async def write(
         self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Returns what `change` answers, which it does in a thread and in one transaction, or not at all.
+        """Runs a change in a thread, in one transaction, and returns its result.
 
         Raises:
             RequestError: 503 `record_unavailable`.
         """
         await self.check()
 
-        def do() -> T:
+        def run() -> T:
             with writing(self._engine) as connection:
                 return change(connection, *args, **kwargs)
 
-        return await self.work(do)
+        return await self.run_in_thread(run)
 
     async def change_with_audit(
-        self, line: AuditEntry, make: Callable[[], None], take_back: Callable[[], None]
+        self, entry: AuditEntry, make: Callable[[], None], revert: Callable[[], None]
     ) -> None:
-        """Makes a change outside of the record, and its line in the audit: both or none.
+        """Makes a change outside of the record together with its audit entry: both or neither.
 
         Arguments as for `Recording.change`.
 
@@ -228,75 +231,77 @@ class Record:
             with ExitStack() as undo:
                 with writing(self._engine) as connection:
                     queries.add_audit_entry(
-                        connection, line.who, line.what, before=line.before, after=line.after
+                        connection, entry.who, entry.what, before=entry.before, after=entry.after
                     )
                     make()
-                    undo.callback(take_back)
-                undo.pop_all()  # both are there
+                    undo.callback(revert)
+                undo.pop_all()  # committed
 
-        await self.work(change)
+        await self.run_in_thread(change)
 
     async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
-        """Returns what `make` yields; it is asked in a thread, for the first piece before this returns.
+        """Returns the chunks that `make` yields, read in threads; the first one before this returns.
 
         Raises:
             RequestError: 503 `record_unavailable`.
         """
         await self.check()
-        pieces = make(self._engine)
-        first = await self.work(lambda: next(pieces, b""))
+        chunks = make(self._engine)
+        first = await self.run_in_thread(lambda: next(chunks, b""))
 
         async def rest() -> AsyncIterator[bytes]:
             yield first
-            while (piece := await self.work(lambda: next(pieces, None))) is not None:
-                yield piece
+            while (chunk := await self.run_in_thread(lambda: next(chunks, None))) is not None:
+                yield chunk
 
         return rest()
 
-    async def picture(self, row: Row) -> bytes:
-        """Returns the photograph of an inspection, as it was sent.
+    async def read_picture(self, row: Row) -> bytes:
+        """Returns the photograph of an inspection as it was sent.
 
         Raises:
-            RequestError: 404 if it was deleted, or is lost; 503.
+            RequestError: 404 if it was deleted or is lost; 503.
         """
         await self.check()
         assert self._pictures is not None
         sha256, state = bytes(row["picture"]), row["picture_state"]
-        ended = state in ("expiring", "expired")
-        found = None if ended else await self.work(partial(self._pictures.get, sha256))
+        deleted = state in ("expiring", "expired")
+        found = None if deleted else await self.run_in_thread(partial(self._pictures.get, sha256))
         if found is not None:
             return found
         if state == "kept":
             state = "lost"
-            await self.work(partial(self._say_lost, sha256))
-        raise RequestError(404, f"picture_{state}", f"The picture of record {row['id']} {ENDS[state]}.")
+            await self.run_in_thread(partial(self._mark_lost, sha256))
+        detail = f"The picture of record {row['id']} {MISSING_BECAUSE[state]}."
+        raise RequestError(404, f"picture_{state}", detail)
 
-    def _say_lost(self, sha256: bytes) -> None:
+    def _mark_lost(self, sha256: bytes) -> None:
         assert self._pictures is not None
         if self._pictures.read_id() is None:
-            raise FileNotFoundError(f"the pictures are gone from {self._pictures.place}")
+            raise FileNotFoundError(f"{self._pictures.location} has no {STORE_ID} any more")
         with writing(self._engine) as connection:
-            # It may have been deleted and have come again since it was not found.
+            # Meanwhile it may have been deleted and have arrived again.
             if not queries.picture_is_kept(connection, sha256) or self._pictures.contains(sha256):
                 return
             queries.subtract_stored_bytes(connection, [sha256])
             queries.change_picture_states(connection, [sha256], "kept", "lost")
             dequeue_pictures(connection, [sha256])
             queries.add_audit_entry(connection, "service", "lose a picture", after={"sha256": sha256.hex()})
-        self.metrics.count_lost()
+        self.metrics.lost.inc()
 
     async def delete_picture(self, row: Row, who: str) -> None:
-        """Deletes the photograph of an inspection, and of all others that show the same, now.
+        """Deletes the photograph of an inspection, and of all others with the same photograph, immediately.
 
         Raises:
             RequestError: 503 `record_unavailable`.
         """
         await self.check()
         assert self._retention is not None
-        await self.work(partial(self._retention.delete_picture, bytes(row["picture"]), row["id"], who))
+        delete = partial(self._retention.delete_picture, bytes(row["picture"]), row["id"], who)
+        await self.run_in_thread(delete)
 
-    async def work(self, function: Callable[[], T]) -> T:
-        """Does what is slow in one of the record's own threads.
+    async def run_in_thread(self, function: Callable[[], T]) -> T:
+        """Runs a slow function in one of the record's threads.
 
         Raises:
             RequestError: 503 `record_unavailable`.
@@ -307,7 +312,7 @@ class Record:
             raise self._unavailable(describe(error)) from error
 
     def close(self) -> None:
-        """Stores what waits and ends."""
+        """Stores queued inspections and ends."""
         if self._retention is not None:
             self._retention.close()
         if self._writer is not None:
@@ -316,7 +321,7 @@ class Record:
         self._readers.shutdown(wait=False)
         self._engine.dispose()
 
-    def _note(self, error: Exception | None) -> None:
+    def _on_attempt(self, error: Exception | None) -> None:
         if error is None:
             if self._failed_at is not None:
                 logger.warning("Inspections are recorded again")
@@ -329,5 +334,5 @@ class Record:
             self._retention.run_now()
 
     def _unavailable(self, why: str) -> RequestError:
-        detail = f"The record cannot be used now: {why}. Nothing was answered unrecorded; send it again."
+        detail = f"The record cannot be used now: {why}. Nothing was recorded or answered; send it again."
         return service_unavailable("record_unavailable", detail, self._retry_after_s)

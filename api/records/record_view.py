@@ -1,4 +1,4 @@
-"""What is answered of the record: pages of inspections, and pictures with their masks."""
+"""Answers about the record: pages of inspections, pictures, masks and overlays."""
 
 import json
 from typing import Literal
@@ -21,14 +21,14 @@ from segdec.schemas import Answer, MaskAnswer
 
 
 def list_page(connection: Connection, filters: Filters, before: int | None, limit: int) -> RecordPage:
-    """Returns a page of inspections, the newest first; arguments as for `queries.list_inspections`."""
+    """Returns a page of inspections, the newest first. Arguments as for `queries.list_inspections`."""
     rows = queries.list_inspections(connection, filters, before, limit + 1)
     records = [make_record(row) for row in rows[:limit]]
     return RecordPage(records=records, next_before=records[-1].record_id if len(rows) > limit else None)
 
 
 def make_record(row: Row) -> InspectionRecord:
-    """Makes the answer about one inspection.
+    """Returns the answer about one inspection.
 
     Args:
         row: Of `queries.with_pictures`.
@@ -61,13 +61,13 @@ def make_record(row: Row) -> InspectionRecord:
 def _review(row: Row) -> Review | None:
     if row["reviewed_label"] is None:
         return None
-    mended = row["reviewed_mask"]
+    corrected = row["reviewed_mask"]
     return Review(
         label=row["reviewed_label"],
         reviewer=row["reviewer"],
         reviewed_at=row["reviewed_at"],
         reason=row["review_reason"],
-        mended_mask=None if mended is None else MaskAnswer.model_validate_json(mended),
+        mended_mask=None if corrected is None else MaskAnswer.model_validate_json(corrected),
     )
 
 
@@ -76,16 +76,16 @@ def draw_mask(row: Row, which: Literal["predicted", "reviewed"], values: Literal
 
     Args:
         row: Of `queries.find_inspection`.
-        which: As it was answered, or as a person mended it.
-        values: Of the pixels: 255 = defect, or the place of each one's class among the model's.
+        which: The predicted mask, or the one that a reviewer corrected.
+        values: Of the pixels: 255 = defect, or the index of the pixel's class.
 
     Raises:
-        RequestError: 404 if nobody has mended it, 400 if it has no classes.
+        RequestError: 404 if there is no corrected mask, 400 if the mask has no classes.
     """
-    kept = row["mask"] if which == "predicted" else row["reviewed_mask"]
-    if kept is None:
-        raise RequestError(404, "no_mended_mask", f"Nobody has mended the mask of record {row['id']}.")
-    mask = MaskAnswer.model_validate_json(kept)
+    stored = row["mask"] if which == "predicted" else row["reviewed_mask"]
+    if stored is None:
+        raise RequestError(404, "no_mended_mask", f"Record {row['id']} has no corrected mask.")
+    mask = MaskAnswer.model_validate_json(stored)
     if values == "class":
         check_has_classes("values=class", mask)
         return encode_png(unpack_mask(mask))
@@ -93,31 +93,31 @@ def draw_mask(row: Row, which: Literal["predicted", "reviewed"], values: Literal
 
 
 def _defects(mask: MaskAnswer) -> NDArray[np.uint8]:
-    """255 where there is a defect of any class."""
+    """Returns 255 for defect pixels of any class."""
     return np.where(unpack_mask(mask) > 0, np.uint8(255), np.uint8(0))
 
 
 def draw_picture(picture: bytes, white_level: int | None) -> bytes:
-    """Returns a PNG of a photograph as the network saw it: upright, 8 bits.
+    """Returns a photograph as the network saw it (upright, 8 bits) as a PNG.
 
     Args:
-        picture: The file.
-        white_level: Of the model, for photographs of 16 bits.
+        picture: The image file.
+        white_level: Of the model, for 16-bit images.
 
     Raises:
-        ImageError: If it cannot be decoded.
+        ImageError: If the file cannot be decoded.
     """
     return encode_png(_decode(picture, white_level))
 
 
 def draw_record(row: Row, picture: bytes, white_level: int | None, side: int | None = None) -> bytes:
-    """Returns a PNG of the photograph with the mask on it.
+    """Returns the photograph with its mask as an overlay, a PNG.
 
     Args:
         row: Of `queries.with_pictures`.
-        picture: As for `draw_picture`.
-        white_level: Likewise.
-        side: Longest side, px, of a picture that would be larger; None = as large as the photograph.
+        picture: The image file.
+        white_level: Of the model, for 16-bit images.
+        side: Maximum length of the longest side, px; None = full size.
     """
     mask = _defects(MaskAnswer.model_validate_json(row["mask"]))
     drawn = draw_overlay(_decode(picture, white_level), mask)
@@ -129,7 +129,7 @@ def draw_record(row: Row, picture: bytes, white_level: int | None, side: int | N
 
 
 def _decode(picture: bytes, white_level: int | None) -> NDArray[np.uint8]:
-    """Whatever the limits are now: it was inspected, so it was within those of then."""
+    """Decodes without today's pixel limit: the photograph was accepted under an earlier one."""
     photograph = decode_image(
         picture,
         "the picture of the record",

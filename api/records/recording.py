@@ -1,4 +1,4 @@
-"""Whether an inspection is recorded, and what becomes of its answer where it cannot be."""
+"""Recording as the operator configured it: `required`, `best-effort` or `off`."""
 
 import asyncio
 import logging
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from api.errors import RequestError
 from api.metrics import Metrics
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.audit import AuditEntry
 from api.records.inspection import Inspection, StoredInspection
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from api.records.storage.pictures import PictureStore
 
 BEST_EFFORT_S = 2.0
-"""Seconds that an answer waits for a record which it may go without."""
+"""Seconds that an answer waits for an optional record."""
 NOT_RECORDED = "This inspection is not recorded"
 logger = logging.getLogger(__name__)
 
 
 class Recording:
-    """Keeps inspections as the operator asked for it.
+    """Stores inspections according to the mode.
 
     Attributes:
-        mode: What the operator asked for.
-        record: Where they are kept; None where none are.
-        line: Tells how the line does, likewise.
+        mode: The setting.
+        record: The record; None if nothing is recorded.
+        line: Status of the line; None if nothing is recorded.
     """
 
     def __init__(self, mode: RecordMode, record: "Record | None", line: "LineMonitor | None" = None) -> None:
@@ -44,7 +44,7 @@ class Recording:
         return self.record is not None and self.record.is_usable
 
     async def open(self) -> None:
-        """Opens the record. One that cannot be reached now is tried again by each check.
+        """Opens the record. If it is unreachable now, each later check tries again.
 
         Raises:
             ConfigError: If it can never be used.
@@ -58,7 +58,7 @@ class Recording:
                 logger.error("/v1/inspect answers 503 until the record can be opened")
 
     async def check(self) -> None:
-        """Refuses before a photograph is read where it could not be recorded and has to be.
+        """Rejects a request before its photograph is read if recording is required and impossible.
 
         Raises:
             RequestError: 503 `record_unavailable`.
@@ -69,10 +69,10 @@ class Recording:
     async def store(
         self, inspection: Inspection, deadline: float
     ) -> tuple[StoredInspection | None, str | None]:
-        """Keeps an inspection; returns what became of it, or None and why it is not recorded.
+        """Stores an inspection; returns the result, or None and the warning why it is not recorded.
 
         Raises:
-            RequestError: As `Record.store` where it has to be recorded.
+            RequestError: As `Record.store`, if recording is required.
         """
         if self.record is None:
             return None, f"{NOT_RECORDED}: the service keeps no record."
@@ -84,55 +84,55 @@ class Recording:
         except RequestError as error:
             return None, f"{NOT_RECORDED}: {error}"
 
-    def log_uninspected(self, miss: UninspectedPhotograph) -> None:
-        """Notes what was not inspected; at once, whatever the database does."""
+    def log_uninspected(self, photograph: UninspectedPhotograph) -> None:
+        """Logs a photograph that was not inspected; does not wait for the database."""
         if self.record is not None:
-            self.record.misses.note(miss)
+            self.record.misses.add(photograph)
 
-    async def change(self, line: AuditEntry, make: Callable[[], None], take_back: Callable[[], None]) -> None:
-        """Makes a change outside of the record, in a thread, and writes it down in the audit.
+    async def change(self, entry: AuditEntry, make: Callable[[], None], revert: Callable[[], None]) -> None:
+        """Makes a change outside of the record, in a thread, and adds it to the audit log.
 
         Args:
-            line: What is written down.
-            make: Makes the change, or raises and leaves it undone.
-            take_back: Undoes it, where the line could not be written after all.
+            entry: Describes the change.
+            make: Makes the change, or raises and changes nothing.
+            revert: Undoes the change if the entry could not be committed.
 
         Raises:
-            RequestError: As `make`; 503 `record_unavailable` where inspections have to be recorded and the
-                line cannot be: then the change is not made.
+            RequestError: As `make`; 503 `record_unavailable` if recording is required and the entry cannot be
+                stored: then the change is not made.
         """
         if self.record is not None:
             try:
-                await self.record.change_with_audit(line, make, take_back)
+                await self.record.change_with_audit(entry, make, revert)
             except RequestError as error:
                 if self.mode == "required" or error.code != "record_unavailable":
                     raise
-                logger.warning("%s by '%s' is missing in the audit: %s", line.what, line.who, error)
+                logger.warning("The audit log has no entry '%s' by '%s': %s", entry.what, entry.who, error)
             else:
                 return
         await asyncio.to_thread(make)
 
     def close(self) -> None:
-        """Stores what waits and ends."""
+        """Stores queued inspections and ends."""
         if self.record is not None:
             self.record.close()
 
 
 def create_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = ()) -> Recording:
-    """Makes the recording that the settings ask for.
+    """Creates the recording according to the settings.
 
     Args:
-        settings: What the operator set.
-        metrics: Told what is kept.
-        sinks: Names of those for whom it is written down what they are to be told.
+        settings: Of the service.
+        metrics: Of the service.
+        sinks: Names of the receivers of events.
 
     Raises:
         MissingExtraError: If the group `record` is not installed.
-        ConfigError: If the record's database, or the place of its pictures, cannot be used.
+        ConfigError: If the record's database or picture store cannot be used.
     """
     if settings.record == "off":
         return Recording("off", None)
-    with explain_missing_group():  # also where the driver is missing that the URL asks for
+    with explain_missing_group():  # covers a missing driver of the URL, too
         from api.records.line.line_status import LineMonitor
         from api.records.line.shifts import ShiftPlan
         from api.records.outbox import Outbox
@@ -153,10 +153,10 @@ def create_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] 
 
 
 def open_picture_store(url: str | None) -> "PictureStore | None":
-    """Opens the store of pictures at `url`; None where they are files.
+    """Opens the object store at `url`; returns None if pictures are files.
 
     Raises:
-        ConfigError: If it names no store that can be used.
+        ConfigError: If the URL cannot be used.
     """
     if url is None:
         return None
@@ -167,10 +167,10 @@ def open_picture_store(url: str | None) -> "PictureStore | None":
 
 @contextmanager
 def explain_missing_group(group: str = "record") -> Iterator[None]:
-    """Says of a package that is missing that `group` has it.
+    """Names the dependency group that contains a missing package.
 
     Raises:
-        MissingExtraError: In place of an ImportError.
+        MissingExtraError: Instead of an ImportError.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Which inspections a person is asked about, with what probability, and what their pictures are worth."""
+"""Decides which inspections are queued for review and how long their pictures are kept."""
 
 import secrets
 from collections.abc import Callable
@@ -12,36 +12,36 @@ PRECISION = 2**53
 
 
 def secure_uniform() -> float:
-    """Returns a number 0…1 that nobody can know beforehand."""
+    """Returns an unpredictable random number in [0, 1)."""
     return secrets.randbelow(PRECISION) / PRECISION
 
 
 @dataclass(frozen=True)
 class SamplingDecision:
-    """Whether an inspection is put up for review.
+    """Whether an inspection is queued for review.
 
     Attributes:
-        number: 0…1; the inspection is drawn where it lies below `probability`.
-        probability: That such an inspection is drawn, whatever the reasons for it.
-        reason: Why such a one is: its verdict, a score near the threshold, or by chance.
-        worth: Of its picture, until a person has looked at it.
+        number: Random number; the inspection is queued if it is below `probability`.
+        probability: Sampling probability, 0…1.
+        reason: `defect`, `review`, `near` (score near the threshold) or `chance`.
+        retention_class: Of its picture before a review.
     """
 
     number: float
     probability: float
     reason: str
-    worth: RetentionClass
+    retention_class: RetentionClass
 
 
 @dataclass(frozen=True)
 class SamplingPolicy:
-    """What share of what is put up for review, and what share of the rest is kept for longer.
+    """Sampling probabilities.
 
     Attributes:
-        defect_share: Of what was called defective or sent to review, 0…1.
-        good_share: Of what was called good, 0…1.
-        near: Share of the threshold, 0…1, from which all that was called good are put up.
-        sample_share: Of what was called good, 0…1: what is kept as a sample of them.
+        defect_share: Share of defects and uncertain parts that are queued, 0…1.
+        good_share: Share of good parts that are queued, 0…1.
+        near: Fraction of the threshold, 0…1; good parts with a score above it are always queued.
+        sample_share: Share of good parts whose pictures are kept longer as a sample, 0…1.
     """
 
     defect_share: float
@@ -51,7 +51,7 @@ class SamplingPolicy:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "SamplingPolicy":
-        """Reads it from what the operator set."""
+        """Reads the policy from the settings."""
         return cls(
             settings.record_defect_share,
             settings.record_good_share,
@@ -67,7 +67,7 @@ class SamplingPolicy:
         threshold: float,
         uniform: Callable[[], float] = secure_uniform,
     ) -> SamplingDecision:
-        """Draws one inspection."""
+        """Decides about one inspection."""
         number = uniform()
         if label != good:
             return SamplingDecision(
@@ -76,7 +76,8 @@ class SamplingPolicy:
         if score >= self.near * threshold:
             return SamplingDecision(number, 1.0, "near", RetentionClass.TO_REVIEW)
         if number < self.good_share:
-            worth = RetentionClass.TO_REVIEW
+            retention_class = RetentionClass.TO_REVIEW
         else:
-            worth = RetentionClass.GOOD_SAMPLE if number < self.sample_share else RetentionClass.GOOD
-        return SamplingDecision(number, self.good_share, "chance", worth)
+            sampled = number < self.sample_share
+            retention_class = RetentionClass.GOOD_SAMPLE if sampled else RetentionClass.GOOD
+        return SamplingDecision(number, self.good_share, "chance", retention_class)

@@ -1,4 +1,4 @@
-"""What is answered of the record, as JSON: inspections, reviews, how the line does, what others are told."""
+"""JSON answers about the record: inspections, reviews, the status of the line, the outbox."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -15,71 +15,71 @@ class PictureFacts(AnswerPart):
 
     sha256: str
     bytes: int
-    format: str = Field(description="jpeg, png, …, judged from the content")
+    format: str = Field(description="jpeg, png, …, detected from the content")
     state: Literal["kept", "expiring", "expired", "lost"] = Field(
-        description="kept: it can be had; expired: deleted, by the rules of retention or by a person; lost: "
-        "its file is gone"
+        description="kept: available; expired: deleted by the retention rules or by a person; lost: its file "
+        "is missing"
     )
 
 
 class Review(AnswerPart):
-    """What a person says of an inspection."""
+    """The review of an inspection."""
 
-    label: str = Field(description="`good`, a class of defects, or `unsure`")
+    label: str = Field(description="`good`, a defect class, or `unsure`")
     reviewer: str
     reviewed_at: datetime
     reason: str | None
-    mended_mask: MaskAnswer | None = Field(description="the mask as it should be; null: not touched")
+    mended_mask: MaskAnswer | None = Field(description="the corrected mask; null: not changed")
 
 
 class Draw(AnswerPart):
-    """Whether a person is asked about an inspection."""
+    """Whether an inspection is queued for review."""
 
     drawn: bool
     reason: Literal["defect", "review", "near", "chance"] = Field(
         description="the verdict, a score near the threshold, or by chance"
     )
-    probability: float = Field(description="that such an inspection is drawn")
+    probability: float = Field(description="sampling probability of such an inspection")
 
 
 class InspectionRecord(AnswerPart):
-    """An inspection as it is kept."""
+    """A stored inspection."""
 
-    record_id: int = Field(description="in the order in which they were kept")
+    record_id: int = Field(description="in the order of storing")
     inspected_at: datetime
-    station: str = Field(description="empty where none was named")
+    station: str = Field(description="empty if not given")
     part_id: str | None
     metadata: dict[str, Any]
     client: str = Field(description="name of the API key; empty without one")
     engine: str
     picture: PictureFacts
-    answer: Answer = Field(description="as it was given; its mask is had by itself")
+    answer: Answer = Field(description="as it was given, without its mask")
     draw: Draw
     review: Review | None
-    revision: int = Field(description="of the review; the ETag with which it is changed")
+    revision: int = Field(description="of the review; also the ETag")
 
 
 class CandidateVerdicts(AnswerPart):
-    """Who was right where a candidate differs, of those that a person has looked at."""
+    """Which model was right in the reviewed differences."""
 
     candidate: int = 0
-    serving: int = Field(0, description="what was answered")
+    serving: int = Field(0, description="the model that answered")
     neither: int = 0
-    unsure: int = Field(0, description="neither could the person tell")
+    unsure: int = Field(0, description="the reviewer could not tell")
 
 
 class CandidateReport(AnswerPart):
-    """What a candidate says of the photographs that another version answers."""
+    """How a candidate's predictions differ from the answers."""
 
     model: ModelIdentity
     serving: str = Field(description="version that answers now")
-    since: datetime | None = Field(description="the first photograph that it answered; null: none yet")
+    since: datetime | None = Field(description="the first photograph that it predicted; null: none yet")
     answered: int
-    differing: int = Field(description="those of them with another label than was answered")
+    differing: int = Field(description="predictions with another label than the answer")
     skipped: dict[str, int] = Field(
-        description="photographs without its answer, by reason, since the start of the replica that was asked"
+        description="photographs without a prediction, by reason, since the start of this replica"
     )
-    reviewed: CandidateVerdicts = Field(description="of the differing ones")
+    reviewed: CandidateVerdicts = Field(description="reviews of the differing ones")
 
 
 class CandidateList(AnswerPart):
@@ -98,11 +98,11 @@ class RecordPage(AnswerPart):
 # === Reviews ===
 
 ReviewReason = Literal["candidate_differs", "chance", "doubtful", "defect", "asked"]
-"""Why somebody is asked about an inspection."""
+"""Why an inspection is in the review queue."""
 
 
 class ShadowVerdict(AnswerPart):
-    """What a candidate says of a photograph that another version answered."""
+    """A candidate's prediction for a photograph."""
 
     model: str
     version: str
@@ -111,35 +111,35 @@ class ShadowVerdict(AnswerPart):
 
 
 class ReviewTask(AnswerPart):
-    """An inspection that somebody is asked about."""
+    """An inspection to be reviewed."""
 
     record: InspectionRecord
     why: ReviewReason = Field(
-        description="a candidate says something else; drawn by chance; for review, or near the threshold; "
-        "called defective; put up again by a person"
+        description="a candidate differs; sampled by chance; `review`, or near the threshold; called "
+        "defective; queued again by a person"
     )
-    labels: list[str] = Field(description="what it may be called beside `unsure`; the good one first")
-    lease_until: datetime = Field(description="nobody else gets it before")
+    labels: list[str] = Field(description="possible labels besides `unsure`; the good one first")
+    lease_until: datetime = Field(description="until then no other session gets it")
     shadows: list[ShadowVerdict]
 
 
 class ReviewTasks(AnswerPart):
-    """What a session has to look at."""
+    """The tasks of a session."""
 
-    tasks: list[ReviewTask] = Field(description="in the order in which they are to be shown")
-    waiting: int = Field(description="records that wait, these among them; no more than 10,000 are counted")
+    tasks: list[ReviewTask] = Field(description="in the order in which to show them")
+    waiting: int = Field(description="length of the queue including these; at most 10,000 are counted")
 
 
 class Estimate(AnswerPart):
-    """A number that is reckoned from a sample, with its interval of 95 %."""
+    """An estimate from a sample with its 95 % interval."""
 
-    value: float | None = Field(description="null: nothing of some kind was reviewed yet, or there is none")
+    value: float | None = Field(description="null: a stratum has no reviews yet, or there are no inspections")
     low: float | None
     high: float | None
 
 
 class ReviewStatistics(AnswerPart):
-    """How right the answers of a time were, as far as people have said so."""
+    """How right the answers of a period were, estimated from reviews."""
 
     since: datetime | None
     until: datetime | None
@@ -147,27 +147,27 @@ class ReviewStatistics(AnswerPart):
     inspected: int
     called_good: int
     called_defective: int
-    for_review: int = Field(description="called neither")
-    drawn: int = Field(description="put up by what was drawn")
-    reviewed: int = Field(description="of those drawn; `unsure` among them")
+    for_review: int = Field(description="verdict `review`")
+    drawn: int = Field(description="queued by sampling")
+    reviewed: int = Field(description="reviewed ones among them, `unsure` included")
     unsure: int
-    defect_rate: Estimate = Field(description="share of the defective among all that were inspected")
-    missed: Estimate = Field(description="number of defective ones among those called good")
-    miss_rate: Estimate = Field(description="share of those called good among all defective ones")
-    false_alarms: Estimate = Field(description="number of good ones among those called defective")
+    defect_rate: Estimate = Field(description="share of defective parts among all inspected")
+    missed: Estimate = Field(description="number of defective parts among those called good")
+    miss_rate: Estimate = Field(description="share of those called good among all defective parts")
+    false_alarms: Estimate = Field(description="number of good parts among those called defective")
     false_alarm_share: Estimate = Field(description="their share of those called defective")
-    notes: list[str] = Field(description="what has to be known to read the numbers")
+    notes: list[str] = Field(description="caveats of the estimates")
 
 
 # === The line ===
 
 
 class LineInspection(AnswerPart):
-    """An inspection in a few words."""
+    """A short form of an inspection."""
 
     record_id: int
     inspected_at: datetime
-    station: str = Field(description="empty where none was named")
+    station: str = Field(description="empty if not given")
     part_id: str | None
     verdict: Literal["good", "review", "defect"]
     label: str
@@ -176,19 +176,19 @@ class LineInspection(AnswerPart):
 
 
 class LineMiss(AnswerPart):
-    """The last photograph of a station that came and was not inspected: nothing is known about its part."""
+    """The last photograph of a station that was not inspected."""
 
     missed_at: datetime
-    station: str = Field(description="empty where none was named, or the request could not be read that far")
+    station: str = Field(description="empty if not given, or the request could not be parsed that far")
     part_id: str | None
-    status: int = Field(description="of HTTP")
+    status: int = Field(description="HTTP status")
     code: str
     detail: str
-    followed: bool = Field(description="whether its station has inspected since; of none, any station")
+    followed: bool = Field(description="whether its station (if unknown: any station) has inspected since")
 
 
 class LineCounts(AnswerPart):
-    """How many photographs a shift or a day has had until now."""
+    """Counts of a shift or a day until now."""
 
     begin: datetime
     end: datetime
@@ -202,35 +202,35 @@ class LineCounts(AnswerPart):
 class ChartHour(AnswerPart):
     """An hour in the chart of the defect rate."""
 
-    hour: datetime = Field(description="when it began")
+    hour: datetime = Field(description="start of the hour")
     inspected: int
     defective: int
-    low: float | None = Field(description="lowest rate that is usual; null: too few inspections to tell")
+    low: float | None = Field(description="lower control limit; null: too few inspections")
     high: float | None
-    out: Literal["high", "low"] | None = Field(description="beyond which limit the rate lies")
-    log_odds: float | None = Field(description="mean of the photographs of the model in use; null: none")
+    out: Literal["high", "low"] | None = Field(description="the limit that the rate exceeds")
+    log_odds: float | None = Field(description="mean of the current model; null: none")
 
 
 class DefectChart(AnswerPart):
-    """The defect rate of each hour of the last day, the running one included, with its limits."""
+    """The defect rate of the last 24 hours, the current one included, with control limits."""
 
-    centre: float | None = Field(description="the rate of the week before; null: too few inspections to tell")
-    spread: float | None = Field(description="by how much limits are wider than chance alone makes them")
+    centre: float | None = Field(description="the rate of the week before; null: too few inspections")
+    spread: float | None = Field(description="factor by which limits are wider than chance requires")
     hours: list[ChartHour]
 
 
 class ScoreDrift(AnswerPart):
-    """Mean log-odds of the last hours and of the week before, of the model in use."""
+    """Mean log-odds of the last hours and of the week before, of the current model."""
 
     now: float
     before: float
-    least: float = Field(description="by how much they differ where scores drift")
-    towards: Literal["defective", "good"] | None = Field(description="null: they do not drift")
-    hours: int = Field(description="that count as the last ones")
+    least: float = Field(description="smallest difference that counts as drift")
+    towards: Literal["defective", "good"] | None = Field(description="null: no drift")
+    hours: int = Field(description="number of last hours")
 
 
 class QuietStation(AnswerPart):
-    """A station that inspected regularly and is silent."""
+    """A station that inspected regularly and has stopped."""
 
     station: str
     last_at: datetime
@@ -238,63 +238,61 @@ class QuietStation(AnswerPart):
 
 
 class LineStatus(AnswerPart):
-    """How a line does."""
+    """The status of a line."""
 
-    at: datetime = Field(description="by the clock of the service, which all times here come from")
+    at: datetime = Field(description="time of the service's clock, like all times here")
     zone: str = Field(description="time zone of the plant")
-    station: str | None = Field(description="which one is meant; null: all")
+    station: str | None = Field(description="the requested station; null: all")
     stations: list[str] = Field(description="of the last week")
     last: LineInspection | None
     misses: list[LineMiss] = Field(
-        description="the last one of each station, of this shift and twelve hours before it; the newest first"
+        description="the last one of each station in this shift and the twelve hours before; newest first"
     )
     shift: LineCounts | None = Field(description="null: the record cannot be read")
     day: LineCounts | None
     chart: DefectChart | None
-    drift: ScoreDrift | None = Field(description="null: too few inspections to tell")
-    defects: list[LineInspection] = Field(description="the last ones of the last week, the newest first")
+    drift: ScoreDrift | None = Field(description="null: too few inspections")
+    defects: list[LineInspection] = Field(description="the last ones of the last week, newest first")
     quiet: list[QuietStation]
     unavailable: str | None = Field(
-        description="why the record cannot be read: then this is what one replica knows by itself"
+        description="why the record cannot be read; the answer then has only what this replica knows"
     )
 
 
-# === What others are told ===
+# === Outbox ===
 
 
 class OutboxEvent(AnswerPart):
-    """An event that waits, or was given up."""
+    """A waiting event or dead letter."""
 
     id: int
-    station: str = Field(description="empty where none was named")
+    station: str = Field(description="empty if not given")
     created_at: datetime
-    attempts: int = Field(description="how often the receiver failed at it, as far as it may be to blame")
-    next_at: datetime = Field(description="when it may be tried again")
-    error: str | None = Field(description="of the last attempt; null: not tried yet, or not failed")
-    event: dict[str, Any] = Field(description="the CloudEvent, as it is sent")
+    attempts: int = Field(description="failed attempts that may be the event's fault")
+    next_at: datetime = Field(description="earliest time of the next attempt")
+    error: str | None = Field(description="of the last attempt; null: none failed")
+    event: dict[str, Any] = Field(description="the CloudEvent")
 
 
 class OutboxSink(AnswerPart):
-    """A receiver, and what lies in the outbox for it."""
+    """The queue of a receiver."""
 
     name: str
-    configured: bool = Field(description="false: it was once, and what waits for it waits for its return")
+    configured: bool = Field(description="false: not in the settings any more; its events stay queued")
     waiting: int
-    oldest_at: datetime | None = Field(description="of what waits; null: nothing does")
-    dead: int = Field(description="how many were given up")
-    failing: list[OutboxEvent] = Field(
-        description="what stations wait with, each with the first of its events, where it failed"
-    )
-    dead_letters: list[OutboxEvent] = Field(description="what was given up, the newest first")
+    oldest_at: datetime | None = Field(description="of the waiting events; null: none")
+    dead: int = Field(description="number of dead letters")
+    failing: list[OutboxEvent] = Field(description="first waiting event of each station whose sending fails")
+    dead_letters: list[OutboxEvent] = Field(description="events that were given up, newest first")
 
 
 class OutboxState(AnswerPart):
-    """What is still to be told to others."""
+    """The events that are still to be sent."""
 
     sinks: list[OutboxSink]
 
 
 class OutboxChange(AnswerPart):
-    """How many events are tried again, or are no more."""
+    """Number of requeued or discarded events."""
 
     changed: int

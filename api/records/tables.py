@@ -1,6 +1,6 @@
 """The tables of the record.
 
-The pictures themselves lie in a `PictureStore`. `migrations` makes these tables of each earlier form of them.
+The picture files are in a `PictureStore`. `migrations` converts earlier schemas to this one.
 """
 
 from datetime import UTC, datetime
@@ -27,21 +27,21 @@ from sqlalchemy import (
 metadata = MetaData()
 
 Identity = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite counts up only what is declared as INTEGER."""
+"""SQLite increments only INTEGER columns automatically."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A time in UTC: `timestamp with time zone`, in SQLite text that sorts by time."""
+    """A time in UTC: `timestamp with time zone`, in SQLite text whose order is that of time."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Takes times that know their zone alone."""
+        """Converts a time with a zone to UTC."""
         return None if value is None else value.astimezone(UTC)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Gives SQLite's back their zone."""
+        """Adds the zone that SQLite does not store."""
         if value is None:
             return None
         moment: datetime = value
@@ -51,8 +51,8 @@ class UtcDateTime(TypeDecorator[datetime]):
 store = Table(
     "store",
     metadata,
-    Column("id", Text, primary_key=True, doc="also kept beside the pictures: both belong together"),
-    Column("bytes", BigInteger, nullable=False, doc="of the pictures that are kept"),
+    Column("id", Text, primary_key=True, doc="the picture store has the same id"),
+    Column("bytes", BigInteger, nullable=False, doc="size of all kept pictures"),
 )
 
 pictures = Table(
@@ -60,10 +60,10 @@ pictures = Table(
     metadata,
     Column("sha256", LargeBinary(32), primary_key=True),
     Column("bytes", BigInteger, nullable=False),
-    Column("format", Text, nullable=False, doc="jpeg, png, …, judged from the content"),
+    Column("format", Text, nullable=False, doc="jpeg, png, …, detected from the content"),
     Column("state", Text, nullable=False, doc="kept, expiring, expired or lost"),
-    Column("worth", SmallInteger, nullable=False, doc="what is worth least is deleted first"),
-    Column("stored_at", UtcDateTime, nullable=False, doc="or last inspected again"),
+    Column("worth", SmallInteger, nullable=False, doc="`RetentionClass`; the lowest is deleted first"),
+    Column("stored_at", UtcDateTime, nullable=False, doc="when it last arrived"),
 )
 Index(
     "pictures_expiring",
@@ -82,12 +82,12 @@ Index(
 inspections = Table(
     "inspections",
     metadata,
-    Column("id", Identity, primary_key=True, autoincrement=True, doc="in the order in which they were kept"),
-    Column("token", LargeBinary(16), nullable=False, unique=True, doc="of the attempt to keep it"),
+    Column("id", Identity, primary_key=True, autoincrement=True, doc="in the order of storing"),
+    Column("token", LargeBinary(16), nullable=False, unique=True, doc="of the attempt to store it"),
     Column("request_key", LargeBinary(16), unique=True, doc="digest of client and Idempotency-Key"),
     Column("part_key", LargeBinary(16), unique=True, doc="digest of station, part, model and picture"),
     Column("inspected_at", UtcDateTime, nullable=False),
-    Column("station", Text, nullable=False, doc="empty where none was named"),
+    Column("station", Text, nullable=False, doc="empty if not given"),
     Column("part_id", Text),
     Column("client", Text, nullable=False, doc="name of the API key; empty without one"),
     Column("picture", LargeBinary(32), ForeignKey("pictures.sha256"), nullable=False),
@@ -95,25 +95,23 @@ inspections = Table(
     Column("version", Text, nullable=False),
     Column("manifest_sha256", Text),
     Column("engine", Text, nullable=False),
-    Column("label", Text, nullable=False, doc="the verdict: good, review, or a class of defects"),
+    Column("label", Text, nullable=False, doc="the verdict: good, review, or a defect class"),
     Column("score", Double, nullable=False),
     Column("log_odds", Double, nullable=False),
     Column("threshold", Double, nullable=False),
     Column("review_threshold", Double),
-    Column(
-        "draw", Double, doc="the number 0…1 that was drawn; below the probability it is put up for review"
-    ),
-    Column("draw_probability", Double, doc="that such a one is put up"),
+    Column("draw", Double, doc="random number; queued for review if it is below the probability"),
+    Column("draw_probability", Double, doc="sampling probability"),
     Column("draw_reason", Text),
-    Column("reviewed_label", Text, doc="what a person says: good, a class of defects, or unsure"),
+    Column("reviewed_label", Text, doc="review: good, a defect class, or unsure"),
     Column("reviewed_at", UtcDateTime),
     Column("reviewer", Text),
-    Column("revision", Integer, nullable=False, default=0, doc="counts the changes of the review"),
-    Column("answer", Text, nullable=False, doc="JSON: the answer as it was given, without its mask"),
+    Column("revision", Integer, nullable=False, default=0, doc="number of changes of the review"),
+    Column("answer", Text, nullable=False, doc="JSON: the answer without its mask"),
     Column("mask", Text, nullable=False, doc="JSON: run lengths of the mask"),
-    Column("details", Text, nullable=False, doc="JSON: what the client tells of the part"),
+    Column("details", Text, nullable=False, doc="JSON: metadata of the client"),
     Column("review_reason", Text),
-    Column("reviewed_mask", Text, doc="JSON: run lengths of the mask as a person mended it"),
+    Column("reviewed_mask", Text, doc="JSON: run lengths of the corrected mask"),
     Index("inspections_by_station", "station", "id"),
     Index("inspections_by_label", "label", "id", "reviewed_label"),
     Index("inspections_by_station_and_label", "station", "label", "id", "reviewed_label"),
@@ -129,7 +127,7 @@ Index(
     sqlite_where=is_drawn,
     postgresql_where=is_drawn,
 )
-"""All that statistics of the reviews ask of the few that are drawn, so that no row is read for them."""
+"""Covers the review statistics, so that they read no row of the table."""
 
 Index(
     "inspections_reviewed",
@@ -137,7 +135,7 @@ Index(
     sqlite_where=inspections.c.reviewed_label.is_not(None),
     postgresql_where=inspections.c.reviewed_label.is_not(None),
 )
-"""What a filter asks beyond an index's order stands in the index too: whatever is rare, few rows are read."""
+"""Contains all filtered columns, so that rare values are found without reading other rows."""
 
 hours = Table(
     "hours",
@@ -154,7 +152,7 @@ hours = Table(
     Column("last_id", BigInteger, nullable=False),
     sqlite_with_rowid=False,  # all hours of a year are read in a third of the time
 )
-"""How many inspections of each kind an hour had, so that a day is not counted one by one."""
+"""Inspections per hour and kind, so that sums over days do not count rows."""
 
 draws = Table(
     "draws",
@@ -166,7 +164,7 @@ draws = Table(
     Column("count", Integer, nullable=False),
     sqlite_with_rowid=False,
 )
-"""How many inspections of an hour could have been drawn for a reason with a probability, drawn or not."""
+"""Inspections per hour, sampling reason and probability, sampled or not."""
 
 audit = Table(
     "audit",
@@ -181,7 +179,7 @@ audit = Table(
     Index("audit_by_record", "record_id", "id"),
     sqlite_autoincrement=True,
 )
-"""Lines are added and never changed: the database itself refuses it."""
+"""Append-only: triggers reject changes."""
 
 review_queue = Table(
     "review_queue",
@@ -189,7 +187,7 @@ review_queue = Table(
     Column("record_id", BigInteger, ForeignKey("inspections.id"), primary_key=True, autoincrement=False),
     Column("priority", SmallInteger, nullable=False, doc="the lowest is shown first"),
     Column("station", Text, nullable=False, doc="of the inspection"),
-    Column("leased_to", Text, doc="the page of the person who has it before him"),
+    Column("leased_to", Text, doc="session of the reviewer who looks at it"),
     Column("leased_until", UtcDateTime),
     Index("review_queue_by_priority", "priority", "record_id"),
     Index("review_queue_by_station", "station", "priority", "record_id"),
@@ -200,7 +198,7 @@ Index(
     sqlite_where=review_queue.c.leased_to.is_not(None),
     postgresql_where=review_queue.c.leased_to.is_not(None),
 )
-"""What waits for a person. It holds what is put up alone, so that the next is found at once in any record."""
+"""Inspections that wait for a review, and only these, so that the next one is found fast in any record."""
 
 shadows = Table(
     "shadows",
@@ -219,38 +217,38 @@ shadows = Table(
     Index("shadows_by_candidate", "model", "version", "manifest_sha256", "differs", "record_id"),
     sqlite_autoincrement=True,
 )
-"""What candidates say of the same photographs."""
+"""Predictions of candidates in shadow mode."""
 
 misses = Table(
     "misses",
     metadata,
     Column("id", Identity, primary_key=True, autoincrement=True),
     Column("missed_at", UtcDateTime, nullable=False),
-    Column("station", Text, nullable=False, doc="empty where none was named"),
+    Column("station", Text, nullable=False, doc="empty if unknown"),
     Column("part_id", Text),
     Column("client", Text, nullable=False, doc="name of the API key; empty without one"),
     Column("status", Integer, nullable=False, doc="of HTTP"),
     Column("code", Text, nullable=False),
     Column("detail", Text, nullable=False),
-    Column("count", Integer, nullable=False, default=1, doc="photographs that this row stands for"),
+    Column("count", Integer, nullable=False, default=1, doc="photographs that this row counts"),
     Index("misses_by_time", "missed_at"),
     sqlite_autoincrement=True,
 )
-"""Photographs that came and were not inspected."""
+"""Photographs that arrived and were not inspected."""
 
 outbox = Table(
     "outbox",
     metadata,
     Column("id", Identity, primary_key=True, autoincrement=True),
-    Column("sink", Text, nullable=False, doc="where it goes"),
+    Column("sink", Text, nullable=False, doc="receiver"),
     Column("station", Text, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
-    Column("event", Text, nullable=False, doc="JSON: what is told"),
-    Column("state", Text, nullable=False, doc="waiting or dead; what is delivered has no row any more"),
+    Column("event", Text, nullable=False, doc="JSON of the CloudEvent"),
+    Column("state", Text, nullable=False, doc="waiting or dead; delivered events are deleted"),
     Column("attempts", Integer, nullable=False),
-    Column("next_at", UtcDateTime, nullable=False, doc="not tried before"),
+    Column("next_at", UtcDateTime, nullable=False, doc="earliest time of the next attempt"),
     Column("error", Text, doc="of the last attempt"),
     Index("outbox_by_station", "sink", "state", "station", "id"),
     sqlite_autoincrement=True,
 )
-"""What is still to be told to others, written in the transaction of what it tells."""
+"""Events to be sent, written in the transaction of the change they report."""

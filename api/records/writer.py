@@ -1,4 +1,4 @@
-"""Keeps inspections: what waits is stored together, and each is told once it is durable."""
+"""Stores inspections: queued ones share a transaction, and each is reported once it is durable."""
 
 import errno
 import logging
@@ -18,14 +18,14 @@ from api.records.database import writing
 from api.records.inspection import Inspection, Row, StoredInspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
-from api.records.review.review_queue import PRIORITIES, enqueue
+from api.records.review.review_queue import PRIORITY_BY_REASON, enqueue
 from api.records.review.sampling_counts import add_sampling_counts
 from api.records.storage.pictures import PictureStore
 
 MAX_BATCH = 64
-"""Inspections of one transaction."""
+"""Inspections per transaction."""
 PICTURE_THREADS = 4
-"""Pictures that are written at the same time."""
+"""Pictures written in parallel."""
 logger = logging.getLogger(__name__)
 
 
@@ -33,18 +33,18 @@ class RecordUnavailableError(Exception):
     """The record cannot be written now."""
 
 
-Waiting = tuple[Inspection, "Future[StoredInspection]"]
+QueuedInspection = tuple[Inspection, "Future[StoredInspection]"]
 
 
 class RecordWriter:
-    """A thread that stores what has come since it last looked, in one transaction.
+    """A thread that stores all queued inspections in one transaction after another.
 
     Args:
-        engine: Of the database, whose tables are today's.
-        pictures: Where the pictures go.
-        metrics: Told what is kept.
-        outbox: Takes what is to be told to others.
-        tell: Told the error of each attempt; None of one that went well.
+        engine: Of the migrated database.
+        pictures: The picture store.
+        metrics: Of the record.
+        outbox: Queues events.
+        on_attempt: Called after each attempt with its error, or None after a success.
     """
 
     def __init__(
@@ -53,106 +53,106 @@ class RecordWriter:
         pictures: PictureStore,
         metrics: RecordMetrics,
         outbox: Outbox,
-        tell: Callable[[Exception | None], None],
+        on_attempt: Callable[[Exception | None], None],
     ) -> None:
-        self._engine, self._pictures, self._metrics, self._tell = engine, pictures, metrics, tell
-        self._outbox = outbox
-        self._left: set[bytes] = set()
-        """Pictures that were put and have no row, as far as is known."""
-        self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
+        self._engine, self._pictures, self._metrics, self._outbox = engine, pictures, metrics, outbox
+        self._on_attempt = on_attempt
+        self._orphans: set[bytes] = set()
+        """Stored pictures that have no row, as far as is known."""
+        self._queue: queue.SimpleQueue[QueuedInspection | None] = queue.SimpleQueue()
         self._threads = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="picture")
         self._thread = threading.Thread(target=self._run, name="record", daemon=True)
         self._thread.start()
 
     def store(self, inspection: Inspection) -> "Future[StoredInspection]":
-        """Stores an inspection, unless its future is cancelled before its turn.
+        """Queues an inspection; cancel the future to withdraw it before its turn.
 
-        The future raises RecordUnavailableError if it cannot be stored.
+        The future raises RecordUnavailableError if the inspection cannot be stored.
         """
         future: Future[StoredInspection] = Future()
-        self._waiting.put((inspection, future))
+        self._queue.put((inspection, future))
         return future
 
     def close(self) -> None:
-        """Stores what waits and ends."""
-        self._waiting.put(None)
+        """Stores what is queued and ends."""
+        self._queue.put(None)
         self._thread.join()
         self._threads.shutdown()
 
     def _run(self) -> None:
         ended = False
         while not ended:
-            batch, ended = self._take()
-            taken = [(item, future) for item, future in batch if future.set_running_or_notify_cancel()]
-            if taken:
-                self._store(taken)
+            batch, ended = self._next_batch()
+            batch = [(item, future) for item, future in batch if future.set_running_or_notify_cancel()]
+            if batch:
+                self._store_batch(batch)
 
-    def _take(self) -> tuple[list[Waiting], bool]:
-        """Waits for one and takes what else is there; also returns whether there will be no more."""
-        taken: list[Waiting] = []
-        while len(taken) < MAX_BATCH:
+    def _next_batch(self) -> tuple[list[QueuedInspection], bool]:
+        """Waits for an inspection and takes all queued ones; also returns whether the queue was closed."""
+        batch: list[QueuedInspection] = []
+        while len(batch) < MAX_BATCH:
             try:
-                waiting = self._waiting.get(block=not taken)
+                queued = self._queue.get(block=not batch)
             except queue.Empty:
                 break
-            if waiting is None:
-                return taken, True
-            taken.append(waiting)
-        return taken, False
+            if queued is None:
+                return batch, True
+            batch.append(queued)
+        return batch, False
 
-    def _store(self, batch: Sequence[Waiting]) -> None:
-        """Stores a batch; where that fails, each alone, since it may be the fault of one of them."""
+    def _store_batch(self, batch: Sequence[QueuedInspection]) -> None:
+        """Stores a batch; if that fails, stores each alone, because one of them may be the cause."""
         begun = time.perf_counter()
         try:
-            kept = self._attempt([item for item, _ in batch])
-        except Exception as error:  # whatever it is, the next ones are tried
+            stored = self._attempt([item for item, _ in batch])
+        except Exception as error:  # a failure must not end the thread
             if not isinstance(error, (SQLAlchemyError, OSError)):
                 logger.exception("Storing inspections failed")
             if len(batch) > 1 and not is_outage(error):
-                for waiting in batch:
-                    self._store([waiting])
+                for queued in batch:
+                    self._store_batch([queued])
                 return
             self._metrics.count_failed(len(batch))
-            self._tell(error)
+            self._on_attempt(error)
             for _, future in batch:
                 future.set_exception(RecordUnavailableError(describe(error)))
             return
-        repeated = sum(one.original is not None for one in kept)
+        repeated = sum(one.original is not None for one in stored)
         took_ms = 1000 * (time.perf_counter() - begun)
-        self._metrics.count_stored(len(kept) - repeated, repeated, took_ms)
-        self._tell(None)
-        for (_, future), one in zip(batch, kept, strict=True):
+        self._metrics.count_stored(len(stored) - repeated, repeated, took_ms)
+        self._on_attempt(None)
+        for (_, future), one in zip(batch, stored, strict=True):
             future.set_result(one)
 
     def _attempt(self, items: Sequence[Inspection]) -> list[StoredInspection]:
-        self._remove_left()
+        self._remove_orphans()
         pictures = {item.sha256: item for item in items}
-        self._left.update(pictures)
+        self._orphans.update(pictures)
         list(self._threads.map(self._put, pictures.values()))
         try:
-            kept = self._commit(items, pictures)
+            stored = self._commit(items, pictures)
         except DBAPIError as error:
             if not _is_disconnect(error):
                 raise
-            # All may be committed, and the word of it lost: then this finds it, by its tokens.
-            kept = self._commit(items, pictures)
-        self._left.clear()
+            # The commit may have succeeded: then the second attempt finds the rows by their tokens.
+            stored = self._commit(items, pictures)
+        self._orphans.clear()
         self._clear_marks(pictures)
-        return kept
+        return stored
 
-    def _remove_left(self) -> None:
-        """Removes the pictures of attempts that failed: while that cannot be, no more of them are put."""
-        if not self._left:
+    def _remove_orphans(self) -> None:
+        """Removes the pictures of failed attempts; while that fails, no more pictures are stored."""
+        if not self._orphans:
             return
-        self._pictures.read_id()  # a store that does not answer keeps nobody waiting for the transaction
+        self._pictures.read_id()  # fails early, before the transaction blocks other services
         with writing(self._engine) as connection:
-            remove_orphans(connection, self._pictures, self._left)
-        self._left.clear()
+            remove_orphans(connection, self._pictures, self._orphans)
+        self._orphans.clear()
 
     def _clear_marks(self, pictures: Iterable[bytes]) -> None:
         try:
             self._pictures.clear_marks(*pictures)
-        except OSError as error:  # a mark too many: the next start removes it
+        except OSError as error:  # the next start removes the mark
             logger.warning("The mark of a picture was not removed: %s", error)
 
     def _put(self, item: Inspection) -> None:
@@ -163,45 +163,44 @@ class RecordWriter:
     ) -> list[StoredInspection]:
         with writing(self._engine) as connection:
             queries.upsert_pictures(connection, [item.picture_row for item in pictures.values()])
-            there = zip(pictures.values(), self._threads.map(self._pictures.contains, pictures), strict=True)
-            gone = [item for item, held in there if not held]  # between their coming and this transaction
-            list(self._threads.map(self._put, gone))
-            kept = _add(connection, [item.row for item in items], self._outbox)
-            queries.expire_unreferenced(connection, list(rejected_hashes(items, kept)))
-            return kept
+            exist = zip(pictures.values(), self._threads.map(self._pictures.contains, pictures), strict=True)
+            deleted = [item for item, exists in exist if not exists]  # since they were stored
+            list(self._threads.map(self._put, deleted))
+            stored = add_rows(connection, [item.row for item in items], self._outbox)
+            queries.expire_unreferenced(connection, list(rejected_hashes(items, stored)))
+            return stored
 
 
-def _add(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> list[StoredInspection]:
-    """Adds rows; returns for each its id, or the earlier row that stands for it."""
+def add_rows(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> list[StoredInspection]:
+    """Inserts rows with their counts, review tasks and events; returns for each its id or its original."""
     added = queries.add_inspections(connection, rows)
     new = [{**row, "id": added[row["token"]]} for row in rows if row["token"] in added]
     if new:
-        queries.add_hour_counts(connection, list(_hours(new)))
+        queries.add_hour_counts(connection, list(_sum_hours(new)))
         add_sampling_counts(connection, new)
         drawn = [row for row in new if row["draw"] < row["draw_probability"]]
-        enqueue(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in drawn])
+        enqueue(connection, [(row["id"], PRIORITY_BY_REASON[row["draw_reason"]]) for row in drawn])
         outbox.enqueue_inspected(connection, new)
-    kept = []
+    stored = []
     for row in rows:
         if row["token"] in added:
-            kept.append(StoredInspection(added[row["token"]]))
+            stored.append(StoredInspection(added[row["token"]]))
         else:
             original = queries.find_original(connection, row)
-            kept.append(
-                StoredInspection(original["id"], None if original["token"] == row["token"] else original)
-            )
-    return kept
+            is_same = original["token"] == row["token"]
+            stored.append(StoredInspection(original["id"], None if is_same else original))
+    return stored
 
 
-def rejected_hashes(items: Iterable[Inspection], kept: Iterable[StoredInspection]) -> Iterator[bytes]:
-    """Yields the pictures that came with the key of another one, and are refused."""
-    for item, one in zip(items, kept, strict=True):
+def rejected_hashes(items: Iterable[Inspection], stored: Iterable[StoredInspection]) -> Iterator[bytes]:
+    """Yields pictures that reused the key of an inspection with another picture."""
+    for item, one in zip(items, stored, strict=True):
         if one.original is not None and bytes(one.original["picture"]) != item.sha256:
             yield item.sha256
 
 
-def _hours(rows: Iterable[Row]) -> Iterable[Row]:
-    """Sums what the table `hours` has of these rows."""
+def _sum_hours(rows: Iterable[Row]) -> Iterable[Row]:
+    """Sums the values of the table `hours`."""
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = {name: row[name] for name in ("station", "model", "version", "label")}
@@ -216,20 +215,20 @@ def _hours(rows: Iterable[Row]) -> Iterable[Row]:
 
 
 def remove_orphans(connection: Connection, pictures: PictureStore, marked: Set[bytes]) -> None:
-    """Removes those of the pictures that have no row, and the marks of the others."""
+    """Deletes those marked pictures that have no row, and clears the marks of the others."""
     kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
     pictures.clear_marks(*kept)
     pictures.delete(*marked - kept)
 
 
 def is_full(error: Exception) -> bool:
-    """Returns whether an error comes from a disk that has no space left."""
+    """Returns whether an error means that a disk is full."""
     text = str(getattr(error, "orig", error))
     return "full" in text or "space left" in text or getattr(error, "errno", None) == errno.EDQUOT
 
 
 def describe(error: Exception) -> str:
-    """Says in a few words what a client may know of an error; the log knows the rest."""
+    """Describes an error in a few words for clients; the log has the details."""
     if is_full(error):
         return "its disk is full"
     if isinstance(error, OSError):
@@ -238,8 +237,8 @@ def describe(error: Exception) -> str:
 
 
 def is_outage(error: Exception) -> bool:
-    """Returns whether nothing can be stored: then none is tried alone, which could take as long for each."""
-    if isinstance(error, OperationalError):  # a lock that is not given, a server that is not there
+    """Returns whether nothing can be stored now; then trying each inspection alone only costs time."""
+    if isinstance(error, OperationalError):  # a lock timeout, an unreachable server
         return not is_full(error)
     return isinstance(error, (ConnectionError, PoolTimeoutError)) or _is_disconnect(error)
 

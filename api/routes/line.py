@@ -1,4 +1,4 @@
-"""How the line does. Served where a record is kept."""
+"""The status of the line. Served if the service records."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -21,7 +21,7 @@ async def show_line(
         str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE, description="default: all")
     ] = None,
 ) -> LineStatus:
-    """How the line does: its last verdict, what was not inspected, counts, chart, drift, last defects."""
+    """Status of the line: last verdict, misses, counts, chart, drift, last defects."""
     line = service.recording.line
-    assert line is not None, "this route is served where there is a record"
+    assert line is not None, "this route is served only with a record"
     return await line.status(station, datetime.now(UTC))

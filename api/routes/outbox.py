@@ -1,4 +1,4 @@
-"""What is still to be told to others. Served where a record is kept."""
+"""The outbox: events that are still to be sent. Served if the service records."""
 
 from typing import Annotated
 
@@ -23,25 +23,25 @@ SinkName = Annotated[
 
 @router.get("/v1/outbox", responses=document_problems(503))
 async def show_outbox(record: RecordDep) -> OutboxState:
-    """What waits for each receiver, since when, what is in the way, and what was given up."""
+    """The backlog of each receiver, failing stations, and dead letters."""
     return await record.read(outbox_view.show_outbox, record.outbox.sinks)
 
 
 @admin_router.post("/v1/admin/outbox/retry", responses=document_problems(400, 503))
 async def retry_events(request: Request, record: RecordDep, sink: SinkName) -> OutboxChange:
-    """Tries again what was given up for a receiver, the oldest 1000 of it; 0: there is nothing left."""
+    """Requeues up to 1000 dead letters for a receiver, the oldest first; 0: there are none left."""
     return OutboxChange(changed=await record.write(outbox_view.retry_all, sink, _who(request)))
 
 
 @admin_router.post("/v1/admin/outbox/{event_id}/retry", responses=document_problems(400, 404, 409, 503))
 async def retry_event(request: Request, record: RecordDep, event_id: EventId) -> OutboxChange:
-    """Tries an event again that was given up."""
+    """Requeues a dead letter."""
     return OutboxChange(changed=await record.write(outbox_view.retry, event_id, _who(request)))
 
 
 @admin_router.post("/v1/admin/outbox/{event_id}/discard", responses=document_problems(400, 404, 503))
 async def discard_event(request: Request, record: RecordDep, event_id: EventId) -> OutboxChange:
-    """Removes an event that shall not be told any more."""
+    """Deletes an event that is not to be sent."""
     return OutboxChange(changed=await record.write(outbox_view.discard, event_id, _who(request)))
 
 

@@ -42,7 +42,7 @@ class PageEntry(NamedTuple):
     """Folder in `static` with its `index.html` and files."""
 
 
-INSPECTION = PageEntry("/", "Inspect", "page")
+INSPECTION = PageEntry("/", "Inspect", "inspect")
 REVIEW = PageEntry("/review", "Review", "review")
 LINE = PageEntry("/line", "Line", "line")
 API = PageEntry("/docs", "API", "docs")

@@ -1,4 +1,4 @@
-"""What an administrator can delete of the record. Served where one is kept."""
+"""Deletes pictures of the record. Served if the service records."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1/admin/records", tags=["admin"], dependencies=requ
 
 @router.delete("/{record_id}/picture", responses=document_problems(400, 404, 503))
 async def delete_picture(request: Request, record: RecordDep, row: RowDep) -> InspectionRecord:
-    """Deletes the picture of an inspection now, and with it that of all others that show the same."""
+    """Deletes the picture of an inspection immediately, also for all others with the same picture."""
     await record.delete_picture(row, request.state.key or "")
     after = await record.read(find_inspection, row["id"])
     assert after is not None, "rows are never deleted"

@@ -1,4 +1,4 @@
-"""What was inspected: rows, pictures and masks. Served where a record is kept."""
+"""Recorded inspections: rows, pictures and masks. Served if the service records."""
 
 from datetime import UTC, date, datetime, time
 from functools import partial
@@ -27,7 +27,7 @@ from segdec.imaging.white_level import FULL_RANGE
 router = APIRouter(prefix="/v1/records", tags=["records"], dependencies=require_role("review"))
 
 MAX_PAGE_SIZE = 500
-"""Inspections of a page."""
+"""Inspections per page."""
 PNG = "image/png"
 PROBLEMS = document_problems(400, 404, 503)
 FILE: dict[str, Any] = {
@@ -49,11 +49,11 @@ TABLE: dict[str, Any] = {
 
 TextFilter = Annotated[str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE)]
 FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(2999, 12, 30)
-"""Beyond them, a day has no midnight in some zone."""
+"""Outside this range, a day has no midnight in some zone."""
 Timestamp = Annotated[
     AwareDatetime | None,
     Query(
-        description="ISO 8601, with its zone",
+        description="ISO 8601 with a zone",
         ge=datetime.combine(FIRST_DAY, time(), UTC),
         le=datetime.combine(LAST_DAY, time(), UTC),
     ),
@@ -66,7 +66,7 @@ RecordId = Annotated[int, Path(gt=0, le=MAX_ID)]
 async def get_record(service: ServiceDep) -> Record:
     """Returns the record."""
     record = service.recording.record
-    assert record is not None, "these routes are served where there is one"
+    assert record is not None, "these routes are served only with a record"
     return record
 
 
@@ -77,7 +77,7 @@ async def find_row(record: RecordDep, record_id: RecordId) -> Row:
     """Returns the row of the inspection in the path.
 
     Raises:
-        RequestError: 404 if there is none.
+        RequestError: 404 if it does not exist.
     """
     row = await record.read(find_inspection, record_id)
     if row is None:
@@ -97,10 +97,10 @@ async def list_records(
     since: Timestamp = None,
     until: Timestamp = None,
     reviewed: bool | None = None,
-    before: Annotated[int | None, Query(gt=0, le=MAX_ID, description="only what was kept before it")] = None,
+    before: Annotated[int | None, Query(gt=0, le=MAX_ID, description="only ids below it")] = None,
     limit: Annotated[int, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
 ) -> RecordPage:
-    """Inspections, the newest first; `next_before` of a page asks for the next one."""
+    """Inspections, the newest first; pass `next_before` of a page to get the next one."""
     filters = Filters(station, part_id, label, since, until, reviewed)
     return await record.read(record_view.list_page, filters, before, limit)
 
@@ -110,10 +110,10 @@ async def export(
     record: RecordDep,
     day: Annotated[date, Path(ge=FIRST_DAY, le=LAST_DAY)],
     form: Annotated[TableFormat, Query(alias="format")] = "csv",
-    zone: Annotated[str, Query(max_length=64, description="whose midnights begin and end the day")] = "UTC",
+    zone: Annotated[str, Query(max_length=64, description="time zone of the day")] = "UTC",
     station: TextFilter = None,
 ) -> StreamingResponse:
-    """The inspections of a day as one table, the newest first; without masks and regions."""
+    """The inspections of a day as a table, the newest first, without masks and regions."""
     filters = day_filters(day, _find_zone(zone), station)
     pieces = await record.stream(lambda engine: export_day(engine, filters, form))
     name = f"inspections-{day.isoformat()}.{form}"
@@ -124,9 +124,9 @@ async def export(
 def _find_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:  # not known, no name of a file, or a folder
+    except (KeyError, ValueError, OSError) as error:  # unknown, not a file name, or a folder
         raise RequestError(
-            400, "bad_parameter", f"zone is {name!r}. Expected one such as 'Europe/Berlin'."
+            400, "bad_parameter", f"zone is {name!r}. Expected a time zone such as 'Europe/Berlin'."
         ) from error
 
 
@@ -137,12 +137,12 @@ ETAG: dict[str, Any] = {
 
 @router.get("/{record_id}", response_model=InspectionRecord, responses={200: ETAG, **PROBLEMS})
 async def show_record(row: RowDep) -> Response:
-    """One inspection, with its answer and what people say of it."""
+    """One inspection with its answer and review."""
     return answer_record(row)
 
 
 def answer_record(row: Row) -> Response:
-    """Answers one inspection, with its revision as ETag."""
+    """Returns the answer about one inspection, with its revision as ETag."""
     record = record_view.make_record(row)
     headers = {"ETag": f'"{record.revision}"'}
     return Response(record.model_dump_json(), headers=headers, media_type="application/json")
@@ -154,19 +154,19 @@ async def show_image(
     service: ServiceDep,
     row: RowDep,
     form: Annotated[
-        Literal["sent", "png"], Query(description="as it was sent, or as the network saw it: upright, 8 bits")
+        Literal["sent", "png"], Query(description="as sent, or as the network saw it: upright, 8 bits")
     ] = "sent",
 ) -> Response:
     """The photograph."""
-    picture = await record.picture(row)
+    picture = await record.read_picture(row)
     if form == "sent":
         return Response(picture, media_type=f"image/{row['picture_format']}")
     draw = partial(record_view.draw_picture, picture, _white_level(service, row))
-    return Response(await record.work(draw), media_type=PNG)
+    return Response(await record.run_in_thread(draw), media_type=PNG)
 
 
 def _white_level(service: Service, row: Row) -> int | None:
-    """Of the model that answered, where it is served still."""
+    """Returns the white level of the model that answered, if it is still served."""
     model = service.models.versions(row["model"]).get(row["version"])
     return FULL_RANGE if model is None else model.config.input.white_level
 
@@ -176,16 +176,16 @@ async def show_mask(
     record: RecordDep,
     row: RowDep,
     which: Annotated[
-        Literal["predicted", "reviewed"], Query(description="as it was answered, or as a person mended it")
+        Literal["predicted", "reviewed"], Query(description="the prediction, or as a reviewer corrected it")
     ] = "predicted",
     values: Annotated[
         Literal["defect", "class"],
-        Query(description="255 = defect, or the place of each pixel's class among the model's"),
+        Query(description="255 = defect, or the index of each pixel's class"),
     ] = "defect",
 ) -> Response:
-    """The mask, a grey PNG."""
+    """The mask as a grey PNG."""
     draw = partial(record_view.draw_mask, row, which, values)
-    return Response(await record.work(draw), media_type=PNG)
+    return Response(await record.run_in_thread(draw), media_type=PNG)
 
 
 @router.get("/{record_id}/overlay", **FILE)
@@ -194,10 +194,10 @@ async def show_overlay(
     service: ServiceDep,
     row: RowDep,
     side: Annotated[
-        int | None, Query(ge=16, le=MAX_SIDE, description="longest side, px, of one that is larger")
+        int | None, Query(ge=16, le=MAX_SIDE, description="maximum length of the longest side, px")
     ] = None,
 ) -> Response:
-    """The photograph with the mask on it, a PNG."""
-    picture = await record.picture(row)
+    """The photograph with the mask as an overlay, a PNG."""
+    picture = await record.read_picture(row)
     draw = partial(record_view.draw_record, row, picture, _white_level(service, row), side)
-    return Response(await record.work(draw), media_type=PNG)
+    return Response(await record.run_in_thread(draw), media_type=PNG)

@@ -1,4 +1,4 @@
-"""What people say of what was inspected. Served where a record is kept."""
+"""Reviews of recorded inspections. Served if the service records."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from api.records.record import Record
 from api.records.review import review_tasks
 from api.records.review.corrected_masks import parse_corrected_mask
 from api.records.review.review_statistics import query_statistics
-from api.records.review.reviews import ReviewChange, ReviewDecision, review, undo
+from api.records.review.reviews import ReviewChange, ReviewDecision, set_review, undo_review
 from api.records.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
 from api.routes.body_schemas import inline_schema
 from api.routes.dependencies import ServiceDep
@@ -33,53 +33,53 @@ P = ParamSpec("P")
 router = APIRouter(tags=["review"], dependencies=require_role("review"))
 
 MAX_TASKS = 5
-"""Tasks that a page has at once: the one that is shown, and those that it loads meanwhile."""
+"""Tasks that a page holds: the visible one, and those that it loads ahead."""
 MAX_SKIPPED = 1000
 MAX_REASON = 2000
-"""Letters."""
+"""Characters."""
 TEXT = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
-"""With tabs and ends of lines."""
+"""Allows tabs and line breaks."""
 MAX_REVISION = 2**31 - 2
 
-Session = Annotated[Name, Field(min_length=1, description="random text made by the page, one for each tab")]
+Session = Annotated[Name, Field(min_length=1, description="random text, one for each tab")]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 
 
 class NextTasks(BaseModel):
-    """Asks for what is to be looked at."""
+    """A request for tasks."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     session: Session
     count: int = Field(1, ge=1, le=MAX_TASKS)
     skip: list[Annotated[int, Field(gt=0, le=2**63 - 1)]] = Field(
-        [], max_length=MAX_SKIPPED, description="records that are given back, and not offered now"
+        [], max_length=MAX_SKIPPED, description="records that are released and not offered now"
     )
-    station: Name | None = Field(None, description="only of this one")
+    station: Name | None = Field(None, description="only of this station")
 
 
 class SentMask(BaseModel):
-    """A mask that was mended."""
+    """A corrected mask."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     png: str = Field(
-        description="base64 of an 8-bit grey PNG of the photograph's upright size: 255 = defect; of a model "
-        "with classes of pixels, the place of each pixel's class",
+        description="base64 of an 8-bit grey PNG with the photograph's upright size: 255 = defect; for a "
+        "model with pixel classes, the index of each pixel's class",
         json_schema_extra={"contentEncoding": "base64"},
     )
 
 
 class SentReview(BaseModel):
-    """What a person says."""
+    """A review."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    label: Label = Field(description="`good`, a class of defects of the model, or `unsure`")
+    label: Label = Field(description="`good`, a defect class of the model, or `unsure`")
     reason: Annotated[str, Field(max_length=MAX_REASON, pattern=TEXT)] | None = None
-    reviewer: Name | None = Field(None, description="who says so, beside the name of the key")
+    reviewer: Name | None = Field(None, description="name of the reviewer, in addition to that of the key")
     session: Session | None = None
-    mask: SentMask | None = Field(None, description="null: not touched")
+    mask: SentMask | None = Field(None, description="null: not changed")
 
 
 def _describe_body(body: type[BaseModel]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _describe_change(*problems: int) -> dict[str, Any]:
     return {"response_model": InspectionRecord, "responses": answers}
 
 
-IfMatch = Annotated[str | None, Header(description='the ETag that was seen last: "REVISION"')]
+IfMatch = Annotated[str | None, Header(description='the last known ETag: "REVISION"')]
 
 
 @router.post(
@@ -105,7 +105,7 @@ IfMatch = Annotated[str | None, Header(description='the ETag that was seen last:
 async def next_tasks(
     request: Request, service: ServiceDep, record: RecordDep, deadline: DeadlineDep
 ) -> ReviewTasks:
-    """What is to be looked at next, kept for this session for five minutes from now."""
+    """The next tasks, leased to this session for five minutes."""
     asked = await read_json_body(request, service, NextTasks, deadline)
     return await record.write(
         review_tasks.next_tasks, asked.session, asked.count, asked.skip, asked.station, datetime.now(UTC)
@@ -125,19 +125,21 @@ async def put_review(
     deadline: DeadlineDep,
     if_match: IfMatch = None,
 ) -> Response:
-    """Says what a photograph shows; it waits no more."""
+    """Sets the review of an inspection and removes it from the queue."""
     revision = _read_revision(if_match)
     limit = max(service.settings.max_body_bytes, MAX_JSON_BYTES)
     sent = await read_json_body(request, service, SentReview, deadline, limit)
     review_tasks.check_label(sent.label, row)
     mask = None
     if sent.mask is not None:
-        mask = await record.work(partial(parse_corrected_mask, sent.mask.png, row, sent.label))
+        mask = await record.run_in_thread(partial(parse_corrected_mask, sent.mask.png, row, sent.label))
     who = "/".join(filter(None, (request.state.key, sent.reviewer)))
     now = datetime.now(UTC)
-    verdict = ReviewDecision(sent.label, now, who, sent.reason, mask)
-    changed = await _write(record, review, ReviewChange(row["id"], revision, sent.session, who, now), verdict)
-    record.metrics.count_review(sent.label)
+    change = ReviewChange(row["id"], revision, sent.session, who, now)
+    changed = await _write(
+        record, set_review, change, ReviewDecision(sent.label, now, who, sent.reason, mask)
+    )
+    record.metrics.reviews.labels(sent.label).inc()
     return answer_record(changed)
 
 
@@ -149,12 +151,12 @@ async def delete_review(
     if_match: IfMatch = None,
     session: Annotated[str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE)] = None,
 ) -> Response:
-    """Takes the last word back: what was said before counts again; without that, the record waits again."""
+    """Undoes the last review: the one before is restored, or the record is queued again."""
     change = ReviewChange(
         record_id, _read_revision(if_match), session, request.state.key or "", datetime.now(UTC)
     )
-    changed = await _write(record, undo, change)
-    record.metrics.count_undone()
+    changed = await _write(record, undo_review, change)
+    record.metrics.undone.inc()
     return answer_record(changed)
 
 
@@ -164,7 +166,7 @@ async def _write(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> RowMapping:
-    """Makes a change and tells others of it, in one transaction."""
+    """Makes a change and queues its event, in one transaction."""
 
     def make(connection: Connection) -> RowMapping:
         changed = change(connection, *args, **kwargs)
@@ -175,12 +177,12 @@ async def _write(
 
 
 def _read_revision(if_match: str | None) -> int:
-    """Takes a weak one too: proxies make the ETags of what they compress weak."""
+    """Parses If-Match. Weak ETags are accepted: proxies make those of compressed answers weak."""
     if if_match is None:
         raise RequestError(
             428,
             "precondition_required",
-            'No If-Match arrived. Expected the ETag of the record as it was looked at, for example "0".',
+            'If-Match is missing. Expected the ETag of the record that was reviewed, for example "0".',
         )
     match = re.fullmatch(r'(?:W/)?"([0-9]{1,10})"', if_match.strip())
     if match is None or int(match[1]) > MAX_REVISION:
@@ -194,6 +196,6 @@ def _read_revision(if_match: str | None) -> int:
 async def show_statistics(
     record: RecordDep, since: Timestamp = None, until: Timestamp = None, station: TextFilter = None
 ) -> ReviewStatistics:
-    """What slips through and how many alarms are false, reckoned from what was reviewed of what was drawn."""
+    """Miss rate and false alarms, estimated from reviews of sampled inspections."""
     filters = Filters(station=station, since=since, until=until)
     return await record.read(query_statistics, filters)

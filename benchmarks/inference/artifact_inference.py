@@ -1,24 +1,23 @@
-"""Inference with one of our engines, in the project's own environment."""
+"""Inference with an engine of an exported artifact."""
 
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.inference.peers.answering import Answer, answer_inferences
+from benchmarks.inference.peers.answering import Answer, Infer, answer_inferences
 from segdec.engines import ENGINES
 from segdec.predictor import Predictor
 from segdec.runtime.cli import import_tensorflow
 
 
-def load(folder: Path, variant: str) -> tuple[Callable[[NDArray[np.uint8]], Answer], str]:
-    """Loads the engine `variant` of the artifact; TensorFlow is loaded for its own engines only."""
-    library = ENGINES[variant].package
+def load(folder: Path, engine: str) -> tuple[Infer, str]:
+    """Loads an engine of the artifact; imports TensorFlow only for its own engines."""
+    library = ENGINES[engine].package
     if library == "tensorflow":
         import_tensorflow()
-    predictor = Predictor.load(folder / "artifact", variant)
+    predictor = Predictor.load(folder / "artifact", engine)
 
     def infer(images: NDArray[np.uint8]) -> Answer:
         logits = predictor.engine.infer(images)

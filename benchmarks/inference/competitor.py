@@ -1,4 +1,4 @@
-"""A competitor: a process that does the same work once each time it is told to."""
+"""A competitor process that runs the same work once per request."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 from benchmarks.environments import ROOT
@@ -13,22 +14,22 @@ from segdec.errors import RunError
 
 
 class Competitor:
-    """Runs a process that speaks as `peers.answering` does while the block is entered.
+    """A context manager that runs a process with the protocol of `peers.answering`.
 
-    It is stopped whenever it is not asked: threads of some libraries spin for a while when their work is
-    done, and would take the processor from the next competitor.
+    The process is paused between requests: threads of some libraries keep spinning and would slow down the
+    next competitor.
 
     Args:
         command: What to run.
 
     Attributes:
-        ready: What it told when it was ready: `version` of its library, and what the first work told.
-        answers: What it answered, in order: `seconds`, `peak_mb` and more.
+        ready: Its first answer: `version` of its library.
+        answers: Its answers: `seconds`, `cpu_seconds`, `peak_mb`.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.ready: Mapping[str, Any] = {}
-        self.answers: list[dict[str, Any]] = []
+        self.answers: list[Mapping[str, Any]] = []
         self._command = list(command)
 
     def __enter__(self) -> Self:
@@ -41,7 +42,7 @@ class Competitor:
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
-            start_new_session=True,  # the processes that it starts are stopped with it
+            start_new_session=True,  # signals reach its child processes too
         )
         try:
             self.ready = self._read()
@@ -54,11 +55,11 @@ class Competitor:
     def __exit__(self, *failure: object) -> None:
         self._end()
 
-    def ask(self) -> float:
-        """Returns the seconds that the work takes once.
+    def measure(self) -> float:
+        """Runs the work once; returns its seconds.
 
         Raises:
-            RunError: If the process ends instead.
+            RunError: If the process ends.
         """
         self._signal(signal.SIGCONT)
         assert self._process.stdin is not None
@@ -66,7 +67,7 @@ class Competitor:
             print("go", file=self._process.stdin, flush=True)
         except BrokenPipeError:
             raise self._failure() from None
-        self.answers.append(dict(self._read()))
+        self.answers.append(self._read())
         self._signal(signal.SIGSTOP)
         return float(self.answers[-1]["seconds"])
 
@@ -81,14 +82,14 @@ class Competitor:
     def _failure(self) -> RunError:
         self._process.wait()
         self._log.seek(0)
-        said = self._log.read()[-3000:]
-        return RunError(f"`{' '.join(self._command)}` left with {self._process.returncode}. It said:\n{said}")
+        output = self._log.read()[-3000:]
+        return RunError(
+            f"`{' '.join(self._command)}` exited with {self._process.returncode}. Its output:\n{output}"
+        )
 
     def _signal(self, number: int) -> None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            return
 
     def _end(self) -> None:
         self._signal(signal.SIGKILL)

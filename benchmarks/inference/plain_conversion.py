@@ -1,11 +1,10 @@
-"""The same network as its libraries convert it by themselves, without anything of what our exports do.
+"""Plain conversions of the network by its libraries, without our export: the baseline of each engine.
 
-TensorFlow runs the Keras network as it was trained. OpenVINO runs `openvino.convert_model` of it with the
-settings and threads of our engines, built for the size of the images, which is the best that it does; int8 is
-`nncf.quantize` of that.
+TensorFlow runs the trained Keras network. OpenVINO runs `openvino.convert_model` of it with the settings and
+threads of our engines, compiled for the size of the images; int8 is `nncf.quantize` of that.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.inference.peers.answering import Answer, answer_inferences
+from benchmarks.inference.peers.answering import Answer, Infer, answer_inferences
 from segdec.engines import ENGINES
 from segdec.runtime.cli import import_tensorflow
 from segdec.runtime.cpu_features import has_bfloat16
@@ -21,30 +20,21 @@ from segdec.runtime.threads import available_cores
 
 SAVED = "plain"
 MODELS = {"float32": "plain-float32.xml", "bfloat16": "plain-float32.xml", "int8": "plain-int8.xml"}
-"""File of OpenVINO by precision; bfloat16 is a setting."""
-
-Infer = Callable[[NDArray[np.uint8]], Answer]
+"""OpenVINO file by precision; bfloat16 is a runtime setting."""
 
 
 def plain_counterpart(engine: str) -> str:
-    """Returns the engine whose plain conversion stands beside ours: TensorFlow has none in bfloat16."""
+    """Returns the engine whose plain conversion is the baseline: TensorFlow has none in bfloat16."""
     return "tensorflow" if ENGINES[engine].package == "tensorflow" else engine
 
 
 def write_plain_conversions(
     network: Any, folder: Path, engines: Sequence[str], photographs: Sequence[NDArray[np.uint8]]
 ) -> None:
-    """Writes what `load` loads.
-
-    Args:
-        network: As it was trained.
-        folder: Where to.
-        engines: Whose conversions.
-        photographs: uint8 [h, w, C] each, to calibrate int8 with.
-    """
+    """Writes the conversions of `network` for `engines`; `photographs` uint8 [h, w, C] calibrate int8."""
     from segdec.export.saved_model import save_network
 
-    save_network(network, folder / SAVED)  # `serve` is the network as it is
+    save_network(network, folder / SAVED)
     precisions = {ENGINES[engine].precision for engine in engines if ENGINES[engine].package == "openvino"}
     if not precisions:
         return
@@ -61,7 +51,7 @@ def write_plain_conversions(
 
 
 def load(folder: Path, engine: str) -> tuple[Infer, str]:
-    """Loads the plain conversion that stands beside our `engine`."""
+    """Loads the plain conversion for `engine`."""
     kind = ENGINES[engine]
     infer = _load_tensorflow(folder) if kind.package == "tensorflow" else _load_openvino(folder, engine)
     return infer, f"{kind.package} {version(kind.package)}"

@@ -1,93 +1,78 @@
-"""What the competitors compute: one network, written for each of them, and images.
+"""Writes what the competitors compute: one network in the format of each, and images.
 
-    python -m benchmarks.inference.workload FOLDER (--network JSON | --run RUN) [--engines ENGINE …]
-        [--plain ENGINE …]
+    python -m benchmarks.inference.workload FOLDER (--network JSON | --run RUN) [--engines …] [--plain …]
 
-A process of its own, so that TensorFlow takes no memory and no threads while others are measured. Without a
-finished run the network is a `NetworkConfig` with random weights: what it has learned costs no time. Its
-normalisation is made to fit the photographs, so that all of its layers carry signals and a fault in one shows
-in the logits.
+It runs in its own process, so that TensorFlow takes no memory and threads during the measurement. Without a
+finished run the weights are random. Normalisation statistics then come from the photographs, so that all
+layers carry signals and an error in one of them shows in the logits.
 """
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.environments import peer_program, run_command
+from benchmarks.environments import run_command
 from benchmarks.untrained_models import export_network, photograph
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.encoders import SEGDECNET
 from segdec.images import decode_image
 from segdec.runtime.cli import clean_exit, import_tensorflow
 
-REQUIREMENTS = Path(__file__).parent / "peers" / "inference.txt"
 DESCRIPTION, IMAGES = "network.json", "images.npy"
 CALIBRATION = (4, 704, 256)
-"""Photographs that int8 is calibrated with: [B, H, W]."""
-FITTING_SIDE = 128
+"""Photographs for the calibration of int8: [B, H, W]."""
+STATISTICS_SIDE = 128
 
 
 def write_workload(
     folder: Path,
     network: NetworkConfig,
-    engines: Sequence[str] = (),
-    *,
-    plain: Sequence[str] = (),
+    engines: Sequence[str],
+    plain: Sequence[str],
     run: Path | None = None,
 ) -> NetworkConfig:
-    """Writes `network.json` and `weights.npz`; with `engines` an artifact, and `network.onnx` for peers.
+    """Writes `network.json`, `weights.npz`, an artifact and plain conversions, in a process of its own.
 
     Args:
-        folder: Where to.
-        network: Shape of the network.
-        engines: Ours.
-        plain: Those of which the plain conversions are written too, see `plain_conversion`.
-        run: A finished run, whose network takes the place of `network`.
+        folder: Destination.
+        network: Configuration of the network.
+        engines: Engines of the artifact.
+        plain: Engines with plain conversions, see `plain_conversion`.
+        run: A finished run, whose network replaces `network`.
 
     Returns:
-        Shape of the network that was written.
+        Configuration of the network that was written.
 
     Raises:
-        RunError: If one cannot be written.
+        RunError: If the process fails.
     """
     source = ("--run", str(run)) if run else ("--network", network.model_dump_json())
     words = (str(folder), *source, "--engines", *engines, "--plain", *plain)
     run_command(sys.executable, "-m", "benchmarks.inference.workload", *words)
-    written = NetworkConfig.model_validate_json((folder / DESCRIPTION).read_text(encoding="utf-8"))
-    if engines and peers_know(written):
-        run_command(peer_program(REQUIREMENTS), "-m", "benchmarks.inference.peers.onnx_export", str(folder))
-    return written
+    return NetworkConfig.model_validate_json((folder / DESCRIPTION).read_text(encoding="utf-8"))
 
 
-def peers_know(network: NetworkConfig) -> bool:
-    """Whether the peers' network can be one of this shape, see `peers.torch_network`."""
+def peers_support(network: NetworkConfig) -> bool:
+    """Whether `peers.torch_network` can build this network."""
     mask = network.mask_normalization, network.mask_activation
     if network.encoder != SEGDECNET:
         return False
     return network.normalization in ("batch", "instance") and mask == ("none", "sigmoid")
 
 
-def write_images(folder: Path, shape: tuple[int, int, int]) -> None:
-    """Writes a batch of photographs, uint8 [B, H, W, 1], for the shape [B, H, W]."""
-    np.save(folder / IMAGES, photographs(*shape))
-
-
 def photographs(batch: int, height: int, width: int) -> NDArray[np.uint8]:
-    """Returns grey photographs, all different, uint8 [B, H, W, 1]."""
-    pictures = [
-        decode_image(photograph(height, width, seed), "photograph").pixels.reshape(height, width, 1)
-        for seed in range(batch)
-    ]
-    return np.stack(pictures)
+    """Returns different grey photographs, uint8 [B, H, W, 1]."""
+    files = [photograph(height, width, seed) for seed in range(batch)]
+    return np.stack([decode_image(data, "photograph").pixels.reshape(height, width, 1) for data in files])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Writes the files of our side."""
+    """Writes the files."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--network", type=NetworkConfig.model_validate_json)
@@ -103,8 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.plain:
             from benchmarks.inference.plain_conversion import write_plain_conversions
 
-            calibration = list(photographs(*CALIBRATION))
-            write_plain_conversions(network, options.folder, options.plain, calibration)
+            write_plain_conversions(network, options.folder, options.plain, list(photographs(*CALIBRATION)))
         text = network.config.model_dump_json()
         (options.folder / DESCRIPTION).write_text(text, encoding="utf-8")
         weights: dict[str, Any] = named_weights(network)
@@ -112,64 +96,51 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def write_trained(artifact: Path, run: Path, engines: Sequence[str]) -> Any:
-    """Writes the network of a finished run, and its artifact as a user exports it."""
+    """Exports a finished run as a user does; returns its network."""
     from training.run.folder import RunFolder
 
-    if engines:
-        words = ("export", str(run), str(artifact), "--engines", *engines)
-        run_command(sys.executable, "-m", "training", *words)
+    run_command(sys.executable, "-m", "training", "export", str(run), str(artifact), "--engines", *engines)
     return RunFolder.finished(run).network()
 
 
 def write_untrained(artifact: Path, config: NetworkConfig, engines: Sequence[str]) -> Any:
-    """Writes a network of random weights, and its artifact."""
-    network = build_signalling_network(config)
-    if engines:
-        model = ModelConfig(network=config, input=InputConfig(), classes=("good", "defect"))
-        calibration = list(photographs(*CALIBRATION))
-        export_network(network, model, artifact, name="benchmark", engines=engines, calibration=calibration)
+    """Exports a network with random weights; returns it."""
+    network = build_untrained(config)
+    model = ModelConfig(network=config, input=InputConfig(), classes=("good", "defect"))
+    calibration = list(photographs(*CALIBRATION))
+    export_network(network, model, artifact, name="benchmark", engines=engines, calibration=calibration)
     return network
 
 
-def build_signalling_network(config: NetworkConfig) -> Any:
-    """Builds a network of seeded weights whose moving statistics are those of the photographs."""
+def build_untrained(config: NetworkConfig) -> Any:
+    """Builds a network with seeded weights; its moving statistics are those of photographs."""
     import keras
 
+    from segdec.network.layers import all_layers
     from segdec.network.network import build_network
 
     keras.utils.set_random_seed(0)
     network, random = build_network(config), np.random.default_rng(0)
-    for layer in _layers(network):
+    for layer in all_layers(network):
         if hasattr(layer, "gamma"):
             layer.gamma.assign(random.uniform(0.5, 1.5, layer.gamma.shape))
         if getattr(layer, "beta", None) is not None:
             layer.beta.assign(random.normal(0.0, 0.3, layer.beta.shape))
         if hasattr(layer, "momentum"):
             layer.momentum = 0.0  # the moving statistics become those of the next batch
-    network(photographs(2, FITTING_SIDE, FITTING_SIDE), training=True)
+    network(photographs(2, STATISTICS_SIDE, STATISTICS_SIDE), training=True)
     return network
 
 
 def named_weights(network: Any) -> dict[str, NDArray[np.float32]]:
     """Returns the weights as `layer/variable` → array."""
-    return {
-        f"{layer.name}/{weight.name}": np.asarray(weight)
-        for layer in _layers(network)
-        for weight in layer.weights
-    }
-
-
-def set_weights(network: Any, weights: Mapping[str, NDArray[np.float32]]) -> None:
-    """Gives a network what `named_weights` took from one of the same shape."""
-    for layer in _layers(network):
-        for weight in layer.weights:
-            weight.assign(weights[f"{layer.name}/{weight.name}"])
-
-
-def _layers(network: Any) -> list[Any]:
     from segdec.network.layers import all_layers
 
-    return list(all_layers(network))
+    return {
+        f"{layer.name}/{weight.name}": np.asarray(weight)
+        for layer in all_layers(network)
+        for weight in layer.weights
+    }
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A record of millions of made-up inspections to measure with; the same number gives the same record.
+"""A reproducible record of millions of synthetic inspections.
 
-Six stations inspect for 300 days, day and night. Of the photographs 2 % show defects, one kind of which is
-rare and comes from one station alone; 1 % are doubtful. People have seen half of what was drawn for them.
-Pictures have rows, those of old good ones say that they have expired, and no files.
+Six stations inspect for 300 days. 2 % of the photographs show defects, including a rare class at one
+station, and 1 % are uncertain. Half of the sample is reviewed. Pictures have rows but no files; old good
+ones have expired.
 """
 
 import math
@@ -21,7 +21,7 @@ from api.records.database import migrate, writing
 from api.records.initialization import PICTURES
 from api.records.inspection import Row
 from api.records.queries import add_hour_counts, start_of_hour
-from api.records.review.review_queue import PRIORITIES, enqueue
+from api.records.review.review_queue import PRIORITY_BY_REASON, enqueue
 from api.records.review.sampling_counts import add_sampling_counts
 from api.records.sampling import SamplingPolicy
 from api.records.storage.pictures import STORE_ID
@@ -52,15 +52,15 @@ STATIONS = {
     "line3-cam1": 0.0999,
     "workshop": 0.0001,
 }
-"""With the share of the photographs that comes from each."""
+"""Share of the photographs of each."""
 GOOD, RARE = "good", "crack"
 LABELS = {GOOD: 0.97, REVIEW: 0.01, "scratch": 0.012, "dent": 0.006, "stain": 0.0019, RARE: 0.0001}
 RARE_AT = "line1-cam1"
 PHOTOGRAPHS_EACH = 2
-"""Of a part."""
+"""Photographs of a part."""
 REVIEWED_SHARE = 0.5
 GOOD_DAYS = 30
-"""Pictures of good ones are gone after them."""
+"""Days after which pictures of good parts expire."""
 THRESHOLD, NEAR_SHARE = 0.5, 0.002
 MODEL = ModelIdentity(name="parts", version="3", sha256="5e" * 32)
 SAME = {
@@ -72,24 +72,18 @@ SAME = {
     "threshold": THRESHOLD,
     "review_threshold": 0.4,
 }
-"""Of every inspection."""
+"""Columns that are equal in all inspections."""
 NOT_REVIEWED = {"revision": 0, "reviewed_label": None, "reviewed_at": None, "reviewer": None}
 SIDE = 512
 """Of a photograph, px."""
 BLOCK = 20_000
 BLOCKS = 50
-"""Of a transaction, which touches nearly every page of the indexes of digests, however small it is."""
+"""Blocks of a transaction; small transactions are slow, because each one touches most index pages."""
 CACHE_KIB = 2_000_000
 
 
 def write_record(engine: Engine, folder: Path, rows: int) -> None:
-    """Writes a record, or what is missing of one that was begun with the same `rows`.
-
-    Args:
-        engine: Of its database, which is empty or was begun.
-        folder: Of the record.
-        rows: How many inspections.
-    """
+    """Writes a record of `rows` inspections into `folder` and the database; resumes an interrupted one."""
     migrate(engine)
     (folder / PICTURES).mkdir(parents=True, exist_ok=True)
     write_text_atomic(folder / PICTURES / STORE_ID, STORE)
@@ -99,14 +93,14 @@ def write_record(engine: Engine, folder: Path, rows: int) -> None:
     if not begun:
         with _loading(engine) as connection:
             connection.execute(insert(store), {"id": STORE, "bytes": 0})
-            for index in inspections.indexes:  # faster made at the end, of all rows at once
+            for index in inspections.indexes:  # faster to create at the end
                 index.drop(connection)
     for first in range(written, rows, BLOCKS * BLOCK):
         last = min(first + BLOCKS * BLOCK, rows)
         with _loading(engine) as connection:
             for start in range(first, last, BLOCK):
                 _write_block(connection, start, min(start + BLOCK, last), rows)
-        print(f"{last:,} of {rows:,} inspections are written", flush=True)
+        print(f"{last:,} of {rows:,} inspections written", flush=True)
     with _loading(engine) as connection:
         for index in inspections.indexes:
             index.create(connection, checkfirst=True)
@@ -116,7 +110,7 @@ def write_record(engine: Engine, folder: Path, rows: int) -> None:
 
 @contextmanager
 def _loading(engine: Engine) -> Iterator[Connection]:
-    """Yields a connection to write much with, in one transaction."""
+    """Yields a connection for bulk writes in one transaction."""
     with writing(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SET LOCAL statement_timeout = 0"))
@@ -127,7 +121,7 @@ def _loading(engine: Engine) -> Iterator[Connection]:
 
 
 def _vacuum(engine: Engine) -> None:
-    """Does at once what PostgreSQL does by itself in time."""
+    """Runs VACUUM now, which PostgreSQL otherwise runs later."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("SET statement_timeout = 0"))
         connection.execute(text("VACUUM ANALYZE"))
@@ -142,13 +136,13 @@ def _write_block(connection: Connection, start: int, end: int, rows: int) -> Non
     add_sampling_counts(connection, inspected)
     drawn = [row for row in inspected if row["draw"] < row["draw_probability"]]
     waiting = [row for row in drawn if row["reviewed_label"] is None]
-    enqueue(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in waiting])
+    enqueue(connection, [(row["id"], PRIORITY_BY_REASON[row["draw_reason"]]) for row in waiting])
     kept = sum(picture["bytes"] for picture in shown if picture["state"] == "kept")
     connection.execute(update(store).values(bytes=store.c.bytes + kept))
 
 
 def _copy(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Writes rows of the same columns in the fastest way that the database has."""
+    """Writes rows in the database's fastest way."""
     columns = ", ".join(f'"{name}"' for name in rows[0])
     driver = connection.connection.driver_connection
     assert driver is not None
@@ -163,14 +157,14 @@ def _copy(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
 
 
 def _plain(value: object) -> object:
-    """Returns what SQLite holds of a value: times are text, as SQLAlchemy writes them."""
+    """Returns a value as SQLite stores it: times are text, as in SQLAlchemy."""
     if type(value) is not datetime:
         return value
     return value.replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def _hours(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Sums what the table `hours` has of these rows."""
+    """Returns the rows of the table `hours` for these inspections."""
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = (start_of_hour(row["inspected_at"]), row["station"], row["label"])
@@ -190,7 +184,7 @@ def _hours(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
-    """Yields each inspection from the number `start` to before `end` with its picture, as rows."""
+    """Yields the inspections from `start` to before `end` with their pictures, as rows."""
     chance, count, policy = (
         np.random.default_rng(start),
         end - start,
@@ -210,7 +204,7 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
         draw = policy.draw(label, GOOD, score, THRESHOLD, partial(float, drawn))
         age = DAYS - (at - BEGIN).days
         is_reviewed = drawn < draw.probability and seen < REVIEWED_SHARE
-        worth = RetentionClass.REVIEWED if is_reviewed else draw.worth
+        worth = RetentionClass.REVIEWED if is_reviewed else draw.retention_class
         picture = {
             "sha256": digest[:32],
             "bytes": 150_000 + int(100_000 * size),
@@ -243,7 +237,7 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
 
 
 def _review(label: str, at: datetime) -> Row:
-    """Returns what a person says the next day: as the model, and `good` of what was for review."""
+    """Returns a review of the next day: as the model, or `good` for parts for review."""
     says = GOOD if label == REVIEW else label
     return {
         "revision": 1,
@@ -254,7 +248,7 @@ def _review(label: str, at: datetime) -> Row:
 
 
 def _score(label: str, chance: float) -> float:
-    """Returns the score of a label: 0.4 to 0.5 for `review`, some good ones close below that."""
+    """Returns a score: 0.4 to 0.5 for `review`, just below for some good parts."""
     if label == REVIEW:
         return 0.4 + 0.1 * chance
     if label != GOOD:
@@ -263,7 +257,7 @@ def _score(label: str, chance: float) -> float:
 
 
 def _texts() -> tuple[dict[str, str], list[str]]:
-    """Returns answers by label, with places for id and scores, and masks, the empty one first."""
+    """Returns answer templates by label, and masks, the empty one first."""
     return {label: _answer(label) for label in LABELS}, [_mask(number) for number in range(16)]
 
 

@@ -1,11 +1,11 @@
-"""How fast a record of ten million inspections answers: pages, one of them, the next review, a day's figures.
+"""Latency of queries on a record of ten million inspections: pages, single records, reviews, statistics.
 
     python -m benchmarks.serving.large_record --folder FOLDER [--rows 10000000] [--times 20] [--json FILE]
     python -m benchmarks.serving.large_record --folder FOLDER --database postgresql://USER:PASSWORD@HOST/NAME
 
-The record is made first, by `generated_record`, in half an hour and 15 GB with SQLite. What is there of it is
-used again: one that was killed goes on. The service has a stub for its network. One client asks it, each time
-about another place of the record; then it asks for a page by every combination of filters.
+`generated_record` creates the record first, in half an hour and 15 GB with SQLite; an interrupted run
+resumes. The service has a stub network. One client sends each query for random parts of the record, then a
+page query for every combination of filters.
 """
 
 import json
@@ -23,17 +23,17 @@ from urllib.parse import urlencode
 
 from api.records.database import open_database
 from api.records.initialization import DATABASE
-from benchmarks.reporting import Target, benchmark_parser, conclude
+from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.serving.generated_record import BEGIN, DAYS, GOOD, PHOTOGRAPHS_EACH, RARE, write_record
 from benchmarks.serving.load import closed_loop, encode_request, generators
-from benchmarks.serving.recording import start_stub
 from benchmarks.serving.server_process import ServerProcess
+from benchmarks.serving.stub_service import start_stub
 from segdec.errors import RunError
 from segdec.runtime.cli import clean_exit
 
 MAX_MS = 100.0
 SLOWEST = 5
-"""Combinations that are named."""
+"""Number of reported combinations."""
 RECORDS = "/v1/records"
 FILTERS: dict[str, Sequence[Mapping[str, str]]] = {
     "station": [{"station": name} for name in ("line2-cam1", "workshop", "nowhere")],
@@ -43,7 +43,7 @@ FILTERS: dict[str, Sequence[Mapping[str, str]]] = {
     "time": [{"since": "{day}", "until": "{next}"}, {"since": "{day}"}, {"until": "{day}"}],
     "before": [{"before": "{id}"}],
 }
-"""What a page can be asked for, one of each line at a time."""
+"""Filters of a page query; one of each line at a time."""
 DAY = {"since": "{day}", "until": "{next}"}
 REST: dict[str, tuple[str, str, Mapping[str, object]]] = {
     "one record": ("GET", f"{RECORDS}/{{id}}", {}),
@@ -59,41 +59,41 @@ REST: dict[str, tuple[str, str, Mapping[str, object]]] = {
 }
 """Method, path, and query or body."""
 KEEP = {f"record-{kind}-days": "none" for kind in ("good", "sample", "defect", "reviewed")}
-"""Else retention would look for the files of the pictures."""
+"""Disables retention, which would search the missing picture files."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """A request that is about another place of the record each time."""
+class Query:
+    """A request for a random part of the record."""
 
     name: str
     method: str
     path: str
-    told: Mapping[str, object]
+    parameters: Mapping[str, object]
 
     def encode(self, rows: int, chance: random.Random) -> bytes:
-        """Returns it about a place by chance, in a record of so many rows."""
+        """Returns the request for a random part of a record with so many rows."""
         number = chance.randrange(rows)
         day = BEGIN + timedelta(days=chance.randrange(DAYS))
         places = {"id": number + 1, "part": f"P{number // PHOTOGRAPHS_EACH:08}"}
         places |= {"day": day.isoformat(), "next": (day + timedelta(days=1)).isoformat()}
-        told = {name: str(value).format(**places) for name, value in self.told.items()}
+        filled = {name: str(value).format(**places) for name, value in self.parameters.items()}
         path = self.path.format(**places)
         if self.method == "GET":
-            return encode_request(self.method, f"{path}?{urlencode(told)}")
-        body = json.dumps(self.told).encode()
+            return encode_request(self.method, f"{path}?{urlencode(filled)}")
+        body = json.dumps(self.parameters).encode()
         return encode_request(self.method, path, body, {"Content-Type": "application/json"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Makes the record, measures and prints; returns the exit code."""
+    """Creates the record, measures and prints; returns the exit code."""
     parser = benchmark_parser(__doc__)
-    parser.add_argument("--folder", type=Path, required=True, help="of the record; used again if it is there")
-    parser.add_argument("--database", metavar="URL", help="of an empty one (default: SQLite in the folder)")
+    parser.add_argument("--folder", type=Path, required=True, help="of the record; an existing one is reused")
+    parser.add_argument("--database", metavar="URL", help="an empty database (default: SQLite in the folder)")
     parser.add_argument("--rows", type=int, default=10_000_000, help="inspections (default: %(default)s)")
-    parser.add_argument("--times", type=int, default=20, help="that each is asked (default: %(default)s)")
+    parser.add_argument("--times", type=int, default=20, help="requests of each query (default: %(default)s)")
     parser.add_argument(
-        "--only", metavar="WORD", default="", help="ask only what has this in its name, no combinations"
+        "--only", metavar="WORD", default="", help="only queries with this in their name, no combinations"
     )
     options = parser.parse_args(arguments)
     url = options.database or f"sqlite:///{options.folder / DATABASE}"
@@ -104,60 +104,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = {"record": "required", "record-folder": str(options.folder), "record-database": url}
         with start_stub(settings | KEEP | {"record-free-share": "0"}) as service, generators() as pool:
             measure = partial(ask, pool, service, options.rows)
-            measure([page({})])  # what is done once
-            asked = [question for question in questions() if options.only in question.name]
-            took = {question.name: measure([question] * options.times) for question in asked}
+            measure([page({})])  # first-time work
+            selected = [item for item in queries() if options.only in item.name]
+            took = {item.name: measure([item] * options.times) for item in selected}
             pages = [] if options.only else list(combinations())
             each = [statistics.median(times) for times in zip(*(measure(pages) for _ in "123"), strict=True)]
     if pages:
         took[f"page by {len(pages)} combinations, median of 3"] = each
     slowest = sorted(zip(each, (page.name for page in pages), strict=True), reverse=True)[:SLOWEST]
     targets = [Target(f"{name}, ms", max(times), highest=MAX_MS) for name, times in took.items()]
-    return conclude(options.json, tabulate(took), targets, slowest=slowest)
+    return finish(options.json, tabulate(took), targets, slowest=slowest)
 
 
-def questions() -> Iterator[Question]:
-    """Yields a page by each filter alone, and what else is asked of a record."""
-    for query in [{}, *(query for queries in FILTERS.values() for query in queries)]:
-        yield page(query)
-    for name, asked in REST.items():
-        yield Question(name, *asked)
+def queries() -> Iterator[Query]:
+    """Yields a page query for each filter, and all other queries."""
+    for filters in [{}, *(filters for choices in FILTERS.values() for filters in choices)]:
+        yield page(filters)
+    for name, request in REST.items():
+        yield Query(name, *request)
 
 
-def combinations() -> Iterator[Question]:
-    """Yields a page by every combination of filters."""
-    for chosen in product(*([{}, *queries] for queries in FILTERS.values())):
-        yield page({name: value for query in chosen for name, value in query.items()})
+def combinations() -> Iterator[Query]:
+    """Yields a page query for every combination of filters."""
+    for chosen in product(*([{}, *choices] for choices in FILTERS.values())):
+        yield page({name: value for filters in chosen for name, value in filters.items()})
 
 
-def page(query: Mapping[str, str]) -> Question:
-    """Asks for a page by filters."""
-    return Question(f"page: {', '.join(map('='.join, query.items())) or 'newest'}", "GET", RECORDS, query)
+def page(filters: Mapping[str, str]) -> Query:
+    """Returns a page query with filters."""
+    return Query(f"page: {', '.join(map('='.join, filters.items())) or 'newest'}", "GET", RECORDS, filters)
 
 
-def ask(pool: Executor, service: ServerProcess, rows: int, asked: Sequence[Question]) -> list[float]:
-    """Asks one question after the other; returns what each took, ms.
+def ask(pool: Executor, service: ServerProcess, rows: int, asked: Sequence[Query]) -> list[float]:
+    """Sends one query after the other; returns their latencies, ms.
 
     Raises:
-        RunError: If an answer is not good.
+        RunError: If an answer is not 200.
     """
     if not asked:
         return []
     chance = random.Random(asked[0].name)
-    requests = [question.encode(rows, chance) for question in asked]
+    requests = [item.encode(rows, chance) for item in asked]
     load = pool.submit(
         closed_loop, service.port, requests.__getitem__, clients=1, count=len(requests)
     ).result()
-    for question, exchange in zip(asked, load.exchanges, strict=True):
+    for item, exchange in zip(asked, load.exchanges, strict=True):
         if exchange.status != 200:
-            raise RunError(f"{question.name}: {exchange.status} {exchange.body[:300]!r}. Expected 200.")
+            raise RunError(f"{item.name}: {exchange.status} {exchange.body[:300]!r}. Expected 200.")
     return [exchange.latency_ms for exchange in load.exchanges]
 
 
 def tabulate(took: Mapping[str, Sequence[float]]) -> list[dict[str, object]]:
-    """Returns a row for each question."""
+    """Returns a row for each query."""
     return [
-        {"asked": name, "times": len(times), "p50 ms": statistics.median(times), "max ms": max(times)}
+        {"query": name, "times": len(times), "p50 ms": statistics.median(times), "max ms": max(times)}
         for name, times in took.items()
     ]
 

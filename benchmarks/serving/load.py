@@ -1,7 +1,7 @@
-"""Asks a server over HTTP/1.1 keep-alive connections, as fast as it answers or at a constant rate.
+"""A load generator for HTTP/1.1 keep-alive connections, in closed loops or at a constant rate.
 
-One process spends most of its time in C (uvloop, httptools) and asks some ten thousand times a second, so
-that it is the server that is measured. `generators` starts it beside the script.
+One process reaches about ten thousand requests/s with uvloop and httptools, so that it does not limit the
+server. `generators` starts such processes.
 """
 
 import asyncio
@@ -20,23 +20,23 @@ import numpy as np
 import uvloop
 
 FAILED = 0
-"""Status of an exchange without an answer."""
-PATIENCE_S = 60.0
-"""How long an answer may take."""
+"""Status of an exchange without a response."""
+TIMEOUT_S = 60.0
+"""Timeout of a response."""
 MAX_IDLE_S = 3.0
-"""Servers close connections that were idle for longer: uvicorn after 5 s."""
+"""Maximum idle time of reused connections; uvicorn closes them after 5 s."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request and what came of it.
+    """One request and its response.
 
     Attributes:
-        at_s: When it was due, from the begin of the load.
-        latency_ms: From when it was due until the whole answer was there: a client that is late counts too.
-        status: HTTP status; `FAILED` if no whole answer came.
-        retry_after: Whether the answer had this header.
-        body: Of the answer, or what failed; empty for an answer whose body was not to be kept.
+        at_s: Scheduled time since the start of the load.
+        latency_ms: From the scheduled time to the complete response.
+        status: HTTP status; `FAILED` without a complete response.
+        retry_after: Whether the response had this header.
+        body: Of an unexpected response, or the failure; else empty.
     """
 
     at_s: float
@@ -48,14 +48,14 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Load:
-    """The exchanges of one load, in the order in which they ended, and how long it took, s."""
+    """The exchanges of one load, in order of completion, and its duration."""
 
     exchanges: tuple[Exchange, ...]
     duration_s: float
 
     @property
     def rate(self) -> float:
-        """Good answers a second."""
+        """Successful responses/s."""
         return len(self.of(200)) / self.duration_s
 
     def of(self, status: int) -> list[Exchange]:
@@ -63,7 +63,7 @@ class Load:
         return [exchange for exchange in self.exchanges if exchange.status == status]
 
     def statuses(self) -> dict[int, int]:
-        """Counts how often each status came."""
+        """Counts the exchanges by status."""
         found = sorted({exchange.status for exchange in self.exchanges})
         return {status: len(self.of(status)) for status in found}
 
@@ -77,7 +77,7 @@ def latency_ms(exchanges: Sequence[Exchange], quantile: float) -> float:
 def encode_request(
     method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> bytes:
-    """Returns a request as it goes over the wire."""
+    """Returns the bytes of a request."""
     lines = {"Host": "localhost", "Content-Length": str(len(body)), **(headers or {})}
     head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     return f"{head}\r\n".encode("ascii") + body
@@ -85,14 +85,14 @@ def encode_request(
 
 @contextmanager
 def generators(count: int = 1) -> Iterator[ProcessPoolExecutor]:
-    """Processes in which `closed_loop` and `open_loop` may run beside each other."""
+    """A pool of processes for `closed_loop` and `open_loop`."""
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
         list(pool.map(_start, range(count)))
         yield pool
 
 
 def _start(_: int) -> None:
-    """Keeps a process busy until the others have started and imported this module too."""
+    """Keeps a process busy until all others have started."""
     time.sleep(0.2)
 
 
@@ -106,19 +106,17 @@ def closed_loop(
     clients: int = 8,
     seconds: float = float("inf"),
     count: int | None = None,
-    keep_bodies: bool = False,
     seed: int = 0,
 ) -> Load:
-    """Lets each of `clients` ask again as soon as it is answered, for `seconds` or `count` requests in all.
+    """Runs `clients` in closed loops, for `seconds` or `count` requests in total.
 
     Args:
         port: Of the server on this machine.
-        requests: From which each is chosen at random, see `encode_request`; or what makes each by its number.
-        clients: How many connections.
-        seconds: After which no request is begun any more.
-        count: Requests after which none is begun any more.
-        keep_bodies: Whether to keep the bodies of the answers; those of unexpected statuses are always kept.
-        seed: Of the choice.
+        requests: Chosen at random, see `encode_request`; or a function of the request number.
+        clients: Number of connections.
+        seconds: Duration.
+        count: Number of requests.
+        seed: Of the random choice.
     """
     numbers = itertools.count() if count is None else iter(range(count))
     chosen = random.Random(seed)
@@ -127,7 +125,7 @@ def closed_loop(
         return requests(number) if callable(requests) else chosen.choice(requests)
 
     async def run() -> Load:
-        client = _Client(port, keep_bodies)
+        client = _Client(port)
         begun = client.begun = time.perf_counter()
 
         async def ask_again() -> None:
@@ -143,11 +141,11 @@ def closed_loop(
     return uvloop.run(run())
 
 
-def open_loop(port: int, request: bytes, *, rate: float, seconds: float, keep_bodies: bool = False) -> Load:
-    """Sends a request every 1/`rate` seconds, whether those before it are answered or not, for `seconds`."""
+def open_loop(port: int, request: bytes, *, rate: float, seconds: float) -> Load:
+    """Sends a request every 1/`rate` seconds for `seconds`, without waiting for responses."""
 
     async def run() -> Load:
-        client = _Client(port, keep_bodies)
+        client = _Client(port)
         begun = client.begun = time.perf_counter()
         async with asyncio.TaskGroup() as running:
             for number in range(int(rate * seconds)):
@@ -160,11 +158,10 @@ def open_loop(port: int, request: bytes, *, rate: float, seconds: float, keep_bo
 
 
 class _Client:
-    """Keeps idle connections for the next request and notes every exchange."""
+    """Reuses idle connections and records every exchange."""
 
-    def __init__(self, port: int, keep_bodies: bool) -> None:
+    def __init__(self, port: int) -> None:
         self.port = port
-        self.keep_bodies = keep_bodies
         self.begun = time.perf_counter()
         self.exchanges: list[Exchange] = []
         self._idle: list[_Connection] = []
@@ -172,7 +169,7 @@ class _Client:
     async def ask(self, request: bytes, due: float) -> None:
         connection = None
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 connection = self._take() or await self._connect()
                 status, retry_after, body = await connection.ask(request)
         except (OSError, TimeoutError, httptools.HttpParserError) as error:
@@ -180,7 +177,7 @@ class _Client:
             if connection is not None:
                 connection.close()
         ended = time.perf_counter()
-        kept = body if self.keep_bodies or status not in (200, 503) else b""
+        kept = body if status not in (200, 503) else b""
         self.exchanges.append(Exchange(due - self.begun, (ended - due) * 1000, status, retry_after, kept))
         if connection is not None and connection.usable:
             connection.idle_since = ended
@@ -218,7 +215,7 @@ class _Connection(asyncio.Protocol):
         self._answer: asyncio.Future[tuple[int, bool, bytes]] | None = None
 
     async def ask(self, request: bytes) -> tuple[int, bool, bytes]:
-        """Returns status, whether there was a Retry-After, body."""
+        """Returns status, whether there is a Retry-After header, and body."""
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._answer

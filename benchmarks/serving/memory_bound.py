@@ -1,10 +1,10 @@
-"""Does the service keep to the memory that it is given, whatever is sent, and give back what it took?
+"""Memory of the service under large photographs and many requests, compared with its limit.
 
     python -m benchmarks.serving.memory_bound [--memory-mb 2500] [--engine NAME] [--model FOLDER]
 
-A model with native input says which photographs it takes (`GET /v1/models`). Then come: a grey one of 4096 ×
-4096 px, which is a file of some kilobytes; the largest that is taken; many of all sizes from 16 clients at
-once; 64 bodies of 31 MB at once. MB are 10⁶ bytes; the peak is the most that the process ever had in use.
+A model with native input reports the largest photograph that it accepts (`GET /v1/models`). The loads are: a
+grey photograph of 4096 × 4096 px; the largest accepted one; many sizes from 16 clients; 64 concurrent bodies
+of 31 MB. MB are 10⁶ bytes; the peak is that of the process since its start.
 """
 
 import sys
@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from benchmarks.reporting import Target, benchmark_parser, conclude
+from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.serving.server_process import ServerProcess, start_service
 from benchmarks.untrained_models import given_or_untrained
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
@@ -30,28 +30,25 @@ NATIVE = ModelConfig(
     input=InputConfig(),
     classes=("good", "defect"),
 )
-"""What `make demo` trains."""
+"""The network of `make demo`."""
 
 BEYOND = 4096
 CLIENTS = 16
 BODIES = 64
 BODY_BYTES = 31 * 10**6
-GIVEN_BACK_S = 25.0
-"""Longer than the service takes to give memory back."""
+RELEASE_S = 25.0
+"""Longer than the service takes to release memory."""
 
-KEPT_MB = 268.0
-"""What may be in use in the end beyond what was when it was ready: less the service does not give back."""
+MAX_GROWTH_MB = 268.0
+"""Permitted growth of the memory in use; the service does not release less."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints; returns the exit code."""
-    parser = benchmark_parser(__doc__)
-    parser.add_argument("--memory-mb", type=float, default=2500.0, help="for it (default: %(default)s)")
+    parser = benchmark_parser(__doc__, model="an artifact (default: an untrained one of the demo's network)")
+    parser.add_argument("--memory-mb", type=float, default=2500.0, help="memory limit (default: %(default)s)")
     parser.add_argument("--engine", default="tensorflow", help="of the service (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=4, help="of all sizes (default: %(default)s)")
-    parser.add_argument(
-        "--model", type=Path, metavar="FOLDER", help="an artifact (default: an untrained one, as the demo's)"
-    )
+    parser.add_argument("--rounds", type=int, default=4, help="rounds of sizes (default: %(default)s)")
     options = parser.parse_args(arguments)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as place:
         model = given_or_untrained(options.model, Path(place), NATIVE, "native")
@@ -60,11 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         patient = ("--deadline-ms", "600000", "--engine-timeout-s", "600", "--engine-lost-s", "1200")
         with start_service(*flags, *patient) as service:
             rows, facts = press(service, options.rounds)
-    return conclude(options.json, rows, targets(rows, options.memory_mb), **facts)
+    return finish(options.json, rows, targets(rows, options.memory_mb), **facts)
 
 
 def press(service: ServerProcess, rounds: int) -> tuple[list[dict[str, object]], dict[str, object]]:
-    """Sends everything; a row for each load, and what the service said of itself."""
+    """Sends all loads; returns a row for each, and the reported limits."""
     rows = [_row(service, "ready", Counter())]
     with httpx.Client(base_url=f"http://127.0.0.1:{service.port}", timeout=600) as client:
         model = client.get("/v1/models").json()["models"][0]
@@ -79,20 +76,20 @@ def press(service: ServerProcess, rounds: int) -> tuple[list[dict[str, object]],
         }
         for name, bodies in loads.items():
             rows.append(_row(service, name, _ask(client, bodies)))
-    time.sleep(GIVEN_BACK_S)
-    rows.append(_row(service, f"{GIVEN_BACK_S:g} s later", Counter()))
+    time.sleep(RELEASE_S)
+    rows.append(_row(service, f"{RELEASE_S:g} s later", Counter()))
     return rows, {"max_pixels": largest, "limited_by": model["limited_by"]}
 
 
 def _ask(client: httpx.Client, bodies: Sequence[bytes]) -> Counter[str]:
-    """Sends all bodies, each when a client is free; counts what came of them."""
+    """Sends all bodies concurrently; counts the outcomes."""
 
     def ask(body: bytes) -> str:
         try:
             response = client.post(
                 "/v1/predict?mask=none", content=body, headers={"Content-Type": "image/png"}
             )
-        except httpx.TransportError as error:  # refused before the body had been sent
+        except httpx.TransportError as error:  # rejected before the body was sent
             return type(error).__name__
         return "200" if response.is_success else f"{response.status_code} {response.json()['code']}"
 
@@ -115,20 +112,20 @@ def _grey(side: int) -> bytes:
 
 
 def targets(rows: Sequence[dict[str, object]], memory_mb: float) -> list[Target]:
-    """Returns what was to be reached."""
+    """Returns the targets."""
     ready, beyond, largest, *_, last = rows
     return [
         Target("peak, MB", float(str(last["peak so far, MB"])), highest=memory_mb),
         Target(
-            f"{BEYOND} × {BEYOND} refused or answered",
+            f"{BEYOND} × {BEYOND} rejected or answered",
             float(str(beyond["answers"]) in ("1 × 413 too_many_pixels_for_memory", "1 × 200")),
             lowest=1,
         ),
         Target("the largest answered", float(largest["answers"] == "1 × 200"), lowest=1),
         Target(
-            "in use in the end, MB more than when it was ready",
+            "growth of the memory in use, MB",
             float(str(last["in use, MB"])) - float(str(ready["in use, MB"])),
-            highest=KEPT_MB,
+            highest=MAX_GROWTH_MB,
         ),
     ]
 

@@ -1,12 +1,10 @@
-"""What HTTP costs: requests a second of the service against the in-process `Predictor`.
+"""Requests/s of the service compared with the in-process `Predictor`.
 
     python -m benchmarks.serving.overhead [--rounds 7] [--seconds 10] [--model FOLDER] [--json FILE]
 
-Both run the same artifact. The service is asked by 8 clients on keep-alive connections, with the raw PNG as
-the body and the mask in the answer. In this process, `decode_image` and `Predictor.predict` take turns in
-one thread: photograph by photograph, and eight decoded ones in one batch, which is what the service may
-form of 8 clients. Neither encodes an answer. All are measured in turn, with TensorFlow's default threads in
-both processes; the one that is not asked is idle. The target is about the faster of the two ways in this
+Both run the same artifact. Eight clients on keep-alive connections send the raw PNG and get the mask with
+the answer. In this process one thread decodes and predicts, one photograph at a time or in batches of eight,
+without encoding an answer. All are measured in turn. The target compares with the faster way in this
 process.
 """
 
@@ -18,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.reporting import Target, benchmark_parser, conclude, interleave, spread
+from benchmarks.harness import Target, benchmark_parser, finish, interleave, spread
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import start_service
-from benchmarks.untrained_models import given_or_untrained, photograph
+from benchmarks.untrained_models import DEFAULT_MODEL, given_or_untrained, photograph
 from segdec.errors import RunError
 from segdec.images import decode_image
 from segdec.runtime.cli import clean_exit, import_tensorflow
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
 CLIENTS = 8
 MIN_RATE_SHARE = 0.9
-"""Share of the in-process rate that the service shall reach."""
+"""Required share of the in-process rate."""
 HTTP = f"service, {CLIENTS} clients"
 SINGLE = "in process, one by one"
 BATCHED = f"in process, batches of {CLIENTS}"
@@ -39,16 +37,7 @@ BATCHED = f"in process, batches of {CLIENTS}"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints; returns the exit code."""
-    parser = benchmark_parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=7, help="measurements of each (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="a measurement (default: %(default)s)")
-    parser.add_argument("--side", type=int, default=256, help="of the photograph, px (default: %(default)s)")
-    parser.add_argument(
-        "--model",
-        type=Path,
-        metavar="FOLDER",
-        help="an artifact (default: an untrained compact network, 256 px)",
-    )
+    parser = benchmark_parser(__doc__, model=DEFAULT_MODEL, rounds=7, seconds=10.0, side=256)
     options = parser.parse_args(arguments)
     image = photograph(options.side, options.side)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as folder:
@@ -58,11 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [{"requests/s": name, **rate} for name, rate in rates.items()]
     ratios = {name: rates[HTTP]["median"] / rates[name]["median"] for name in (SINGLE, BATCHED)}
     reached = Target("service / faster way in process", min(ratios.values()), lowest=MIN_RATE_SHARE)
-    return conclude(options.json, rows, [reached], ratios=ratios, side_px=options.side)
+    return finish(options.json, rows, [reached], ratios=ratios, side_px=options.side)
 
 
 def compare(model: Path, image: bytes, rounds: int, seconds: float) -> dict[str, list[float]]:
-    """Measures requests a second of each way, by round."""
+    """Measures requests/s of each way, by round."""
     import_tensorflow()
     from segdec.predictor import Predictor
 
@@ -85,7 +74,7 @@ def compare(model: Path, image: bytes, rounds: int, seconds: float) -> dict[str,
 
 
 def repeat(predictor: "Predictor", image: bytes, batch: int, seconds: float) -> float:
-    """Returns photographs a second that are decoded and predicted, `batch` at a time."""
+    """Returns photographs/s, decoded and predicted `batch` at a time."""
     begun, count = time.perf_counter(), 0
     while time.perf_counter() - begun < seconds:
         predictor.predict([decode_image(image, "photograph").pixels for _ in range(batch)], batch_size=batch)

@@ -1,13 +1,12 @@
-"""What the record costs: requests a second of /v1/inspect against /v1/predict, in turn, on one service.
+"""Cost of the record: requests/s of /v1/inspect compared with /v1/predict on one service.
 
     python -m benchmarks.serving.recording [--rounds 9] [--seconds 10] [--model FOLDER] [--json FILE]
     python -m benchmarks.serving.recording --database postgresql://USER:PASSWORD@HOST/NAME
 
-Eight clients on keep-alive connections send photographs of the toy set; no two of them are the same file, and
-no two parts have the same name, so that each inspection stores a picture and a row before it is answered. The
-record is `required`. It lies below `--folder`, which should be on the disk that is meant: a temporary folder
-is often in memory. The ratios are of the rounds, each with the measurement beside it. With `--stub` the
-network takes no time: what is left is what the service does itself.
+Eight clients on keep-alive connections send different photographs of the toy set with different part ids, so
+that each inspection stores a picture and a row before its answer (`--record required`). `--folder` should be
+on the production disk: temporary folders are often in memory. Ratios are paired by round. With `--stub` the
+network takes no time.
 """
 
 import struct
@@ -20,11 +19,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from benchmarks.reporting import Target, benchmark_parser, conclude, interleave, paired_ratio, spread
-from benchmarks.serving.frameworks import start_ours
+from benchmarks.harness import Target, benchmark_parser, finish, interleave, paired_ratio, spread
 from benchmarks.serving.load import Load, closed_loop, encode_request, generators, latency_ms
-from benchmarks.serving.peers.work import MODEL_MS
 from benchmarks.serving.server_process import ServerProcess, start_service
+from benchmarks.serving.stub_service import start_stub
 from benchmarks.untrained_models import COMPACT, given_or_untrained
 from datasets.layouts.toy import make_sample
 from segdec.config import InputConfig
@@ -34,13 +32,13 @@ from segdec.runtime.cli import clean_exit
 
 CLIENTS = 8
 PHOTOGRAPHS = 64
-"""Different ones; what makes each file another one is a comment in it."""
+"""Different photographs; a PNG comment makes each file unique."""
 PREDICT, INSPECT = "/v1/predict", "/v1/inspect"
 PATHS = {PREDICT: PREDICT, INSPECT: f"{INSPECT}?station=line1&part_id={{}}"}
 MIN_RATE = 0.8
 MAX_P99 = 2.0
 IEND_BYTES = 12
-"""Of the chunk with which a PNG ends."""
+"""Size of a PNG's last chunk."""
 TOY = COMPACT.model_copy(
     update={
         "network": COMPACT.network.model_copy(update={"normalization": "instance", "mask_stride": 2}),
@@ -52,10 +50,10 @@ TOY = COMPACT.model_copy(
 
 @dataclass(frozen=True)
 class Parts:
-    """Makes requests, each of another part.
+    """Creates requests for different parts.
 
     Attributes:
-        path: With a place for the part's number.
+        path: With a placeholder for the part number.
         photographs: PNG files.
         first: Number of the first part.
     """
@@ -65,15 +63,15 @@ class Parts:
     first: int
 
     def __call__(self, number: int) -> bytes:
-        """Returns the request of a number, from 0."""
+        """Returns the request with a number, from 0."""
         part = self.first + number
         image = stamp(self.photographs[part % len(self.photographs)], part)
         return encode_request("POST", self.path.format(part), image, {"Content-Type": "image/png"})
 
 
 @dataclass
-class Asked:
-    """A path that is asked, and what came of it, the round before the measured ones included."""
+class Measured:
+    """A path and its measurements, including the uncounted first round."""
 
     path: str
     loads: list[Load] = field(default_factory=list)
@@ -86,17 +84,14 @@ class Asked:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints; returns the exit code."""
-    parser = benchmark_parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=9, help="measurements of each (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="a measurement (default: %(default)s)")
-    parser.add_argument(
-        "--model", type=Path, metavar="FOLDER", help="an artifact (default: the toy set's network, untrained)"
+    parser = benchmark_parser(
+        __doc__, model="an artifact (default: the toy set's network, untrained)", rounds=9, seconds=10.0
     )
-    parser.add_argument("--database", metavar="URL", help="of an empty one (default: SQLite in the folder)")
+    parser.add_argument("--database", metavar="URL", help="an empty database (default: SQLite in the folder)")
     parser.add_argument(
-        "--folder", type=Path, default=Path("build"), help="holds the record meanwhile (default: %(default)s)"
+        "--folder", type=Path, default=Path("build"), help="parent of the record (default: %(default)s)"
     )
-    parser.add_argument("--stub", action="store_true", help="in place of the network, which takes no time")
+    parser.add_argument("--stub", action="store_true", help="replace the network by a stub")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     images = [encode_png(make_sample(number).image) for number in range(PHOTOGRAPHS)]
@@ -107,24 +102,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         settings = {"record": "required", "record-folder": f"{place}/record"}
         settings |= {"record-database": options.database} if options.database else {}
-        asked = {name: Asked(path) for name, path in PATHS.items()}
+        asked = {name: Measured(path) for name, path in PATHS.items()}
         with start_stub(settings) if options.stub else start(options.model, Path(place), settings) as service:
             ways = {name: partial(ask, pool, service, asked[name], images, options.seconds) for name in asked}
             measured = interleave(ways, options.rounds)
     found = ratios(measured, asked)
-    return conclude(options.json, tabulate(measured, asked), targets(found), ratios=found)
+    return finish(options.json, tabulate(measured, asked), targets(found), ratios=found)
 
 
 def start(model: Path | None, folder: Path, settings: Mapping[str, str]) -> ServerProcess:
     """Starts the service with a model."""
     flags = [word for name, value in settings.items() for word in (f"--{name}", value)]
     return start_service("--model", str(given_or_untrained(model, folder, TOY)), *flags)
-
-
-def start_stub(settings: Mapping[str, str]) -> ServerProcess:
-    """Starts it with a stub for the network."""
-    variables = {f"SEGDEC_{name.upper().replace('-', '_')}": value for name, value in settings.items()}
-    return start_ours({MODEL_MS: "0", **variables})
 
 
 def stamp(png: bytes, number: int) -> bytes:
@@ -135,12 +124,12 @@ def stamp(png: bytes, number: int) -> bytes:
 
 
 def ask(
-    pool: Executor, service: ServerProcess, asked: Asked, images: Sequence[bytes], seconds: float
+    pool: Executor, service: ServerProcess, asked: Measured, images: Sequence[bytes], seconds: float
 ) -> float:
-    """Measures good answers a second once; the measurement is added to `asked`.
+    """Measures successful answers/s once; adds the measurement to `asked`.
 
     Raises:
-        RunError: If an answer is not good.
+        RunError: If an answer is not 200.
     """
     first = sum(len(load.exchanges) for load in asked.loads)
     before_s = service.processor_s()
@@ -148,13 +137,15 @@ def ask(
     load = pool.submit(closed_loop, service.port, parts, clients=CLIENTS, seconds=seconds).result()
     if set(load.statuses()) != {200}:
         bad = next(exchange for exchange in load.exchanges if exchange.status != 200)
-        raise RunError(f"Statuses {load.statuses()}; expected 200 only. One said: {bad.body[:500]!r}")
+        raise RunError(f"Statuses {load.statuses()}; expected 200 only. First other: {bad.body[:500]!r}")
     asked.loads.append(load)
     asked.processor_ms.append((service.processor_s() - before_s) * 1000 / len(load.exchanges))
     return load.rate
 
 
-def tabulate(measured: Mapping[str, Sequence[float]], asked: Mapping[str, Asked]) -> list[dict[str, object]]:
+def tabulate(
+    measured: Mapping[str, Sequence[float]], asked: Mapping[str, Measured]
+) -> list[dict[str, object]]:
     """Returns a row for each path."""
     return [
         {
@@ -169,9 +160,9 @@ def tabulate(measured: Mapping[str, Sequence[float]], asked: Mapping[str, Asked]
 
 
 def ratios(
-    measured: Mapping[str, Sequence[float]], asked: Mapping[str, Asked]
+    measured: Mapping[str, Sequence[float]], asked: Mapping[str, Measured]
 ) -> dict[str, dict[str, float]]:
-    """Returns what inspecting takes of what predicting does, with intervals."""
+    """Returns the ratios of inspecting to predicting, with intervals."""
     inspected, predicted = asked[INSPECT], asked[PREDICT]
     return {
         "requests/s": paired_ratio(measured[INSPECT], measured[PREDICT]),
@@ -182,7 +173,7 @@ def ratios(
 
 
 def targets(found: Mapping[str, Mapping[str, float]]) -> list[Target]:
-    """Returns what was to be reached."""
+    """Returns the targets."""
     return [
         Target("requests/s, inspect / predict", found["requests/s"]["ratio"], lowest=MIN_RATE),
         Target("p99, inspect / predict", found["p99"]["ratio"], highest=MAX_P99),

@@ -1,15 +1,14 @@
-"""Does anyone notice when one of two replicas is killed? Two services behind nginx, under load.
+"""Lost photographs when one of two replicas behind nginx is killed under load.
 
     python -m benchmarks.serving.replicas [--seconds 45] [--clients 8] [--model FOLDER] [--json FILE]
 
-nginx runs `deploy/nginx/segdec.conf`; Debian's package `nginx-light` has it. After a third of the time one
-replica is killed (SIGKILL). Three times:
+nginx (Debian's package `nginx-light`) runs `deploy/nginx/segdec.conf`. One replica is killed (SIGKILL) after
+a third of the time. There are three trials:
 
-- as shipped, each photograph asked about once, and the replica started again at once: what it had not
-  answered, and what it refuses while it loads, nginx sends to the other one.
-- nginx sends nothing twice, each photograph asked about once: lost is what was under way on the killed
-  replica, no more.
-- nginx sends nothing twice, asked by `segdec.client`: it asks again, so that nothing is lost.
+- as shipped, without client retries; the replica restarts at once.
+  nginx retries failed requests on the other one.
+- nginx without retries, without client retries: only the requests in progress on the killed replica are lost.
+- nginx without retries, with `segdec.client`: the client retries, so that nothing is lost.
 """
 
 import json
@@ -29,18 +28,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.environments import ROOT
-from benchmarks.reporting import Target, benchmark_parser, conclude
+from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess, free_port, start_service
-from benchmarks.untrained_models import given_or_untrained, photograph
+from benchmarks.untrained_models import DEFAULT_MODEL, given_or_untrained, photograph
 from segdec.client import Client
 from segdec.errors import ConfigError, ServiceError
 from segdec.runtime.cli import clean_exit
 
 BALANCER = ROOT / "deploy" / "nginx" / "segdec.conf"
-SENT_AGAIN = "proxy_next_upstream error http_503 non_idempotent;"
-NEVER_SENT_AGAIN = "proxy_next_upstream error;"
-"""nginx then asks the other replica only if the first one takes no connection."""
+NGINX_RETRIES = "proxy_next_upstream error http_503 non_idempotent;"
+NO_RETRIES = "proxy_next_upstream error;"
+"""nginx then tries the other replica only if the first one accepts no connection."""
 
 MAIN = """
 user {user};
@@ -60,15 +59,14 @@ http {{
     include {folder}/segdec.conf;
 }}
 """
-"""What an installed nginx has around the file. It writes to one folder alone, so that any user may run it."""
-
+"""The main configuration; it writes to one folder only, so that any user can run it."""
 
 BETWEEN = ", | : "
-"""Attempts in nginx's log: at the next replica by itself, and by another location of the file."""
+"""Separators of attempts in nginx's log."""
 
 
 class Attempt(NamedTuple):
-    """One replica that a photograph was sent to: its address, its status, whether it took the connection."""
+    """One upstream request: address of the replica, status, and whether the connection was accepted."""
 
     replica: str
     status: int
@@ -77,23 +75,23 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class Trial:
-    """One way to ask, what nginx sends again, and whether the killed replica is started again under load."""
+    """A load function, nginx's retry directive, and whether the killed replica restarts."""
 
     name: str
     directive: str
     ask: Callable[[int, bytes, int, float], tuple[int, Counter[str]]]
-    started_again: bool
+    restarts: bool
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What came of a trial.
+    """Result of a trial.
 
     Attributes:
         answered: Photographs with an answer.
-        failed: Photographs without one, by the status or error that came instead.
-        attempts: At each photograph, from nginx's log.
-        killed: Address of the replica that was killed.
+        failed: Other photographs, by status or error.
+        attempts: Of each photograph, from nginx's log.
+        killed: Address of the killed replica.
     """
 
     answered: int
@@ -102,18 +100,18 @@ class TrialResult:
     killed: str
 
     @property
-    def under_way(self) -> int:
-        """Photographs that the killed replica had taken and did not answer."""
+    def in_progress(self) -> int:
+        """Photographs in progress on the killed replica."""
         return sum(Attempt(self.killed, 502, connected=True) in tried for tried in self.attempts)
 
     @property
-    def sent_again(self) -> int:
+    def retried(self) -> int:
         """Photographs that nginx sent to both replicas."""
         return sum(len(tried) > 1 for tried in self.attempts)
 
     @property
-    def since_return(self) -> int:
-        """Photographs that the killed replica answered after it had refused any: it was started again."""
+    def after_restart(self) -> int:
+        """Photographs that the killed replica answered after its restart."""
         asked = [attempt for tried in self.attempts for attempt in tried if attempt.replica == self.killed]
         refused = [number for number, attempt in enumerate(asked) if attempt.status != 200]
         return len(asked) - 1 - refused[-1] if refused else 0
@@ -121,16 +119,8 @@ class TrialResult:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints; returns the exit code."""
-    parser = benchmark_parser(__doc__)
-    parser.add_argument("--seconds", type=float, default=45.0, help="of each load (default: %(default)s)")
-    parser.add_argument("--clients", type=int, default=8, help="who ask (default: %(default)s)")
-    parser.add_argument("--side", type=int, default=256, help="of the photograph, px (default: %(default)s)")
-    parser.add_argument(
-        "--model",
-        type=Path,
-        metavar="FOLDER",
-        help="an artifact (default: an untrained compact network, 256 px)",
-    )
+    parser = benchmark_parser(__doc__, model=DEFAULT_MODEL, seconds=45.0, side=256)
+    parser.add_argument("--clients", type=int, default=8, help="connections (default: %(default)s)")
     options = parser.parse_args(arguments)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as place, generators() as pool:
         model = given_or_untrained(options.model, Path(place))
@@ -138,14 +128,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results = {
             trial.name: run(trial, pool, model, image, options.clients, options.seconds) for trial in TRIALS
         }
-    return conclude(options.json, tabulate(results), targets(results), failed=failures(results))
+    return finish(
+        options.json,
+        tabulate(results),
+        targets(results),
+        failed={name: dict(result.failed) for name, result in results.items()},
+    )
 
 
 # === The load ===
 
 
 def ask_once(port: int, image: bytes, clients: int, seconds: float) -> tuple[int, Counter[str]]:
-    """Asks about each photograph once; how many were answered, and what came instead for the others."""
+    """Sends each photograph once; returns the number of answers, and the failures."""
     request = encode_request("POST", "/v1/predict", image, {"Content-Type": "image/png"})
     load = closed_loop(port, [request], clients=clients, seconds=seconds)
     statuses = load.statuses()
@@ -153,7 +148,7 @@ def ask_once(port: int, image: bytes, clients: int, seconds: float) -> tuple[int
 
 
 def ask_by_client(port: int, image: bytes, clients: int, seconds: float) -> tuple[int, Counter[str]]:
-    """Asks as `ask_once`, by the client that ships with the product."""
+    """Sends photographs with `segdec.client`, which retries."""
     until = time.perf_counter() + seconds
 
     def ask_again() -> tuple[int, Counter[str]]:
@@ -173,9 +168,9 @@ def ask_by_client(port: int, image: bytes, clients: int, seconds: float) -> tupl
 
 
 TRIALS = (
-    Trial("as shipped, asked once", SENT_AGAIN, ask_once, started_again=True),
-    Trial("nothing sent twice, asked once", NEVER_SENT_AGAIN, ask_once, started_again=False),
-    Trial("nothing sent twice, segdec.client", NEVER_SENT_AGAIN, ask_by_client, started_again=False),
+    Trial("as shipped", NGINX_RETRIES, ask_once, restarts=True),
+    Trial("no retries", NO_RETRIES, ask_once, restarts=False),
+    Trial("no retries in nginx, segdec.client", NO_RETRIES, ask_by_client, restarts=False),
 )
 
 
@@ -183,7 +178,7 @@ TRIALS = (
 
 
 def run(trial: Trial, pool: Executor, model: Path, image: bytes, clients: int, seconds: float) -> TrialResult:
-    """Starts replicas and nginx, asks, and kills one replica meanwhile."""
+    """Starts replicas and nginx, sends the load, and kills one replica meanwhile."""
     flags = ("--model", str(model))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -192,7 +187,7 @@ def run(trial: Trial, pool: Executor, model: Path, image: bytes, clients: int, s
         load = pool.submit(trial.ask, balancer.port, image, clients, seconds)
         time.sleep(seconds / 3)
         killed.kill()
-        if trial.started_again:
+        if trial.restarts:
             stack.enter_context(start_service(*flags, port=killed.port))
         answered, failed = load.result()
         return TrialResult(
@@ -201,12 +196,12 @@ def run(trial: Trial, pool: Executor, model: Path, image: bytes, clients: int, s
 
 
 def find_nginx() -> str | None:
-    """Finds the program; Debian has it where only root looks."""
+    """Finds the program, also in Debian's /usr/sbin."""
     return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
 def balance(folder: Path, ports: tuple[int, int], directive: str) -> ServerProcess:
-    """Starts nginx with the configuration that ships, but for these ports and what it sends again.
+    """Returns nginx with the shipped configuration, other ports and a retry directive.
 
     Raises:
         ConfigError: If nginx is not installed.
@@ -216,11 +211,11 @@ def balance(folder: Path, ports: tuple[int, int], directive: str) -> ServerProce
         raise ConfigError("nginx is not installed. Install it, for example Debian's package nginx-light.")
     port = free_port()
     text = BALANCER.read_text(encoding="utf-8")
-    shipped = ("127.0.0.1:8001", "127.0.0.1:8002", "listen 8000;", SENT_AGAIN)
+    shipped = ("127.0.0.1:8001", "127.0.0.1:8002", "listen 8000;", NGINX_RETRIES)
     here = (*(f"127.0.0.1:{replica}" for replica in ports), f"listen 127.0.0.1:{port};", directive)
     for before, after in zip(shipped, here, strict=True):
         if before not in text:
-            raise ConfigError(f"{BALANCER} has no {before!r}. Expected it, to put {after!r} in its place.")
+            raise ConfigError(f"{BALANCER} has no {before!r}. Expected it, to replace it by {after!r}.")
         text = text.replace(before, after)
     (folder / "segdec.conf").write_text(text, encoding="utf-8")
     user = pwd.getpwuid(os.getuid()).pw_name
@@ -230,7 +225,7 @@ def balance(folder: Path, ports: tuple[int, int], directive: str) -> ServerProce
 
 
 def read_attempts(log: Path) -> list[list[Attempt]]:
-    """Reads the attempts at each photograph, from the log of `MAIN`."""
+    """Reads the attempts of each photograph from the log of `MAIN`."""
     lines = map(json.loads, log.read_text(encoding="utf-8").splitlines())
     return [
         [
@@ -244,7 +239,7 @@ def read_attempts(log: Path) -> list[list[Attempt]]:
     ]
 
 
-# === What came of it ===
+# === Results ===
 
 
 def tabulate(results: Mapping[str, TrialResult]) -> list[dict[str, object]]:
@@ -254,33 +249,28 @@ def tabulate(results: Mapping[str, TrialResult]) -> list[dict[str, object]]:
             "trial": name,
             "answered": result.answered,
             "failed": result.failed.total(),
-            "under way on the killed": result.under_way,
-            "sent to both": result.sent_again,
-            "answered by it again": result.since_return,
+            "in progress on the killed": result.in_progress,
+            "sent to both": result.retried,
+            "answered after restart": result.after_restart,
         }
         for name, result in results.items()
     ]
 
 
-def failures(results: Mapping[str, TrialResult]) -> dict[str, dict[str, int]]:
-    """Returns what came in place of answers."""
-    return {name: dict(result.failed) for name, result in results.items()}
-
-
 def targets(results: Mapping[str, TrialResult]) -> list[Target]:
-    """Returns what was to be reached."""
+    """Returns the targets."""
     shipped, once, client = results.values()
     return [
         Target("as shipped: failed", shipped.failed.total(), highest=0),
-        Target("as shipped: answered by the replica that was started again", shipped.since_return, lowest=1),
+        Target("as shipped: answered after the restart", shipped.after_restart, lowest=1),
         Target(
-            "nothing sent twice: failed beyond those under way",
-            once.failed.total() - once.under_way,
+            "no retries: failed, not in progress on the killed replica",
+            once.failed.total() - once.in_progress,
             highest=0,
         ),
-        Target("nothing sent twice: under way when it was killed", once.under_way, lowest=1),
-        Target("nothing sent twice, segdec.client: failed", client.failed.total(), highest=0),
-        Target("nothing sent twice, segdec.client: under way when it was killed", client.under_way, lowest=1),
+        Target("no retries: in progress when killed", once.in_progress, lowest=1),
+        Target("segdec.client: failed", client.failed.total(), highest=0),
+        Target("segdec.client: in progress when killed", client.in_progress, lowest=1),
     ]
 
 

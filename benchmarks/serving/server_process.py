@@ -1,4 +1,4 @@
-"""A server in a process of its own: started, waited for, stopped."""
+"""A server in its own process: started, awaited, stopped."""
 
 import os
 import signal
@@ -21,22 +21,22 @@ START_S = 180.0
 STOP_S = 40.0
 POLL_S = 0.02
 PARENT, USER, SYSTEM = 1, 11, 12
-"""Places in /proc/PID/stat behind the command's name: parent, ticks in user and in system mode."""
+"""Indices in /proc/PID/stat after the command name: parent, ticks in user and system mode."""
 
 
 class ServerProcess:
     """Runs a server on a free port of this machine while the block is entered.
 
     Args:
-        command: What to run; `{port}` in it, or in `environment`, becomes the port.
-        ready: Path that answers 200 once the server can be used.
-        environment: Variables beside those of this process.
-        port: To listen on; None for a free one.
+        command: What to run; `{port}` is replaced, also in `environment`.
+        ready: Path that returns 200 when the server is ready.
+        environment: Additional variables.
+        port: To listen on; None = a free one.
 
     Attributes:
         port: It listens on.
-        pid: Of the process that was started.
-        start_s: From the start until `ready` answered.
+        pid: Of the started process.
+        start_s: From the start to the first 200 of `ready`.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ServerProcess:
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
-            start_new_session=True,  # the processes that a server starts are stopped with it
+            start_new_session=True,  # signals reach its child processes too
         )
         try:
             self._wait(begun + START_S)
@@ -81,36 +81,28 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process id."""
         return self._process.pid
 
-    def pause(self) -> None:
-        """Takes the processor from the server: idle servers of some kinds are never quite idle."""
-        self._signal_all(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Lets a paused server go on."""
-        self._signal_all(signal.SIGCONT)
-
     def kill(self) -> None:
-        """Ends the server at once, in the middle of what it does."""
+        """Kills the server."""
         self._signal(signal.SIGKILL)
 
     def log(self) -> str:
-        """Returns what the server has printed so far."""
+        """Returns the output of the server so far."""
         self._log.seek(0)
         return self._log.read()
 
     def resident_kib(self) -> int:
-        """Returns the memory of the process that is in use, KiB."""
+        """Returns the resident memory of the process, KiB."""
         return self._status_kib("VmRSS")
 
     def peak_mb(self) -> float:
-        """Returns the most memory that the process ever had in use, MB of 10⁶ bytes."""
+        """Returns the memory peak of the process, 10⁶ bytes."""
         return self._status_kib("VmHWM") * 1024 / 1e6
 
     def processor_s(self) -> float:
-        """Returns the processor time that the server's processes have taken, s: of it and all it started."""
+        """Returns the CPU time of the server and its child processes, s."""
         ticks = sum(int(fields[USER]) + int(fields[SYSTEM]) for fields in _tree(self.pid).values())
         return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -123,45 +115,36 @@ class ServerProcess:
             while not _answers(client, self._ready):
                 if self._process.poll() is not None or time.perf_counter() > until:
                     raise RunError(
-                        f"`{' '.join(self._command)}` did not get ready at {self._ready}. It said:\n"
+                        f"`{' '.join(self._command)}` did not become ready at {self._ready}. Its output:\n"
                         f"{self.log()[-3000:]}"
                     )
                 time.sleep(POLL_S)
 
     def _stop(self) -> None:
         try:
-            self.resume()
             self._signal(signal.SIGTERM)
             self._process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             pass
         finally:
-            self._signal(signal.SIGKILL)  # whatever of its group is left
+            self._signal(signal.SIGKILL)  # the rest of its process group
             self._process.wait()
             self._log.close()
 
-    def _signal_all(self, number: int) -> None:
-        """Signals workers with a session of their own too, as BentoML starts them."""
-        for pid in _tree(self.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-
     def _signal(self, number: int) -> None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            return
 
 
 def start_service(
     *flags: str, python: Sequence[str] = (sys.executable,), port: int | None = None
 ) -> ServerProcess:
-    """Starts the inspection service with these flags, as an operator starts it."""
+    """Returns the inspection service with these flags."""
     return ServerProcess([*python, "-m", "api", "--port", "{port}", *flags], port=port)
 
 
 def free_port() -> int:
-    """Returns a port of this machine that nobody listens on."""
+    """Returns a free port of this machine."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -169,7 +152,7 @@ def free_port() -> int:
 
 
 def _tree(root: int) -> dict[int, list[str]]:
-    """Returns what /proc says of a process and of all that came of it, by their ids."""
+    """Returns the /proc fields of a process and its descendants, by id."""
     known = {int(path.parent.name): _stat_fields(path) for path in Path("/proc").glob("[0-9]*/stat")}
     tree: dict[int, list[str]] = {}
     wanted = [root]
@@ -182,7 +165,7 @@ def _tree(root: int) -> dict[int, list[str]]:
 
 
 def _stat_fields(path: Path) -> list[str]:
-    """Returns what stands behind the command's name in a /proc/PID/stat; nothing if the process has ended."""
+    """Returns the fields after the command name in a /proc/PID/stat; none if the process has ended."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

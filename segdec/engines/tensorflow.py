@@ -19,7 +19,7 @@ except ImportError as error:
 
 CPU_BATCH_PIXELS = 2**19
 GPU_BATCH_PIXELS = 2**24
-"""Larger batches are not faster, or take much memory; `benchmarks/serving/batch_sizes.py` measures it."""
+"""Larger batches are not faster, or take much memory."""
 
 SLOW_BFLOAT16 = (
     "This CPU does not multiply in bfloat16: TensorFlow imitates it, which is slower than float32. "

@@ -37,7 +37,7 @@ def exported() -> dict[str, set[str]]:
     metrics.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})
     metrics.set_models([(model, ["stable"])])
     metrics.register(MemoryMetrics(lambda: service_with(model)))
-    RecordMetrics(metrics).count_review("good")
+    RecordMetrics(metrics).reviews.labels("good").inc()
     ShadowMetrics(metrics).initialize(model)
     OutboxMetrics(metrics, ["mqtt"])
     lines = metrics.render()[0].decode().splitlines()

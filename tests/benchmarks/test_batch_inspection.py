@@ -1,11 +1,10 @@
-"""The benchmark of large inspections runs; its figures are for people to read."""
+"""The benchmark of batch inspection runs with small numbers."""
 
 import json
 
 import pytest
 
 from benchmarks import batch_inspection
-from benchmarks.overlap import write_photographs
 from segdec.errors import RunError
 
 pytest.importorskip("pyarrow")
@@ -36,6 +35,6 @@ def test_figures():
 
 
 def test_a_command_that_fails_is_an_error(tmp_path):
-    images = write_photographs(tmp_path, "8x8", 1)
-    with pytest.raises(RunError, match=r"left with 2:\n.*nowhere"):
+    images = batch_inspection.write_photographs(tmp_path, "8x8", 1)
+    with pytest.raises(RunError, match=r"exited with 2:\n.*nowhere"):
         batch_inspection.inspect([[]], tmp_path / "nowhere", images, tmp_path)

@@ -1,4 +1,4 @@
-"""The benchmark of damaged files; that nothing unnoticed is called checked, the corpus of bad input shows."""
+"""The benchmark of damaged files runs with small numbers."""
 
 import json
 

@@ -1,3 +1,5 @@
+"""The comparison of HTTP answers with an evaluation finds differences and failures."""
+
 import csv
 
 import httpx
@@ -5,67 +7,63 @@ import pytest
 
 from benchmarks import http_agreement
 from segdec.errors import RunError
+from segdec.images import encode_png
+from tests.api.conftest import part_image
+
+ROWS = [{"name": name, "predicted_label": "good", "score": "0.25"} for name in ("a", "b")]
 
 
-@pytest.fixture(scope="module")
-def evaluated(finished_run):
+@pytest.fixture
+def compare(monkeypatch, tmp_path):
+    """Compares `ROWS` with a service."""
+    image = tmp_path / "a.png"
+    image.write_bytes(encode_png(part_image()))
+
+    client = httpx.Client
+
+    def run(respond):
+        transport = httpx.MockTransport(respond)
+        monkeypatch.setattr(httpx, "Client", lambda **words: client(transport=transport, **words))
+        return http_agreement.compare(ROWS, {"a": image, "b": image}, "http://127.0.0.1:9")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("label", "score", "expected"),
+    [("good", 0.25, ([], 0.0)), ("dent", 0.25, (["a", "b"], 0.0)), ("good", 0.75, ([], 0.5))],
+)
+def test_differences_are_found(compare, label, score, expected):
+    def respond(request):
+        assert request.url.path == "/v1/predict" and request.content.startswith(b"\x89PNG")
+        return httpx.Response(200, json={"decision": {"label": label, "score": score}})
+
+    assert compare(respond) == expected
+
+
+def test_a_failed_request_is_an_error(compare):
+    with pytest.raises(RunError, match="422 too small"):
+        compare(lambda _: httpx.Response(422, text="too small"))
+
+    def refuse(_):
+        raise httpx.ConnectError("refused")
+
+    with pytest.raises(RunError, match="No answer from"):
+        compare(refuse)
+
+
+def test_an_evaluated_run_is_compared(finished_run, monkeypatch, capsys):
     from training.evaluate import evaluate_run
 
     evaluate_run(finished_run, "test")
-    return finished_run
+    with (finished_run / "predictions.csv").open() as file:
+        count = len(list(csv.reader(file))) - 1
 
+    def compare(rows, files, _url):
+        assert len(rows) == count and all(row["name"] in files for row in rows)
+        return [], 0.0
 
-def answer_from(rows, **changes):
-    """A stand-in for `ask` that says what the rows say, apart from `changes` for the first of them."""
-    waiting = iter(rows)
-
-    def ask(_client, _path):
-        row = next(waiting)
-        said = {"label": row["predicted_label"], "score": float(row["score"])}
-        return {**said, **changes} if row is rows[0] else said
-
-    return ask
-
-
-@pytest.mark.parametrize(
-    ("changes", "differing", "difference"),
-    [({}, 0, 0.0), ({"label": "unheard of"}, 1, 0.0), ({"score": 7.0}, 0, 6.0)],
-)
-def test_differences_are_found(evaluated, monkeypatch, changes, differing, difference):
-    rows = http_agreement.read_predictions(evaluated)
-    with (evaluated / "predictions.csv").open() as file:
-        assert len(rows) == len(list(csv.reader(file))) - 1 > 0
-    paths = http_agreement.photographs(evaluated)
-    monkeypatch.setattr(http_agreement, "ask", answer_from(rows, **changes))
-    names, largest = http_agreement.compare(rows, paths, "http://127.0.0.1:9")
-    assert names == [row["name"] for row in rows[:differing]]
-    assert largest == 0.0 if not difference else largest > difference
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"), [(httpx.ConnectError("refused"), "No answer from"), (httpx.Response(422), "422")]
-)
-def test_a_service_that_does_not_answer_is_an_error(evaluated, answer, message):
-    def respond(_request):
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    path = next(iter(http_agreement.photographs(evaluated).values()))
-    with (
-        httpx.Client(transport=httpx.MockTransport(respond), base_url="http://127.0.0.1:9") as client,
-        pytest.raises(RunError, match=message),
-    ):
-        http_agreement.ask(client, path)
-
-
-def test_the_request_is_the_documented_one(evaluated):
-    path = next(iter(http_agreement.photographs(evaluated).values()))
-
-    def answer(request):
-        assert request.url.path == "/v1/predict"
-        assert request.content == path.read_bytes()
-        return httpx.Response(200, json={"decision": {"label": "good", "score": 0.25}})
-
-    with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://127.0.0.1:9") as client:
-        assert http_agreement.ask(client, path) == {"label": "good", "score": 0.25}
+    monkeypatch.setattr(http_agreement, "compare", compare)
+    monkeypatch.setattr("sys.argv", ["http_agreement", str(finished_run)])
+    assert http_agreement.main() == 0
+    assert f"{count} of {count} labels agree" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The record that is generated to be measured, and its measurement."""
+"""The generated record and its benchmark."""
 
 import pytest
 from sqlalchemy import select
@@ -31,7 +31,7 @@ def generate(monkeypatch, tmp_path):
     return write
 
 
-def test_a_record_that_was_killed_goes_on_and_is_the_same(generate, monkeypatch):
+def test_an_interrupted_record_resumes_and_is_the_same(generate, monkeypatch):
     write_block, calls = generated_record._write_block, iter([False] * 5 + [True])
 
     def killed(*arguments):

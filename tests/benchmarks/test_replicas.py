@@ -18,7 +18,7 @@ LOADING = Attempt(KILLED, 503, connected=True)
 AGAIN = Attempt(KILLED, 200, connected=True)
 
 
-def test_what_the_log_tells(tmp_path):
+def test_attempts_are_read_from_the_log(tmp_path):
     line = {"path": "/v1/predict", "replicas": KILLED, "statuses": "502", "connected": "0.000"}
     passed_on = {
         "path": "/v1/predict",
@@ -36,27 +36,26 @@ def test_what_the_log_tells(tmp_path):
     assert replicas.read_attempts(log) == [[LOST], [GONE, ANSWERED], [LOST, ANSWERED]]
 
 
-def test_who_was_under_way_and_who_came_back():
+def test_photographs_in_progress_and_after_the_restart():
     attempts = [[AGAIN], [LOST, ANSWERED], [LOST], [GONE, ANSWERED], [LOADING, ANSWERED], [AGAIN], [AGAIN]]
     result = TrialResult(6, Counter({"502": 1}), attempts, KILLED)
-    assert (result.under_way, result.sent_again, result.since_return) == (2, 3, 2)
-    assert TrialResult(1, Counter(), [[AGAIN]], KILLED).since_return == 0
+    assert (result.in_progress, result.retried, result.after_restart) == (2, 3, 2)
+    assert TrialResult(1, Counter(), [[AGAIN]], KILLED).after_restart == 0
 
 
-def test_a_failure_beyond_those_under_way_is_a_missed_target():
+def test_other_failures_are_a_missed_target():
     good = TrialResult(9, Counter(), [[LOST, ANSWERED], [AGAIN]], KILLED)
     bad = TrialResult(7, Counter({"502": 1, "0": 1}), [[LOST], [ANSWERED]], KILLED)
     results = {"as shipped": good, "once": bad, "client": good}
     missed = [target.name for target in replicas.targets(results) if not target.met]
-    assert missed == ["nothing sent twice: failed beyond those under way"]
-    assert replicas.failures(results)["once"] == {"502": 1, "0": 1}
+    assert missed == ["no retries: failed, not in progress on the killed replica"]
     assert [row["failed"] for row in replicas.tabulate(results)] == [0, 2, 0]
 
 
-def test_without_nginx_it_says_what_to_install(tmp_path, monkeypatch):
+def test_a_missing_nginx_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     with pytest.raises(ConfigError, match="nginx is not installed"):
-        replicas.balance(tmp_path, (1, 2), replicas.SENT_AGAIN)
+        replicas.balance(tmp_path, (1, 2), replicas.NGINX_RETRIES)
 
 
 needs_nginx = pytest.mark.skipif(replicas.find_nginx() is None, reason="needs nginx")
@@ -65,15 +64,15 @@ needs_nginx = pytest.mark.skipif(replicas.find_nginx() is None, reason="needs ng
 @pytest.mark.slow
 @needs_nginx
 @pytest.mark.parametrize("trial", replicas.TRIALS, ids=lambda trial: trial.name)
-def test_a_killed_replica_costs_no_more_than_it_had_under_way(trial: Trial, quick_artifact, monkeypatch):
-    monkeypatch.setenv("SEGDEC_ENGINE", "openvino")  # so that nothing imports TensorFlow
+def test_a_killed_replica_loses_only_requests_in_progress(trial: Trial, quick_artifact, monkeypatch):
+    monkeypatch.setenv("SEGDEC_ENGINE", "openvino")  # avoids the import of TensorFlow
     with generators() as pool:
         result = replicas.run(trial, pool, quick_artifact, photograph(256, 256), clients=8, seconds=3)
     assert result.answered > 0
     assert any(not attempt.connected for tried in result.attempts for attempt in tried), "one was killed"
-    if trial.name == "nothing sent twice, asked once":
-        # One that was under way is passed on where nginx had its connection, and had sent nothing on it.
+    if trial.name == "no retries":
+        # nginx itself retries a request that it had not sent yet
         unanswered = sum(tried[-1].status != 200 for tried in result.attempts)
-        assert result.failed.total() == unanswered <= result.under_way
+        assert result.failed.total() == unanswered <= result.in_progress
     else:
         assert result.failed.total() == 0

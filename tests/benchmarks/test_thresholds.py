@@ -24,10 +24,10 @@ def pool(good, defective):
     return ScoredPhotographs(labels, odds, tuple(str(place) for place in range(len(odds))))
 
 
-def test_cost_counts_alarms_and_dearer_misses():
+def test_cost_weights_misses():
     good, defective = np.array([-2.0, -1.0, 0.5]), np.array([0.0, 2.0])
     assert cost(good, defective, 0.25, 10.0) == (1 + 10 * 1) / 5
-    assert cost(good, defective, 0.0, 10.0) == 1 / 5  # from the limit on it is defective
+    assert cost(good, defective, 0.0, 10.0) == 1 / 5  # at the threshold it is defective
     assert cost(good, defective, np.inf, 10.0) == 20 / 5
 
 
@@ -41,11 +41,11 @@ def test_cost_counts_alarms_and_dearer_misses():
         ([1.0, 2.0], [0.0], 3.0),  # nothing
     ],
 )
-def test_the_old_rule_makes_the_fewest_errors(good, defective, cut):
+def test_the_former_rule_minimises_errors(good, defective, cut):
     assert choose_min_errors(np.array(good), np.array(defective)) == cut
 
 
-def test_the_new_rule_is_what_a_training_ends_with():
+def test_the_miss_cost_moves_the_threshold():
     generator = np.random.default_rng(0)
     good, defective = generator.normal(-2, 1, 50), generator.normal(2, 1, 10)
     dear, cheap = (choose(good, defective, ThresholdConfig(miss_cost=cost)) for cost in (100.0, 0.1))
@@ -60,15 +60,15 @@ def test_no_rule_costs_less_than_the_best_threshold():
     assert line.excess(BASELINE_RULE) > 0
 
 
-def test_a_rule_that_is_told_the_share_of_defects_costs_less():
-    """A third of the drawn photographs is defective, and one in 28 of the others."""
+def test_a_rule_that_knows_the_share_of_defects_costs_less():
+    """One third of the drawn photographs is defective, and 1 in 28 of the others."""
     generator = np.random.default_rng(2)
     scored = pool(generator.normal(-1, 1, 300), generator.normal(1, 1, 20))
     line = measure(scored, 10, 20, 50, 10.0, 0)
     assert line.excess("share known") < line.excess("share unknown")
 
 
-def test_the_table_tells_which_part_of_the_old_excess_is_left():
+def test_the_table_has_the_ratio_to_the_former_rule():
     line = Excess(5, {BASELINE_RULE: 0.3, "0.5": 0.35, "ours": 0.15, "best": 0.1})
     assert describe([line]).splitlines() == [
         "| defects | best possible | excess: fewest errors | 0.5 | ours |",
@@ -78,9 +78,9 @@ def test_the_table_tells_which_part_of_the_old_excess_is_left():
 
 
 @pytest.mark.parametrize(("defects", "good"), [(3, 2), (1, 9)])
-def test_a_pool_that_leaves_nothing_to_measure_on_is_refused(defects, good):
-    said = f"{defects} of 3 defective and {good} of 9 good photographs leave none"
-    with pytest.raises(ConfigError, match=said):
+def test_a_pool_that_is_too_small_is_an_error(defects, good):
+    message = f"{defects} of 3 defective and {good} of 9 good photographs leave none"
+    with pytest.raises(ConfigError, match=message):
         measure(pool(np.zeros(9), np.ones(3)), defects, good, 1, 10.0, 0)
 
 

@@ -1,4 +1,4 @@
-"""A small service behind the real page, and one browser for all tests."""
+"""A fake service for the real pages, and a browser."""
 
 import asyncio
 import base64
@@ -54,20 +54,20 @@ FLAGS = [
 ]
 
 expect.set_options(timeout=30_000)
-"""Milliseconds, for a machine that does much else."""
+"""Milliseconds, for busy machines."""
 
 KINDS = ("good", "scratch", "stain")
 
 
 class FakeService:
-    """A pixel's grey level is its mask score × 255; can be told to be service_unavailable, or to want a key.
+    """A service whose mask scores × 255 are the grey levels; it can be busy or require a key.
 
     Attributes:
-        threshold: The image score from which a photograph is defective.
-        review: The one from which it is for review; None for no review.
-        inspected_area: What every answer says of it.
-        known: Scores × 255 of photographs that have others than their grey levels, by their bytes.
-        kinds: Classes of their pixels, 1 = scratch, 2 = stain, where regions are to have labels.
+        threshold: Image score threshold.
+        review: Review threshold; None for no review.
+        inspected_area: Of every answer.
+        known: Other scores × 255 of some photographs, by their bytes.
+        kinds: Classes of pixels, 1 = scratch, 2 = stain, for labelled regions.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class FakeService:
         add_pages(self.app, Settings.model_validate({"model": "unused"}))
 
     def reset(self) -> None:
-        """Forgets what it was told and what it was asked."""
+        """Resets settings and counters."""
         self.key = ""
         self.refusals = 0
         self.threshold = 0.5
@@ -92,12 +92,12 @@ class FakeService:
         self.asked: list[str] = []
         self.known: dict[bytes, NDArray[np.uint8]] = {}
         self.kinds: dict[bytes, NDArray[np.uint8]] = {}
-        self.running = self.most_running = 0
+        self.running = self.max_running = 0
         self.gate = threading.Event()
         self.gate.set()
 
     def models(self, request: Request) -> ModelList:
-        """What is served."""
+        """Lists the served models."""
         self._check_key(request)
         return ModelList(
             models=[
@@ -119,7 +119,7 @@ class FakeService:
             self.refusals -= 1
             raise service_unavailable("queue_full", "The queue is full.", 0)
         self.running += 1
-        self.most_running = max(self.most_running, self.running)
+        self.max_running = max(self.max_running, self.running)
         try:
             assert self.gate.wait(timeout=30)
             data = file.file.read()
@@ -157,7 +157,7 @@ def answer(
     decision: Decision,
     kinds: NDArray[np.uint8] | None = None,
 ) -> Answer:
-    """What is said about mask scores × 255 [H, W], whose threshold is 0.5, and classes of pixels."""
+    """Returns the answer for mask scores × 255 [H, W], with the threshold 0.5."""
     height, width = stored.shape
     return Answer(
         id="1",
@@ -186,7 +186,7 @@ def answer(
 
 
 def region_answers(stored: NDArray[np.uint8], kinds: NDArray[np.uint8] | None = None) -> list[RegionAnswer]:
-    """The regions of mask scores × 255 [H, W] from 0.5 on, of each kind by itself."""
+    """Returns the regions of mask scores × 255 [H, W] from 0.5, for each class."""
     scores = stored.astype(np.float32) / 255
     mask = np.where(scores >= 0.5, np.uint8(255), np.uint8(0))
     parts = {None: mask}
@@ -206,7 +206,7 @@ def region_answers(stored: NDArray[np.uint8], kinds: NDArray[np.uint8] | None = 
 
 @contextmanager
 def listening(app: FastAPI, start: Callable[[], Awaitable[None]] | None = None) -> Iterator[str]:
-    """Runs `app` in a thread of its own, `start` first; gives its address."""
+    """Runs `app` in a thread, after `start`; yields its address."""
     server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning"))
 
     async def run() -> None:
@@ -233,7 +233,7 @@ def running_service() -> Iterator[tuple[FakeService, str]]:
 
 @pytest.fixture
 def real_service(tmp_path: Path) -> Iterator[str]:
-    """The address of the real service with a stub in place of the network; its key is `open sesame`."""
+    """The address of the real service with a stub network; its key is `open sesame`."""
     keys = tmp_path / "keys"
     keys.write_text(f"line1:{sha256(b'open sesame').hexdigest()}\n")
     app = create_app(Settings.model_validate({"model": "unused", "api_keys": keys}), StubPredictor())
@@ -247,7 +247,7 @@ def real_service(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def service(running_service: tuple[FakeService, str]) -> Iterator[FakeService]:
-    """The fake service, as new."""
+    """The fake service, reset."""
     fake = running_service[0]
     fake.reset()
     yield fake
@@ -256,10 +256,7 @@ def service(running_service: tuple[FakeService, str]) -> Iterator[FakeService]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium, or whichever is in the path.
-
-    Not for the session: Playwright keeps an event loop in this thread, which others could not share.
-    """
+    """Chromium; for one module, because Playwright keeps an event loop in this thread."""
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     if executable is None:
         pytest.skip("No chromium in the path: apt-get install chromium")
@@ -270,16 +267,16 @@ def browser() -> Iterator[Browser]:
 
 
 class Visit:
-    """The page as one user sees it; notes what it asks for and what it complains about."""
+    """A page with its requests and errors."""
 
     def __init__(self, context: BrowserContext, address: str) -> None:
         self.address = address
         self.page: Page = context.new_page()
         self.requests: list[str] = []
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
         self.page.set_default_timeout(30_000)
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", self._note)
 
     def open(self, path: str = "") -> Page:
@@ -288,11 +285,11 @@ class Visit:
         return self.page
 
     def asked(self, path: str) -> int:
-        """How many requests had `path` in their address."""
+        """Counts the requests with `path` in their address."""
         return sum(path in url for url in self.requests)
 
     def foreign(self) -> list[str]:
-        """Requests that left the host."""
+        """Requests to other hosts."""
         return [url for url in self.requests if not url.startswith((self.address, "blob:", "data:"))]
 
     def drop(self, *files: tuple[str, bytes]) -> None:
@@ -302,7 +299,7 @@ class Visit:
             """files => {
                 const transfer = new DataTransfer();
                 for (const { name, b64 } of files) {
-                    const bytes = Uint8Array.from(atob(b64), (letter) => letter.charCodeAt(0));
+                    const bytes = Uint8Array.from(atob(b64), (character) => character.charCodeAt(0));
                     transfer.items.add(new File([bytes], name));
                 }
                 return transfer;
@@ -313,21 +310,21 @@ class Visit:
             self.page.dispatch_event("body", event, {"dataTransfer": transfer})
 
     def screenshot(self, name: str, *, full_page: bool = True) -> None:
-        """Keeps a picture of the page, or of what is in sight, in test-output/browser."""
+        """Saves a screenshot in test-output/browser."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=full_page)
 
     def _note(self, message: ConsoleMessage) -> None:
-        # The browser itself notes each answer of 400 and above; the page shows those to its user.
+        # Browsers log every answer of 400 and above, which the page handles
         if message.type == "error" and not message.text.startswith("Failed to load resource"):
-            self.complaints.append(message.text)
+            self.errors.append(message.text)
 
 
 @pytest.fixture
 def visit(
     browser: Browser, running_service: tuple[FakeService, str], service: FakeService
 ) -> Iterator[Callable[..., Visit]]:
-    """Makes a visit in a browser window of its own; fails a test whose page complained or asked elsewhere."""
+    """Opens browser windows; fails the test on page errors and requests to other hosts."""
     visits: list[Visit] = []
 
     def make(address: str = running_service[1], **window: Any) -> Visit:
@@ -338,7 +335,7 @@ def visit(
     yield make
     service.gate.set()
     for made in visits:
-        assert "The page failed" not in made.page.content()
+        assert "Page error" not in made.page.content()
         made.page.context.close()
-        assert made.complaints == []
+        assert made.errors == []
         assert made.foreign() == []

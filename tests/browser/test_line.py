@@ -1,4 +1,4 @@
-"""The screen of the line in a real browser, before a service that says what each test wants."""
+"""The line display in a real browser, with a fake service."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -41,12 +41,12 @@ SIZES = {
 
 
 class FakeLine:
-    """Says what it is told to; keeps the time at which it was made.
+    """A service with a settable status and a fixed time.
 
     Attributes:
-        status: What it says; None = nothing, the connection is dropped.
-        key: That it wants; empty for none.
-        stations: Which ones were asked about.
+        status: The answer; None = an error.
+        key: Required key; empty for none.
+        stations: The requested stations.
     """
 
     def __init__(self):
@@ -64,9 +64,9 @@ class FakeLine:
         self.key = ""
         self.stations = []
         self.pictures = []
-        self.status = quiet_day(self.now)
+        self.status = normal_day(self.now)
 
-    def say(self, **changes):
+    def update(self, **changes):
         self.status = self.status.model_copy(update=changes)
 
     def line(self, request: Request, station: str | None = None) -> LineStatus:
@@ -158,8 +158,8 @@ def chart(now, out=False):
     return DefectChart(centre=0.021, spread=1.0, hours=hours)
 
 
-def quiet_day(now):
-    """A line on which nothing is wrong."""
+def normal_day(now):
+    """A line without problems."""
     return LineStatus(
         at=now,
         zone="Europe/Berlin",
@@ -195,7 +195,7 @@ def line(running_line):
 
 @pytest.fixture
 def watch(visit, running_line, line):  # noqa: ARG001
-    """Opens the screen in a window of a size; gives the visit."""
+    """Opens the display in a window of a size; returns the visit."""
 
     def make(size="tv", path="line", **window):
         user = visit(running_line[1], viewport=SIZES[size], **window)
@@ -211,7 +211,7 @@ def seen_pictures(page: Page, number: int = 8) -> None:
 
 
 def fits(page: Page) -> bool:
-    """Whether all of the page is in sight, and no large word is cut off."""
+    """Whether the page fits the window, without clipped text."""
     return page.evaluate(
         """() => {
             const root = document.documentElement;
@@ -229,7 +229,7 @@ def test_the_last_verdict_fills_the_screen(watch, line):
     user = watch()
     page = user.page
     for verdict, word in (("good", "GOOD"), ("review", "REVIEW"), ("defect", "DEFECT")):
-        line.say(last=inspection(line.now, verdict))
+        line.update(last=inspection(line.now, verdict))
         expect(page.locator("#word")).to_have_text(word)
         expect(page.locator(f"#call svg.{verdict}")).to_be_visible()
         assert page.locator("#call svg:visible").count() == 1
@@ -248,24 +248,24 @@ def test_the_last_verdict_fills_the_screen(watch, line):
     assert {side for _, side in line.pictures} == {480}
 
 
-def test_what_was_not_inspected_fills_the_screen_until_it_is_seen(watch, line):
+def test_a_miss_fills_the_screen_until_it_is_acknowledged(watch, line):
     user = watch()
     page = user.page
     alarm = page.locator("#alarm")
     expect(page.locator("#word")).to_have_text("GOOD")
-    line.say(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
+    line.update(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
     expect(alarm).to_be_visible()
     expect(page.locator("#alarm-word")).to_have_text("NOT INSPECTED")
     expect(page.locator("#alarm-part")).to_have_text("Part A17-004712")
     expect(page.locator("#alarm-station")).to_have_text("line3-cam1")
-    expect(page.locator("#alarm-do")).to_have_text("Hold the part: nothing is known about it.")
+    expect(page.locator("#alarm-do")).to_have_text("Hold the part: its condition is unknown.")
     expect(page).to_have_title("NOT INSPECTED – Line")
     box = alarm.bounding_box()
     assert (box["width"], box["height"]) == (1920, 1080)
     user.screenshot("line-not-inspected-tv", full_page=False)
     page.reload()
     expect(alarm).to_be_visible()
-    page.locator("#alarm-seen").click()
+    page.locator("#alarm-acknowledge").click()
     expect(alarm).to_be_hidden()
     expect(page.locator("#banner")).to_be_hidden()
     expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
@@ -273,37 +273,37 @@ def test_what_was_not_inspected_fills_the_screen_until_it_is_seen(watch, line):
     expect(page.locator("#word")).to_have_text("GOOD")
     expect(alarm).to_be_hidden()
     second = miss(line.now, 1, station="line4-top", part_id=None)
-    line.say(misses=[second, *line.status.misses], shift=counts(line.now, 7, 1, missed=2))
+    line.update(misses=[second, *line.status.misses], shift=counts(line.now, 7, 1, missed=2))
     expect(alarm).to_be_visible()
     expect(page.locator("#alarm-where")).to_have_text(re.compile(r"^\s*line4-top\s*$"))
 
 
 @pytest.mark.slow
-def test_a_station_that_inspects_again_leaves_a_banner(watch, line):
+def test_a_banner_stays_after_the_station_inspects_again(watch, line):
     user = watch()
     page = user.page
-    line.say(misses=[miss(line.now, 5)], shift=counts(line.now, 7, 1, missed=3))
+    line.update(misses=[miss(line.now, 5)], shift=counts(line.now, 7, 1, missed=3))
     expect(page.locator("#alarm")).to_be_visible()
-    line.say(misses=[miss(line.now, 5, followed=True)])
+    line.update(misses=[miss(line.now, 5, followed=True)])
     expect(page.locator("#alarm-do")).to_contain_text("3 were not inspected")
-    line.say(misses=[miss(line.now, 60, followed=True)])
+    line.update(misses=[miss(line.now, 60, followed=True)])
     expect(page.locator("#alarm")).to_be_hidden()
-    expect(page.locator("#banner-words")).to_have_text("3 NOT INSPECTED")
+    expect(page.locator("#banner-text")).to_have_text("3 NOT INSPECTED")
     expect(page).to_have_title("3 not inspected – Line")
     seen_pictures(page)
     assert fits(page)
     user.screenshot("line-banner-tv", full_page=False)
-    page.locator("#banner-seen").click()
+    page.locator("#banner-acknowledge").click()
     expect(page.locator("#banner")).to_be_hidden()
-    line.say(shift=counts(line.now + 8 * HOUR, 7, 1))
+    line.update(shift=counts(line.now + 8 * HOUR, 7, 1))
     expect(page.locator("#shift-begin")).to_have_text("since 15:00")
     expect(page.locator("#alarm")).to_be_hidden()
-    line.say(misses=[miss(line.now, 9000)])
+    line.update(misses=[miss(line.now, 9000)])
     expect(page.locator("#alarm")).to_be_visible()
 
 
 @pytest.mark.slow
-def test_a_screen_that_is_not_answered_says_so(watch, line):
+def test_a_lost_connection_and_missing_data_are_alarms(watch, line):
     user = watch()
     page = user.page
     expect(page.locator("#word")).to_have_text("GOOD")
@@ -311,28 +311,22 @@ def test_a_screen_that_is_not_answered_says_so(watch, line):
     expect(page.locator("#alarm-word")).to_have_text("NO CONNECTION", timeout=20_000)
     expect(page.locator("#alarm-why")).to_have_text("The service is stopping.")
     expect(page.locator("#alarm-where")).to_contain_text("since 14:42:")
-    expect(page.locator("#alarm-seen")).to_be_hidden()
+    expect(page.locator("#alarm-acknowledge")).to_be_hidden()
     user.screenshot("line-no-connection-tv", full_page=False)
-    line.status = quiet_day(line.now)
+    line.status = normal_day(line.now)
     expect(page.locator("#alarm")).to_be_hidden(timeout=20_000)
-
-
-@pytest.mark.slow
-def test_a_record_that_cannot_be_read_is_told_with_what_is_known(watch, line):
-    user = watch()
-    page = user.page
-    words = "The record cannot be used now: its database does not answer."
+    message = "The record cannot be used now: its database does not answer."
     nothing = {"last": None, "shift": None, "day": None, "chart": None, "drift": None, "defects": []}
-    line.say(**nothing, unavailable=words)
+    line.update(**nothing, unavailable=message)
     expect(page.locator("#alarm-word")).to_have_text("NO DATA")
-    expect(page.locator("#alarm-why")).to_have_text(words)
-    line.say(misses=[miss(line.now)])
+    expect(page.locator("#alarm-why")).to_have_text(message)
+    line.update(misses=[miss(line.now)])
     expect(page.locator("#alarm-word")).to_have_text("NOT INSPECTED")
 
 
 @pytest.mark.slow
-def test_what_is_out_of_the_ordinary_is_said(watch, line):
-    line.say(
+def test_unusual_rates_drift_and_silent_stations_are_reported(watch, line):
+    line.update(
         chart=chart(line.now, out=True),
         drift=ScoreDrift(now=-2.9, before=-4.3, least=0.9, towards="defective", hours=4),
         last=inspection(line.now, "defect"),
@@ -343,16 +337,18 @@ def test_what_is_out_of_the_ordinary_is_said(watch, line):
     )
     user = watch()
     page = user.page
-    expect(page.locator("#rate .says")).to_have_text(
-        "2 hours above the limits: 5.8 % in this hour, usually 2.1 %."
+    expect(page.locator("#rate .summary")).to_have_text(
+        "2 hours above the limits: 5.8 % this hour, baseline 2.1 %."
     )
     assert page.locator("#rate .out").count() == 2
     assert page.locator("#rate .few").count() == 1
-    expect(page.locator("#scores .says")).to_have_text("Drift towards defective: −2.9 lately, usually −4.3.")
-    expect(page.locator("#quiet li")).to_have_text(
+    expect(page.locator("#scores .summary")).to_have_text(
+        "Drift towards defective: −2.9 recently, baseline −4.3."
+    )
+    expect(page.locator("#silent li")).to_have_text(
         [
-            "line4-top quiet for 52 min, since 13:50; usually every 4 s",
-            "no station named quiet for 7 min, since 14:35; usually every second",
+            "line4-top no inspections for 52 min, since 13:50; usually every 4 s",
+            "unnamed station no inspections for 7 min, since 14:35; usually every second",
         ]
     )
     seen_pictures(page)
@@ -361,11 +357,10 @@ def test_what_is_out_of_the_ordinary_is_said(watch, line):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_read_on_every_screen(watch, line, size, scheme):
-    line.say(last=inspection(line.now, "defect"), chart=chart(line.now, out=True))
-    line.say(quiet=[QuietStation(station="line4-top", last_at=line.now - HOUR, usual_gap_s=4.2)])
+@pytest.mark.parametrize(("size", "scheme"), [("tv", "dark"), ("tablet", "light"), ("phone", "dark")])
+def test_the_display_fits_every_screen(watch, line, size, scheme):
+    line.update(last=inspection(line.now, "defect"), chart=chart(line.now, out=True))
+    line.update(quiet=[QuietStation(station="line4-top", last_at=line.now - HOUR, usual_gap_s=4.2)])
     user = watch(size, color_scheme=scheme)
     page = user.page
     expect(page.locator("#word")).to_have_text("DEFECT")
@@ -373,7 +368,7 @@ def test_it_is_read_on_every_screen(watch, line, size, scheme):
     if size != "phone":
         assert fits(page)
     user.screenshot(f"line-defect-{size}-{scheme}", full_page=size == "phone")
-    line.say(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
+    line.update(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
     expect(page.locator("#alarm")).to_be_visible()
     panel = page.locator("#alarm-panel")
     assert panel.evaluate(
@@ -383,33 +378,18 @@ def test_it_is_read_on_every_screen(watch, line, size, scheme):
 
 
 @pytest.mark.slow
-def test_a_line_without_inspections(watch, line):
-    nothing = {"last": None, "defects": [], "drift": None, "stations": []}
-    empty = [
-        hour.model_copy(update={"inspected": 0, "defective": 0, "log_odds": None})
-        for hour in chart(line.now).hours
-    ]
-    line.say(**nothing, chart=DefectChart(centre=None, spread=None, hours=empty))
-    user = watch(path="line?station=new")
-    expect(user.page.locator("#word")).to_have_text("No inspection yet")
-    expect(user.page.locator("#no-defects")).to_be_visible()
-    user.screenshot("line-empty-tv", full_page=False)
-
-
-@pytest.mark.slow
-def test_an_old_verdict_loses_its_colour(watch, line):
-    line.say(last=inspection(line.now, seconds=3 * 3600))
-    user = watch()
-    expect(user.page.locator("#verdict.old")).to_be_visible()
-    expect(user.page.locator("#age")).to_have_text("3 h ago")
-    user.screenshot("line-old-tv", full_page=False)
-
-
-@pytest.mark.slow
-def test_the_station_stands_in_the_address(watch, line):
-    user = watch(path="line?station=line4-top")
-    page = user.page
-    expect(page.locator("#word")).to_have_text("GOOD")
+def test_the_url_has_the_station_and_a_key_is_requested(watch, line):
+    line.key = "open sesame"
+    line.update(last=inspection(line.now, seconds=3 * 3600), defects=[])
+    page = watch(path="line?station=line4-top").page
+    page.locator("#key-cancel").click()
+    expect(page.locator("#alarm-why")).to_have_text("An API key is required.")
+    page.locator("#alarm-key").click()
+    page.locator("#key").fill("open sesame")
+    page.keyboard.press("Enter")
+    expect(page.locator("#verdict.old")).to_be_visible()
+    expect(page.locator("#age")).to_have_text("3 h ago")
+    expect(page.locator("#no-defects")).to_be_visible()
     assert set(line.stations) == {"line4-top"}
     page.locator("#stations").select_option(label="line3-cam2")
     assert page.url.endswith("?station=line3-cam2")
@@ -417,23 +397,12 @@ def test_the_station_stands_in_the_address(watch, line):
     expect(page.locator("#stations")).to_have_value("=line3-cam2")
     page.locator("#stations").select_option(label="All")
     assert page.url.endswith("/line")
+    line.update(last=None)
+    expect(page.locator("#word")).to_have_text("No inspection yet")
 
 
 @pytest.mark.slow
-def test_a_key_is_asked_for(watch, line):
-    line.key = "open sesame"
-    page = watch().page
-    page.locator("#key-cancel").click()
-    expect(page.locator("#alarm-why")).to_have_text("A key is needed.")
-    page.locator("#alarm-key").click()
-    page.locator("#key").fill("open sesame")
-    page.keyboard.press("Enter")
-    expect(page.locator("#word")).to_have_text("GOOD")
-    expect(page.locator("#alarm")).to_be_hidden()
-
-
-@pytest.mark.slow
-def test_sounds_are_off_until_somebody_wants_them(watch):
+def test_sounds_are_off_by_default(watch):
     page = watch().page
     sound = page.locator("#sound")
     expect(sound).to_have_text("Sound off")
@@ -448,11 +417,11 @@ def test_sounds_are_off_until_somebody_wants_them(watch):
 
 
 @pytest.mark.slow
-def test_pictures_of_defects_that_are_gone_are_forgotten(watch, line):
+def test_pictures_of_old_defects_are_removed(watch, line):
     page = watch().page
     seen_pictures(page)
     newest = inspection(line.now, "defect", 1, 90300)
-    line.say(defects=[newest, *line.status.defects[:7]])
+    line.update(defects=[newest, *line.status.defects[:7]])
     expect(page.locator("#defects li .which").first).to_have_text("A17-004711, line3-cam1")
     seen_pictures(page)
     assert [number for number, _ in line.pictures].count(90193) == 1
@@ -462,7 +431,7 @@ def test_pictures_of_defects_that_are_gone_are_forgotten(watch, line):
 
 @pytest.fixture
 def real_line(tmp_path):
-    """The address of the real service, which records what a stub says; the key is `open sesame`."""
+    """The address of the real service with a stub network; its key is `open sesame`."""
     keys = tmp_path / "keys"
     keys.write_text(f"office:{sha256(b'open sesame').hexdigest()}\n")
     settings = {
@@ -481,7 +450,7 @@ def real_line(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_the_real_service_does_is_shown(visit, real_line):
+def test_the_real_service_is_displayed(visit, real_line):
     user = visit(real_line, viewport=SIZES["tv"])
     page = user.open("line?station=a")
     page.locator("#key").fill("open sesame")
@@ -502,7 +471,7 @@ def test_what_the_real_service_does_is_shown(visit, real_line):
     )
     assert inspect(part[:-20], 2) == 422
     expect(page.locator("#alarm-part")).to_have_text("Part 2")
-    page.locator("#alarm-seen").click()
+    page.locator("#alarm-acknowledge").click()
     expect(page.locator("#alarm")).to_be_hidden()
     expect(page.locator("#counts tbody td").first).to_have_text("1")
     expect(page.locator('[data-count="missed"] td').first).to_have_text("1")

@@ -1,4 +1,4 @@
-"""The page of reviews in a real browser, with the real service behind it; a stub stands for the network."""
+"""The review page in a real browser, with the real service and a stub network."""
 
 import json
 import sqlite3
@@ -23,14 +23,14 @@ from segdec.engines import Logits
 from segdec.images import encode_png
 from tests.api.conftest import StubPredictor
 from tests.browser.conftest import Visit, listening
-from tests.browser.test_page import contrast
+from tests.browser.test_inspect_page import contrast
 
 ADA = "localStorage.setItem('segdec.reviewer', 'Ada')"
 WIDTH, HEIGHT = 60, 40
 
 
 class KnownPredictor(StubPredictor):
-    """Has been told the mask scores × 255 of some photographs; of all others they are the grey levels."""
+    """Returns given mask scores × 255 for known photographs, and grey levels for others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class KnownPredictor(StubPredictor):
 
 
 class Line:
-    """A production line: sends parts to the service, and asks what it has kept."""
+    """A production line: sends parts to the service and reads its record."""
 
     def __init__(self, address: str, folder: Path, predictor: KnownPredictor) -> None:
         self.address = address
@@ -55,18 +55,18 @@ class Line:
         self.key = ""
 
     def inspect(self, picture: NDArray[np.uint8], part: str, station: str = "line3-cam1") -> int:
-        """Has a photograph inspected; its number in the record."""
+        """Inspects a photograph; returns its record id."""
         path = f"v1/inspect?station={station}&part_id={part}"
         answer = self.ask("POST", path, encode_png(picture), {"Content-Type": "image/png"})
         number: int = json.loads(answer)["record_id"]
         return number
 
     def inspect_defects(self, count: int) -> list[int]:
-        """Has different defective parts inspected, A1, A2, …; their numbers."""
+        """Inspects different defective parts A1, A2, …; returns their record ids."""
         return [self.inspect(part_image(200 + n), f"A{n + 1}") for n in range(count)]
 
     def disagree(self, number: int, label: str, score: float) -> None:
-        """Lets a candidate say otherwise of a record."""
+        """Stores a differing prediction of a candidate."""
         with closing(sqlite3.connect(self.folder / DATABASE)) as database, database:
             database.execute(
                 "INSERT INTO shadows (record_id, model, version, inspected_at, label, score, log_odds, "
@@ -76,21 +76,21 @@ class Line:
             database.execute("UPDATE review_queue SET priority = 0 WHERE record_id = ?", (number,))
 
     def get(self, path: str) -> Any:
-        """What the service answers."""
+        """Returns the JSON of an answer."""
         return json.loads(self.ask("GET", path))
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
-        """Sends a request; what is answered."""
+        """Sends a request; returns the body of the answer."""
         sent = {**(headers or {}), "X-API-Key": self.key}
         request = urllib.request.Request(self.address + path, body, sent, method=method)
         with urllib.request.urlopen(request, timeout=30) as answer:
             data: bytes = answer.read()
         return data
 
-    def say(self, number: int, label: str) -> None:
-        """Lets somebody else judge a record, whoever has it before him."""
+    def judge(self, number: int, label: str) -> None:
+        """Stores a verdict of another reviewer, without a lease."""
         with closing(sqlite3.connect(self.folder / DATABASE)) as database, database:
             database.execute("UPDATE review_queue SET leased_to = NULL, leased_until = NULL")
         revision = self.get(f"v1/records/{number}")["revision"]
@@ -98,37 +98,37 @@ class Line:
         self.ask("PUT", f"v1/records/{number}/review", json.dumps({"label": label}).encode(), headers)
 
     def review(self, number: int) -> dict[str, Any] | None:
-        """What a person says of a record."""
-        said: dict[str, Any] | None = self.get(f"v1/records/{number}")["review"]
-        return said
+        """Returns the review of a record."""
+        review: dict[str, Any] | None = self.get(f"v1/records/{number}")["review"]
+        return review
 
     def label(self, number: int) -> str | None:
-        """The label that a person gave to a record."""
-        said = self.review(number)
-        return said and said["label"]
+        """Returns the reviewed label of a record."""
+        review = self.review(number)
+        return review and review["label"]
 
     def mask(self, number: int, which: str = "reviewed", values: str = "defect") -> NDArray[np.uint8]:
-        """A mask of a record."""
+        """Returns a mask of a record."""
         data = self.ask("GET", f"v1/records/{number}/mask?which={which}&values={values}")
         return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
 
 
-class Wire:
-    """What becomes of verdicts on their way: they are carried, broken, cut off, or their answers lost."""
+class Network:
+    """The network between page and service: it works, breaks requests, is cut, or loses an answer."""
 
     def __init__(self) -> None:
-        self.state = "carries"
+        self.state = "works"
 
-    def carry(self, route: Route) -> None:
-        """Does it to one."""
-        if self.state == "carries":
+    def handle(self, route: Route) -> None:
+        """Handles one request."""
+        if self.state == "works":
             route.continue_()
         elif self.state == "breaks":
             route.fulfill(status=500, body="broken")
         elif self.state == "is cut":
             route.abort()
         else:
-            self.state = "carries"
+            self.state = "works"
             route.fetch()
             route.abort()
 
@@ -142,7 +142,7 @@ def part_image(brightness: int) -> NDArray[np.uint8]:
 
 @contextmanager
 def serving(folder: Path, **settings: Any) -> Iterator[Line]:
-    """Runs the service with a record in `folder`; gives its line."""
+    """Runs the service with a record in `folder`; yields its line."""
     predictor = KnownPredictor()
     given = {"model": "unused", "record": "required", "record_folder": folder, **settings}
     app = create_app(Settings.model_validate(given), predictor)
@@ -156,20 +156,20 @@ def serving(folder: Path, **settings: Any) -> Iterator[Line]:
 
 @pytest.fixture
 def line(tmp_path: Path) -> Iterator[Line]:
-    """A line, whose parts wait for their review if they are defective."""
+    """A line, whose defective parts are queued for review."""
     with serving(tmp_path / "record") as line:
         yield line
 
 
 @pytest.fixture
 def review(visit: Callable[..., Visit], line: Line) -> Callable[..., Visit]:
-    """Opens the page of reviews in a browser of its own, as Ada."""
+    """Opens the review page as the reviewer Ada."""
 
-    def open_page(path: str = "review", wire: Wire | None = None, **window: Any) -> Visit:
+    def open_page(path: str = "review", network: Network | None = None, **window: Any) -> Visit:
         user = visit(line.address, **window)
         user.page.context.add_init_script(ADA)
-        if wire:
-            user.page.route("**/v1/records/*/review", wire.carry)
+        if network:
+            user.page.route("**/v1/records/*/review", network.handle)
         user.open(path)
         return user
 
@@ -177,13 +177,13 @@ def review(visit: Callable[..., Visit], line: Line) -> Callable[..., Visit]:
 
 
 def shows(page: Page, part: str) -> None:
-    """Waits until the picture of a part is on the page."""
+    """Waits until the picture of a part is displayed."""
     expect(page.locator("#part")).to_have_text(part)
     expect(page.locator("main")).to_have_attribute("data-picture", "shown")
 
 
 def place(page: Page, x: float, y: float) -> tuple[float, float]:
-    """Where a point of the photograph lies in the window; the picture is not zoomed."""
+    """Returns the window position of a point of the photograph, without zoom."""
     box = page.locator("#picture").bounding_box()
     assert box is not None
     return box["x"] + x / WIDTH * box["width"], box["y"] + y / HEIGHT * box["height"]
@@ -198,54 +198,54 @@ def draw(page: Page, *points: tuple[float, float]) -> None:
     page.mouse.up()
 
 
-def test_verdicts_by_key_show_the_next_picture_and_are_kept(review, line):
+def test_verdicts_by_key_are_saved_and_show_the_next_picture(review, line):
     numbers = line.inspect_defects(5)
     page = review().page
     for part, key in zip(("A1", "A2", "A3", "A4"), "g1u2", strict=True):
         shows(page, part)
         page.keyboard.press(key)
     shows(page, "A5")
-    expect(page.locator("#last em")).to_have_text(["kept"] * 4)
-    expect(page.locator("#judged")).to_have_text("4 judged")
+    expect(page.locator("#last em")).to_have_text(["saved"] * 4)
+    expect(page.locator("#judged")).to_have_text("4 reviewed")
     expect(page.locator("#waiting")).to_have_text("1 waiting")
     assert [line.label(number) for number in numbers] == ["good", "scratch", "unsure", "spot", None]
     assert line.review(numbers[0])["reviewer"] == "Ada"
     page.keyboard.press("g")
-    expect(page.locator("#blank-title")).to_have_text("Nothing waits")
+    expect(page.locator("#empty-title")).to_have_text("Nothing to review")
 
 
 @pytest.mark.slow
-def test_verdicts_are_taken_back_one_after_another(review, line):
+def test_verdicts_are_undone_one_after_another(review, line):
     numbers = line.inspect_defects(3)
     page = review().page
     shows(page, "A1")
     page.keyboard.press("g")
     shows(page, "A2")
     page.locator("#tools label", has_text="Brush").click()
-    page.keyboard.press("ArrowRight")  # skips, and chooses no other tool
+    page.keyboard.press("ArrowRight")  # skips, and does not change the tool
     shows(page, "A3")
     page.keyboard.press("1")
-    expect(page.locator("#blank-title")).to_have_text("Nothing else waits")
-    expect(page.locator("#show-skipped")).to_have_text("Show the skipped one")
-    expect(page.locator("#last em")).to_have_text(["kept", "", "kept"])
+    expect(page.locator("#empty-title")).to_have_text("Nothing else to review")
+    expect(page.locator("#show-skipped")).to_have_text("Show the skipped part")
+    expect(page.locator("#last em")).to_have_text(["saved", "", "saved"])
     page.keyboard.press("z")
     shows(page, "A3")
     page.keyboard.press("Control+z")
     shows(page, "A2")
     page.locator("#undo").click()
     shows(page, "A1")
-    expect(page.locator("#judged")).to_have_text("0 judged")
+    expect(page.locator("#judged")).to_have_text("0 reviewed")
     expect(page.locator("#undo")).to_be_disabled()
     for part, key in (("A1", "2"), ("A2", "2"), ("A3", "g")):
         shows(page, part)
         page.keyboard.press(key)
-    expect(page.locator("#last em")).to_have_text(["kept"] * 3)
+    expect(page.locator("#last em")).to_have_text(["saved"] * 3)
     assert [line.label(number) for number in numbers] == ["spot", "spot", "good"]
     assert [line.get(f"v1/records/{number}")["revision"] for number in numbers] == [3, 1, 3]
 
 
 @pytest.mark.slow
-def test_a_verdict_needs_a_key_of_its_own_and_no_field(review, line):
+def test_text_held_keys_and_double_clicks_judge_nothing_else(review, line):
     numbers = line.inspect_defects(3)
     page = review().page
     shows(page, "A1")
@@ -255,19 +255,19 @@ def test_a_verdict_needs_a_key_of_its_own_and_no_field(review, line):
     shows(page, "A1")
     page.keyboard.down("g")
     shows(page, "A2")
-    page.keyboard.down("g")  # held down: the browser repeats it
+    page.keyboard.down("g")  # repeated by the browser
     page.keyboard.down("g")
     page.keyboard.up("g")
     page.locator("#verdicts button[data-label=scratch]").dblclick()
     shows(page, "A3")
-    expect(page.locator("#last em")).to_have_text(["kept"] * 2)
+    expect(page.locator("#last em")).to_have_text(["saved"] * 2)
     assert [line.label(number) for number in numbers] == ["good", "scratch", None]
     assert line.review(numbers[0])["reason"] == "ugly 12"
     assert line.review(numbers[1])["reason"] is None
 
 
 def paint_by_hand(page: Page) -> NDArray[np.uint8]:
-    """Adds a stroke and a polygon to the mask of a part, erases some of it; the mask as it should be."""
+    """Draws a stroke and a polygon, erases a part; returns the expected mask."""
     page.keyboard.press("b")
     for _ in range(20):
         page.keyboard.press("[")
@@ -290,7 +290,7 @@ def paint_by_hand(page: Page) -> NDArray[np.uint8]:
 
 
 @pytest.mark.slow
-def test_a_mended_mask_arrives_pixel_for_pixel(review, line):
+def test_an_edited_mask_is_saved_pixel_by_pixel(review, line):
     numbers = line.inspect_defects(2)
     user = review(viewport={"width": 1440, "height": 900})
     page = user.page
@@ -298,38 +298,38 @@ def test_a_mended_mask_arrives_pixel_for_pixel(review, line):
     expected = paint_by_hand(page)
     user.screenshot("mended", full_page=False)
     page.keyboard.press("g")
-    expect(page.locator("#notice")).to_contain_text("The mended mask shows a defect")
+    expect(page.locator("#notice")).to_contain_text("The edited mask has defect pixels")
     page.keyboard.press("2")
     shows(page, "A2")
     page.locator("#clear").click()
     page.keyboard.press("1")
-    expect(page.locator("#notice")).to_contain_text("The mended mask is empty")
+    expect(page.locator("#notice")).to_contain_text("The edited mask is empty")
     page.locator("#predicted").click()
     page.keyboard.press("1")
-    expect(page.locator("#last em")).to_have_text(["kept"] * 2)
+    expect(page.locator("#last em")).to_have_text(["saved"] * 2)
     np.testing.assert_array_equal(line.mask(numbers[0]), expected)
     assert line.label(numbers[0]) == "spot"
     assert line.review(numbers[1])["mended_mask"] is None
 
 
 @pytest.mark.slow
-def test_a_mask_that_is_called_right_is_sent_as_it_was_predicted(review, line):
+def test_a_confirmed_mask_is_saved(review, line):
     numbers = line.inspect_defects(2)
     page = review(viewport={"width": 1440, "height": 900}).page
     shows(page, "A1")
     page.keyboard.press("k")
-    expect(page.locator("#mask-right")).to_be_checked()
+    expect(page.locator("#mask-correct")).to_be_checked()
     page.keyboard.press("1")
     shows(page, "A2")
-    expect(page.locator("#mask-right")).not_to_be_checked()
+    expect(page.locator("#mask-correct")).not_to_be_checked()
     page.keyboard.press("1")
-    expect(page.locator("#last em")).to_have_text(["kept"] * 2)
+    expect(page.locator("#last em")).to_have_text(["saved"] * 2)
     np.testing.assert_array_equal(line.mask(numbers[0]), line.mask(numbers[0], "predicted"))
     assert line.review(numbers[1])["mended_mask"] is None
 
 
 @pytest.mark.slow
-def test_classes_of_pixels_are_painted_by_class(review, line):
+def test_pixels_are_drawn_with_their_class(review, line):
     line.predictor.have_classes(13)
     number = line.inspect_defects(1)[0]
     page = review().page
@@ -342,7 +342,7 @@ def test_classes_of_pixels_are_painted_by_class(review, line):
     page.keyboard.press("c")
     draw(page, (30.5, 22.5), (34.5, 22.5))
     page.keyboard.press("1")
-    expect(page.locator("#last em")).to_have_text(["kept"])
+    expect(page.locator("#last em")).to_have_text(["saved"])
     expected = np.zeros((HEIGHT, WIDTH), np.uint8)
     expected[8:12, 10:13], expected[8:12, 13:16] = 1, 2
     expected[20, 30:35], expected[22, 30:35] = 1, 2
@@ -350,86 +350,86 @@ def test_classes_of_pixels_are_painted_by_class(review, line):
 
 
 @pytest.mark.slow
-def test_no_two_tabs_show_the_same_picture_and_a_reload_does(review, line):
+def test_tabs_show_different_pictures_and_a_reload_the_same(review, line):
     line.inspect_defects(8)
     page = review().page
     shows(page, "A1")
     page.keyboard.press("g")
     shows(page, "A2")
-    expect(page.locator("#last em")).to_have_text(["kept"])
-    with page.context.expect_page() as opened:  # a browser gives such a tab a copy of the session's storage
+    expect(page.locator("#last em")).to_have_text(["saved"])
+    with page.context.expect_page() as opened:  # browsers copy the session storage
         page.evaluate("window.open(location.href)")
     shows(opened.value, "A5")
-    expect(opened.value.locator("#judged")).to_have_text("0 judged")
+    expect(opened.value.locator("#judged")).to_have_text("0 reviewed")
     page.reload()
     shows(page, "A2")
-    expect(page.locator("#judged")).to_have_text("1 judged")
+    expect(page.locator("#judged")).to_have_text("1 reviewed")
 
 
 @pytest.mark.slow
-def test_what_is_not_kept_is_said_and_judged_again(review, line):
+def test_failed_verdicts_are_reported_and_reviewed_again(review, line):
     numbers = line.inspect_defects(3)
-    wire = Wire()
-    user = review(wire=wire, viewport={"width": 1440, "height": 900})
+    network = Network()
+    user = review(network=network, viewport={"width": 1440, "height": 900})
     page = user.page
     shows(page, "A1")
-    wire.state = "breaks"
+    network.state = "breaks"
     page.keyboard.press("g")
     shows(page, "A2")
-    expect(page.locator("#failed-words")).to_contain_text("A1: Good was not kept: The service answered 500")
+    expect(page.locator("#failed-text")).to_contain_text("A1: Good was not saved: The service answered 500")
     user.screenshot("not-kept", full_page=False)
-    wire.state = "carries"
-    page.locator("#judge-again").click()
+    network.state = "works"
+    page.locator("#review-again").click()
     shows(page, "A1")
     expect(page.locator("#failed")).to_be_hidden()
-    expect(page.locator("#notice")).to_contain_text("Good was not kept")
-    line.say(numbers[0], "spot")
+    expect(page.locator("#notice")).to_contain_text("Good was not saved")
+    line.judge(numbers[0], "spot")
     page.keyboard.press("g")
-    expect(page.locator("#failed-words")).to_contain_text("Somebody else has judged it meanwhile.")
-    page.locator("#leave-it").click()
+    expect(page.locator("#failed-text")).to_contain_text("Another reviewer has changed it.")
+    page.locator("#dismiss").click()
     shows(page, "A2")
-    expect(page.locator("#judged")).to_have_text("0 judged")
+    expect(page.locator("#judged")).to_have_text("0 reviewed")
     assert line.label(numbers[0]) == "spot"
 
 
 @pytest.mark.slow
-def test_without_a_connection_verdicts_wait_and_are_kept_once(review, line):
+def test_verdicts_without_a_connection_are_saved_once_later(review, line):
     numbers = line.inspect_defects(3)
-    wire = Wire()
-    page = review(wire=wire).page
+    network = Network()
+    page = review(network=network).page
     shows(page, "A1")
-    wire.state = "is cut"
+    network.state = "is cut"
     page.keyboard.press("g")
     shows(page, "A2")
     bar = page.locator("#offline")
-    expect(bar).to_contain_text("A verdict waits here to be sent: do not close this page.")
-    page.locator("#try-now").click()  # there is work to be had, but the verdict is still here
+    expect(bar).to_contain_text("1 verdict is not sent yet: do not close this page.")
+    page.locator("#try-now").click()  # fetching tasks works, but the verdict is unsent
     expect(bar).to_be_visible()
-    wire.state = "carries"
-    expect(page.locator("#last em")).to_have_text(["kept"])
+    network.state = "works"
+    expect(page.locator("#last em")).to_have_text(["saved"])
     expect(bar).to_be_hidden()
-    wire.state = "loses an answer"
+    network.state = "loses an answer"
     page.keyboard.press("2")
-    expect(page.locator("#last em")).to_have_text(["kept"] * 2)
+    expect(page.locator("#last em")).to_have_text(["saved"] * 2)
     expect(page.locator("#failed")).to_be_hidden()
     assert [line.label(number) for number in numbers] == ["good", "spot", None]
 
 
 @pytest.mark.slow
-def test_an_empty_queue_is_looked_at_again(line, visit):
+def test_an_empty_queue_is_polled(line, visit):
     user = visit(line.address)
     page = user.page
     page.clock.install()
     user.open("review")
     page.locator("#name").fill("Grace")
     page.keyboard.press("Enter")
-    expect(page.locator("#blank-title")).to_have_text("Nothing waits")
+    expect(page.locator("#empty-title")).to_have_text("Nothing to review")
     user.screenshot("nothing-waits", full_page=False)
     line.inspect_defects(1)
     page.clock.run_for(6000)
     shows(page, "A1")
     page.keyboard.press("g")
-    expect(page.locator("#last em")).to_have_text(["kept"])
+    expect(page.locator("#last em")).to_have_text(["saved"])
     assert line.review(1)["reviewer"] == "Grace"
     page.reload()
     expect(page.locator("#reviewer")).to_have_text("Grace")
@@ -437,7 +437,7 @@ def test_an_empty_queue_is_looked_at_again(line, visit):
 
 
 @pytest.mark.slow
-def test_a_finger_draws_and_two_move_the_picture(review, line):
+def test_a_finger_draws_and_two_fingers_zoom(review, line):
     number = line.inspect_defects(1)[0]
     user = review(viewport={"width": 820, "height": 1180}, has_touch=True)
     page = user.page
@@ -467,11 +467,11 @@ def test_a_finger_draws_and_two_move_the_picture(review, line):
         left, top = place(page, x, 25.5)
         pen = {"type": kind, "x": left, "y": top, "button": "left", "buttons": down, "pointerType": "pen"}
         touch.send("Input.dispatchMouseEvent", {**pen, "clickCount": 1})
-    send("touchStart", (20.5, 35.5))  # the hand beside the pen
+    send("touchStart", (20.5, 35.5))  # the palm next to the pen
     send("touchMove", (40.5, 35.5))
     send("touchEnd")
     page.locator("#verdicts button[data-label=scratch]").click()
-    expect(page.locator("#blank-title")).to_have_text("Nothing waits")
+    expect(page.locator("#empty-title")).to_have_text("Nothing to review")
     expected = np.zeros((HEIGHT, WIDTH), np.uint8)
     expected[8:12, 10:16] = 255
     expected[30, 20:41] = 255
@@ -480,7 +480,7 @@ def test_a_finger_draws_and_two_move_the_picture(review, line):
 
 
 @pytest.mark.slow
-def test_the_key_is_asked_for(visit, tmp_path):
+def test_the_key_is_requested(visit, tmp_path):
     keys, folder = tmp_path / "keys", tmp_path / "record"
     keys.write_text(f"boss:{sha256(b'open sesame').hexdigest()}\n")
     with serving(folder, admin_keys=keys) as line:
@@ -490,28 +490,30 @@ def test_the_key_is_asked_for(visit, tmp_path):
         user.page.context.add_init_script(ADA)
         page = user.open("review")
         page.locator("#key-cancel").click()
-        expect(page.locator("#offline")).to_contain_text("The service gives no work. A key is needed.")
+        expect(page.locator("#offline")).to_contain_text(
+            "The service rejects requests. An API key is required."
+        )
         page.locator("#try-now").click()
         page.locator("#key").fill("open sesame")
         page.keyboard.press("Enter")
         shows(page, "A1")
         page.keyboard.press("g")
-        expect(page.locator("#last em")).to_have_text(["kept"])
+        expect(page.locator("#last em")).to_have_text(["saved"])
         assert line.review(1)["reviewer"] == "boss/Ada"
 
 
 @pytest.mark.slow
-def test_strokes_cover_what_lies_within_half_their_width(review):
+def test_strokes_cover_half_their_width_and_the_pace_ignores_pauses(review):
     page = review().page
     draws = np.random.default_rng(0)
     for diameter in (1, 2, 5, 12):
         ends = draws.integers(0, 40, (2, 2)) + (0.5 if diameter % 2 else 0)
         rows = page.evaluate(
             """async ([from, to, diameter]) => {
-                const { coverLine } = await import("/static/review/shapes.js");
+                const { rasterizeLine } = await import("/static/review/rasterize.js");
                 const rows = [];
                 const [a, b] = [from, to].map(([x, y]) => ({ x, y }));
-                coverLine(a, b, diameter, (...row) => rows.push(row));
+                rasterizeLine(a, b, diameter, (...row) => rows.push(row));
                 return rows;
             }""",
             [ends[0].tolist(), ends[1].tolist(), diameter],
@@ -524,23 +526,18 @@ def test_strokes_cover_what_lies_within_half_their_width(review):
         share = np.clip((centres - ends[0]) @ along / (along @ along), 0, 1)[..., None]
         away = np.linalg.norm(centres - ends[0] - share * along, axis=2)
         np.testing.assert_array_equal(covered, away <= diameter / 2 + 1e-6)
-
-
-@pytest.mark.slow
-def test_the_pace_leaves_pauses_out(review):
     pace = """async times => {
         const { Tally } = await import("/static/review/session.js");
         const tally = new Tally();
         for (const time of times) tally.add(time * 1000);
         return [tally.count, tally.perHour];
     }"""
-    page = review().page
     assert page.evaluate(pace, [0, 10, 20, 30]) == [4, None]
     assert page.evaluate(pace, [0, 10, 20, 3000, 3010, 3020]) == [6, 360]
 
 
 @pytest.mark.slow
-def test_statistics_are_said_in_words(review, line):
+def test_statistics_are_sentences(review, line):
     page = review().page
     none = {"value": None, "low": None, "high": None}
     found = {
@@ -557,24 +554,27 @@ def test_statistics_are_said_in_words(review, line):
         "defect_rate": {"value": 0.031, "low": 0.03, "high": 0.0345},
         "notes": ["Few."],
     }
-    said = page.evaluate("async found => (await import('/static/review/slips.js')).sentences(found)", found)
-    assert said["headline"] == "Of 12\u202f340 called good, about 14 are defective (3.2 to 40)."
-    assert said["facts"] == [
-        "Of 410 called defective, nobody knows yet how many are good: too few were judged.",
-        "Of all defects, about 3.4\u202f% slip through (0.8\u202f% to 9\u202f%).",
+    texts = page.evaluate(
+        "async found => (await import('/static/review/statistics.js')).sentences(found)", found
+    )
+    assert texts["headline"] == "Of 12\u202f340 predicted good, about 14 are defective (3.2 to 40)."
+    assert texts["facts"] == [
+        "Of 410 predicted defective: too few reviews to estimate how many are good.",
+        "Of all defective parts, about 3.4\u202f% are missed (0.8\u202f% to 9\u202f%).",
         "Of all parts, about 3.1\u202f% are defective (3\u202f% to 3.5\u202f%).",
-        "12\u202f800 inspected, 50 of them for review. 700 put up for people, 690 judged, 7 of them unsure.",
+        "12\u202f800 inspected, 50 of them uncertain. "
+        "700 selected for review, 690 reviewed, 7 of them unsure.",
     ]
     line.inspect_defects(1)
-    page.locator("#show-slips").click()
-    expect(page.locator("#slips .headline")).to_have_text(["Nothing was called good."] * 2)
+    page.locator("#show-statistics").click()
+    expect(page.locator("#statistics .headline")).to_have_text(["No part was predicted good."] * 2)
     page.keyboard.press("g")
     page.keyboard.press("Escape")
     assert line.label(1) is None
 
 
 def toy_part(line: Line, index: int, part: str) -> int:
-    """Has a photograph inspected that looks real; the answer is like a network's."""
+    """Inspects a realistic photograph, with scores like a network's."""
     sample = make_sample(index, size=512)
     blurred = cv2.GaussianBlur(sample.mask.astype(np.float32), (0, 0), 6)
     scores = np.rint(2 + 228 * blurred / max(blurred.max(), 1)).astype(np.uint8)
@@ -584,30 +584,28 @@ def toy_part(line: Line, index: int, part: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_desk_of_pictures_looks_right(review, line, scheme):
+def test_texts_have_contrast_and_candidates_are_shown(review, line, scheme):
     number = [toy_part(line, index, f"A1045{index}") for index in range(1, 9, 2)][-1]
     line.disagree(number, "good", 0.312)
     user = review(color_scheme=scheme, viewport={"width": 1440, "height": 900})
     page = user.page
     shows(page, "A10457")
-    expect(page.locator("#models .differs")).to_contain_text(
-        "Candidate · unnamed 1Goodscore 0.312says otherwise"
-    )
-    for text in ("#facts", "#why-words", "#verdicts button", "#skip", "#models .differs .who", "#waiting"):
+    expect(page.locator("#models .differs")).to_contain_text("Candidate · unnamed 1Goodscore 0.312differs")
+    for text in ("#facts", "#why-text", "#verdicts button", "#skip", "#models .differs .who", "#waiting"):
         assert contrast(page, text) >= 4.5, text
-    user.screenshot(f"verdict-desktop-{scheme}", full_page=False)
+    user.screenshot(f"review-desktop-{scheme}", full_page=False)
     page.keyboard.press("1")
     shows(page, "A10451")
-    expect(page.locator("#last em")).to_have_text(["kept"])
+    expect(page.locator("#last em")).to_have_text(["saved"])
     page.keyboard.press("b")
-    user.screenshot(f"mending-desktop-{scheme}", full_page=False)
-    page.locator("#show-slips").click()
-    expect(page.locator("#slips .headline")).to_have_count(2)
-    user.screenshot(f"slips-{scheme}", full_page=False)
+    user.screenshot(f"edit-desktop-{scheme}", full_page=False)
+    page.locator("#show-statistics").click()
+    expect(page.locator("#statistics .headline")).to_have_count(2)
+    user.screenshot(f"statistics-{scheme}", full_page=False)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "height"), [(820, 1180), (1180, 820), (390, 844)])
+@pytest.mark.parametrize(("width", "height"), [(820, 1180), (390, 844)])
 def test_the_page_fits_small_screens(review, line, width, height):
     toy_part(line, 1, "A10451")
     user = review(viewport={"width": width, "height": height}, has_touch=True)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 COUNTS = {"good": 20, "scratch": 4, "hole": 3}
 
 
-def test_parts_are_what_they_are_said_to_be(tmp_path):
+def test_parts_have_their_kind(tmp_path):
     parts = make_parts(COUNTS, seed=1)
     assert Counter(part.kind for part in parts) == COUNTS and set(COUNTS) == set(KINDS)
     assert parts == make_parts(COUNTS, seed=1)
@@ -59,7 +59,7 @@ def test_it_goes_from_inspections_to_the_next_version(tmp_path):
         timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for told in ("Reviewed ", "Wrote ", "verdict ", "The candidate answered 40", "Result "):
-        assert told in done.stdout, told
+    for text in ("Reviewed ", "Wrote ", "verdict ", "The candidate answered 40", "Result "):
+        assert text in done.stdout, text
     labels = (tmp_path / demo_loop.MODELS / "parts" / "labels.json").read_text()
     assert '"stable": "2"' in labels and '"previous": "1"' in labels

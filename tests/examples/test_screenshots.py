@@ -9,7 +9,7 @@ from examples import screenshots
 
 def test_one_of_eleven_photographs_has_a_defect(tmp_path):
     write_toy(tmp_path / "toy", 60, size=32)
-    shift = screenshots.shift_of(tmp_path / "toy")
+    shift = screenshots.shift_records(tmp_path / "toy")
     assert len(shift) == screenshots.INSPECTIONS
     assert [record.label > 0 for record in shift[:11]] == [False] * 5 + [True] + [False] * 5
 

@@ -100,7 +100,7 @@ def mixed(make_samples):
 
 @pytest.fixture(scope="session")
 def run_process():
-    """Runs `python -m training` in a process of its own: arguments, and what befalls it; see fault_injection.py."""
+    """Runs `python -m training` in its own process: arguments and faults; see fault_injection.py."""
 
     def run(*arguments, **faults):
         return forked.run("training", *arguments, before=partial(fault_injection.prepare, faults))

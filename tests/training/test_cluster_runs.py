@@ -103,7 +103,7 @@ def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read
     troubled.start(*LONGER).wait_for_records(10)
     troubled.kill("worker", 1)
     assert troubled.exit_codes(("worker", 0)) == [69]
-    assert "error: The cluster is not whole" in troubled.output("worker", 0)
+    assert "error: The cluster is incomplete" in troubled.output("worker", 0)
 
     troubled.start(*LONGER).wait_for_records(36)
     troubled.terminate("worker", 1)  # one is told, both stop
@@ -111,7 +111,7 @@ def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read
     assert "Stopped by SIGTERM" in troubled.output("worker", 0)
 
     assert troubled.start(*LONGER).exit_codes(*WORKERS) == [0, 0], troubled.output("worker", 0)
-    assert "Going on" in troubled.output("worker", 0)
+    assert "Resuming" in troubled.output("worker", 0)
     expected = read_weights(alone.folder / "tiny")
     for name, value in read_weights(troubled.folder / "tiny").items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
@@ -126,7 +126,7 @@ def test_a_lost_chief_ends_the_others(start_run):
     run.wait_for_records(10)
     run.kill("worker", 0)
     assert run.exit_codes(("worker", 1)) == [69]
-    assert "error: The cluster is not whole" in run.output("worker", 1)
+    assert "error: The cluster is incomplete" in run.output("worker", 1)
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_a_run_goes_on_under_another_strategy(start_run):
     words = ["run", run.experiment, "--runs", run.folder, *LONGER, "--devices", "cpu:2"]
     done = forked.run("training", *words)
     assert done.returncode == 0, done.stderr
-    assert "Going on" in done.stdout
+    assert "Resuming" in done.stdout
     assert "mirrored on 2 × CPU" in done.stdout
 
 
@@ -157,22 +157,13 @@ def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(st
         run.start(*steps).wait_for_records(len(read_log(run.folder / "tiny")) + 15)
     run.kill("ps", 0)
     assert run.exit_codes(("chief", 0)) == [69], run.output("chief", 0)
-    assert "error: The cluster is not whole" in run.output("chief", 0)
+    assert "error: The cluster is incomplete" in run.output("chief", 0)
     run.kill_all()
 
     run.start(*steps)
     assert run.exit_codes(("chief", 0)) == [0], run.output("chief", 0)
-    assert "Going on" in run.output("chief", 0)
+    assert "Resuming" in run.output("chief", 0)
     assert (run.folder / "tiny" / "result.json").exists()
-
-
-@pytest.mark.slow
-def test_a_chief_with_parameter_servers_saves_when_it_is_told_to_stop(start_run):
-    run = start_run("stopped", ps=1, worker=1, chief=1).start("--stages.segment.steps", "600")
-    run.wait_for_records(20)
-    run.terminate("chief", 0)
-    assert run.exit_codes(("chief", 0)) == [75], run.output("chief", 0)
-    assert "A checkpoint holds everything so far" in run.output("chief", 0)
 
 
 @pytest.fixture(scope="module")
@@ -227,23 +218,13 @@ def test_processes_with_different_experiments_refuse_each_other(start_run):
 
 
 @pytest.mark.slow
-def test_a_run_folder_that_one_does_not_reach_is_noticed(start_run, tmp_path):
-    run = start_run("apart", worker=2)
-    run.start_task("worker", 0)
-    run.start_task("worker", 1, "--runs", str(tmp_path / "elsewhere"))
-    assert run.exit_codes(*WORKERS) == [2, 2]
-    for task in WORKERS:
-        assert "error: The processes of the cluster differ in run folder or checkpoint" in run.output(*task)
-
-
-@pytest.mark.slow
 def test_a_device_that_is_missing_is_said_before_the_others_are_met(start_run):
     run = start_run("without", worker=2)
     run.start_task("worker", 0, "--cluster-timeout-s", "10")
     run.start_task("worker", 1, "--devices", "gpu:0")
     assert run.exit_codes(*WORKERS) == [69, 2]
-    assert "worker 1 did not come" in run.output("worker", 0)
-    assert "devices=gpu:0 cannot be had" in run.output("worker", 1)
+    assert "worker 1 did not connect" in run.output("worker", 0)
+    assert "devices=gpu:0: this machine has" in run.output("worker", 1)
 
 
 @pytest.mark.slow
@@ -253,5 +234,5 @@ def test_a_worker_that_does_not_come_is_named(start_run, missing):
     there = ("worker", 1 - missing)
     run.start("--cluster-timeout-s", "1", tasks=[there])
     assert run.exit_codes(there) == [69]
-    assert ("worker 1 did not come", "the chief does not answer")[1 - missing] in run.output(*there)
+    assert ("worker 1 did not connect", "the chief does not answer")[1 - missing] in run.output(*there)
     assert not (run.folder / "tiny").exists()

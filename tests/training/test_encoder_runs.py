@@ -8,9 +8,7 @@ import pytest
 
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError, RunError
-from segdec.images import read_image
 from training.__main__ import main
-from training.config import ExperimentConfig
 from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
@@ -101,11 +99,6 @@ def test_checkpoints_hold_what_has_been_trained_alone(run, read_checkpoint):
     assert network.backbone.count_params() > trained
 
 
-def test_the_panels_show_images(run):
-    for name in ("panel.png", "training_panel.png"):
-        assert read_image(run.path / name).pixels.shape[2] == 3
-
-
 @pytest.mark.slow
 def test_the_size_of_the_cache_changes_no_bit(experiment, run, tmp_path, check_same_run, capsys):
     small = Trainer(load(experiment, tmp_path, "--data.cache-mb", "0")).run().path
@@ -123,15 +116,6 @@ def test_a_resumed_run_ends_as_the_uninterrupted_one(
     trainer = Trainer(config)
     assert trainer.resumed
     check_same_run(trainer.run().path, run.path)
-
-
-@pytest.mark.slow
-def test_features_train_as_images_do(experiment, run, tmp_path, monkeypatch):
-    """To the digits that are kept of a feature."""
-    monkeypatch.setattr(ExperimentConfig, "caches_features", False)
-    trainer = Trainer(load(experiment, tmp_path, "--stages.decision.steps", "0", "--stages.joint.steps", "0"))
-    assert trainer.features is None
-    np.testing.assert_allclose(losses(trainer.run().path), losses(run.path)[:4], rtol=0.02)
 
 
 @pytest.mark.slow
@@ -160,18 +144,6 @@ def test_another_file_of_weights_is_refused(experiment, tiny_encoder_weights, tm
 
 
 @pytest.mark.slow
-def test_weights_are_no_substitute_for_random_ones(experiment, tmp_path):
-    trained = ["--encoder-trainable", "all"]
-    trainer = Trainer(load(experiment, tmp_path, "--encoder-weights", "none", *trained))
-    trainer.folder.close()
-    assert trainer.folder.encoder() is None
-    with pytest.raises(
-        RunError, match=r"was begun with random weights, now encoder_weights gives weights of"
-    ):
-        Trainer(load(experiment, tmp_path, *trained))
-
-
-@pytest.mark.slow
 def test_a_trained_encoder_goes_on_where_it_was(experiment, tmp_path, interrupt_run, check_same_run):
     """Of a checkpoint that holds what is trained of it alone; light changes."""
     flags = ["--encoder-trainable", "top", "--augmentation.brightness", "0.1"]
@@ -187,19 +159,6 @@ def test_replicas_share_the_features_of_a_batch(experiment, run, tmp_path, strat
     flags = ["--strategy", strategy, "--devices", "cpu:2", "--synchronized-batch-norm"]
     ours = Trainer(load(experiment, tmp_path, *flags)).run()
     np.testing.assert_allclose(losses(ours.path), losses(run.path), rtol=1e-3)
-
-
-@pytest.mark.slow
-def test_what_diverges_on_features_is_shown_as_images(experiment, tmp_path):
-    flags = ["--stages.segment.optimizer", "sgd", "--stages.segment.learning-rate", "1e38"]
-    trainer = Trainer(load(experiment, tmp_path, "--log-every", "4", *flags))
-    with pytest.raises(RunError, match=r"of stage 'segment' became"):
-        trainer.run()
-    (folder,) = (tmp_path / "tiny" / "diverged").iterdir()
-    _, batch = trainer.pipeline.global_batch(0, int(folder.name.split("_")[1]))
-    shown = sorted(path for path in folder.iterdir() if not path.name.endswith("_target.png"))
-    for path, image in zip(shown, batch["image"], strict=True):
-        np.testing.assert_allclose(read_image(path).pixels, image, atol=0.5)
 
 
 @pytest.mark.slow

@@ -44,14 +44,9 @@ def config(tiny_experiment, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_pace_of_the_experiment_changes_nothing(config, finished_run, check_same_run):
-    check_same_run(Trainer(config, control=ScheduleControl()).run().path, finished_run)
-
-
-@pytest.mark.slow
 def test_stages_end_where_the_pace_says_and_validate_there(config, monkeypatch):
     rates = []
-    follow = Trainer._follow_pace
+    follow = Trainer._update_schedule_offset
 
     def watch(trainer):
         follow(trainer)
@@ -68,7 +63,7 @@ def test_stages_end_where_the_pace_says_and_validate_there(config, monkeypatch):
             )
         }
     )
-    monkeypatch.setattr(Trainer, "_follow_pace", watch)
+    monkeypatch.setattr(Trainer, "_update_schedule_offset", watch)
     path = Trainer(config.model_copy(update={"stages": stages}), control=Leaping()).run().path
     steps = {(record["stage"], record["step"]) for record in read_log(path) if record["kind"] == "val"}
     assert steps == {("segment", 3), ("decision", 2), ("joint", 2)}
@@ -125,11 +120,3 @@ def test_a_stage_that_was_never_validated_leaves_its_averaged_weights(config, pl
     decision = [place for place, weight in enumerate(kept.weights) if "class_logits/kernel" in weight.path]
     assert all((kept.weights[place].numpy() != first[place]).any() for place in decision)
     assert decision
-
-
-@pytest.mark.slow
-def test_without_being_asked_to_it_keeps_none(config):
-    trainer = Trainer(config, control=Stopping(4))
-    with pytest.raises(RunInterruptedError):
-        trainer.run()
-    assert not trainer.folder.has_result

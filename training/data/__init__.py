@@ -1,1 +1,1 @@
-"""From photograph to batch: Record (listed) → Sample (decoded) → Example (prepared) → Batch (augmented)."""
+"""From photograph to batch: Record (listed) → Sample (decoded) → Example (prepared) → batch (augmented)."""

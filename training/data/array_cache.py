@@ -1,4 +1,4 @@
-"""Keeps arrays that are used again: in memory first, then in a file that has no name, then not at all."""
+"""A cache of arrays: in memory, then in an unnamed file, then not at all."""
 
 import errno
 import math
@@ -20,12 +20,12 @@ from segdec.errors import ConfigError
 BYTES_PER_MB = 1_000_000
 
 Arrays = Mapping[str, NDArray[Any]]
-"""What belongs together, by name: an image and its mask, the features of an image."""
+"""Arrays of one entry by name: an image and its mask, the features of an image."""
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where an array lies in the file."""
+class _Location:
+    """Location of an array in the file."""
 
     offset: int
     shape: tuple[int, ...]
@@ -33,18 +33,18 @@ class _Place:
 
 
 class ArrayCache:
-    """Arrays by key; may be used by several threads.
+    """Arrays by key; thread-safe.
 
-    The file has no name, so it goes with the process, however that ends, and is never found stale. When
-    its disk turns out full, a warning says so and what does not fit is no longer kept.
+    The file has no name: it disappears with the process, however that ends. If its disk is full, a warning is
+    printed once and nothing more is stored.
 
     Args:
-        memory_mb: Largest size in memory, MB.
-        folder: Where the file lies; None keeps arrays in memory only.
-        disk_mb: Largest size of the file, MB.
+        memory_mb: Maximum size in memory, MB.
+        folder: Folder of the file; None = memory only.
+        disk_mb: Maximum size of the file, MB.
 
     Raises:
-        ConfigError: If no file can be made in `folder`.
+        ConfigError: If no file can be created in `folder`.
     """
 
     def __init__(self, memory_mb: int, folder: Path | None = None, disk_mb: int = 0) -> None:
@@ -55,17 +55,17 @@ class ArrayCache:
         if self._file is not None:
             weakref.finalize(self, self._file.close)
         self._free_disk = 0 if self._file is None else disk_mb * BYTES_PER_MB
-        self._places: dict[Hashable, dict[str, _Place]] = {}
+        self._locations: dict[Hashable, dict[str, _Location]] = {}
         self._end = 0
         self._lock = threading.Lock()
 
     @property
     def free_bytes(self) -> int:
-        """What still finds room."""
+        """Free space in memory and file, bytes."""
         return self._free_memory + self._free_disk
 
     def reserve(self, size: int) -> Self:
-        """Makes a cache of its own of the free room, up to `size` bytes of it; nothing else fills that."""
+        """Moves up to `size` bytes of the free space to a new cache."""
         with self._lock:
             memory = min(size, self._free_memory)
             disk = min(size - memory, self._free_disk)
@@ -76,18 +76,18 @@ class ArrayCache:
         return part
 
     def get(self, key: Hashable) -> Arrays | None:
-        """Returns the arrays, or None if they were not kept."""
-        kept = self._memory.get(key)
-        if kept is not None or self._file is None or key not in self._places:
-            return kept
+        """Returns the arrays, or None if they are not stored."""
+        arrays = self._memory.get(key)
+        if arrays is not None or self._file is None or key not in self._locations:
+            return arrays
         file = self._file
-        return {name: _read_array(file, place) for name, place in self._places[key].items()}
+        return {name: _read_array(file, location) for name, location in self._locations[key].items()}
 
     def put(self, key: Hashable, arrays: Arrays) -> None:
-        """Keeps the arrays where there is room for them; nobody may change them any more."""
+        """Stores the arrays if there is space; they must not be modified afterwards."""
         size = sum(array.nbytes for array in arrays.values())
         with self._lock:
-            if key in self._memory or key in self._places:
+            if key in self._memory or key in self._locations:
                 return
             if size <= self._free_memory:
                 self._free_memory -= size
@@ -104,16 +104,16 @@ class ArrayCache:
         except OSError as error:
             self._free_disk = 0
             print(
-                f"warning: data.cache_folder takes no more ({error.strerror}); what finds no room is read "
+                f"warning: cannot write to data.cache_folder ({error.strerror}). The remaining data is read "
                 "or computed again each time, which is slower.",
                 file=sys.stderr,
             )
             return
-        places = {}
+        locations = {}
         for name, array in arrays.items():
-            places[name] = _Place(self._end, array.shape, array.dtype)
+            locations[name] = _Location(self._end, array.shape, array.dtype)
             self._end += array.nbytes
-        self._places[key] = places
+        self._locations[key] = locations
 
 
 def _open(folder: Path) -> BinaryIO:
@@ -121,12 +121,12 @@ def _open(folder: Path) -> BinaryIO:
         return tempfile.TemporaryFile(dir=folder, buffering=0)
     except OSError as error:
         raise ConfigError(
-            f"data.cache_folder = '{folder}' cannot hold a file ({error.strerror}). Expected a folder that "
-            "exists and may be written to."
+            f"data.cache_folder = '{folder}': cannot create a file ({error.strerror}). Expected an existing, "
+            "writable folder."
         ) from error
 
 
-def _read_array(file: BinaryIO, place: _Place) -> NDArray[Any]:
-    size = math.prod(place.shape) * place.dtype.itemsize
-    data = os.pread(file.fileno(), size, place.offset)
-    return np.frombuffer(data, place.dtype).reshape(place.shape)
+def _read_array(file: BinaryIO, location: _Location) -> NDArray[Any]:
+    size = math.prod(location.shape) * location.dtype.itemsize
+    data = os.pread(file.fileno(), size, location.offset)
+    return np.frombuffer(data, location.dtype).reshape(location.shape)

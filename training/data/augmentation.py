@@ -1,4 +1,4 @@
-"""Random changes of a training image, its mask kept in step. Pure functions of the generator's state."""
+"""Augmentation of an image with its mask, determined by the generator's state."""
 
 from typing import NamedTuple
 
@@ -12,11 +12,10 @@ from training.config import AugmentationConfig
 Mask = NDArray[np.uint8] | None
 
 MASK_LEVEL = 64
-"""Value from which a pixel of a moved mask is defective: below the half, so that thin defects stay."""
-
+"""Value from which a pixel of a warped mask is defective: below one half, to preserve thin defects."""
 
 AREA_LEVEL = 128
-"""Value from which a pixel of a moved area is inspected."""
+"""Value from which a pixel of a warped area is inspected."""
 
 
 class AugmentedImage(NamedTuple):
@@ -26,7 +25,7 @@ class AugmentedImage(NamedTuple):
         image: float32 [h, w, C], 0…255.
         mask: uint8 [h, w], above 0 where there is a defect, or None.
         area: uint8 [h, w], above 0 where it is inspected; None = everywhere.
-        classes: uint8 [h, w], class of each defect pixel; None where all are of one class.
+        classes: uint8 [h, w], class of each defect pixel; None if all are of one class.
     """
 
     image: NDArray[np.float32]
@@ -36,7 +35,7 @@ class AugmentedImage(NamedTuple):
 
 
 class AugmentationParameters(NamedTuple):
-    """Numbers 0…1 that decide one augmentation; what one setting does never depends on the others."""
+    """Random numbers 0…1 of one augmentation; each setting uses its own."""
 
     flip_horizontal: float
     flip_vertical: float
@@ -51,7 +50,7 @@ class AugmentationParameters(NamedTuple):
 
 
 def draw_parameters(random: np.random.Generator) -> AugmentationParameters:
-    """Draws what decides the next augmentation; the generator is advanced."""
+    """Draws the parameters of an augmentation; the generator is advanced."""
     return AugmentationParameters(*random.random(len(AugmentationParameters._fields)))
 
 
@@ -63,58 +62,58 @@ def augment(
     area: Mask = None,
     classes: Mask = None,
 ) -> AugmentedImage:
-    """Moves all and changes the light of the image.
+    """Applies all augmentations.
 
     Args:
         image: uint8 [h, w, C].
         mask: uint8 [h, w], above 0 where there is a defect, or None.
         random: Is advanced.
-        config: What may change.
-        area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. What lies outside,
-            and was filled, has one level afterwards, too.
-        classes: uint8 [h, w], class of the nearest defect pixel; None where all are of one class.
+        config: Enabled augmentations.
+        area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. Outside, the result is
+            uniform.
+        classes: uint8 [h, w], class of the nearest defect pixel; None if all are of one class.
 
     Returns:
-        The changed image, its mask and its area, views of the given ones where that suffices.
+        The augmented image with its maps; they may be views of the arguments.
     """
-    draws = draw_parameters(random)
-    moved, mask, area, classes = transform_geometry(image, mask, draws, config, area, classes)
-    changed = change_intensity(moved, draws, random, config)
-    return AugmentedImage(changed if area is None else refill_outside(changed, area), mask, area, classes)
+    drawn = draw_parameters(random)
+    warped, mask, area, classes = transform_geometry(image, mask, drawn, config, area, classes)
+    augmented = change_intensity(warped, drawn, random, config)
+    return AugmentedImage(augmented if area is None else refill_outside(augmented, area), mask, area, classes)
 
 
 def transform_geometry(
     image: NDArray[np.uint8],
     mask: Mask,
-    draws: AugmentationParameters,
+    drawn: AugmentationParameters,
     config: AugmentationConfig,
     area: Mask = None,
     classes: Mask = None,
 ) -> tuple[NDArray[np.uint8], Mask, Mask, Mask]:
-    """Flips, turns, scales and shifts all; beyond its border the mask is background, the others go on.
+    """Flips, rotates, scales and shifts; the mask is extended by background, all else by its border.
 
-    What would take a defect out of sight, or all that is inspected, neither scales nor shifts: the image
-    keeps its class.
+    Scale and shift are omitted if they would remove the defect or the inspected area, so that the label stays
+    valid.
     """
-    axes = flipped_axes(draws, config)
-    quarters = _quarters(draws.rotate, image.shape) if config.rotate else 0
-    image = np.rot90(np.flip(image, axes), quarters)
+    axes = flipped_axes(drawn, config)
+    rotations = _rotations(drawn.rotate, image.shape) if config.rotate else 0
+    image = np.rot90(np.flip(image, axes), rotations)
     mask, area, classes = (
-        one if one is None else np.rot90(np.flip(one, axes), quarters) for one in (mask, area, classes)
+        one if one is None else np.rot90(np.flip(one, axes), rotations) for one in (mask, area, classes)
     )
-    matrix = _affine(image.shape, draws, config)
+    matrix = _affine(image.shape, drawn, config)
     if matrix is None:
         return image, mask, area, classes
-    moved_mask = None if mask is None else _shown(mask, matrix, cv2.BORDER_CONSTANT, MASK_LEVEL)
-    moved_area = None if area is None else _shown(area, matrix, cv2.BORDER_REPLICATE, AREA_LEVEL)
-    if _is_lost(mask, moved_mask) or _is_lost(area, moved_area):
+    warped_mask = None if mask is None else _warp_mask(mask, matrix, cv2.BORDER_CONSTANT, MASK_LEVEL)
+    warped_area = None if area is None else _warp_mask(area, matrix, cv2.BORDER_REPLICATE, AREA_LEVEL)
+    if _is_lost(mask, warped_mask) or _is_lost(area, warped_area):
         return image, mask, area, classes
     if classes is not None:
         classes = _warp(classes, matrix, cv2.BORDER_REPLICATE, cv2.INTER_NEAREST)
-    return _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape), moved_mask, moved_area, classes
+    return _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape), warped_mask, warped_area, classes
 
 
-def _shown(
+def _warp_mask(
     mask: NDArray[np.uint8], matrix: NDArray[np.float64], border: int, level: int
 ) -> NDArray[np.uint8]:
     return (_warp(mask, matrix, border) >= level).view(np.uint8)
@@ -124,28 +123,28 @@ def _is_lost(before: Mask, after: Mask) -> bool:
     return before is not None and after is not None and bool(before.any()) and not after.any()
 
 
-def flipped_axes(draws: AugmentationParameters, config: AugmentationConfig) -> tuple[int, ...]:
-    """Returns the axes of the image that are turned round: 0 its rows, 1 its columns."""
+def flipped_axes(drawn: AugmentationParameters, config: AugmentationConfig) -> tuple[int, ...]:
+    """Returns the axes of the image that are flipped: 0 rows, 1 columns."""
     flips = (
-        (1, config.flip_horizontal, draws.flip_horizontal),
-        (0, config.flip_vertical, draws.flip_vertical),
+        (1, config.flip_horizontal, drawn.flip_horizontal),
+        (0, config.flip_vertical, drawn.flip_vertical),
     )
-    return tuple(axis for axis, wanted, drawn in flips if wanted and drawn < 0.5)
+    return tuple(axis for axis, enabled, number in flips if enabled and number < 0.5)
 
 
-def _quarters(draw_parameters: float, shape: tuple[int, ...]) -> int:
-    """Turns by 90°; an image that is not square keeps its size only by two of them or none."""
+def _rotations(draw_parameters: float, shape: tuple[int, ...]) -> int:
+    """Number of rotations by 90°, even for an image that is not square."""
     return int(4 * draw_parameters) if shape[0] == shape[1] else 2 * int(2 * draw_parameters)
 
 
 def _affine(
-    shape: tuple[int, ...], draws: AugmentationParameters, config: AugmentationConfig
+    shape: tuple[int, ...], drawn: AugmentationParameters, config: AugmentationConfig
 ) -> NDArray[np.float64] | None:
-    """Matrix of scale and shift, both about the middle; shifts are whole px, so that they blur nothing."""
+    """Matrix of scale and shift about the centre; shifts are whole pixels, which avoids blur."""
     rows, columns = shape[:2]
-    factor = 1.0 + config.scale * (2.0 * draws.scale - 1.0)
-    down = round(rows * config.shift * (2.0 * draws.shift_down - 1.0))
-    right = round(columns * config.shift * (2.0 * draws.shift_right - 1.0))
+    factor = 1.0 + config.scale * (2.0 * drawn.scale - 1.0)
+    down = round(rows * config.shift * (2.0 * drawn.shift_down - 1.0))
+    right = round(columns * config.shift * (2.0 * drawn.shift_right - 1.0))
     if factor == 1.0 and not down and not right:
         return None
     middle = (1.0 - factor) / 2.0
@@ -164,24 +163,24 @@ def _warp(
 
 def change_intensity(
     image: NDArray[np.uint8],
-    draws: AugmentationParameters,
+    drawn: AugmentationParameters,
     random: np.random.Generator,
     config: AugmentationConfig,
 ) -> NDArray[np.float32]:
-    """Blurs as a lens does, changes contrast and brightness, adds a sensor's noise; float32 0…255."""
+    """Blurs, changes contrast and brightness, and adds noise; float32 0…255."""
     source = np.ascontiguousarray(image)
-    if config.blur_px and draws.blur:
-        source = np.asarray(cv2.GaussianBlur(source, (0, 0), config.blur_px * draws.blur), np.uint8)
-    levels = _levels(float(np.mean(cv2.mean(source)[: image.shape[2]])), draws, config)
+    if config.blur_px and drawn.blur:
+        source = np.asarray(cv2.GaussianBlur(source, (0, 0), config.blur_px * drawn.blur), np.uint8)
+    levels = _levels(float(np.mean(cv2.mean(source)[: image.shape[2]])), drawn, config)
     changed = np.asarray(cv2.LUT(source, levels), np.float32).reshape(image.shape)
     if config.noise:
-        spread = np.float32(255.0 * config.noise * draws.noise)
+        spread = np.float32(255.0 * config.noise * drawn.noise)
         changed += spread * random.standard_normal(image.shape, np.float32)
     return np.clip(changed, 0.0, 255.0, out=changed)
 
 
-def _levels(mean: float, draws: AugmentationParameters, config: AugmentationConfig) -> NDArray[np.float32]:
-    """What becomes of each of the 256 values: a table is faster than arithmetic on all pixels."""
-    factor = 1.0 + config.contrast * (2.0 * draws.contrast - 1.0)
-    shift = 255.0 * config.brightness * (2.0 * draws.brightness - 1.0)
+def _levels(mean: float, drawn: AugmentationParameters, config: AugmentationConfig) -> NDArray[np.float32]:
+    """Look-up table of the 256 values, faster than arithmetic on all pixels."""
+    factor = 1.0 + config.contrast * (2.0 * drawn.contrast - 1.0)
+    shift = 255.0 * config.brightness * (2.0 * drawn.brightness - 1.0)
     return ((np.arange(256.0) - mean) * factor + (mean + shift)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The training examples by number: whole photographs, or tiles of them."""
+"""Training examples by index: whole photographs, or tiles of them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ from training.data.array_cache import ArrayCache, Arrays
 
 @dataclass(frozen=True)
 class Example:
-    """A prepared sample: as the network takes it, not yet augmented.
+    """A sample prepared as the network's input, not yet augmented.
 
     Attributes:
         image: uint8 [h, w, C].
-        mask: uint8 [h, w], 255 where there is a defect; None where there is none, or none is known.
-        area: uint8 [h, w], 255 where the photograph is inspected; None = everywhere.
-        classes: uint8 [h, w], class of the nearest defect pixel; None where all are of the example's class.
+        mask: uint8 [h, w], 255 where there is a defect; None if there is none, or it is unknown.
+        area: uint8 [h, w], 255 where it is inspected; None = everywhere.
+        classes: uint8 [h, w], class of the nearest defect pixel; None = the example's class.
     """
 
     image: NDArray[np.uint8]
@@ -39,7 +39,7 @@ class Example:
 
 
 class ExampleSource(Protocol):
-    """Examples that a batch can be made of."""
+    """Examples for batches."""
 
     @property
     def labels(self) -> Sequence[int]:
@@ -47,17 +47,17 @@ class ExampleSource(Protocol):
 
     @property
     def supervised(self) -> Sequence[bool]:
-        """Whether each example's mask is known; that of a good one always is."""
+        """Whether the mask of each example is known; that of a good example always is."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> Example: ...
 
     def name(self, index: int) -> str:
-        """Returns how messages name an example."""
+        """Returns the name of an example for messages."""
 
     def has_drawn_mask(self, index: int) -> bool:
-        """Returns whether an example shows a defect with a drawn mask, neither a box nor a label alone."""
+        """Returns whether an example has a defect with a drawn mask, not only a box or label."""
 
     def common_shape(self) -> tuple[int, ...]:
         """Returns the common image shape (h, w, C)."""
@@ -66,16 +66,16 @@ class ExampleSource(Protocol):
 def build_source(
     records: Sequence[Record], read: Callable[[Record], Sample], model: ModelConfig, cache: ArrayCache
 ) -> ExampleSource:
-    """Builds the examples that a model with this input is trained on: photographs, or tiles of them.
+    """Builds the training examples for this input: photographs, or tiles of them.
 
     Args:
         records: The training photographs.
         read: Reads a record.
         model: Geometry and channels of the input.
-        cache: Keeps what was prepared.
+        cache: Stores prepared photographs.
 
     Raises:
-        SegdecError: If photographs must be cut and cannot be read or cut.
+        SegdecError: If photographs cannot be read or cut into tiles.
     """
     photographs = PhotographSource(records, read, model.input, model.network.input_channels, cache)
     if model.input.policy != "tile":
@@ -84,14 +84,14 @@ def build_source(
 
 
 class PhotographSource:
-    """Prepared photographs by index, kept as far as the cache allows.
+    """Prepared photographs by index, cached if there is space.
 
     Args:
         records: The photographs.
         read: Reads a record.
         input_config: Geometry of the network's input.
         channels: Channels of the network's input.
-        cache: Keeps what was prepared.
+        cache: Stores prepared photographs.
     """
 
     def __init__(
@@ -119,27 +119,27 @@ class PhotographSource:
         Raises:
             SegdecError: If its files cannot be read or used.
         """
-        kept = self._cache.get(index)
-        if kept is None:
-            kept = self._prepare(self.records[index])
-            self._cache.put(index, kept)
-        return Example(kept["image"], kept.get("mask"), kept.get("area"), kept.get("classes"))
+        arrays = self._cache.get(index)
+        if arrays is None:
+            arrays = self._prepare(self.records[index])
+            self._cache.put(index, arrays)
+        return Example(arrays["image"], arrays.get("mask"), arrays.get("area"), arrays.get("classes"))
 
     def name(self, index: int) -> str:
         """Returns the record's name."""
         return self.records[index].name
 
     def has_drawn_mask(self, index: int) -> bool:
-        """Returns whether the photograph shows a defect with a drawn mask."""
+        """Returns whether the photograph has a defect of one class with a drawn mask."""
         known, record = self.labels[index] != 0 and self.supervised[index], self.records[index]
-        # A defect of several classes has none that could be given to another photograph.
+        # A mask with several classes cannot be transplanted.
         return known and record.supervision == "mask" and record.mask_values is None
 
     def common_shape(self) -> tuple[int, ...]:
-        """Reads every photograph whose shape is not known once; returns the common shape (h, w, C).
+        """Returns the common shape (h, w, C); photographs of unknown shape are read.
 
         Raises:
-            ConfigError: If the prepared images differ in size, so that no batch can be formed.
+            ConfigError: If the prepared images differ in size.
         """
         shapes = {self.shape(index): self.records[index].name for index in self._distinct()}
         if len(shapes) > 1:
@@ -152,13 +152,13 @@ class PhotographSource:
         return next(iter(shapes))
 
     def shape(self, index: int) -> tuple[int, ...]:
-        """Returns the shape (h, w, C) of a prepared photograph, read only if the record does not tell."""
+        """Returns the shape (h, w, C) of a prepared photograph; it is read if the record lacks its shape."""
         shape = self.records[index].shape
         known = None if shape is None else prepared_shape(shape, self._input, self.channels)
         return self[index].image.shape if known is None else known
 
     def _distinct(self) -> Iterable[int]:
-        """Photographs among which there is one of every shape."""
+        """Photographs that include one of each shape."""
         return self.records.shapes().values() if isinstance(self.records, LazyRecords) else range(len(self))
 
     def _prepare(self, record: Record) -> Arrays:
@@ -166,26 +166,25 @@ class PhotographSource:
         image = prepare_sample(sample, self._input, self.channels)
         height, width = sample.image.shape[:2]
         area = prepare_area(self._input, height, width)
-        seen = {"image": image} if area is None else {"image": image, "area": area}
-        if sample.mask is None or is_unlocalized(record):
-            return seen
-        mask = prepare_mask(sample.mask, self._input)
-        if not mask.any():
-            return seen
-        if sample.classes is None:
-            return {**seen, "mask": mask}
-        return {**seen, "mask": mask, "classes": prepare_classes(sample.classes, self._input)}
+        arrays = {"image": image} if area is None else {"image": image, "area": area}
+        if sample.mask is not None and not is_unlocalized(record):
+            mask = prepare_mask(sample.mask, self._input)
+            if mask.any():
+                arrays["mask"] = mask
+                if sample.classes is not None:
+                    arrays["classes"] = prepare_classes(sample.classes, self._input)
+        return arrays
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Where a tile lies.
+    """Position of a tile.
 
     Attributes:
         photograph: Its index.
         row: First row of the tile in the prepared photograph, px.
         column: First column, px.
-        label: Class of what it shows.
+        label: Its class.
     """
 
     photograph: int
@@ -195,19 +194,18 @@ class Tile:
 
 
 class TileSource:
-    """Tiles of prepared photographs, as the network sees them one by one.
+    """Tiles of prepared photographs.
 
-    A tile has its photograph's class where it holds a pixel of the defect, of several classes that with the
-    most pixels, and is good elsewhere. The
-    photographs with a defect are read once for that. Those outside of what is inspected are left out.
+    A tile with a defect pixel has its photograph's class, or the class with the most pixels; other tiles are
+    good. Defective photographs are read once to determine this. Tiles outside the inspected area are omitted.
 
     Args:
-        photographs: What is cut.
+        photographs: The photographs.
         input_config: Size of a tile.
-        overlap_px: Least overlap of neighbouring tiles.
+        overlap_px: Minimum overlap of neighbouring tiles.
 
     Raises:
-        ConfigError: If the defect of a photograph is not known in place.
+        ConfigError: If the location of a photograph's defect is unknown.
         SegdecError: If a photograph cannot be read or used.
     """
 
@@ -219,9 +217,9 @@ class TileSource:
         unknown = [photographs.name(index) for index, known in enumerate(photographs.supervised) if not known]
         if unknown:
             raise ConfigError(
-                f"Of {len(unknown)} defective training photographs the class alone is known, so that their "
-                f"tiles have none: {', '.join(unknown)}. Expected masks or boxes with input.policy = 'tile': "
-                "add them, or leave these photographs out of the split, or use another policy."
+                f"{len(unknown)} defective training photographs have a label only, so that the classes of "
+                f"their tiles are unknown: {', '.join(unknown)}. Expected masks or boxes with input.policy = "
+                "'tile': add them, remove these photographs from the split, or use another policy."
             )
         self._tiles = [tile for index in range(len(photographs)) for tile in self._cut(index)]
         self.labels = [tile.label for tile in self._tiles]
@@ -244,7 +242,7 @@ class TileSource:
         return f"{self._photographs.name(tile.photograph)}[{tile.column},{tile.row}]"
 
     def has_drawn_mask(self, index: int) -> bool:
-        """Returns whether the tile shows a part of a defect with a drawn mask."""
+        """Returns whether the tile has a part of a defect with a drawn mask."""
         tile = self._tiles[index]
         return tile.label != 0 and self._photographs.has_drawn_mask(tile.photograph)
 
@@ -258,8 +256,8 @@ class TileSource:
         rows, columns = (
             tile_starts(side, tile, self._overlap) for side, tile in zip(shape, self._size, strict=False)
         )
-        places = inspected_tiles(self._input, shape[:2], rows, columns)
-        corners = [(rows[y], columns[x]) for y, x in places]
+        inspected = inspected_tiles(self._input, shape[:2], rows, columns)
+        corners = [(rows[y], columns[x]) for y, x in inspected]
         return [
             Tile(index, *corner, 0 if whole is None else self._label(whole, self._part(*corner), label))
             for corner in corners
@@ -277,15 +275,15 @@ class TileSource:
 
 
 def _masked(mask: NDArray[np.uint8] | None, part: tuple[slice, slice]) -> NDArray[np.uint8] | None:
-    """The part of a mask, or None where it shows no defect."""
+    """The part of a mask, or None if it is empty."""
     return mask[part] if mask is not None and mask[part].any() else None
 
 
 def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArray[np.uint8]:
-    """Prepares the sample's image as the network takes it, uint8 [h, w, C].
+    """Returns the sample's image prepared as the network's input, uint8 [h, w, C].
 
     Raises:
-        ImageError: If it does not fit the network; the message names the sample.
+        ImageError: If it does not fit the network; the message contains the sample's name.
     """
     try:
         return prepare_image(sample.image, config, channels)
@@ -294,14 +292,14 @@ def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArra
 
 
 def prepared_shape(shape: tuple[int, int, int], config: InputConfig, channels: int) -> tuple[int, ...] | None:
-    """Returns the shape (h, w, C) of the prepared image; None if only its pixels tell whether it fits.
+    """Returns the shape (h, w, C) of the prepared image; None if its pixels must be examined.
 
     Args:
-        shape: Of the photograph.
-        config: Geometry of the input, and whether colour may be reduced to grey.
-        channels: Of the input.
+        shape: Shape of the photograph.
+        config: Geometry of the input, and whether colour is converted to grey.
+        channels: Channels of the input.
     """
     height, width, stored = shape
-    if channels < stored and not config.convert_color:  # grey stored as colour fits, colour does not
+    if channels < stored and not config.convert_color:  # grey pixels in a colour file are accepted
         return None
     return (*input_size(config, height, width), channels)

@@ -1,4 +1,4 @@
-"""The features of images in their place: what an encoder that is held still makes of them, computed once."""
+"""Features of a frozen encoder, computed once per image and flip."""
 
 import math
 from collections.abc import Callable, Hashable
@@ -11,25 +11,25 @@ from segdec.runtime.cli import hide_stderr
 from training.data.array_cache import BYTES_PER_MB, ArrayCache, Arrays
 
 FEATURE_DTYPE = tf.float16
-"""Of the 24 bits of a float32 the upper 11 are kept: half the memory, and every kept feature is as exact."""
+"""Half the memory of float32; 11 of 24 significant bits are stored."""
 
 
 class FeatureCache:
-    """Features by example and flips, kept as far as the cache allows; may be used by several threads.
+    """Features by example and flips, stored if there is space; thread-safe.
 
-    They are computed image by image and rounded, whether they are kept or not: neither the size of the cache
-    nor who shares a batch changes a bit of them.
+    They are computed image by image and always rounded, so that neither the size of the cache nor the batch
+    changes a bit.
 
     Args:
-        encoder: Images [1, h, w, C], 0…255 → features by name; none of its weights may change.
-        shape: Of every image (h, w, C).
-        cache: Gives them room, so that what is read later cannot take it.
-        images: How many there are, each form of an example counted.
-        maps: What there is beside the features, [h, w] each: a mask, what is inspected, classes.
+        encoder: Images [1, h, w, C], 0…255 → features by name; frozen.
+        shape: Shape (h, w, C) of the images.
+        cache: Space for them is reserved in this cache.
+        images: Number of images, each flip counted.
+        maps: Number of further maps [h, w] per image: mask, inspected area, classes.
 
     Attributes:
         shapes: Shape of the features of one image, by name.
-        images: How many there are.
+        images: Number of images.
     """
 
     def __init__(
@@ -47,45 +47,43 @@ class FeatureCache:
         values = sum(math.prod(shape) for shape in self.shapes.values())
         self._needed = images * (values * FEATURE_DTYPE.size + maps * math.prod(shape[:2]))
         self._cache = cache.reserve(self._needed)
-        self._room = self._cache.free_bytes
-        with hide_stderr():  # where oneDNN says once that it leaves numbers of this size to TensorFlow
+        self._reserved = self._cache.free_bytes
+        with hide_stderr():  # oneDNN prints once that it does not support this type
             tf.constant(0.0, FEATURE_DTYPE)
 
         def encode(image: tf.Tensor) -> dict[str, tf.Tensor]:
-            return {
-                name: tf.cast(one[0], FEATURE_DTYPE)
-                for name, one in encoder(image[None], training=False).items()
-            }
+            features = encoder(image[None], training=False)
+            return {name: tf.cast(one[0], FEATURE_DTYPE) for name, one in features.items()}
 
         self._encode = tf.function(encode, input_signature=[tf.TensorSpec(shape, tf.float32)])
 
-    def get(self, key: Hashable, see: Callable[[], Arrays]) -> Arrays:
-        """Returns the features, and what there is beside the image.
+    def get(self, key: Hashable, load: Callable[[], Arrays]) -> Arrays:
+        """Returns the features and maps of an image.
 
         Args:
-            key: Of the example and its flips.
-            see: Returns the `image` [h, w, C], float32 0…255, and anything that goes with it.
+            key: Example and flips.
+            load: Returns the `image` [h, w, C], float32 0…255, and further maps.
         """
-        kept = self._cache.get(key)
-        if kept is None:
-            kept = self.compute(see())
-            self._cache.put(key, kept)
-        return kept
+        features = self._cache.get(key)
+        if features is None:
+            features = self.compute(load())
+            self._cache.put(key, features)
+        return features
 
     def describe_shortage(self) -> str | None:
-        """Returns what to do if the cache has no room for all of them."""
-        if self._needed <= self._room:
+        """Returns a warning if the cache is too small."""
+        if self._needed <= self._reserved:
             return None
         return (
-            f"The encoder's features of {self.images} images, flipped ones counted, take "
-            f"{self._needed / BYTES_PER_MB:.0f} MB, and {self._room / BYTES_PER_MB:.0f} MB are free: what finds "
-            "no room is computed anew each time, which is slower. Raise data.cache_mb by "
-            f"{math.ceil((self._needed - self._room) / BYTES_PER_MB)}, if the machine has that memory, or name "
-            "a data.cache_folder and raise data.disk_cache_mb."
+            f"The encoder's features of {self.images} images, flips included, need "
+            f"{self._needed / BYTES_PER_MB:.0f} MB; {self._reserved / BYTES_PER_MB:.0f} MB are free. The "
+            "rest is computed again in each step, which is slower. Raise data.cache_mb by "
+            f"{math.ceil((self._needed - self._reserved) / BYTES_PER_MB)}, or set data.cache_folder and "
+            "raise data.disk_cache_mb."
         )
 
-    def compute(self, seen: Arrays) -> Arrays:
-        """Returns the features of the image in `seen`, and all else that is there."""
-        features = self._encode(seen["image"])
-        others = {name: np.ascontiguousarray(array) for name, array in seen.items() if name != "image"}
+    def compute(self, arrays: Arrays) -> Arrays:
+        """Returns the features of the `image` in `arrays`, and all other arrays."""
+        features = self._encode(arrays["image"])
+        others = {name: np.ascontiguousarray(array) for name, array in arrays.items() if name != "image"}
         return {**{name: one.numpy() for name, one in features.items()}, **others}

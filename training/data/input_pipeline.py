@@ -1,4 +1,4 @@
-"""One tf.data pipeline outside the replicas: the global batches of a stage, in an order set by the seed."""
+"""The input pipeline: global batches of a stage, in an order determined by the seed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,19 +25,19 @@ from training.synthesis.feature_noise import add_noise, draw_noise_mask
 Batch = dict[str, tf.Tensor]
 """Augmented examples with their targets, stacked.
 
-`image` [B, h, w, C] float32 0…255, or in its place the features of a frozen encoder, by their names there,
-[B, ·, ·, ·] float16; `target` [B, h/s, w/s, M] and `weight` [B, h/s, w/s, 1] float32, s = the network's
-`mask_stride` and M its `mask_channels`, and `label` [B] int32, `ANY_DEFECT` among them.
+`image` [B, h, w, C] float32 0…255, or the features of a frozen encoder by their names, [B, ·, ·, ·] float16;
+`target` [B, h/s, w/s, M] and `weight` [B, h/s, w/s, 1] float32, s = `mask_stride`, M = `mask_channels`;
+`label` [B] int32, possibly `ANY_DEFECT`.
 """
 
 
 @dataclass(frozen=True)
 class InputShard:
-    """The rows of every global batch that one process reads.
+    """The rows of each global batch that one process reads.
 
     Attributes:
         index: Number of the process.
-        processes: How many there are.
+        processes: Number of processes.
         replicas: Replicas of this process; each takes an equal part of its rows.
     """
 
@@ -50,12 +50,12 @@ WHOLE_BATCH = InputShard()
 """All rows, for one replica."""
 
 _DEFECT, _NOISE = 1, 2
-"""Purpose of a random number: a defect, or its noise; without one, augmentation."""
+"""Streams of random numbers besides that of augmentation: the defect, and its feature noise."""
 
 
 @dataclass(frozen=True)
-class _Place:
-    """An example, where its defect comes from, and the row among all of a stage for which it is augmented."""
+class _Row:
+    """A row of the batches of a stage: its position, its example, and the source of its defect."""
 
     stage_index: int
     position: int
@@ -68,16 +68,16 @@ class InputPipeline:
 
     Args:
         source: The training examples.
-        shape: Their common image shape (h, w, C).
+        shape: Their shape (h, w, C).
         config: Order, augmentation, targets, global batch size and seed.
-        pool: Reads and augments.
-        features: Those of a frozen encoder, which batches then hold in place of the images.
+        pool: Threads that read and augment.
+        features: Cached features of a frozen encoder, used instead of the images.
 
     Raises:
-        ConfigError: If a stage trains the mask alone and no defect's mask is known.
+        ConfigError: If a stage trains the mask only and no mask is known.
 
     Attributes:
-        error: Why a batch could not be read, where one could not.
+        error: The error of a batch that could not be read.
     """
 
     def __init__(
@@ -101,31 +101,30 @@ class InputPipeline:
     def batches(
         self, stage_index: int, first_step: int, steps: int, shard: InputShard = WHOLE_BATCH
     ) -> tf.data.Dataset:
-        """Reads batches `first_step` to `steps` of a stage, one element a replica of `shard`, one by one.
+        """Returns the batches `first_step` to `steps` of a stage, one element per replica of `shard`.
 
-        What a global batch holds depends on seed, stage and step alone: a resumed run sees the same
-        ones, and so does a run on other devices or machines.
+        A global batch depends on seed, stage and step only: resumed runs and runs on other devices or
+        machines get the same one.
 
         Returns:
-            Elements are a `Batch` each, B the batch of one replica.
+            Elements are a `Batch` each; B is the batch size of one replica.
         """
         rows = self._batch_size // shard.processes
         positions = np.arange(first_step * self._batch_size, steps * self._batch_size)
         positions = positions.reshape(-1, shard.processes, rows)[:, shard.index].ravel()
-        turns = self._turns(stage_index, steps)
+        order = self._order(stage_index, steps)
         size = rows // shard.replicas
 
         def read() -> Iterator[Arrays]:
-            places = (_place(turns, stage_index, at) for at in positions.tolist())
-            return self._read(places, size, ahead=2 * rows)
+            return self._read(_rows(order, stage_index, positions.tolist()), size, ahead=2 * rows)
 
         batches = tf.data.Dataset.from_generator(read, output_signature=self._signature(size))
-        return batches.prefetch(shard.replicas).with_options(_untuned())
+        return batches.prefetch(shard.replicas).with_options(_without_autotuning())
 
     def distribute(
         self, strategy: tf.distribute.Strategy, stage_index: int, first_step: int, steps: int
     ) -> Iterator[Batch]:
-        """Reads the same batches, split over the replicas of `strategy`; each process reads its own rows."""
+        """Returns the same batches split over the replicas of `strategy`; each process reads its rows."""
         devices = strategy.extended.worker_devices
         processes = strategy.num_replicas_in_sync // len(devices)
         index = strategy.cluster_resolver.task_id if processes > 1 else 0
@@ -136,24 +135,23 @@ class InputPipeline:
     def global_batch(
         self, stage_index: int, step: int, max_images: int | None = None
     ) -> tuple[list[str], Arrays]:
-        """Reads once more what step `step` (from 1) saw: names of its first images, and the batch of them.
+        """Reads the batch of step `step` (from 1) again: names and arrays of its first images.
 
-        It holds the images themselves, also where the step saw their features.
+        It contains images even if the step used features.
         """
         first = (step - 1) * self._batch_size
         positions = range(first, step * self._batch_size)[:max_images]
-        turns = self._turns(stage_index, step)
-        places = [_place(turns, stage_index, at) for at in positions]
-        (batch,) = self._read(iter(places), len(places), ahead=0, see=self._augmented)
-        return [self._examples.name(place.index, place.donor) for place in places], batch
+        rows = list(_rows(self._order(stage_index, step), stage_index, positions))
+        (batch,) = self._read(iter(rows), len(rows), ahead=0, load_input=self._augmented)
+        return [self._examples.name(row.index, row.donor) for row in rows], batch
 
-    def _turns(self, stage_index: int, steps: int) -> SampleOrder:
-        """The examples in the order of the stage; those without a mask teach the mask alone nothing."""
+    def _order(self, stage_index: int, steps: int) -> SampleOrder:
+        """The order of a stage; examples without a mask are omitted if it trains the mask only."""
         usable = np.arange(len(self._source))
         if not STAGES[stage_index].trains_decision:
             usable = np.flatnonzero(self._source.supervised)
         source, changes = self._source, self._config.augmentation
-        images, donors = sample_order(
+        order = sample_order(
             self._config.sampling,
             [source.labels[index] for index in usable.tolist()],
             [bool(changes.transplant) and source.has_drawn_mask(index) for index in usable.tolist()],
@@ -163,7 +161,8 @@ class InputPipeline:
             transplant=changes.transplant,
             feature_noise=changes.feature_noise,
         )
-        return SampleOrder(usable[images], np.where(donors < 0, donors, usable[donors]))
+        donors = np.where(order.donors < 0, order.donors, usable[order.donors])
+        return SampleOrder(usable[order.images], donors)
 
     def _check_masks(self) -> None:
         if self._config.augmentation.synthetic:  # their masks are known
@@ -171,105 +170,117 @@ class InputPipeline:
         known = zip(self._source.labels, self._source.supervised, strict=True)
         if self._config.stages.segment.steps and not any(label and supervised for label, supervised in known):
             raise ConfigError(
-                "Of the defective training photographs the class alone is known, so that the stage 'segment' "
-                "has nothing to learn. Expected masks or boxes of some: draw them, or set "
-                "stages.segment.steps = 0, and network.gradient_gate = false so that the decision teaches "
-                "the segmentation network in the joint stage."
+                "All defective training photographs have a label only, so that the stage 'segment' cannot be "
+                "trained. Expected some masks or boxes: add them, or set stages.segment.steps = 0, and "
+                "network.gradient_gate = false so that the decision trains the segmentation network in the "
+                "joint stage."
             )
 
     def _signature(self, size: int) -> dict[str, tf.TensorSpec]:
         height, width, channels = self._shape
         stride = self._config.network.mask_stride
         grid = size, height // stride, width // stride
-        target = tf.TensorSpec((*grid, self._config.network.mask_channels), tf.float32)
-        weight = tf.TensorSpec((*grid, 1), tf.float32)
-        seen = {"image": tf.TensorSpec((size, height, width, channels), tf.float32)}
-        if self._features is not None:
+        if self._features is None:
+            inputs = {"image": tf.TensorSpec((size, height, width, channels), tf.float32)}
+        else:
             shapes = self._features.shapes.items()
-            seen = {name: tf.TensorSpec((size, *shape), FEATURE_DTYPE) for name, shape in shapes}
-        return {**seen, "target": target, "weight": weight, "label": tf.TensorSpec((size,), tf.int32)}
+            inputs = {name: tf.TensorSpec((size, *shape), FEATURE_DTYPE) for name, shape in shapes}
+        return {
+            **inputs,
+            "target": tf.TensorSpec((*grid, self._config.network.mask_channels), tf.float32),
+            "weight": tf.TensorSpec((*grid, 1), tf.float32),
+            "label": tf.TensorSpec((size,), tf.int32),
+        }
 
     def _read(
         self,
-        places: Iterator[_Place],
+        rows: Iterator[_Row],
         size: int,
         ahead: int,
-        see: Callable[[_Place], Arrays] | None = None,
+        load_input: Callable[[_Row], Arrays] | None = None,
     ) -> Iterator[Arrays]:
-        """Batches of `size` rows; `ahead` rows lie ready while the threads work on others."""
-        load = partial(self._load, see=see or self._seen)
-        rows = self._pool.map(load, places, ahead + self._pool.threads)
+        """Batches of `size` rows; up to `ahead` rows are ready while the threads work on others."""
+        load = partial(self._load, load_input=load_input or self._input)
+        loaded = self._pool.map(load, rows, ahead + self._pool.threads)
         try:
-            while batch := list(islice(rows, size)):
+            while batch := list(islice(loaded, size)):
                 yield {name: np.stack([row[name] for row in batch]) for name in batch[0]}
         except (SegdecError, OSError) as error:
-            self.error = error  # TensorFlow turns the exception into text; the trainer raises this one
+            self.error = error  # TensorFlow converts the exception to text; the trainer raises this one
             raise
         finally:
-            rows.close()
+            loaded.close()
 
-    def _load(self, place: _Place, see: Callable[[_Place], Arrays]) -> Arrays:
-        """What one example gives a batch, without its first axis."""
+    def _load(self, row: _Row, load_input: Callable[[_Row], Arrays]) -> Arrays:
+        """One row of a batch: image or features, target, weight and label."""
         config, shape = self._config, self._shape
-        seen = dict(see(place))
-        mask, area, classes = (seen.pop(name, None) for name in ("mask", "area", "classes"))
+        arrays = dict(load_input(row))
+        mask, area, classes = (arrays.pop(name, None) for name in ("mask", "area", "classes"))
         share, weight = build_targets(
             mask,
             (shape[0], shape[1]),
             config.target,
             config.network.mask_stride,
-            supervised=self._examples.is_supervised(place.index, place.donor),
+            supervised=self._examples.is_supervised(row.index, row.donor),
             area=area,
         )
-        label = self._examples.label(place.index, place.donor, masked=mask is not None)
+        label = self._examples.label(row.index, row.donor, masked=mask is not None)
         if config.network.mask_channels > 1:
             settings = config.target, config.network.mask_stride, config.network.mask_channels
             share = split_by_class(share, mask, label, *settings, classes=classes, area=area)
-        return {**seen, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
+        return {**arrays, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
 
-    def _seen(self, place: _Place) -> Arrays:
-        """What the network sees of an example, image or features, and `mask` and the like, where there are.
+    def _input(self, row: _Row) -> Arrays:
+        """Image or features of a row, with `mask`, `area` and `classes` if known.
 
-        Features of an example that got a defect are not kept: it does not come again.
+        Features of an example with an added defect are not cached: they are used once.
         """
         if self._features is None:
-            return self._augmented(place)
-        if place.donor not in (UNCHANGED, FEATURE_NOISE):
-            return self._features.compute(self._augmented(place))
-        whole = replace(place, donor=UNCHANGED)
-        flips = flipped_axes(draw_parameters(self._random(place)), self._config.augmentation)
-        seen = self._features.get((place.index, flips), lambda: self._augmented(whole))
-        if place.donor == UNCHANGED or (mask := self._noise_mask(place, seen)) is None:
-            return seen
-        features = {name: seen[name] for name in self._features.shapes}
-        return {**seen, **add_noise(features, mask, self._random(place, _NOISE)), "mask": mask}
+            return self._augmented(row)
+        if row.donor not in (UNCHANGED, FEATURE_NOISE):
+            return self._features.compute(self._augmented(row))
+        unchanged = replace(row, donor=UNCHANGED)
+        flips = flipped_axes(draw_parameters(self._random(row)), self._config.augmentation)
+        arrays = self._features.get((row.index, flips), lambda: self._augmented(unchanged))
+        if row.donor == UNCHANGED or (mask := self._noise_mask(row, arrays)) is None:
+            return arrays
+        features = {name: arrays[name] for name in self._features.shapes}
+        return {**arrays, **add_noise(features, mask, self._random(row, _NOISE)), "mask": mask}
 
-    def _augmented(self, place: _Place) -> Arrays:
-        """The augmented `image`, and its `mask`, `area` and `classes`, where there are."""
-        example = self._examples.get(place.index, place.donor, self._random(place, _DEFECT))
-        changes = self._config.augmentation
-        random = self._random(place)
-        changed = augment(example.image, example.mask, random, changes, example.area, example.classes)
-        beside = {"mask": changed.mask, "area": changed.area, "classes": changed.classes}
-        known = {name: one for name, one in beside.items() if one is not None}
-        seen: Arrays = {"image": changed.image, **known}
-        mask = self._noise_mask(place, seen) if place.donor == FEATURE_NOISE else None
-        return seen if mask is None else {**seen, "mask": mask}
+    def _augmented(self, row: _Row) -> Arrays:
+        """The augmented `image`, with `mask`, `area` and `classes` if known."""
+        example = self._examples.get(row.index, row.donor, self._random(row, _DEFECT))
+        augmented = augment(
+            example.image,
+            example.mask,
+            self._random(row),
+            self._config.augmentation,
+            example.area,
+            example.classes,
+        )
+        arrays = {name: array for name, array in augmented._asdict().items() if array is not None}
+        mask = self._noise_mask(row, arrays) if row.donor == FEATURE_NOISE else None
+        return arrays if mask is None else {**arrays, "mask": mask}
 
-    def _noise_mask(self, place: _Place, seen: Arrays) -> NDArray[np.uint8] | None:
-        """Where the features of a good example get noise."""
+    def _noise_mask(self, row: _Row, arrays: Arrays) -> NDArray[np.uint8] | None:
+        """Mask of the feature noise of a good example."""
         size = self._shape[0], self._shape[1]
-        return draw_noise_mask(self._random(place, _DEFECT), size, seen.get("area"))
+        return draw_noise_mask(self._random(row, _DEFECT), size, arrays.get("area"))
 
-    def _random(self, place: _Place, *purpose: int) -> np.random.Generator:
-        return np.random.default_rng([self._config.seed, place.stage_index, place.position, *purpose])
+    def _random(self, row: _Row, *stream: int) -> np.random.Generator:
+        return np.random.default_rng([self._config.seed, row.stage_index, row.position, *stream])
 
 
-def _untuned() -> tf.data.Options:
-    """Without autotuning: nothing of the pipeline could be tuned, and its thread sleeps for up to a minute.
+def _rows(order: SampleOrder, stage_index: int, positions: Sequence[int]) -> Iterator[_Row]:
+    for position in positions:
+        yield _Row(stage_index, position, int(order.images[position]), int(order.donors[position]))
 
-    Whoever drops an iterator waits for that thread when the signal to wake up was lost, which happens often:
-    it is sent before the thread can see why (`Model::OptimizeLoop` of TensorFlow 2.21).
+
+def _without_autotuning() -> tf.data.Options:
+    """Disables autotuning: this pipeline has nothing to tune, and its thread sleeps for up to a minute.
+
+    Deleting an iterator waits for that thread if its wake-up signal is lost, which is frequent: the signal is
+    sent before the thread waits for it (`Model::OptimizeLoop` of TensorFlow 2.21).
     """
     options = tf.data.Options()
     options.autotune.enabled = False
@@ -279,9 +290,9 @@ def _untuned() -> tf.data.Options:
 def _over_replicas(
     strategy: tf.distribute.Strategy, devices: Sequence[str], elements: Iterator[Batch]
 ) -> Iterator[Batch]:
-    """Groups one element a replica, each on its device.
+    """Groups one element per replica, each on its device.
 
-    Not `distribute_datasets_from_function`: its iterators autotune whatever the options say.
+    Iterators of `distribute_datasets_from_function` would autotune regardless of the options.
     """
     while True:
         parts = []
@@ -293,7 +304,3 @@ def _over_replicas(
                 parts.append(tf.nest.map_structure(tf.identity, part))
         own = iter(parts)
         yield strategy.experimental_distribute_values_from_function(lambda _: next(own))  # noqa: B023
-
-
-def _place(turns: SampleOrder, stage_index: int, position: int) -> _Place:
-    return _Place(stage_index, position, int(turns.images[position]), int(turns.donors[position]))

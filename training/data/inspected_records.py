@@ -1,4 +1,4 @@
-"""Records and samples of which a part alone is inspected: what lies elsewhere is no defect."""
+"""Masks and labels for a partly inspected photograph: a defect outside the inspected area does not count."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from segdec.runtime.cli import progress_bar
 
 
 def clip_mask(sample: Sample, config: InputConfig) -> Sample:
-    """Returns the sample without what its mask marks outside of the inspected area."""
+    """Returns the sample with its mask set to 0 outside the inspected area."""
     if sample.mask is None or not config.is_partial:
         return sample
     area = config.inspected_area(*sample.mask.shape)
@@ -22,35 +22,34 @@ def clip_mask(sample: Sample, config: InputConfig) -> Sample:
 def relabel_uninspected(
     records: Sequence[Record], read: Callable[[Record], Sample], config: InputConfig
 ) -> Sequence[Record]:
-    """Returns the records, of which those are good whose defect lies wholly outside of the inspected area.
+    """Returns the records with the labels of what is inspected.
 
-    Where a defect is, a mask or a box tells; a photograph whose class alone is known keeps it. One that shows
-    a part of its defect inside keeps its class, too; where that lies wholly outside, and others do not, it
-    gets that of the largest area inside.
+    A photograph is good if its mask or box is entirely outside the inspected area. If only the defects of its
+    own class are outside, it gets the class with the largest area inside. Label-only photographs stay
+    unchanged.
 
     Args:
-        records: They are made one by one, also those of shards.
-        read: Reads a record, its mask cut to the area.
-        config: What is inspected.
+        records: All are created, also those of shards.
+        read: Reads a record with its mask clipped to the area.
+        config: The inspected area.
 
     Raises:
-        SegdecError: If a photograph with a defect cannot be read.
+        SegdecError: If a defective photograph cannot be read.
     """
     if not config.is_partial:
         return records
-    shown = progress_bar(records, desc="looking where defects are", unit="image", leave=False)
-    found = tuple(_relabelled(record, read) for record in shown)
-    if unknown := sum(is_unlocalized(record) for record in found):
+    progress = progress_bar(records, desc="locating defects", unit="image", leave=False)
+    relabelled = tuple(_relabel(record, read) for record in progress)
+    if unknown := sum(is_unlocalized(record) for record in relabelled):
         print(
-            f"warning: Of {unknown} defective photographs the class alone is known, so that they count as "
-            "defective although their defects may lie where nothing is inspected. Draw masks or boxes, or "
-            "leave out those whose defects lie there.",
+            f"warning: {unknown} defective photographs have a label only. They count as defective, although "
+            "their defects may be outside the inspected area. Add masks or boxes, or remove them.",
             file=sys.stderr,
         )
-    return found
+    return relabelled
 
 
-def _relabelled(record: Record, read: Callable[[Record], Sample]) -> Record:
+def _relabel(record: Record, read: Callable[[Record], Sample]) -> Record:
     if record.label == 0 or is_unlocalized(record):
         return record
     sample = read(record)

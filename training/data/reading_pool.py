@@ -1,4 +1,4 @@
-"""Threads that read ahead: in order, no further than asked, for training and validation alike."""
+"""Threads that read ahead, in order and with a limit, for training and validation."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -10,13 +10,13 @@ Result = TypeVar("Result")
 
 
 class ReadingPool:
-    """A fixed number of threads; they end when nothing refers to the pool any more.
+    """A fixed number of threads; they end when the pool is no longer referenced.
 
-    They are no threads of tf.data: with op determinism, which is on where there is a GPU, tf.data calls
-    whatever is written in Python one by one, and fetches nothing ahead.
+    tf.data's own threads are not used: with op determinism, which is enabled on GPUs, tf.data calls Python
+    functions one by one and prefetches nothing.
 
     Args:
-        threads: How many work at a time.
+        threads: Number of threads.
     """
 
     def __init__(self, threads: int) -> None:
@@ -26,15 +26,15 @@ class ReadingPool:
     def map(
         self, work: Callable[[Item], Result], items: Iterable[Item], ahead: int
     ) -> Generator[Result, None, None]:
-        """Yields `work` of each item, in the order of the items.
+        """Yields `work` of each item, in order.
 
-        What `work` raises is raised in its place, and ends the whole. Whoever stops early closes the
-        iterator, or drops it: that waits for what is being worked on, and the rest is never begun.
+        An exception of `work` is raised at its position and ends the iterator. Closing or deleting the
+        iterator waits for the items in progress and cancels the rest.
 
         Args:
             work: Is called in the threads.
-            items: Are taken one by one, when there is room for another.
-            ahead: Most items that are being worked on, or done and not yet asked for; at least 1.
+            items: Are requested one by one.
+            ahead: Maximum number of items in progress or finished and not yet requested; at least 1.
         """
         pending: deque[Future[Result]] = deque()
         try:

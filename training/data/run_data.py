@@ -1,4 +1,4 @@
-"""The images of a run, checked before anything is written."""
+"""The photographs of a run: listed, checked, searched for leaks and relabelled before the run starts."""
 
 import hashlib
 import sys
@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from datasets.check_cache import CheckCache
-from datasets.checking import check_dataset, describe_problems, describe_risks
+from datasets.checking import CheckedDataset, check_dataset, describe_problems, describe_risks
 from datasets.leaks import raise_if_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
 from datasets.name_lists import read_name_list
@@ -30,17 +30,17 @@ from training.data.targets import dilate_sample
 
 @dataclass(frozen=True)
 class RunData:
-    """What a run trains and validates on.
+    """The data of a run.
 
     Attributes:
         dataset: The records of all splits, checked, with shapes and digests.
-        model: The model that these classes and the experiment ask for.
-        examples: Those of the training split.
-        cache: Keeps them, and whatever else is read again and again.
-        shape: Their common shape (h, w, C).
-        fingerprint: SHA-256 over names, splits, labels, annotations and file contents of all these records.
-        known: What was found of their files.
-        left_out: What cannot be used, where the experiment goes on without it.
+        model: Model configuration for these classes.
+        examples: Examples of the training split.
+        cache: Stores examples and other arrays that are used repeatedly.
+        shape: Shape (h, w, C) of all examples.
+        fingerprint: SHA-256 over names, splits, labels, annotations and file contents of all records.
+        check_cache: Results of the file checks.
+        left_out: Problems of photographs that are skipped.
     """
 
     dataset: Dataset
@@ -49,78 +49,60 @@ class RunData:
     cache: ArrayCache
     shape: tuple[int, ...]
     fingerprint: str
-    known: CheckCache
+    check_cache: CheckCache
     left_out: tuple[Problem, ...] = ()
 
 
 def load_run_data(config: ExperimentConfig) -> RunData:
-    """Checks every photograph of every split, test included: each is read once.
+    """Loads the data of a run.
 
-    Those are not read of which an index tells, or which have not changed since a former start has read them.
+    Files are read once, unless an index or an earlier check contains what is needed of them.
 
     Raises:
-        SegdecError: If photographs cannot be used or lie in two splits (all are listed), do not fit the
-            configuration, or cannot be learnt from.
+        SegdecError: If photographs are unusable or in two splits (one error lists all), or do not fit the
+            configuration.
     """
+    # === 1. List ===
     dataset = list_dataset(config.data, config.data.splits)
     model = build_model_config(config, dataset.classes)
-    known = open_check_cache(config, model.network.input_channels)
-    checked = check_files(config, dataset, model.network.input_channels, known)
-    checked = replace(
-        checked, records=relabel_uninspected(checked.records, record_reader(config), config.input)
+
+    # === 2. Check the files ===
+    check_cache = open_check_cache(config, model.network.input_channels)
+    checked = check_files(config, dataset, model.network.input_channels, check_cache)
+
+    # === 3. Find leaks ===
+    warn_of_near_leaks(dataset, checked.photographs, config.data.allowed_leaks)
+    raise_if_unusable(
+        dataset, checked, allowed_leaks=config.data.allowed_leaks, skip_broken=config.data.skip_broken
     )
-    for split in ("train", "val"):
-        check_split(split, checked.of_split(split), synthetic=config.augmentation.synthetic > 0)
-    check_learnable(checked.of_split("train"), dataset.classes)
-    if model.network.mask_classes:
-        check_localized(checked.of_split("train"), dataset.classes)
+
+    # === 4. Relabel ===
+    records = relabel_uninspected(checked.dataset.records, record_reader(config), config.input)
+    usable = replace(checked.dataset, records=records, problems=())
+    check_learnable(config, model, usable)
+
     cache = build_array_cache(config.data)
-    examples = build_source(checked.of_split("train"), training_reader(config), model, cache)
+    examples = build_source(usable.of_split("train"), training_reader(config), model, cache)
     return RunData(
-        replace(checked, problems=()),
+        usable,
         model,
         examples,
         cache,
         examples.common_shape(),
-        fingerprint(checked.records),
-        known,
-        checked.problems,
+        fingerprint(records),
+        check_cache,
+        checked.dataset.problems,
     )
 
 
-def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
-    """Reads a record as `datasets.reading.read`, its mask cut to what the experiment inspects."""
-    read_whole = partial(read, white_level=config.input.white_level, max_pixels=config.data.max_pixels)
-    return lambda record: clip_mask(read_whole(record), config.input)
-
-
-def training_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
-    """Reads a record as `record_reader` does, its mask grown where it grows in the photograph's pixels."""
-    read_record = record_reader(config)
-    return lambda record: dilate_sample(read_record(record), config.target)
-
-
-def cached_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callable[[Record], Sample]:
-    """Returns what reads as `read` does, and decodes no photograph again that the cache has kept."""
-
-    def read_once(record: Record) -> Sample:
-        kept = cache.get(record.name)
-        if kept is not None:
-            masks = kept.get("mask"), kept.get("classes")
-            return Sample(record.name, kept["image"], masks[0], record.label, record.supervision, masks[1])
-        sample = read(record)
-        held = {"image": sample.image, "mask": sample.mask, "classes": sample.classes}
-        cache.put(record.name, {name: one for name, one in held.items() if one is not None})
-        return sample
-
-    return read_once
+# === Listing ===
 
 
 def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
-    """Lists the data set as the experiment asks for it, unchecked, with the splits of the file `splits`.
+    """Lists the data set of an experiment, unchecked, with the splits of the file `splits`.
 
     Raises:
-        SegdecError: If it cannot be listed, or one of its text files cannot be used.
+        SegdecError: If the data set or one of its text files cannot be read.
     """
     return load_dataset(
         config.layout,
@@ -137,90 +119,40 @@ def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
 def list_split_records(
     config: ExperimentConfig, splits: Path, classes: tuple[str, ...], split: Split
 ) -> Sequence[Record]:
-    """Lists the images of a split as a run was started with it, whatever was added since.
+    """Lists the photographs of a split as they were when the run started.
 
     Args:
-        config: Where the images lie, and what of them is inspected.
-        splits: The run's own split file.
-        classes: Those of the run's model.
-        split: Whose images.
+        config: The experiment.
+        splits: The run's split file.
+        classes: Classes of the run's model.
+        split: The split.
 
     Raises:
-        SegdecError: If one of them cannot be used any more, or there is none.
+        SegdecError: If one of them has become unusable, or the split is empty.
     """
     data = config.data
     dataset = list_dataset(data, splits)
-    started_with = {line.name for line in read_name_list(splits, SPLITS, "split") if line.word == split}
-    if gone := [problem for problem in dataset.problems if problem.name in started_with]:
-        raise DatasetError(describe_problems(gone))
+    known = {line.name for line in read_name_list(splits, SPLITS, "split") if line.word == split}
+    if broken := [problem for problem in dataset.problems if problem.name in known]:
+        raise DatasetError(describe_problems(broken))
     if dataset.classes != classes:
         raise DatasetError(
-            f"'{data.root}' holds the classes {', '.join(dataset.classes)}. "
-            f"Expected those the model was trained on: {', '.join(classes)}."
+            f"'{data.root}' has the classes {', '.join(dataset.classes)}. "
+            f"Expected those of the trained model: {', '.join(classes)}."
         )
     if not dataset.of_split(split):
         raise DatasetError(
-            f"The split '{split}' of '{data.root}' holds no image. Evaluate another --split, or train "
-            "with a splits file that has one."
+            f"The split '{split}' of '{data.root}' is empty. Evaluate another --split, or train with a "
+            "splits file that contains it."
         )
     return relabel_uninspected(dataset.of_split(split), record_reader(config), config.input)
 
 
-def check_files(config: ExperimentConfig, dataset: Dataset, channels: int, known: CheckCache) -> Dataset:
-    """Checks the records that have a split; problems are left if the experiment goes on without them.
-
-    Near twins in different splits cost a warning.
-
-    Raises:
-        SegdecError: If there are problems otherwise, or pictures lie in two splits; all are listed.
-    """
-
-    def examine(sample: Sample) -> None:
-        prepare_sample(sample, config.input, channels)
-
-    checked = check_dataset(
-        dataset.assigned(),
-        white_level=config.input.white_level,
-        max_pixels=config.data.max_pixels,
-        progress=lambda records: progress_bar(records, desc="checking", unit="image", leave=False),
-        examine=examine,
-        trusted=lambda shape: prepared_shape(shape, config.input, channels) is not None,
-        known=known,
-    )
-    for risk in describe_risks(checked):
-        print(f"warning: {risk}", file=sys.stderr)
-    warn_of_near_leaks(dataset, checked.photographs, config.data.allowed_leaks)
-    raise_if_unusable(
-        dataset, checked, allowed_leaks=config.data.allowed_leaks, skip_broken=config.data.skip_broken
-    )
-    return checked.dataset
-
-
-def open_check_cache(config: ExperimentConfig, channels: int) -> CheckCache:
-    """Returns what former starts have found of the files, as far as it is true of this experiment."""
-    # What `prepare_sample` refuses depends on no other setting of the input.
-    settings: list[object] = [config.input.white_level, config.input.convert_color, channels]
-    if config.input.is_partial:
-        area = {"regions_of_interest", "ignored_areas", "interest_mask"}
-        settings.append(config.input.model_dump(mode="json", include=area))
-    root, trust = str(config.data.root), not config.data.recheck
-    return CheckCache(config.checked_folder, root, repr(settings), trust=trust)
-
-
-def build_array_cache(config: DataConfig) -> ArrayCache:
-    """Builds the cache that `config` asks for.
-
-    Raises:
-        ConfigError: If its folder cannot be used.
-    """
-    return ArrayCache(config.cache_mb, config.cache_folder, config.disk_cache_mb)
-
-
 def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> ModelConfig:
-    """Builds the model of an experiment for these classes; their number need not be configured.
+    """Builds the model configuration for these classes; `num_classes` is optional.
 
     Raises:
-        ConfigError: If it is configured and does not fit.
+        ConfigError: If `num_classes` is set and differs.
     """
     network = config.network
     if "num_classes" not in network.model_fields_set:
@@ -231,8 +163,100 @@ def build_model_config(config: ExperimentConfig, classes: tuple[str, ...]) -> Mo
         raise config_error(error, ModelConfig) from error
 
 
+# === Reading ===
+
+
+def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
+    """Returns a function that reads a record, with its mask clipped to the inspected area."""
+    read_whole = partial(read, white_level=config.input.white_level, max_pixels=config.data.max_pixels)
+    return lambda record: clip_mask(read_whole(record), config.input)
+
+
+def training_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
+    """Returns a `record_reader` that also dilates masks, if they are dilated at the photograph's size."""
+    read_record = record_reader(config)
+    return lambda record: dilate_sample(read_record(record), config.target)
+
+
+def cached_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callable[[Record], Sample]:
+    """Returns `read` with cached pixels."""
+
+    def read_cached(record: Record) -> Sample:
+        cached = cache.get(record.name)
+        if cached is not None:
+            mask, classes = cached.get("mask"), cached.get("classes")
+            return Sample(record.name, cached["image"], mask, record.label, record.supervision, classes)
+        sample = read(record)
+        arrays = {"image": sample.image, "mask": sample.mask, "classes": sample.classes}
+        cache.put(record.name, {name: array for name, array in arrays.items() if array is not None})
+        return sample
+
+    return read_cached
+
+
+def build_array_cache(config: DataConfig) -> ArrayCache:
+    """Builds the configured cache.
+
+    Raises:
+        ConfigError: If its folder cannot be used.
+    """
+    return ArrayCache(config.cache_mb, config.cache_folder, config.disk_cache_mb)
+
+
+# === Checking ===
+
+
+def check_files(
+    config: ExperimentConfig, dataset: Dataset, channels: int, check_cache: CheckCache
+) -> CheckedDataset:
+    """Checks the records that have a split and prints warnings; problems are part of the result."""
+    checked = check_dataset(
+        dataset.assigned(),
+        white_level=config.input.white_level,
+        max_pixels=config.data.max_pixels,
+        progress=lambda records: progress_bar(records, desc="checking", unit="image", leave=False),
+        examine=lambda sample: prepare_sample(sample, config.input, channels),
+        trusted=lambda shape: prepared_shape(shape, config.input, channels) is not None,
+        known=check_cache,
+    )
+    for risk in describe_risks(checked):
+        print(f"warning: {risk}", file=sys.stderr)
+    return checked
+
+
+def open_check_cache(config: ExperimentConfig, channels: int) -> CheckCache:
+    """Opens the results of earlier checks that are valid for this experiment."""
+    # `prepare_sample` depends on no other setting of the input.
+    settings: list[object] = [config.input.white_level, config.input.convert_color, channels]
+    if config.input.is_partial:
+        area = {"regions_of_interest", "ignored_areas", "interest_mask"}
+        settings.append(config.input.model_dump(mode="json", include=area))
+    root, trust = str(config.data.root), not config.data.recheck
+    return CheckCache(config.checked_folder, root, repr(settings), trust=trust)
+
+
+def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Dataset) -> None:
+    """Checks that training and validation contain what the experiment needs.
+
+    Raises:
+        DatasetError: If a split lacks good or defective photographs, or nothing distinguishes the classes.
+    """
+    for split in ("train", "val"):
+        check_split(split, dataset.of_split(split), synthetic=config.augmentation.synthetic > 0)
+    training = dataset.of_split("train")
+    if len(dataset.classes) > 2 and not labels_of(training).any():
+        raise DatasetError(
+            f"The training split has only good photographs, but the data set has {len(dataset.classes) - 1} "
+            f"classes of defects ({', '.join(dataset.classes[1:])}), which synthetic defects do not "
+            "distinguish. Expected one class: set data.merge_defects = true, or add defective photographs of "
+            "each class to the training split."
+        )
+    if model.network.mask_classes:
+        check_localized(training, dataset.classes)
+
+
 def check_split(split: str, records: Sequence[Record], *, synthetic: bool = False) -> None:
-    """Refuses a split without good images, or without defective ones unless defects are `synthetic`.
+    """Checks that a split has good photographs, and defective ones unless there are `synthetic` defects.
 
     Raises:
         DatasetError: If one kind is missing.
@@ -241,49 +265,33 @@ def check_split(split: str, records: Sequence[Record], *, synthetic: bool = Fals
     good = len(records) - defective
     if good and (defective or synthetic):
         return
-    advice = "name them in a splits file and pass --data.splits FILE, or add images."
+    advice = "name them in a splits file and pass --data.splits FILE, or add photographs."
     if good:
-        advice += (
-            " To learn from good images alone, set augmentation.synthetic above 0: defects are then made up."
-        )
+        advice += " To train on good photographs only, set augmentation.synthetic above 0."
     raise DatasetError(
-        f"The split '{split}' holds {good} good and {defective} defective images. Expected some of "
-        f"{'both' if not synthetic else 'the good ones'}, to learn from and to choose thresholds by: {advice}"
+        f"The split '{split}' has {good} good and {defective} defective photographs. Expected "
+        f"{'some good ones' if synthetic else 'some of both'}, for training and thresholds: {advice}"
     )
 
 
-def check_learnable(records: Sequence[Record], classes: tuple[str, ...]) -> None:
-    """Refuses several classes of defects none of which is shown in training: nothing tells them apart.
-
-    Raises:
-        DatasetError: If it is so.
-    """
-    if len(classes) > 2 and not labels_of(records).any():
-        raise DatasetError(
-            f"The training split holds good images alone, and the data set {len(classes) - 1} classes of "
-            f"defects ({', '.join(classes[1:])}), which made-up defects do not tell apart. Expected one: "
-            "set data.merge_defects = true, or put defective images of each class into the training split."
-        )
-
-
 def check_localized(records: Sequence[Record], classes: tuple[str, ...]) -> None:
-    """Refuses a class of defects of which training shows no place: its mask would stay empty.
+    """Checks that each class of defects has a mask or box in training: otherwise its mask would stay empty.
 
-    Photographs of which the class alone is known teach the decision, as long as there are others.
+    Further photographs of the class may have labels only; they train the decision.
 
     Raises:
-        DatasetError: If there is one.
+        DatasetError: If a class has none.
     """
     labels = labels_of(records)
-    placed = set(labels[~unlocalized(records)].tolist())
-    if any(record.mask_values is not None for record in records):  # which ones a mask holds, its pixels tell
+    localized = set(labels[~unlocalized(records)].tolist())
+    if any(record.mask_values is not None for record in records):  # only the pixels contain the classes
         return
-    unplaced = [name for number, name in enumerate(classes) if number in set(labels.tolist()) - placed]
-    if unplaced:
+    missing = [name for number, name in enumerate(classes) if number in set(labels.tolist()) - localized]
+    if missing:
         raise DatasetError(
-            f"network.mask_classes with label-only annotations: of the class '{unplaced[0]}' no training "
-            "photograph says where its defects are, so that no region could get it. Expected masks or boxes "
-            "of some: draw them, or set network.mask_classes to false."
+            f"network.mask_classes with label-only annotations: no training photograph of the class "
+            f"'{missing[0]}' has a mask or box, so that no region could get this class. Add some, or set "
+            "network.mask_classes to false."
         )
 
 

@@ -1,4 +1,4 @@
-"""The order of the images, and which good ones get a defect: a pure function of seed and stage."""
+"""The order of the training images and of added defects: a function of seed and stage."""
 
 import math
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ Indices = NDArray[np.int64]
 Sampling = Literal["alternate", "frequency", "shuffled"]
 
 UNCHANGED, SYNTHETIC, FEATURE_NOISE = -1, -2, -3
-"""Where a defect comes from, if not from another image: its own, made up, or noise in features."""
+"""Source of a defect other than another image: the image itself, synthetic, or noise in features."""
 
-_CHANCES, _HOSTS, _DONORS, _NOISES = 2**32 - 1, 2**32 - 2, 2**32 - 3, 2**32 - 4
-"""Beside class indices in a seed."""
+_PROBABILITIES, _HOSTS, _DONORS, _NOISES = 2**32 - 1, 2**32 - 2, 2**32 - 3, 2**32 - 4
+"""Streams of random numbers; class indices are used too."""
 
 MAX_ROUNDS = 64
-"""A round of good images is at least their number divided by this, so that they are gone through in few."""
+"""Maximum number of rounds in which `frequency` draws all good images."""
 
 
 def draw_order(
@@ -29,19 +29,18 @@ def draw_order(
     draws: int,
     seed: Sequence[int],
 ) -> Indices:
-    """Returns indices of the images to train on; a longer order begins with the shorter ones.
+    """Returns indices of the images to train on; a longer order starts with the shorter one.
 
-    `alternate` and `frequency` take good and defective images in turn, whichever are the fewer; the
-    defect classes take turns, and each is gone through whole, in a new order each time, before one of its
-    images comes again. So are the good images with `alternate`. With `frequency` rounds of as many good
-    images as there are defective ones are drawn, the more likely the less often they have been (Božič et al.
-    2021). `shuffled` goes through all images whole, whatever their classes.
+    `alternate` and `frequency` alternate defective and good images. The defect classes alternate too; each is
+    shuffled anew once all of its images were drawn. So are the good images with `alternate`. `frequency`
+    draws as many good images per round as there are defective ones, preferring those drawn less often (Božič
+    et al. 2021). `shuffled` shuffles all images regardless of their classes.
 
     Args:
         sampling: The policy.
         labels: Class of each image; 0 is good.
-        draws: How many indices.
-        seed: Numbers that decide the order.
+        draws: Number of indices.
+        seed: Determines the order.
 
     Returns:
         [draws].
@@ -60,20 +59,20 @@ def draw_order(
         order[1::2] = _rarest_first(good, len(classes) - len(good), draws // 2, [*seed, 0])
     else:
         order[1::2] = _rounds(good, draws // 2, [*seed, 0])
-    turns = np.arange(0, draws, 2)
+    defective = np.arange(0, draws, 2)
     for number, label in enumerate(defects):
-        places = turns[number :: len(defects)]
-        order[places] = _rounds(np.flatnonzero(classes == label), len(places), [*seed, label])
+        positions = defective[number :: len(defects)]
+        order[positions] = _rounds(np.flatnonzero(classes == label), len(positions), [*seed, label])
     return order
 
 
 class SampleOrder(NamedTuple):
-    """What is trained on, in its order.
+    """Images in the order of training.
 
     Attributes:
-        images: Index of the image whose turn it is [N].
-        donors: Index of the image whose defect it gets, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED` [N]. What gets one
-            is good.
+        images: Index of each image [N].
+        donors: Index of the image whose defect is added to it, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`
+            [N]. Defects are added to good images only.
     """
 
     images: Indices
@@ -91,22 +90,22 @@ def sample_order(
     transplant: float = 0.0,
     feature_noise: float = 0.0,
 ) -> SampleOrder:
-    """Draws the order, as `draw_order` does, and which good images get a defect in it.
+    """Draws the order, as `draw_order`, and the good images that get a defect.
 
-    `alternate` and `frequency` keep good and defective images in turn: a good image with a defect takes the
-    turn of a defective one, with the chance `synthetic` a made-up one, else with the chance `transplant` the
-    defect of the image whose turn it was. `shuffled` gives a good image one in its own turn, by the same
-    chances. If no image is defective, each defective turn is that of a made-up one.
+    With `alternate` and `frequency` a good image with an added defect replaces a defective one: with
+    probability `synthetic` it gets a synthetic defect, otherwise with probability `transplant` the defect of
+    the replaced image. With `shuffled` a good image gets one with the same probabilities. Without defective
+    images every defective position gets a synthetic defect.
 
     Args:
         sampling: The policy.
         labels: Class of each image; 0 is good.
-        outlined: Of which images the defect has a drawn mask.
-        draws: How many turns.
-        seed: Numbers that decide.
-        synthetic: Chance of a made-up defect.
-        transplant: Chance of another image's defect.
-        feature_noise: Chance that a made-up defect is noise in features.
+        drawn_masks: Whether the defect of each image has a drawn mask.
+        draws: Length of the order.
+        seed: Determines the order.
+        synthetic: Probability of a synthetic defect.
+        transplant: Probability of another image's defect.
+        feature_noise: Probability that a synthetic defect is noise in features.
 
     Raises:
         DatasetError: If there is no good image, or no defective one and `synthetic` is 0.
@@ -114,13 +113,12 @@ def sample_order(
     classes = np.asarray(labels, np.int64)
     good = np.flatnonzero(classes == 0)
     if synthetic and len(good) == len(classes) > 0:
-        turns = _good_sample_order(sampling, good, draws, seed, synthetic)
+        order = _good_sample_order(sampling, good, draws, seed, synthetic)
     else:
-        turns = _mixed_sample_order(sampling, classes, drawn_masks, draws, seed, synthetic, transplant)
+        order = _mixed_sample_order(sampling, classes, drawn_masks, draws, seed, synthetic, transplant)
     noise = np.random.default_rng([*seed, _NOISES]).random(draws) < feature_noise
-    return SampleOrder(
-        turns.images, np.where(noise & (turns.donors == SYNTHETIC), FEATURE_NOISE, turns.donors)
-    )
+    donors = np.where(noise & (order.donors == SYNTHETIC), FEATURE_NOISE, order.donors)
+    return SampleOrder(order.images, donors)
 
 
 def _mixed_sample_order(
@@ -132,19 +130,19 @@ def _mixed_sample_order(
     synthetic: float,
     transplant: float,
 ) -> SampleOrder:
-    """With defective images."""
+    """The order of good and defective images."""
     good = np.flatnonzero(classes == 0)
     images = draw_order(sampling, classes.tolist(), draws, seed)
     donors = np.full(draws, UNCHANGED, np.int64)
-    chances = np.random.default_rng([*seed, _CHANCES]).random((draws, 2))
+    drawn = np.random.default_rng([*seed, _PROBABILITIES]).random((draws, 2))
     if sampling == "shuffled":
-        open_turns, sources = classes[images] == 0, _pick(np.flatnonzero(drawn_masks), draws, seed)
+        candidates, sources = classes[images] == 0, _pick(np.flatnonzero(drawn_masks), draws, seed)
     else:
-        open_turns, sources = classes[images] != 0, images
-    made_up = open_turns & (chances[:, 0] < synthetic)
-    known = np.append(np.asarray(drawn_masks, np.bool_), False)[sources]  # the last one is that of no source
-    transplanted = open_turns & ~made_up & known & (chances[:, 1] < transplant)
-    donors[made_up], donors[transplanted] = SYNTHETIC, sources[transplanted]
+        candidates, sources = classes[images] != 0, images
+    synthesized = candidates & (drawn[:, 0] < synthetic)
+    known = np.append(np.asarray(drawn_masks, np.bool_), False)[sources]  # the last entry is for index −1
+    transplanted = candidates & ~synthesized & known & (drawn[:, 1] < transplant)
+    donors[synthesized], donors[transplanted] = SYNTHETIC, sources[transplanted]
     if sampling != "shuffled":
         changed = np.flatnonzero(donors != UNCHANGED)
         images[changed] = _rounds(good, len(changed), [*seed, _HOSTS])
@@ -154,10 +152,11 @@ def _mixed_sample_order(
 def _good_sample_order(
     sampling: Sampling, good: Indices, draws: int, seed: Sequence[int], synthetic: float
 ) -> SampleOrder:
-    """Without any defective image."""
+    """The order of good images."""
     donors = np.full(draws, UNCHANGED, np.int64)
     if sampling == "shuffled":
-        donors[np.random.default_rng([*seed, _CHANCES]).random((draws, 2))[:, 0] < synthetic] = SYNTHETIC
+        drawn = np.random.default_rng([*seed, _PROBABILITIES]).random((draws, 2))
+        donors[drawn[:, 0] < synthetic] = SYNTHETIC
         return SampleOrder(_rounds(good, draws, seed), donors)
     images = np.empty(draws, np.int64)
     images[0::2] = _rounds(good, len(images[0::2]), [*seed, _HOSTS])
@@ -167,7 +166,7 @@ def _good_sample_order(
 
 
 def _pick(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
-    """Any of them for each draw; -1 if there is none."""
+    """One of them for each draw; -1 if there are none."""
     if not len(indices):
         return np.full(draws, -1, np.int64)
     chosen = np.random.default_rng([*seed, _DONORS]).random(draws) * len(indices)
@@ -178,14 +177,14 @@ def _check_both(classes: Indices, defects: Sequence[int]) -> None:
     if not defects or not (classes == 0).any():
         missing = "defective" if not defects else "good"
         raise DatasetError(
-            f"The training split has {len(classes)} images and none is {missing}. "
-            "Expected good and defective ones: check the splits."
+            f"None of the {len(classes)} training images is {missing}. Expected good and defective ones: "
+            "check the splits."
         )
 
 
 def _rounds(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
-    """The indices again and again, each round in its own order."""
-    if len(indices) == 1:  # quickly, though it is the same
+    """The indices repeatedly, each round in a new order."""
+    if len(indices) == 1:  # faster, with the same result
         return np.full(draws, indices[0], np.int64)
     rounds = -(-draws // len(indices))
     orders = [np.random.default_rng([*seed, number]).permutation(indices) for number in range(rounds)]
@@ -193,17 +192,16 @@ def _rounds(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
 
 
 def frequency_log_weights(counts: Indices) -> NDArray[np.float64]:
-    """Returns the logarithms of the weights by which images are drawn.
+    """Returns the logarithms of the weights with which images are drawn.
 
-    (1 − f/max − median + 1)^(4 · ln N), f being how often each of the N images was drawn, max the largest f
-    and median that of 1 − f/max: what was drawn most hardly comes while others wait. Source: the method
-    published with Božič et al. 2021.
+    (1 − f/max − median + 1)^(4 · ln N), where f is the number of draws of each of the N images, max the
+    largest f and median that of 1 − f/max. Source: the code published with Božič et al. 2021.
 
     Args:
-        counts: How often each image was drawn [N].
+        counts: Number of draws of each image [N].
 
     Returns:
-        [N], −∞ for what is not to be drawn while there is anything else.
+        [N], −∞ for images that are drawn only if there are no others.
     """
     rarity = 1.0 - counts / max(1, counts.max())
     with np.errstate(divide="ignore"):
@@ -212,13 +210,13 @@ def frequency_log_weights(counts: Indices) -> NDArray[np.float64]:
 
 
 def _rarest_first(indices: Indices, defective: int, draws: int, seed: Sequence[int]) -> Indices:
-    """Rounds without replacement, as long as those of the defective images, but not many more than needed."""
+    """Rounds without replacement, with the length of those of the defective images."""
     length = min(len(indices), max(defective, -(-len(indices) // MAX_ROUNDS)))
     counts = np.zeros(len(indices), np.int64)
     orders = [indices[:0]]
     for number in range(-(-draws // length)):
         noise = np.random.default_rng([*seed, number]).gumbel(size=len(indices))
-        # The largest sums of log-weight and Gumbel noise are a weighted draw without replacement.
+        # Gumbel-top-k: the largest sums are a weighted draw without replacement.
         chosen = np.argsort(-(noise + frequency_log_weights(counts)), kind="stable")[:length]
         counts[chosen] += 1
         orders.append(indices[chosen])

@@ -1,4 +1,4 @@
-"""Examples with a defect that they did not have: a made-up one, or that of another example."""
+"""Training examples with an added defect: a synthetic one, or that of another example."""
 
 import numpy as np
 
@@ -10,19 +10,19 @@ from training.synthesis.anomalies import synthesize_anomaly
 from training.synthesis.transplants import transplant_defect
 
 ANY_DEFECT = -1
-"""Label of an example that shows some defect, of which nobody can say which class it has."""
+"""Label of an example with a defect of unknown class."""
 
 TEXTURES = 2
-"""Other good examples that a made-up defect is filled from."""
+"""Number of other good examples that a synthetic defect takes texture from."""
 
 
 class SyntheticSource:
-    """Gives examples as they are, or good ones with a defect; nothing of these is kept.
+    """Returns examples unchanged, or good ones with an added defect, which are not cached.
 
     Args:
         source: The examples.
-        classes: How many the network knows; of two a made-up defect has the second one, of more none.
-        target: Says whether masks have grown before they come here.
+        classes: Number of classes; with two a synthetic defect has the second, with more an unknown one.
+        target: Determines whether masks are dilated before they reach this source.
     """
 
     def __init__(self, source: ExampleSource, classes: int, target: TargetConfig) -> None:
@@ -32,42 +32,41 @@ class SyntheticSource:
         self._good = np.flatnonzero(np.asarray(source.labels) == 0)
 
     def get(self, index: int, donor: int, random: np.random.Generator) -> Example:
-        """Returns the example of one turn.
+        """Returns one example of a sample order.
 
-        Where no defect can be made that would be seen, it stays good; where none can be transplanted, it is
-        the donor itself.
+        It stays good if no visible defect can be made. If no defect can be transplanted, it is the donor.
 
         Args:
             index: Of the example.
-            donor: Index of the example whose defect it gets, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`. With `FEATURE_NOISE`
-                the photograph stays as it is.
-            random: Decides the defect.
+            donor: Index of the example whose defect is added, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`.
+                `FEATURE_NOISE` leaves the image unchanged.
+            random: Determines the defect.
         """
         if donor in (UNCHANGED, FEATURE_NOISE):
             return self._source[index]
         if donor == SYNTHETIC:
-            return self._make_up(index, random)
+            return self._synthesize(index, random)
         return self._transplant(index, donor, random)
 
     def label(self, index: int, donor: int, *, masked: bool) -> int:
-        """Returns the class of the example of one turn, or `ANY_DEFECT`; `masked`: whether it has a mask."""
+        """Returns the class of an example, or `ANY_DEFECT`; `masked`: whether it has a mask."""
         if donor in (SYNTHETIC, FEATURE_NOISE):
             return self._label if masked else 0
         return self._source.labels[index if donor == UNCHANGED else donor]
 
     def is_supervised(self, index: int, donor: int) -> bool:
-        """Returns whether the mask of the example of one turn is known."""
+        """Returns whether the mask of an example is known."""
         return donor != UNCHANGED or self._source.supervised[index]
 
     def name(self, index: int, donor: int) -> str:
-        """Returns how messages name the example of one turn."""
+        """Returns the name of an example for messages."""
         name = self._source.name(index)
         if donor == UNCHANGED:
             return name
-        given = {SYNTHETIC: "made-up defect", FEATURE_NOISE: "noise in its features"}
-        return f"{name} + {given.get(donor) or self._source.name(donor)}"
+        added = {SYNTHETIC: "synthetic defect", FEATURE_NOISE: "feature noise"}
+        return f"{name} + {added.get(donor) or self._source.name(donor)}"
 
-    def _make_up(self, index: int, random: np.random.Generator) -> Example:
+    def _synthesize(self, index: int, random: np.random.Generator) -> Example:
         others = random.choice(self._good, TEXTURES).tolist()
         textures = [self._source[other].image for other in others]
         good = self._source[index]
@@ -77,8 +76,8 @@ class SyntheticSource:
         return Example(image, mask, good.area)
 
     def _transplant(self, index: int, donor: int, random: np.random.Generator) -> Example:
-        given, good = self._source[donor], self._source[index]
-        if given.mask is None:
-            return given
-        changed = transplant_defect(good.image, given.image, given.mask, random, good.area)
-        return given if changed is None else Example(*changed, area=good.area)
+        donated, good = self._source[donor], self._source[index]
+        if donated.mask is None:
+            return donated
+        changed = transplant_defect(good.image, donated.image, donated.mask, random, good.area)
+        return donated if changed is None else Example(*changed, area=good.area)

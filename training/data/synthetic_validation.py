@@ -1,4 +1,4 @@
-"""Photographs with made-up defects, to validate by where no defective one is at hand: the same each time."""
+"""Validation photographs with synthetic defects, for data sets without defective validation photographs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,20 +12,18 @@ from training.data.example_source import prepare_sample
 from training.data.run_data import cached_reader
 from training.synthesis.anomalies import synthesize_anomaly
 
-Read = Callable[[Record], Sample]
-
 MAX_IMAGES = 200
-"""Photographs that get a defect, at most."""
+"""Maximum number of photographs that get a defect."""
 
 SEED = 2**32 - 4
-"""Keeps what is drawn here apart from what training draws."""
+"""Separates these random numbers from those of training."""
 
-SUFFIX = " + made-up defect"
+SUFFIX = " + synthetic defect"
 
 
 @dataclass(frozen=True)
 class ValidationImages:
-    """What the weights are chosen by.
+    """Photographs on which the best weights are chosen.
 
     Attributes:
         records: The photographs.
@@ -33,48 +31,51 @@ class ValidationImages:
     """
 
     records: Sequence[Record]
-    read: Read
+    read: Callable[[Record], Sample]
 
 
 def synthetic_validation(
-    records: Sequence[Record], read: Read, model: ModelConfig, seed: int, cache: ArrayCache
+    records: Sequence[Record],
+    read: Callable[[Record], Sample],
+    model: ModelConfig,
+    seed: int,
+    cache: ArrayCache,
 ) -> ValidationImages | None:
-    """Returns good photographs, and copies of them with made-up defects; None if one shows a real defect.
+    """Returns the photographs and copies of them with synthetic defects; None if one has a real defect.
 
-    A copy is as the network sees the photograph, so that its defect is as large as those of training.
+    A copy has the size of the network's input, so that its defect has the size of those in training.
 
     Args:
         records: The validation photographs.
         read: Reads one.
         model: Geometry and channels of the network's input.
-        seed: Decides the defects.
-        cache: Keeps the copies.
+        seed: Determines the defects.
+        cache: Stores the copies.
     """
     if labels_of(records).any():
         return None
-    chosen = np.unique(
-        np.linspace(0, len(records) - 1, min(MAX_IMAGES, len(records))).round().astype(int)
-    ).tolist()
-    places = {records[place].name + SUFFIX: place for place in chosen}
+    count = min(MAX_IMAGES, len(records))
+    chosen = np.unique(np.linspace(0, len(records) - 1, count).round().astype(int)).tolist()
+    sources = {records[index].name + SUFFIX: index for index in chosen}
     copies = [
-        # A mask file says that it is known where the defect is; nobody reads it.
-        replace(records[place], name=name, label=1, mask_file=records[place].image_file)
-        for name, place in places.items()
+        # A mask file marks the location as known; it is not read.
+        replace(records[index], name=name, label=1, mask_file=records[index].image_file)
+        for name, index in sources.items()
     ]
 
-    def read_or_make_up(record: Record) -> Sample:
-        place = places.get(record.name)
-        if place is None:
+    def read_or_synthesize(record: Record) -> Sample:
+        index = sources.get(record.name)
+        if index is None:
             return read(record)
-        random = np.random.default_rng([seed, SEED, place])
+        random = np.random.default_rng([seed, SEED, index])
         other = int(random.integers(len(records)))
         image, texture = (
-            prepare_sample(read(records[index]), model.input, model.network.input_channels)
-            for index in (place, other)
+            prepare_sample(read(records[one]), model.input, model.network.input_channels)
+            for one in (index, other)
         )
-        # The model sees the copy as a photograph of its own, and inspects the same part of it.
+        # The model processes the copy as a photograph, so the inspected area is applied to the copy.
         area = model.input.inspected_area(*image.shape[:2])
         changed, mask = synthesize_anomaly(image, [texture], random, area)
         return Sample(record.name, changed, mask, record.label)
 
-    return ValidationImages([*records, *copies], cached_reader(read_or_make_up, cache))
+    return ValidationImages([*records, *copies], cached_reader(read_or_synthesize, cache))

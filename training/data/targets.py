@@ -1,4 +1,4 @@
-"""Masks → what the segmentation network learns: a defective share and a weight for each mask pixel."""
+"""Targets of the segmentation network: defective share and weight of each mask pixel."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,12 +12,12 @@ from training.config import TargetConfig
 
 
 class Targets(NamedTuple):
-    """What one image's mask logits are held against; s is the mask's stride.
+    """Targets of one image's mask logits; s is the mask's stride.
 
     Attributes:
         share: float32 [h/s, w/s, 1], defective share of each mask pixel, 0…1.
-        weight: float32 [h/s, w/s, 1], of each mask pixel's loss; 0 everywhere where no mask is known, and
-            where nothing is inspected.
+        weight: float32 [h/s, w/s, 1], weight of each mask pixel's loss; 0 if the mask is unknown or the pixel
+            is not inspected.
     """
 
     share: NDArray[np.float32]
@@ -33,28 +33,28 @@ def build_targets(
     supervised: bool = True,
     area: NDArray[np.uint8] | None = None,
 ) -> Targets:
-    """Makes both maps of one image.
+    """Builds both maps of one image.
 
     Args:
-        mask: uint8 [h, w], above 0 where there is a defect; None where there is none, or none is known.
+        mask: uint8 [h, w], above 0 where there is a defect; None if there is none, or it is unknown.
         shape: Rows and columns of the image, px, divisible by `stride`.
-        config: How the mask is read.
+        config: Dilation, windows and weights.
         stride: Image pixels per mask pixel along each side.
-        supervised: False for a defective image whose mask is not known.
-        area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. A mask pixel has the
-            defective share, and the weight, of its inspected part.
+        supervised: False for a defective image whose mask is unknown.
+        area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. Share and weight of a
+            mask pixel are those of its inspected part.
     """
     if area is not None:
-        whole = build_targets(_cut(mask, area), shape, config, stride, supervised=supervised)
+        whole = build_targets(_clip(mask, area), shape, config, stride, supervised=supervised)
         return _within(whole, (area > 0).astype(np.float32), config, stride)
     size = shape[0] // stride, shape[1] // stride, 1
     if mask is None or not supervised:
         return Targets(np.zeros(size, np.float32), np.full(size, supervised, np.float32))
-    grown = dilate(mask, config) if config.dilation_at == "input" else (mask > 0).view(np.uint8)
-    share = window_means(grown.astype(np.float32), config, stride)
+    dilated = dilate(mask, config) if config.dilation_at == "input" else (mask > 0).view(np.uint8)
+    share = window_means(dilated.astype(np.float32), config, stride)
     if config.weighting == "uniform":
         return Targets(share, np.ones(size, np.float32))
-    return Targets(share, window_means(depth_weight(grown, config), config, stride))
+    return Targets(share, window_means(depth_weight(dilated, config), config, stride))
 
 
 def split_by_class(
@@ -68,16 +68,16 @@ def split_by_class(
     classes: NDArray[np.uint8] | None = None,
     area: NDArray[np.uint8] | None = None,
 ) -> NDArray[np.float32]:
-    """Returns the defective share of each class.
+    """Returns the defective share per class.
 
     Args:
-        share: float32 [h/s, w/s, 1], of defects of any class, as `build_targets` made it of `mask`.
-        mask: uint8 [h, w], above 0 where there is a defect; None where there is none.
-        label: Class of the defect, or `ANY_DEFECT`: then each class gets all of it.
-        config: How the mask is read.
+        share: float32 [h/s, w/s, 1], share of all classes, computed from `mask` by `build_targets`.
+        mask: uint8 [h, w], above 0 where there is a defect; None if there is none.
+        label: Class of the defect, or `ANY_DEFECT`: then each class gets the whole share.
+        config: Dilation, windows and weights.
         stride: Image pixels per mask pixel along each side.
-        masks: How many classes of defects there are.
-        classes: uint8 [h, w], class of the nearest defect pixel; None where all are of the class `label`.
+        masks: Number of defect classes.
+        classes: uint8 [h, w], class of the nearest defect pixel; None = `label`.
         area: As in `build_targets`.
 
     Returns:
@@ -90,35 +90,34 @@ def split_by_class(
             shares[..., label - 1] = share[..., 0]
         return shares
     shape = mask.shape[0], mask.shape[1]
-    grown = dilate(mask, config) if config.dilation_at == "input" else mask
-    for number in np.unique(classes[grown > 0]).tolist():
-        own = ((grown > 0) & (classes == number)).view(np.uint8)
-        still = config.model_copy(update={"dilation_px": 1})
-        shares[..., number - 1] = build_targets(own, shape, still, stride, area=area).share[..., 0]
+    dilated = dilate(mask, config) if config.dilation_at == "input" else mask
+    for number in np.unique(classes[dilated > 0]).tolist():
+        own = ((dilated > 0) & (classes == number)).view(np.uint8)
+        undilated = config.model_copy(update={"dilation_px": 1})
+        shares[..., number - 1] = build_targets(own, shape, undilated, stride, area=area).share[..., 0]
     return shares
 
 
-def _cut(mask: NDArray[np.uint8] | None, area: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+def _clip(mask: NDArray[np.uint8] | None, area: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     return None if mask is None else np.where(area > 0, mask, np.uint8(0))
 
 
 def _within(targets: Targets, inside: NDArray[np.float32], config: TargetConfig, stride: int) -> Targets:
-    """The targets of what is `inside` [h, w], 0 or 1.
+    """The targets of the inspected pixels `inside` [h, w], 0 or 1.
 
-    Defects may have grown beyond it, but there are none outside of it: a window's share is that of its part
-    inside, at most 1.
+    A window's share is that of its inspected part, at most 1, since defects may be dilated beyond it.
     """
-    seen = window_means(inside, config, stride)
-    share = np.minimum(targets.share / np.maximum(seen, np.finfo(np.float32).eps), 1.0)
+    coverage = window_means(inside, config, stride)
+    share = np.minimum(targets.share / np.maximum(coverage, np.finfo(np.float32).eps), 1.0)
     return Targets(
-        np.where(seen > 0, share, 0.0).astype(np.float32), targets.weight * _cell_means(inside, stride)
+        np.where(coverage > 0, share, 0.0).astype(np.float32), targets.weight * _cell_means(inside, stride)
     )
 
 
 def dilate(mask: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.uint8]:
-    """Returns the mask as 0 and 1, each defect grown by a shape of `dilation_px`.
+    """Returns the mask as 0 and 1, dilated by a shape of `dilation_px`.
 
-    Source: Tabernik et al. 2019: annotations are thin, cells are wide.
+    Source: Tabernik et al. 2019.
     """
     defective = (mask > 0).view(np.uint8)
     side = config.dilation_px
@@ -129,22 +128,22 @@ def dilate(mask: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.uint8]:
 
 
 def dilate_sample(sample: Sample, config: TargetConfig) -> Sample:
-    """Returns the sample with its mask grown, where it is to grow in the photograph's pixels."""
+    """Returns the sample with its mask dilated, if `dilation_at` is the photograph."""
     if sample.mask is None or config.dilation_at == "input":
         return sample
     return replace(sample, mask=dilate(sample.mask, config) * np.uint8(255))
 
 
 def window_means(values: NDArray[np.float32], config: TargetConfig, stride: int) -> NDArray[np.float32]:
-    """Averages over the square around the middle of each mask pixel's cell.
+    """Averages over a square window around the centre of each mask pixel's cell.
 
-    Without `window_px` that is the cell itself; Tabernik et al. 2019 take 17 px at stride 8, of which pixels
-    within the image alone count, Božič et al. 2021 the same of an image reflected about its border.
+    Without `window_px` the window is the cell. Tabernik et al. 2019 use 17 px at stride 8, clipped to the
+    image; Božič et al. 2021 the same on an image reflected at its border.
 
     Args:
         values: float32 [h, w].
-        config: Side of the square, and what it sees beyond the image. Of the two middles an odd square
-            could have in an even cell it takes the later.
+        config: Side of the window, and its border. An odd window is centred on the later of the two middle
+            pixels of an even cell.
         stride: Side of a cell, px.
 
     Returns:
@@ -158,24 +157,24 @@ def window_means(values: NDArray[np.float32], config: TargetConfig, stride: int)
     else:
         inside = _box_means(np.ones_like(values), window, cv2.BORDER_CONSTANT)
         means = _box_means(values, window, cv2.BORDER_CONSTANT) / inside
-    middle = window // 2 - (window - stride) // 2  # of the first window
-    return np.ascontiguousarray(means[middle::stride, middle::stride, None])
+    first = window // 2 - (window - stride) // 2  # centre of the first window
+    return np.ascontiguousarray(means[first::stride, first::stride, None])
 
 
 def _box_means(values: NDArray[np.float32], window: int, border: int) -> NDArray[np.float32]:
-    """Of the square around each pixel."""
+    """Means over the window around each pixel."""
     return np.asarray(cv2.blur(values, (window, window), borderType=border), np.float32)
 
 
 def depth_weight(defective: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.float32]:
-    """Weighs each pixel by how deep it lies within its defect; background weighs 1.
+    """Returns weights that rise with the distance to the background; background has 1.
 
-    The distance to the background, relative to the largest one of the same defect, to the power of
-    `distance_power`, times `positive_weight`. Source: Božič et al. 2021.
+    The distance, relative to the maximum of the same defect, to the power of `distance_power`, times
+    `positive_weight`. Source: Božič et al. 2021.
 
     Args:
         defective: uint8 [h, w], 0 or 1.
-        config: Power and weight.
+        config: `distance_power` and `positive_weight`.
 
     Returns:
         float32 [h, w].
@@ -183,15 +182,15 @@ def depth_weight(defective: NDArray[np.uint8], config: TargetConfig) -> NDArray[
     weight = np.ones(defective.shape, np.float32)
     left, top, width, height = cv2.boundingRect(defective)
     around = slice(max(0, top - 1), top + height + 1), slice(max(0, left - 1), left + width + 1)
-    part = np.ascontiguousarray(defective[around])  # with its frame of background it holds all that counts
+    part = np.ascontiguousarray(defective[around])  # includes a frame of background
     inside = part > 0
     weight[around][inside] = config.positive_weight * _relative_depth(part, inside) ** config.distance_power
     return weight
 
 
 def _relative_depth(defective: NDArray[np.uint8], inside: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Of each defect pixel, 1 where its defect is deepest."""
-    if inside.all():  # no background, no distance to it
+    """Relative distance of each defect pixel; 1 at the maximum of its defect."""
+    if inside.all():  # there is no background
         return np.ones(inside.sum(), np.float32)
     distance = np.asarray(cv2.distanceTransform(defective, cv2.DIST_L2, cv2.DIST_MASK_PRECISE))[inside]
     count, components = cv2.connectedComponents(defective)

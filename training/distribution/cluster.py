@@ -1,4 +1,4 @@
-"""The cluster a process belongs to, as `TF_CONFIG` says it, and whether that can be."""
+"""The cluster of a process, read from `TF_CONFIG` and validated."""
 
 import errno
 import json
@@ -20,15 +20,15 @@ EXAMPLE = '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type"
 
 @dataclass(frozen=True)
 class Cluster:
-    """The processes of a run, and which of them this one is.
+    """The processes of a run, and the task of this one.
 
-    With `ps` (parameter servers) the chief coordinates and the workers compute, asynchronously; without,
-    chief and workers all train, in step.
+    With `ps` (parameter servers) training is asynchronous: the chief coordinates and the workers compute.
+    Without, chief and workers train synchronously.
 
     Attributes:
         jobs: Addresses `host:port` of the tasks of each job: `chief`, `worker`, `ps`.
         task: Job of this process.
-        index: Number of this process within its job.
+        index: Index of this process within its job.
     """
 
     jobs: Mapping[str, tuple[str, ...]]
@@ -37,17 +37,17 @@ class Cluster:
 
     @property
     def name(self) -> str:
-        """`worker 1`; there is one chief, which needs no number."""
+        """`chief`, or job and index: `worker 1`."""
         return self.task if self.task == "chief" else f"{self.task} {self.index}"
 
     @property
     def address(self) -> str:
-        """Own `host:port`."""
+        """`host:port` of this process."""
         return self.jobs[self.task][self.index]
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes the run folder: the chief, or worker 0 where there is none."""
+        """Whether this process writes the run folder: the chief, or worker 0 without one."""
         return self.task == "chief" or ("chief" not in self.jobs and (self.task, self.index) == ("worker", 0))
 
     @property
@@ -57,14 +57,14 @@ class Cluster:
 
     @property
     def is_server(self) -> bool:
-        """Whether this process only serves a coordinator."""
+        """Whether this process only serves the coordinator."""
         return self.has_parameter_servers and self.task != "chief"
 
     @property
     def trainers(self) -> tuple[str, ...]:
-        """Names of the processes that train in step."""
-        places = [(job, index) for job in ("chief", "worker") for index in range(len(self.jobs.get(job, ())))]
-        return tuple(replace(self, task=job, index=index).name for job, index in places)
+        """Names of the processes that train synchronously."""
+        tasks = [(job, index) for job in ("chief", "worker") for index in range(len(self.jobs.get(job, ())))]
+        return tuple(replace(self, task=job, index=index).name for job, index in tasks)
 
     @property
     def chief_address(self) -> str:
@@ -73,7 +73,7 @@ class Cluster:
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is no other process; managers set `TF_CONFIG` for jobs of one process too."""
+        """Whether there is no other process; cluster managers set `TF_CONFIG` for single processes too."""
         return len(self.trainers) == 1 and not self.has_parameter_servers
 
     @property
@@ -83,25 +83,25 @@ class Cluster:
         return sum(len(self.jobs.get(job, ())) for job in training)
 
     def describe(self) -> str:
-        """Says for the terminal: `worker 1 in a cluster of 1 × chief, 2 × worker, 1 × ps`."""
+        """Returns a description: `worker 1 in a cluster of 1 × chief, 2 × worker, 1 × ps`."""
         sizes = ", ".join(f"{len(self.jobs[job])} × {job}" for job in JOBS if job in self.jobs)
         return f"{self.name} in a cluster of {sizes}"
 
     def to_tf_config(self) -> str:
-        """Writes `TF_CONFIG` in the one form that every TensorFlow strategy takes."""
+        """Returns `TF_CONFIG` in the form that every TensorFlow strategy accepts."""
         task = {"type": self.task, "index": self.index}
         return json.dumps({"cluster": dict(self.jobs), "task": task, "rpc_layer": "grpc"})
 
 
 class TaskConfig(BaseModel):
-    """Which task this process is; some managers write the index as text."""
+    """The task of this process; some cluster managers write the index as text."""
 
     type: str
     index: NonNegativeInt
 
 
 class ClusterConfig(BaseModel):
-    """`TF_CONFIG` as cluster managers write it; further keys of theirs are left alone."""
+    """`TF_CONFIG` as cluster managers write it; further keys are ignored."""
 
     cluster: dict[str, tuple[str, ...]]
     task: TaskConfig
@@ -110,10 +110,10 @@ class ClusterConfig(BaseModel):
 def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
     """Reads the cluster from `TF_CONFIG`; None if there is none: unset, empty, `{}` or an empty cluster.
 
-    `master` is taken as `chief`, and the address of an `evaluator` is ignored.
+    `master` means `chief`; the address of an `evaluator` is ignored.
 
     Raises:
-        ConfigError: If it is not JSON, lacks something, or describes a cluster that cannot train.
+        ConfigError: If it is not JSON, incomplete, or not a valid cluster.
     """
     text = environment.get(TF_CONFIG_VARIABLE, "").strip()
     values = _parse(text) if text else {}
@@ -128,10 +128,10 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
 
 
 def find_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
-    """Finds the cluster this process is to train in; None if it trains alone.
+    """Returns the cluster of this process; None if it trains alone.
 
     Raises:
-        ConfigError: If `TF_CONFIG` cannot be used, or the own port is taken.
+        ConfigError: If `TF_CONFIG` is invalid, or the port of this process is in use.
     """
     cluster = read_cluster(environment)
     if cluster is None or cluster.is_alone:
@@ -141,22 +141,21 @@ def find_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
 
 
 def check_own_port(cluster: Cluster) -> None:
-    """Tries the port of this process, which TensorFlow will listen on; of a port that is taken
-    TensorFlow itself says only "Could not start gRPC server".
+    """Checks that this process can listen on its port; TensorFlow reports only "Could not start gRPC server".
 
     Raises:
-        ConfigError: If the port cannot be had.
+        ConfigError: If it cannot.
     """
     port = int(cluster.address.rpartition(":")[2])
     family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # A port whose last connections are fading can be used again; one that is listened on cannot.
+        # Connections in TIME_WAIT do not block the port, a listening socket does.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("", port))
         except OSError as error:
             taken = error.errno == errno.EADDRINUSE
-            remedy = "End the process that has it" if taken else "Allow this process to listen on it"
+            remedy = "Stop the process that uses it" if taken else "Allow this process to listen on it"
             raise ConfigError(
                 f"{cluster.name} cannot listen on port {port} of its address {cluster.address}: "
                 f"{os.strerror(error.errno or 0)}. {remedy}, or give {cluster.name} another port in the "
@@ -168,10 +167,10 @@ def _parse(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
+        position = f"line {error.lineno}, column {error.colno}"
         near = text[max(0, error.pos - 15) : error.pos + 15]
         raise ConfigError(
-            f"{TF_CONFIG_VARIABLE} is not JSON: {error.msg} at {place}, near {near!r}. Expected {EXAMPLE}."
+            f"{TF_CONFIG_VARIABLE} is not JSON: {error.msg} at {position}, near {near!r}. Expected {EXAMPLE}."
         ) from None
 
 
@@ -180,10 +179,10 @@ def _validate(values: Any) -> ClusterConfig:
         return ClusterConfig.model_validate(values)
     except ValidationError as error:
         detail = error.errors()[0]
-        place = ".".join(str(part) for part in detail["loc"])
+        key = ".".join(str(part) for part in detail["loc"])
         if detail["type"] == "missing":
-            raise ConfigError(f"{TF_CONFIG_VARIABLE} has no {place!r}. Expected {EXAMPLE}.") from None
-        where = f"{TF_CONFIG_VARIABLE}, {place}" if place else TF_CONFIG_VARIABLE
+            raise ConfigError(f"{TF_CONFIG_VARIABLE} has no {key!r}. Expected {EXAMPLE}.") from None
+        where = f"{TF_CONFIG_VARIABLE}, {key}" if key else TF_CONFIG_VARIABLE
         raise ConfigError(f"{where}: {detail['msg']}, got {detail['input']!r}. Expected {EXAMPLE}.") from None
 
 
@@ -192,7 +191,7 @@ def _modern(job: str) -> str:
 
 
 def _read_jobs(written: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The jobs that take part, in the order of `JOBS`; one without an address is none."""
+    """The jobs with addresses, in the order of `JOBS`."""
     jobs: dict[str, tuple[str, ...]] = {}
     for name, addresses in written.items():
         job = _modern(name)
@@ -209,12 +208,12 @@ def _check_jobs(jobs: Mapping[str, tuple[str, ...]]) -> None:
     if counts["chief"] > 1:
         raise ConfigError(
             f"{TF_CONFIG_VARIABLE}: {counts['chief']} chiefs: {', '.join(jobs['chief'])}. "
-            "Expected one at most: make the others workers."
+            "Expected one at most: declare the others as workers."
         )
     if counts["ps"] and not counts["chief"]:
         raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: {counts['ps']} ps and no chief. Training with parameter servers needs one chief, "
-            "which coordinates: add a 'chief' with one address, or remove 'ps' to train in step."
+            f"{TF_CONFIG_VARIABLE}: {counts['ps']} ps and no chief. Parameter servers need a chief that "
+            "coordinates: add a 'chief' with one address, or remove 'ps' to train synchronously."
         )
     if counts["ps"] and not counts["worker"]:
         raise ConfigError(
@@ -224,34 +223,34 @@ def _check_jobs(jobs: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def _check_addresses(jobs: Mapping[str, tuple[str, ...]]) -> None:
-    places = [(address, f"{job} {index}") for job in jobs for index, address in enumerate(jobs[job])]
-    for address, place in places:
-        _check_address(address, place)
-    for address, times in Counter(address for address, _ in places).items():
-        if times > 1:
-            tasks = " and ".join(place for other, place in places if other == address)
+    tasks = [(address, f"{job} {index}") for job in jobs for index, address in enumerate(jobs[job])]
+    for address, task in tasks:
+        _check_address(address, task)
+    for address, count in Counter(address for address, _ in tasks).items():
+        if count > 1:
+            same = " and ".join(task for other, task in tasks if other == address)
             raise ConfigError(
-                f"{TF_CONFIG_VARIABLE}: {tasks} have the same address {address!r}. Expected one for each: "
+                f"{TF_CONFIG_VARIABLE}: {same} have the same address {address!r}. Expected different ones: "
                 "change the host or the port."
             )
 
 
-def _check_address(address: str, place: str) -> None:
+def _check_address(address: str, task: str) -> None:
     host, colon, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
-    plain = host and not any(letter in "/[]:" or letter.isspace() for letter in host)
-    fault = None
+    plain = host and not any(character in "/[]:" or character.isspace() for character in host)
+    problem = None
     if not colon or not port:
-        fault = "has no port"
+        problem = "has no port"
     elif not port.isdecimal() or not port.isascii():
-        fault = f"has the port {port!r}, which is no number"
+        problem = f"has the port {port!r}, which is not a number"
     elif not 0 < int(port) <= 65535:
-        fault = f"has the port {port}, which is not within 1 … 65535"
+        problem = f"has the port {port}, which is not within 1 … 65535"
     elif not bracketed and not plain:
-        fault = f"has the host {host!r}, which is no name or IP address"
-    if fault:
+        problem = f"has the host {host!r}, which is not a name or IP address"
+    if problem:
         raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: the address {address!r} of {place} {fault}. Expected host:port, "
+            f"{TF_CONFIG_VARIABLE}: the address {address!r} of {task} {problem}. Expected host:port, "
             "as in 10.0.0.5:2222 or [fd00::5]:2222."
         )
 
@@ -259,16 +258,17 @@ def _check_address(address: str, place: str) -> None:
 def _check_task(cluster: Cluster) -> None:
     if cluster.task == "evaluator":
         raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: this process is to be an evaluator, which no run has: its chief validates. "
-            "Start no task of this type."
+            f"{TF_CONFIG_VARIABLE}: this process is an evaluator, which runs do not use: the chief "
+            "validates. Do not start tasks of this type."
         )
     if cluster.task not in JOBS:
         raise ConfigError(
             f"{TF_CONFIG_VARIABLE}: unknown task type {cluster.task!r}. Expected one of {', '.join(JOBS)}."
         )
-    there = len(cluster.jobs.get(cluster.task, ()))
-    if cluster.index >= there:
+    count = len(cluster.jobs.get(cluster.task, ()))
+    if cluster.index >= count:
         raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: this process is to be {cluster.task} {cluster.index}, but 'cluster' has {there} "
-            f"address(es) of {cluster.task}, counted from 0. Correct the index, or add its address."
+            f"{TF_CONFIG_VARIABLE}: this process is {cluster.task} {cluster.index}, but 'cluster' has "
+            f"{count} address(es) of {cluster.task}. Indices start at 0: correct the index, or add the "
+            "address."
         )

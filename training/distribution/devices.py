@@ -1,4 +1,4 @@
-"""The devices a run is to use: logical CPUs, chosen GPUs, or what is there."""
+"""The devices of a run: logical CPUs, selected GPUs, or all available ones."""
 
 import os
 import re
@@ -11,40 +11,39 @@ from segdec.errors import ConfigError
 from training.config import DEVICES
 
 GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
-"""TensorFlow's own: `false` lets it take all memory of a GPU at the start."""
+"""TensorFlow's own variable: `false` reserves all memory of a GPU at the start."""
 
 
 def find_devices(devices: str | None, *, single: bool = False) -> list[str]:
-    """Returns the names of the devices. TensorFlow starts, so that nothing more can be configured.
+    """Returns the names of the devices. TensorFlow starts, so that no further configuration is possible.
 
-    It takes no other GPU, and of each no more memory than it needs, unless `TF_FORCE_GPU_ALLOW_GROWTH` says
-    otherwise.
+    Only these GPUs are used, with memory as needed unless `TF_FORCE_GPU_ALLOW_GROWTH` is set.
 
     Args:
-        devices: `cpu:4` (four logical devices), `gpu:0,1` (these GPUs), or None: all GPUs, and where
-            there is none the logical CPU devices that are already there.
-        single: Whether of all GPUs the first is enough.
+        devices: `cpu:4` (four logical devices), `gpu:0,1` (these GPUs), or None: all GPUs, or
+            without GPUs the existing logical CPU devices.
+        single: Whether to use only the first GPU.
 
     Raises:
-        ConfigError: If the machine cannot give them.
+        ConfigError: If the machine does not have them.
     """
     if devices is None:
-        with suppress(RuntimeError):  # TensorFlow has started, and the GPUs with it
+        with suppress(RuntimeError):  # TensorFlow has already started with the GPUs
             _claim_gpus(tf.config.get_visible_devices("GPU")[: 1 if single else None])
-        there = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-        return [device.name for device in there]
+        available = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        return [device.name for device in available]
     kind, _, which = devices.partition(":")
     if not re.fullmatch(DEVICES, devices):
         raise ConfigError(
-            f"devices={devices!r} names no devices. Expected 'cpu:4' (four logical CPU devices) or "
-            "'gpu:0,1' (the GPUs of these numbers)."
+            f"devices={devices!r} is invalid. Expected 'cpu:4' (four logical CPU devices) or 'gpu:0,1' (the "
+            "GPUs with these indices)."
         )
     found = _make_cpus(int(which)) if kind == "cpu" else _take_gpus(devices)
     return [device.name for device in found]
 
 
 def select_gpus(devices: str | None) -> int:
-    """Leaves TensorFlow only the GPUs of `devices`, without starting it; returns their number.
+    """Makes only the GPUs of `devices` visible to TensorFlow, without starting it; returns their number.
 
     Raises:
         ConfigError: If the machine does not have them.
@@ -58,7 +57,7 @@ def select_gpus(devices: str | None) -> int:
 
 
 def _claim_gpus(gpus: list[Any]) -> None:
-    """Leaves TensorFlow these GPUs alone, and lets it take their memory as it needs it.
+    """Makes only these GPUs visible to TensorFlow, with memory as needed.
 
     Raises:
         RuntimeError: If it has started with others.
@@ -70,43 +69,42 @@ def _claim_gpus(gpus: list[Any]) -> None:
 
 
 def _make_cpus(count: int) -> list[Any]:
-    """`count` logical CPU devices; they can be made only before TensorFlow starts."""
-    with suppress(RuntimeError):  # TensorFlow has started, and the GPUs with it
+    """`count` logical CPU devices; they can be created only before TensorFlow starts."""
+    with suppress(RuntimeError):  # TensorFlow has already started with the GPUs
         _claim_gpus([])
     cpu = tf.config.list_physical_devices("CPU")[0]
     if len(tf.config.get_logical_device_configuration(cpu) or [None]) < count:
         try:
-            # Replicas wait for one another, and a waiting one may hold a thread.
+            # Replicas wait for each other, and a waiting one may block a thread.
             tf.config.threading.set_inter_op_parallelism_threads(max(os.cpu_count() or 1, 4 * count))
             tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * count)
         except RuntimeError:
-            there = len(tf.config.list_logical_devices("CPU"))
+            existing = len(tf.config.list_logical_devices("CPU"))
             raise ConfigError(
-                f"devices=cpu:{count} came too late: TensorFlow has already started with {there} logical "
-                "CPU device(s) in this process. Start the run in a process of its own."
+                f"devices=cpu:{count} is too late: TensorFlow has already started with {existing} logical "
+                "CPU device(s) in this process. Start the run in its own process."
             ) from None
     return list(tf.config.list_logical_devices("CPU"))[:count]
 
 
 def _choose_gpus(devices: str) -> list[Any]:
     indices = [int(index) for index in devices.removeprefix("gpu:").split(",")]
-    there = tf.config.list_physical_devices("GPU")
-    if not set(indices) <= set(range(len(there))) or len(set(indices)) < len(indices):
-        known = f"gpu:{','.join(str(index) for index in range(len(there)))}" if there else "no GPU"
+    gpus = tf.config.list_physical_devices("GPU")
+    if not set(indices) <= set(range(len(gpus))) or len(set(indices)) < len(indices):
+        available = f"gpu:{','.join(str(index) for index in range(len(gpus)))}" if gpus else "no GPU"
         raise ConfigError(
-            f"devices={devices} cannot be had: this machine has {known}. "
-            "Expected GPUs that are there, each once, "
-            "or logical CPU devices, which are always at hand: --devices cpu:2."
+            f"devices={devices}: this machine has {available}. Expected existing GPUs, each once, or logical "
+            "CPU devices: --devices cpu:2."
         )
-    return [there[index] for index in indices]
+    return [gpus[index] for index in indices]
 
 
 def _take_gpus(devices: str) -> list[Any]:
-    """The GPUs of these numbers; the memory of the others is left alone where TensorFlow has not started."""
-    wanted = _choose_gpus(devices)
+    """Logical devices of these GPUs; the others stay free unless TensorFlow has already started."""
+    chosen = _choose_gpus(devices)
     try:
-        _claim_gpus(wanted)
+        _claim_gpus(chosen)
         return list(tf.config.list_logical_devices("GPU"))
-    except RuntimeError:  # started already: all that were visible then have a logical device each
+    except RuntimeError:  # already started: each GPU visible then has a logical device
         visible = tf.config.get_visible_devices("GPU")
-        return [tf.config.list_logical_devices("GPU")[visible.index(gpu)] for gpu in wanted]
+        return [tf.config.list_logical_devices("GPU")[visible.index(gpu)] for gpu in chosen]

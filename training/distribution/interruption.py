@@ -1,4 +1,4 @@
-"""What ends a run early: SIGTERM and SIGINT, acted upon between two steps, and the loss of a process."""
+"""Early ends of a run: SIGTERM and SIGINT, handled between two steps, and the loss of a process."""
 
 import signal
 import threading
@@ -11,49 +11,49 @@ from segdec.errors import RunError
 from segdec.runtime.cli import EXIT_INTERRUPTED
 
 EXIT_CODES = {signal.SIGTERM: 75, signal.SIGINT: EXIT_INTERRUPTED}
-"""75 is EX_TEMPFAIL of sysexits.h: try again."""
+"""75 is EX_TEMPFAIL of sysexits.h: retry."""
 
 EXIT_PEER_LOST = 69
-"""EX_UNAVAILABLE of sysexits.h: something the program needs is not there."""
+"""EX_UNAVAILABLE of sysexits.h: a required service is missing."""
 
 
 class RunInterruptedError(RunError):
-    """A run was asked to stop, and stopped with a checkpoint.
+    """A run was stopped by a signal and has saved a checkpoint.
 
     Args:
         received: The signal.
-        place: Where the run stopped.
+        position: Step or stage after which the run stopped.
     """
 
-    def __init__(self, received: signal.Signals, place: str) -> None:
-        super().__init__(f"Stopped by {received.name} {place}. A checkpoint holds everything so far.")
+    def __init__(self, received: signal.Signals, position: str) -> None:
+        super().__init__(f"Stopped by {received.name} {position}. The checkpoint is complete.")
         self.exit_code = EXIT_CODES[received]
 
 
 class PeerLostError(RunError):
-    """Another process of the cluster is not there.
+    """Another process of the cluster is missing or was lost.
 
     Args:
-        reason: Which one, or what TensorFlow saw.
+        reason: The process, or TensorFlow's message.
     """
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"The cluster is not whole: {reason}. Start all of its processes again; "
-            "a run that had begun goes on from its last checkpoint."
+            f"The cluster is incomplete: {reason}. Restart all of its processes; the run resumes from its "
+            "last checkpoint."
         )
         self.exit_code = EXIT_PEER_LOST
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, where it ends what is being done as an interrupt does."""
+    """SIGTERM as an exception, like KeyboardInterrupt."""
 
     exit_code = EXIT_CODES[signal.SIGTERM]
 
 
 @contextmanager
 def raise_on_sigterm() -> Iterator[None]:
-    """Within the block SIGTERM raises `Terminated`, unless something within takes note of it itself."""
+    """Raises `Terminated` on SIGTERM within the block, unless an inner handler replaces this one."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
         raise Terminated
@@ -69,19 +69,19 @@ def raise_on_sigterm() -> Iterator[None]:
 
 
 def restore_signal_handlers() -> None:
-    """Gives Python its handlers back: TensorFlow's synchronous cluster takes SIGTERM, and drops it."""
+    """Restores Python's handlers after TensorFlow has replaced that of SIGTERM by one that ignores it."""
     if threading.current_thread() is threading.main_thread():
         for number in EXIT_CODES:
             signal.signal(number, signal.getsignal(number))
 
 
 class Interruption:
-    """Within the block, a first signal is noted; a second one acts as it would without the block.
+    """Records the first signal within the block; a second one has its usual effect.
 
-    In another thread than the main one, which alone may set signal handlers, it notes nothing.
+    Only the main thread can set signal handlers; in other threads nothing is recorded.
 
     Attributes:
-        received: The signal that came, or None.
+        received: The signal, or None.
     """
 
     def __init__(self) -> None:

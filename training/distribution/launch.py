@@ -1,4 +1,4 @@
-"""A cluster of training processes on this machine, as a cluster manager would start it on several."""
+"""Starts a cluster of training processes on this machine."""
 
 import argparse
 import os
@@ -23,23 +23,23 @@ LAUNCH_USAGE = (
 )
 LAUNCH_HELP = (
     f"{LAUNCH_USAGE}\n"
-    "Starts N workers on this machine, which train in step; with --ps P a chief that coordinates, N workers\n"
-    "and P parameter servers, which train asynchronously. Each is `python -m training run` with a TF_CONFIG\n"
-    "of its own; the fields are listed by: python -m training run --help\n"
-    "Leaves with 0 when the run is done, or with the exit code of the first task that fails and stops all.\n"
-    "SIGTERM and Ctrl-C save a checkpoint and leave with 75 and 130; the command without --fresh goes on."
+    "Starts N workers on this machine, which train synchronously. With --ps P it starts a chief, N workers\n"
+    "and P parameter servers, which train asynchronously. Each process is `python -m training run` with its\n"
+    "own TF_CONFIG; the fields are listed by: python -m training run --help\n"
+    "The exit code is 0, or that of the first task that fails, which stops all others.\n"
+    "SIGTERM and Ctrl-C save a checkpoint and exit with 75 and 130; the command without --fresh resumes."
 )
 
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """What `launch` was asked for.
+    """Options of `launch`.
 
     Attributes:
         workers: Number of workers.
         servers: Number of parameter servers.
         experiment: Path of the experiment file.
-        flags: What each task's `run` gets after it.
+        flags: Further arguments of each task's `run`.
     """
 
     workers: int
@@ -48,54 +48,54 @@ class LaunchOptions:
     flags: tuple[str, ...]
 
 
-def launch(words: Sequence[str]) -> int:
+def launch(arguments: Sequence[str]) -> int:
     """Trains on a local cluster: `--workers N [--ps P] EXPERIMENT.toml [--fresh] [--field value]…`.
 
     Returns:
         The exit code.
 
     Raises:
-        ConfigError: If a word does not fit; nothing has been started then.
+        ConfigError: If an argument is invalid; nothing has been started then.
     """
-    if "--help" in words or "-h" in words:
+    if "--help" in arguments or "-h" in arguments:
         print(LAUNCH_HELP)
         return 0
-    options = parse_options(words)
+    options = parse_options(arguments)
     load_experiment(Path(options.experiment), [flag for flag in options.flags if flag != FRESH])
     command = [sys.executable, "-m", "training", "run", options.experiment, *options.flags]
     tasks = make_tasks(make_clusters(options.workers, options.servers), command)
     print("Starting", ", ".join(task.name for task in tasks), flush=True)
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     end = ProcessGroup(tasks, sys.stdout.buffer, color=color).run()
-    _report(end, words)
+    _report(end, arguments)
     return end.code
 
 
-def parse_options(words: Sequence[str]) -> LaunchOptions:
-    """Reads the words after `launch`; `--workers` and `--ps` may stand anywhere.
+def parse_options(arguments: Sequence[str]) -> LaunchOptions:
+    """Parses the arguments of `launch`; `--workers` and `--ps` may be anywhere.
 
     Raises:
-        ConfigError: If there is no experiment, or a number does not fit.
+        ConfigError: If there is no experiment, or a number is invalid.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--ps", type=int, default=0)
     try:
-        counts, rest = parser.parse_known_args(list(words))
+        counts, rest = parser.parse_known_args(list(arguments))
     except argparse.ArgumentError as error:
         raise ConfigError(f"{error}. {LAUNCH_USAGE}") from None
     if counts.workers is None or counts.workers < 1:
-        given = "No --workers given" if counts.workers is None else f"--workers {counts.workers}: too few"
-        raise ConfigError(f"{given}. Expected a number from 1. {LAUNCH_USAGE}")
+        given = "is missing" if counts.workers is None else f"{counts.workers} is too small"
+        raise ConfigError(f"--workers {given}. Expected 1 or more. {LAUNCH_USAGE}")
     if counts.ps < 0:
-        raise ConfigError(f"--ps {counts.ps}: too few. Expected a number from 0. {LAUNCH_USAGE}")
+        raise ConfigError(f"--ps {counts.ps} is too small. Expected 0 or more. {LAUNCH_USAGE}")
     if not rest or rest[0].startswith("-"):
         raise ConfigError(f"No experiment given. {LAUNCH_USAGE}")
     return LaunchOptions(counts.workers, counts.ps, rest[0], tuple(rest[1:]))
 
 
 def make_clusters(workers: int, servers: int = 0) -> list[Cluster]:
-    """Makes a cluster on free ports of this machine, as each of its tasks sees it, the chief first."""
+    """Creates a cluster on free ports of this machine, once for each of its tasks, the chief first."""
     sizes = {"chief": 1, "worker": workers, "ps": servers} if servers else {"worker": workers}
     ports = find_ports(sum(sizes.values()))
     jobs = {job: tuple(f"127.0.0.1:{ports.pop()}" for _ in range(size)) for job, size in sizes.items()}
@@ -103,7 +103,7 @@ def make_clusters(workers: int, servers: int = 0) -> list[Cluster]:
 
 
 def make_tasks(clusters: Sequence[Cluster], command: Sequence[str]) -> list[Task]:
-    """Makes a task of `command` for each process, which learns from `TF_CONFIG` who it is."""
+    """Creates a task of `command` for each process, with its `TF_CONFIG`."""
     return [
         Task(cluster.name, command, {TF_CONFIG_VARIABLE: cluster.to_tf_config()}, server=cluster.is_server)
         for cluster in clusters
@@ -111,18 +111,19 @@ def make_tasks(clusters: Sequence[Cluster], command: Sequence[str]) -> list[Task
 
 
 def find_ports(count: int) -> list[int]:
-    """Finds different ports that are free now; all are held until the last is found."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+    """Finds different free ports; all are bound until the last is found."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
             one.bind(("", 0))
         return [one.getsockname()[1] for one in sockets]
 
 
-def _report(end: GroupResult, words: Sequence[str]) -> None:
-    """One line on how it ended, where it is not done."""
+def _report(end: GroupResult, arguments: Sequence[str]) -> None:
+    """Prints one line if the run is not finished."""
     if end.failure is not None:
         print(f"error: {end.failure}; the others were stopped.", file=sys.stderr)
     elif end.received is not None and end.code == EXIT_CODES[end.received]:
-        again = shlex.join(["python", "-m", "training", "launch", *(word for word in words if word != FRESH)])
-        print(f"Stopped by {end.received.name}. Go on with: {again}", file=sys.stderr)
+        kept = [argument for argument in arguments if argument != FRESH]
+        resume = shlex.join(["python", "-m", "training", "launch", *kept])
+        print(f"Stopped by {end.received.name}. Resume with: {resume}", file=sys.stderr)

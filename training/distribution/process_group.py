@@ -1,4 +1,4 @@
-"""Processes that work together: one stream of output, one end, and no one left behind."""
+"""A group of processes with one output stream that ends as a whole."""
 
 import math
 import selectors
@@ -19,13 +19,13 @@ EXPECTED_STOP_CODES = {0, -signal.SIGTERM, EXIT_CODES[signal.SIGTERM], EXIT_PEER
 
 @dataclass(frozen=True)
 class GroupResult:
-    """How a group ended.
+    """Result of a group.
 
     Attributes:
-        code: Exit code for the whole: that of the first task that failed (128 + n for signal n); else 75
-            or 130 after SIGTERM or SIGINT, 128 + n after a second signal; 0 if all is done.
-        failure: Which task failed, and how; None where none did.
-        received: The first signal that came.
+        code: Exit code of the group: that of the first failed task (128 + n for signal n); otherwise 75 or
+            130 after SIGTERM or SIGINT, 128 + n after a second signal; 0 if finished.
+        failure: Description of the first failure, or None.
+        received: The first signal received, or None.
     """
 
     code: int
@@ -34,19 +34,19 @@ class GroupResult:
 
 
 class ProcessGroup:
-    """Runs tasks side by side until the work is done, one fails, or a signal comes.
+    """Runs tasks in parallel until all have finished, one fails, or a signal is received.
 
-    The work is done when all tasks that are not servers have ended with 0; the servers are then stopped.
-    If one fails, or a signal comes, the others are asked to stop (SIGTERM), servers after those they
-    serve, which may need them to save; who does not stop in time is killed. A second signal kills all.
+    When all tasks except servers have ended with 0, the servers are stopped. After a failure or a signal the
+    other tasks get SIGTERM, servers last, since the others may need them to save. Tasks that do not stop in
+    time are killed. A second signal kills all.
 
     Args:
-        tasks: What to run.
-        output: Where their lines go, as they arrive, each with `[name] ` before it.
+        tasks: Tasks to run.
+        output: Receives the lines of all tasks, prefixed with `[name] `.
         color: Whether the names are coloured.
-        grace_s: Time to stop in after a failure, and for servers when the work is done, s.
-        stop_timeout_s: Time to stop in after a signal, s; a validation may have to end first.
-        cause_timeout_s: Time in which the task whose loss another one reports may end by itself, s.
+        grace_s: Time to stop after a failure, and for servers at the end, s.
+        stop_timeout_s: Time to stop after a signal, s; a validation may have to finish first.
+        cause_timeout_s: Time to wait for the failure of the task whose loss another one reports, s.
     """
 
     def __init__(
@@ -70,25 +70,25 @@ class ProcessGroup:
         self._output_error: OSError | None = None
 
     def run(self) -> GroupResult:
-        """Starts the tasks and stays until the last has ended. Once, in the main thread.
+        """Starts the tasks and waits for their end. Call it once, in the main thread.
 
         Raises:
-            OSError: If a task cannot be started, or the output not be written; all have then ended.
+            OSError: If a task cannot be started or the output cannot be written; all tasks have then ended.
         """
-        with self._noted_signals(), self._selector:
+        with self._record_signals(), self._selector:
             try:
                 self._start()
                 while self._running():
-                    self._relay()
-                    self._collect()
-                    self._direct()
+                    self._forward_output()
+                    self._record_ended()
+                    self._stop_as_needed()
             finally:
                 for process in self._running():
                     process.kill()
                     process.close()
         if self._output_error is not None:
             raise self._output_error
-        return self._judge()
+        return self._result()
 
     def _start(self) -> None:
         for number, task in enumerate(self._tasks):
@@ -101,46 +101,46 @@ class ProcessGroup:
     def _running(self) -> list[TaskProcess]:
         return [process for process in self._processes if process.code is None]
 
-    def _leaders(self) -> list[TaskProcess]:
-        """The running ones that are not servers."""
+    def _non_servers(self) -> list[TaskProcess]:
+        """Running tasks except servers."""
         return [process for process in self._running() if not process.server]
 
-    def _relay(self) -> None:
-        """Passes on what has come, or waits a moment for something."""
+    def _forward_output(self) -> None:
+        """Forwards available output, or waits briefly for some."""
         for key, _ in self._selector.select(TICK_S):
             self._write(key.data.read())
             if key.data.pipe is None:
                 self._selector.unregister(key.fd)
 
-    def _collect(self) -> None:
-        """Notes who has ended, and how."""
+    def _record_ended(self) -> None:
+        """Records ended tasks and the first failure."""
         ended = [process for process in self._running() if process.poll()]
         for process in ended:
             if process.pipe is not None:
                 self._selector.unregister(process.pipe)
             self._write(process.close())
         for process in ended:
-            # The loss of a peer is a consequence: whatever else fails soon is the cause.
+            # The loss of a peer is a consequence: another failure soon afterwards is the cause.
             known = self._failed is not None and self._failed.code != EXIT_PEER_LOST
             if not known and self._has_failed(process):
                 self._failed, self._failed_at = process, time.monotonic()
 
     def _has_failed(self, process: TaskProcess) -> bool:
-        if process.server and not self._leaders():
-            return False  # it was no longer needed
+        if process.server and not self._non_servers():
+            return False  # servers are no longer needed
         return process.code not in (EXPECTED_STOP_CODES if process.stop_requested else {0})
 
-    def _direct(self) -> None:
-        """Asks to stop, and ends, whoever should."""
+    def _stop_as_needed(self) -> None:
+        """Stops and kills tasks as necessary."""
         if self._signals or self._output_error:
             self._stop(self._stop_timeout_s)
-        if self._is_settled() or not self._leaders():
+        if self._cause_is_known() or not self._non_servers():
             self._stop(self._grace_s)
         if len(self._signals) > 1 or time.monotonic() > self._deadline:
             self._kill()
 
-    def _is_settled(self) -> bool:
-        """Whether a task has failed and, if by the loss of another, that one has had time to end."""
+    def _cause_is_known(self) -> bool:
+        """Whether a task has failed; after a lost peer, only once that peer has had time to end."""
         if self._failed is None:
             return False
         return (
@@ -149,7 +149,7 @@ class ProcessGroup:
 
     def _stop(self, seconds: float) -> None:
         self._deadline = min(self._deadline, time.monotonic() + seconds)
-        for process in self._leaders() or self._running():
+        for process in self._non_servers() or self._running():
             process.terminate()
 
     def _kill(self) -> None:
@@ -157,7 +157,7 @@ class ProcessGroup:
             process.kill()
 
     def _write(self, lines: bytes) -> None:
-        """Once it has failed nothing more is written, but the processes can go on to a good end."""
+        """Writes lines; after an error nothing more is written, and the tasks are stopped."""
         if not lines or self._output_error is not None:
             return
         try:
@@ -166,7 +166,7 @@ class ProcessGroup:
         except OSError as error:
             self._output_error = error
 
-    def _judge(self) -> GroupResult:
+    def _result(self) -> GroupResult:
         received = self._signals[0] if self._signals else None
         if len(self._signals) > 1:
             return GroupResult(128 + self._signals[1], None, received)
@@ -178,15 +178,15 @@ class ProcessGroup:
         return GroupResult(0 if received is None or done else EXIT_CODES[received], None, received)
 
     @contextmanager
-    def _noted_signals(self) -> Iterator[None]:
-        former = {number: signal.signal(number, self._note) for number in EXIT_CODES}
+    def _record_signals(self) -> Iterator[None]:
+        former = {number: signal.signal(number, self._on_signal) for number in EXIT_CODES}
         try:
             yield
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         self._signals.append(signal.Signals(number))
         if len(self._signals) > 1:
             self._kill()

@@ -1,4 +1,4 @@
-"""The processes and devices of a run: how they find together, and what the processes agree on."""
+"""The processes and devices of a run, and the agreement between the processes."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -19,29 +19,29 @@ PEER_ERRORS = (
     tf.errors.CancelledError,
     tf.errors.DeadlineExceededError,
 )
-"""What TensorFlow raises when another process of the cluster has gone."""
+"""TensorFlow's errors after the loss of another process of the cluster."""
 
 
 class ProcessGroupContext:
-    """The processes that train together, seen from one of them; a process alone answers itself.
+    """The processes of a run; also works for a single process.
 
-    `any`, `wait` and `check_same` are collective: all processes that train in step call them at the same
-    place.
+    `any`, `wait` and `check_same` are collective: all synchronous processes must call them at the same point.
 
     Args:
-        config: Names strategy and devices.
-        cluster: The processes; None = this one alone.
+        config: Strategy and devices.
+        cluster: The processes; None = only this one.
 
     Attributes:
-        strategy: Of the run.
-        coordinator: Sends the steps of asynchronous training to the workers; None in other training.
+        strategy: The distribution strategy.
+        coordinator: Schedules the steps of asynchronous training; otherwise None.
         workers: Number of processes that compute gradients.
-        is_chief: Whether this process writes, validates and decides.
-        fed_replicas: How many replicas, or workers of asynchronous training, this process reads images for.
+        is_chief: Whether this process writes, validates and selects weights.
+        input_replicas: Number of replicas, or workers of asynchronous training, that this process reads
+            images for.
 
     Raises:
-        ConfigError: If machine or cluster cannot give what `config` names.
-        PeerLostError: If a process of the cluster does not come.
+        ConfigError: If machine or cluster do not have what `config` requires.
+        PeerLostError: If a process of the cluster does not connect.
     """
 
     def __init__(self, config: ExperimentConfig, cluster: Cluster | None) -> None:
@@ -50,7 +50,7 @@ class ProcessGroupContext:
         if cluster is not None:
             (wait_for_servers if asynchronous else wait_for_peers)(cluster, config.cluster_timeout_s)
         self._cluster = cluster
-        self._in_step = cluster is not None and not asynchronous
+        self._synchronous = cluster is not None and not asynchronous
         self.is_chief = cluster is None or cluster.is_chief
         self.workers = 1 if cluster is None else cluster.workers
         self.strategy = choose_strategy(config.strategy, config.devices, cluster)
@@ -68,31 +68,31 @@ class ProcessGroupContext:
         )
 
     def __str__(self) -> str:
-        """Returns what the run takes, for the terminal."""
+        """Returns strategy and devices for the terminal."""
         return describe_strategy(self.strategy, self._cluster)
 
     def any(self, flag: bool) -> bool:
-        """Returns whether any process says yes."""
-        if not self._in_step:
+        """Returns whether the flag is set in any process."""
+        if not self._synchronous:
             return flag
         with self.translate_peer_errors():
             return int(self._total(tf.constant(int(flag)))) > 0
 
     def wait(self) -> None:
-        """Returns when all processes have come here."""
+        """Waits for all processes."""
         self.any(False)
 
     def check_same(self, digest: str, what: str) -> None:
-        """Refuses to go on if the processes differ in something that must be the same in all.
+        """Checks that a digest is equal in all processes.
 
         Args:
-            digest: Hexadecimal digest of it.
-            what: What it is, for the message.
+            digest: Hexadecimal digest.
+            what: Its content, for the message.
 
         Raises:
-            ConfigError: If the digests differ, in every process.
+            ConfigError: In every process, if the digests differ.
         """
-        if not self._in_step:
+        if not self._synchronous:
             return
         number = tf.constant([int(digest[:15], 16)])
         with self.translate_peer_errors():
@@ -100,19 +100,19 @@ class ProcessGroupContext:
             numbers = self.strategy.gather(per_replica, axis=0).numpy().tolist()
         if len(set(numbers)) > 1:
             with suppress(PeerLostError):
-                self.wait()  # who left now would end the others before they know why
+                self.wait()  # all processes raise the same error before one of them exits
             raise ConfigError(
                 f"The processes of the cluster differ in {what}: {len(set(numbers))} different ones among "
-                f"{len(numbers)} replicas. Expected the same in all: start them with one experiment file, "
-                "the same flags and data, and a run folder that all of them reach."
+                f"{len(numbers)} replicas. Expected the same in all: start them with the same experiment "
+                "file, flags and data, and a shared run folder."
             )
 
     @contextmanager
     def translate_peer_errors(self) -> Iterator[None]:
-        """Turns TensorFlow's word for a lost process into ours, within the block.
+        """Converts TensorFlow's errors about a lost process within the block.
 
         Raises:
-            PeerLostError: If a process of the cluster goes.
+            PeerLostError: If a process of the cluster is lost.
         """
         try:
             yield
@@ -123,7 +123,7 @@ class ProcessGroupContext:
 
 
 def _reason(message: str) -> str:
-    """The line that says what happened, without the names of TensorFlow's nodes."""
+    """The line with the cause, without the names of TensorFlow's nodes."""
     lines = [line for line in message.splitlines() if line.strip()] or ["unknown reason"]
-    telling = [line for line in lines if re.search("aborted|connect|closed|unhealthy", line)]
-    return re.sub(r"\{\{.*?\}\}", "", (telling or lines)[0]).strip(" .")[:200]
+    causes = [line for line in lines if re.search("aborted|connect|closed|unhealthy", line)]
+    return re.sub(r"\{\{.*?\}\}", "", (causes or lines)[0]).strip(" .")[:200]

@@ -1,4 +1,4 @@
-"""The one place where the distribution strategy of a run is chosen."""
+"""Selects the distribution strategy of a run."""
 
 import math
 from collections.abc import Callable
@@ -22,19 +22,19 @@ NAMES = {
 def choose_strategy(
     name: str, devices: str | None = None, cluster: Cluster | None = None
 ) -> tf.distribute.Strategy:
-    """Builds the strategy called `name`, before anything else makes TensorFlow start.
+    """Builds the strategy `name`; call it before TensorFlow starts.
 
-    In a cluster `auto` trains asynchronously where it has parameter servers, and in step otherwise.
-    On one machine it mirrors over all devices if there are several, and takes the one there is
-    otherwise. `mirrored` and `central-storage` take all of them; `single` takes the first.
+    In a cluster `auto` trains asynchronously if there are parameter servers, otherwise synchronously. On one
+    machine it mirrors over several devices, or uses the only one. `mirrored` and `central-storage` use all
+    devices, `single` the first.
 
     Args:
         name: A value of `ExperimentConfig.strategy`.
-        devices: See `find_devices`; `auto` takes one logical CPU device where it is None.
-        cluster: The processes that train together; None = this one alone.
+        devices: See `find_devices`; for None `auto` uses one logical CPU device.
+        cluster: The processes of the run; None = only this one.
 
     Raises:
-        ConfigError: If machine or cluster cannot give the strategy or the devices.
+        ConfigError: If machine or cluster do not support the strategy or the devices.
     """
     name = check_strategy(name, devices, cluster)
     if cluster is not None:
@@ -46,7 +46,7 @@ def choose_strategy(
 
 
 def describe_strategy(strategy: tf.distribute.Strategy, cluster: Cluster | None = None) -> str:
-    """Says what a run takes, for the terminal: `mirrored on 2 × GPU`."""
+    """Returns strategy and devices for the terminal: `mirrored on 2 × GPU`."""
     if cluster is not None:
         return f"{NAMES[type(strategy)]} on {cluster.describe()}"
     kind = tf.DeviceSpec.from_string(strategy.extended.worker_devices[0]).device_type
@@ -54,10 +54,10 @@ def describe_strategy(strategy: tf.distribute.Strategy, cluster: Cluster | None 
 
 
 def divisible_batch_size(config: ExperimentConfig, strategy: tf.distribute.Strategy) -> int:
-    """Returns the images a step, without those that do not divide if they are to be left out.
+    """Returns the global batch size, reduced to a divisible one with `drop_remainder`.
 
     Raises:
-        ConfigError: If what is left does not divide by replicas and parts; see `check_batch_size`.
+        ConfigError: If it is not divisible by replicas and parts; see `check_batch_size`.
     """
     size, replicas = config.batch_size, strategy.num_replicas_in_sync
     parts = [stage.accumulate for _, stage in config.stages if stage.steps]
@@ -69,52 +69,53 @@ def divisible_batch_size(config: ExperimentConfig, strategy: tf.distribute.Strat
 
 
 def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: int = 1) -> None:
-    """Refuses a global batch that cannot be split evenly.
+    """Checks that `batch_size` is a multiple of the number of replicas times `parts`.
 
     Raises:
-        ConfigError: If `batch_size` is not a multiple of the number of replicas times `parts`.
+        ConfigError: If it is not.
     """
     replicas = strategy.num_replicas_in_sync
     if batch_size % (replicas * parts):
         accumulated = f" times accumulate={parts}" if parts > 1 else ""
         expected = -(-batch_size // (replicas * parts)) * replicas * parts
         raise ConfigError(
-            f"batch_size={batch_size} does not divide by the {replicas} replicas{accumulated}. "
-            f"Expected a multiple: set --batch-size to {expected}, or leave the rest of each batch out "
-            "with --data.drop-remainder."
+            f"batch_size={batch_size} is not divisible by the {replicas} replicas{accumulated}. Expected a "
+            f"multiple: set --batch-size to {expected}, or drop the remainder of each batch with "
+            "--data.drop-remainder."
         )
 
 
 def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> str:
-    """Returns the strategy that `name` means among these processes; waits for none and starts nothing.
+    """Returns the strategy that `name` means in this cluster, without starting TensorFlow.
 
     Raises:
-        ConfigError: If processes or machine cannot give it.
+        ConfigError: If cluster or machine do not support it.
     """
     if cluster is None:
         if name in ("multi-worker", "parameter-server"):
             servers = " --ps 1" if name == "parameter-server" else ""
             raise ConfigError(
-                f"strategy={name} needs several processes, and TF_CONFIG names no others. Set TF_CONFIG in "
-                f"each of them, or try it on this machine: python -m training launch --workers 2{servers} …"
+                f"strategy={name} needs several processes, but TF_CONFIG contains no others. Set TF_CONFIG "
+                f"in each process, or try it on this machine: python -m training launch --workers 2{servers} "
+                "…"
             )
         return name
     needed = "parameter-server" if cluster.has_parameter_servers else "multi-worker"
     if name not in ("auto", needed):
-        in_step = (
-            " TensorFlow 2 cannot train in step with parameter servers. To train in step, name no 'ps' in "
-            "TF_CONFIG: each worker then holds the weights. One machine can keep them on its CPU with "
-            "strategy=central-storage."
+        synchronous = (
+            " TensorFlow 2 does not train synchronously with parameter servers. For synchronous training "
+            "remove 'ps' from TF_CONFIG: each worker then stores the weights. On one machine "
+            "strategy=central-storage stores them on the CPU."
         )
         raise ConfigError(
-            f"strategy={name} does not fit TF_CONFIG, which names {cluster.describe()}. "
-            f"Expected strategy={needed} or auto; for a run of this process alone, unset TF_CONFIG."
-            f"{in_step if name == 'multi-worker' else ''}"
+            f"strategy={name} does not fit TF_CONFIG: {cluster.describe()}. Expected strategy={needed} or "
+            "auto; for a run of this process only, unset TF_CONFIG."
+            f"{synchronous if name == 'multi-worker' else ''}"
         )
     if devices is not None and devices.startswith("cpu:") and devices != "cpu:1":
         raise ConfigError(
-            f"devices={devices}: TensorFlow runs one replica a worker on CPUs. "
-            "Expected cpu:1 or GPUs; for more replicas start more workers."
+            f"devices={devices}: TensorFlow runs one replica per worker on CPUs. Expected cpu:1 or GPUs; for "
+            "more replicas start more workers."
         )
     select_gpus(devices)
     return needed
@@ -124,14 +125,14 @@ def _local(name: str, devices: str | None) -> tf.distribute.Strategy:
     names = find_devices(devices, single=name == "single")
     if name == "single" and devices is not None and len(names) > 1:
         raise ConfigError(
-            f"strategy=single runs on one device, devices={devices} gives {len(names)}. "
-            "Name one device, or set --strategy mirrored or central-storage."
+            f"strategy=single uses one device, but devices={devices} are {len(names)}. Select one device, or "
+            "set --strategy mirrored or central-storage."
         )
     on_cpu = "CPU" in names[0]
     if name == "central-storage":
         return tf.distribute.experimental.CentralStorageStrategy(names, "/cpu:0")
     if name == "mirrored" or (name == "auto" and len(names) > 1 and (devices is not None or not on_cpu)):
-        # Between CPU devices the default, collective operations, are merged differently on each and fail.
+        # Collective operations, the default, fail between CPU devices: each merges them differently.
         return tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice() if on_cpu else None)
     return tf.distribute.OneDeviceStrategy(names[0])
 
@@ -156,7 +157,7 @@ def _resolver(cluster: Cluster, gpus: int) -> tf.distribute.cluster_resolver.Clu
 
 
 def serve(cluster: Cluster, devices: str | None) -> None:
-    """Serves the coordinator of a cluster with parameter servers; never returns."""
+    """Runs a worker or parameter server for the coordinator; never returns."""
     select_gpus(devices)
     server = tf.distribute.Server(
         tf.train.ClusterSpec({job: list(tasks) for job, tasks in cluster.jobs.items()}),

@@ -1,4 +1,4 @@
-"""One started process: whose lines are named, asked to stop once, ended for good, gone with its starter."""
+"""One child process: its output lines are prefixed, and it ends with its parent."""
 
 import ctypes
 import os
@@ -10,19 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 PIPE_BYTES = 1 << 20
-"""More than a pipe holds: one read empties it."""
+"""Larger than a pipe's buffer: one read empties it."""
+
 PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to start.
+    """A command to run.
 
     Attributes:
-        name: What its lines begin with.
+        name: Name of the task, for its lines and messages.
         command: Program and arguments.
-        environment: Variables added to those of this process.
-        server: Whether it only serves other tasks, and is stopped when they are done.
+        environment: Additional environment variables.
+        server: Whether it only serves other tasks and is stopped after them.
     """
 
     name: str
@@ -32,12 +33,12 @@ class Task:
 
 
 class PrefixedLines:
-    """Turns chunks of bytes, cut anywhere and in any encoding, into lines with a prefix.
+    """Converts chunks of bytes in any encoding to lines with a prefix.
 
-    Of a line that was rewritten after carriage returns only the last version is kept.
+    Only the last version of a line with carriage returns is kept.
 
     Args:
-        prefix: What stands before each line.
+        prefix: Prefix of each line.
     """
 
     def __init__(self, prefix: bytes) -> None:
@@ -45,27 +46,27 @@ class PrefixedLines:
         self._begun = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """Returns the lines that end within `chunk`; what comes after them is kept for later."""
+        """Returns the lines that end in `chunk`; the remainder is buffered."""
         *lines, begun = (self._begun + chunk).split(b"\n")
         self._begun = _drop_rewritten(begun)
         return b"".join(self._prefix + _drop_rewritten(line).rstrip(b"\r") + b"\n" for line in lines)
 
     def finish(self) -> bytes:
-        """Returns the last line, if no newline ended it."""
+        """Returns the last line if it has no newline."""
         return self.feed(b"\n") if self._begun else b""
 
 
 class TaskProcess:
-    """A started task, leader of a process group of its own. Linux ends it when its starter dies.
+    """A started task in its own process group. Linux kills it when its parent dies.
 
     Args:
-        task: What to start. From a process with one thread: some code runs between fork and exec.
-        prefix: What stands before each line of its output.
+        task: Task to start. The parent must have one thread: some code runs between fork and exec.
+        prefix: Prefix of each line of its output.
 
     Attributes:
-        told: Whether it was asked to stop.
-        killed: Whether it was ended by force.
-        pipe: File descriptor of its output; None at its end.
+        stop_requested: Whether it was asked to stop.
+        killed: Whether it was killed.
+        pipe: File descriptor of its output; None after its end.
 
     Raises:
         OSError: If it cannot be started.
@@ -85,8 +86,8 @@ class TaskProcess:
                 stdout=end,
                 stderr=end,
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **task.environment},
-                process_group=0,  # Ctrl-C reaches it through its starter alone
-                preexec_fn=_end_with_starter(),  # noqa: PLW1509 - one thread
+                process_group=0,  # Ctrl-C reaches only the parent
+                preexec_fn=_end_with_parent(),  # noqa: PLW1509 - one thread
             )
         except BaseException:
             self._close_pipe()
@@ -96,30 +97,30 @@ class TaskProcess:
 
     @property
     def code(self) -> int | None:
-        """Exit code, −n after signal n, None as long as `poll` has not found it ended."""
+        """Exit code, −n after signal n, None while it runs."""
         return self._popen.returncode
 
     def poll(self) -> bool:
-        """Returns whether it has ended; what it started itself and left behind is then ended too."""
+        """Returns whether it has ended; its remaining children are then killed."""
         if self._popen.poll() is None:
             return False
         self._signal(signal.SIGKILL)
         return True
 
     def terminate(self) -> None:
-        """Asks it to stop, once: a second request would tell it to drop everything."""
+        """Sends SIGTERM once: a second one would stop it without saving."""
         if not self.stop_requested:
             self.stop_requested = True
             self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it, whatever it does."""
+        """Kills it."""
         if self.code is None:
             self.killed = True
             self._signal(signal.SIGKILL)
 
     def read(self) -> bytes:
-        """Returns the whole lines that have come."""
+        """Returns the complete lines available."""
         if self.pipe is None:
             return b""
         try:
@@ -132,22 +133,22 @@ class TaskProcess:
         return self._lines.finish()
 
     def close(self) -> bytes:
-        """Waits for its end, which must be near; gives its last lines."""
+        """Waits for its end and returns its last lines."""
         self._popen.wait()
         last = self.read() + self._lines.finish()
         self._close_pipe()
         return last
 
     def describe_end(self) -> str:
-        """Says how it ended."""
+        """Returns how it ended, for messages."""
         code = self.code or 0
         if code >= 0:
-            return f"{self.name} left with exit code {code}"
+            return f"{self.name} exited with code {code}"
         name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
-        return f"{self.name} {'did not stop in time and ' if self.killed else ''}was ended by {name}"
+        return f"{self.name} {'did not stop in time and ' if self.killed else ''}was killed by {name}"
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):  # macOS forbids signalling what has ended
+        with suppress(ProcessLookupError, PermissionError):  # macOS forbids signals to ended processes
             os.killpg(self._popen.pid, number)
 
     def _close_pipe(self) -> None:
@@ -157,20 +158,20 @@ class TaskProcess:
 
 
 def _drop_rewritten(line: bytes) -> bytes:
-    """`line` from after its last carriage return that has text behind it."""
+    """The text after the last carriage return that is followed by text."""
     end = len(line.rstrip(b"\r"))
     return line[line.rfind(b"\r", 0, end) + 1 :]
 
 
-def _end_with_starter() -> Callable[[], None] | None:
-    """What a new process does before its program begins, so that the kernel ends it with its starter."""
+def _end_with_parent() -> Callable[[], None] | None:
+    """Function that a child calls before exec, so that the kernel kills it with its parent."""
     if sys.platform != "linux":
         return None
-    starter, prctl = os.getpid(), ctypes.CDLL(None).prctl
+    parent, prctl = os.getpid(), ctypes.CDLL(None).prctl
 
-    def arrange() -> None:
+    def set_death_signal() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != starter:  # it died before this was arranged
+        if os.getppid() != parent:  # it died before the call
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return arrange
+    return set_death_signal

@@ -1,4 +1,4 @@
-"""FLOPs: what a training step computes by convention, and how many a second the devices reach."""
+"""FLOPs of a training step, and the FLOP/s that the devices reach."""
 
 import math
 import time
@@ -14,31 +14,31 @@ from segdec.network.network import SegDecNet
 from training.stages import Stage
 
 PASSES = 3
-"""Forward, gradient of the input, gradient of the weights: each as much as the first."""
+"""Forward pass, gradient of the input, gradient of the weights: equal costs."""
 
 PRODUCTS = (keras.layers.Conv2D, keras.layers.DepthwiseConv2D, keras.layers.Dense)
 
 SIDES = {"CPU": 1024, "GPU": 8192}
-"""Rows and columns of the matrices: enough to keep the device busy, done in a few milliseconds."""
+"""Side of the matrices: large enough to use the whole device, multiplied in a few milliseconds."""
 
 ROUNDS = 5
-"""Products that are timed; the fastest counts, for what slows a round is other work."""
+"""Number of timed products; the fastest counts."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What a step computes, and what the machine could.
+    """Work of a step, and the peak of the machine.
 
     Attributes:
         step_flops: Model FLOPs of a step, see `count_step_flops`.
-        peak_flops_per_s: What all devices together reach in matrix products.
+        peak_flops_per_s: FLOP/s of all devices together in matrix products.
     """
 
     step_flops: int
     peak_flops_per_s: float
 
     def speed(self, s_per_step: float) -> Mapping[str, float]:
-        """Returns `model_flops_per_s`, and `flop_utilisation`, their fraction of the peak."""
+        """Returns `model_flops_per_s`, and `flop_utilisation`, the fraction of the peak."""
         rate = self.step_flops / s_per_step
         return {"model_flops_per_s": rate, "flop_utilisation": rate / self.peak_flops_per_s}
 
@@ -46,18 +46,17 @@ class Workload:
 def count_step_flops(
     network: SegDecNet, stage: Stage, images: Sequence[int], *, encoded: bool = False
 ) -> int:
-    """Counts the FLOPs of a training step, by convention and not by what a device happens to do.
+    """Counts the FLOPs of a training step, by convention, independently of the device.
 
-    Counted are the products of convolutions and dense layers, at the size of what each puts out, border
-    included; a product and its addition are two FLOPs. A part that is trained counts three times, one that
-    is held still once, one that the stage does not run not at all. Neither a first layer, which nobody
-    asks for the gradient of its input, nor accumulation in parts is made an exception of.
+    Products of convolutions and dense layers count, for each output including the border; a product with its
+    addition is two FLOPs. Trained parts count three times, frozen parts once. First layers, which need no
+    gradient of the input, and accumulation are no exceptions.
 
     Args:
         network: The network in training.
-        stage: Which parts are run and trained.
+        stage: Parts that run and are trained.
         images: Shape [B, H, W, C] of the global batch.
-        encoded: Whether the step is given the features of an encoder in place of the images.
+        encoded: Whether the step gets features instead of images.
     """
     image = keras.KerasTensor(images)
     features, coarse_logits, _ = network.segmentation.compute_output_spec(image)
@@ -79,10 +78,7 @@ def _segmentation_flops(network: SegDecNet, image: Any, *, trained: bool, encode
 
 
 def count_flops(model: keras.Model, inputs: Any, *, trained: bool = False) -> int:
-    """Counts the FLOPs of a functional model on inputs of these shapes, symbolic ones: forwards, or trained.
-
-    A layer that is held still counts as forwards.
-    """
+    """Counts the FLOPs of a functional model for symbolic inputs: one pass, or three for trained layers."""
     layers = [layer for layer in model.layers if isinstance(layer, PRODUCTS)]
     outputs = keras.Model(model.input, [layer.output for layer in layers]).compute_output_spec(inputs)
     return sum(
@@ -92,45 +88,44 @@ def count_flops(model: keras.Model, inputs: Any, *, trained: bool = False) -> in
 
 
 def _products(layer: keras.layers.Layer) -> int:
-    """What a value is summed from."""
+    """Number of products per output value."""
     by_channel = isinstance(layer, keras.layers.DepthwiseConv2D)
     return math.prod(layer.kernel.shape[: 2 if by_channel else -1])
 
 
 def measure_strategy_peak(strategy: tf.distribute.Strategy, workers: int, dtype: str) -> float:
-    """Measures the FLOP/s of all devices of a run by one of them; the machines are taken to be alike.
+    """Measures the FLOP/s of all devices of a run on one of them, assuming equal machines.
 
-    Logical CPU devices lie on one CPU, so however many there are, they count once a process.
+    Logical CPU devices share one CPU and count once per process.
 
     Args:
-        strategy: Names the devices.
+        strategy: The strategy with its devices.
         workers: Number of processes that compute gradients.
         dtype: See `measure_peak`.
     """
     devices = strategy.extended.worker_devices
     on_gpus = "GPU" in devices[0]
-    alike = workers * (len(devices) if on_gpus else 1)
-    return alike * measure_peak("GPU:0" if on_gpus else "CPU:0", dtype)
+    count = workers * (len(devices) if on_gpus else 1)
+    return count * measure_peak("GPU:0" if on_gpus else "CPU:0", dtype)
 
 
 def measure_peak(device: str, dtype: str, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Measures the FLOP/s of the best product of two square matrices; takes about a tenth of a second.
+    """Measures the FLOP/s of the fastest of several matrix products, in about 0.1 s.
 
     Args:
-        device: Name of a logical device. A CPU computes with all threads of the process, whichever of its
-            logical devices is named.
-        dtype: Of the matrices.
-        clock: Seconds.
+        device: Name of a logical device; a CPU uses all threads of the process.
+        dtype: Type of the matrices.
+        clock: Clock, s.
     """
     side = SIDES["GPU" if "GPU" in device else "CPU"]
     with tf.device(device):
-        matrix = tf.fill((side, side), tf.cast(1.0 / side, dtype))  # products of it stay what it is
+        matrix = tf.fill((side, side), tf.cast(1.0 / side, dtype))  # equals its own square
 
         @tf.function
         def multiply() -> tf.Tensor:
             return tf.reduce_max(tf.matmul(matrix, matrix))
 
-        float(multiply())  # traces, and brings the threads up
+        float(multiply())  # traces, and starts the threads
         durations_s = [_time(multiply, clock) for _ in range(ROUNDS)]
     return float(2.0 * side**3 / min(durations_s))
 

@@ -1,4 +1,4 @@
-"""Adam, by one kernel a variable."""
+"""Adam with one kernel per variable."""
 
 from typing import Any
 
@@ -8,10 +8,9 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable(package="segdec")
 class FusedAdam(keras.optimizers.Adam):
-    """Keras' Adam, with the same state, by the kernel that TensorFlow has for it.
+    """Keras' Adam with TensorFlow's fused kernel and the same state.
 
-    Keras takes some twenty operations a variable on each replica. Among them is the correction of the rate,
-    which is the same for all variables of a step.
+    Keras uses about twenty operations per variable and replica.
 
     Reference: Kingma and Ba, "Adam: a method for stochastic optimization", 2015.
     """
@@ -21,7 +20,7 @@ class FusedAdam(keras.optimizers.Adam):
         self._powers = _Powers()
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Moves a variable, and the averages of its gradient and of its square."""
+        """Updates a variable and its moments."""
         index, dtype = self._get_variable_index(variable), variable.dtype
         first, second = self._powers.at(self.iterations, (self.beta_1, self.beta_2), variable)
         tf.raw_ops.ResourceApplyAdam(
@@ -39,25 +38,27 @@ class FusedAdam(keras.optimizers.Adam):
 
 
 class _Powers:
-    """The powers of the decays at a step: in a graph computed once for each device."""
+    """The powers of the decays at a step, computed once per device of a graph."""
 
     def __init__(self) -> None:
         self._graph: Any = None
         self._known: dict[Any, list[tf.Tensor]] = {}
-        self._moved: set[Any] = set()
+        self._updated: set[Any] = set()
 
     def at(self, iterations: Any, decays: tuple[float, float], variable: Any) -> list[tf.Tensor]:
-        """Returns them for the present step, of the type of `variable`, which it is about to move."""
+        """Returns them for the current step in the type of `variable`, which is updated next."""
         if tf.executing_eagerly():
             return self._compute(iterations, decays, variable.dtype)
         graph = tf.compat.v1.get_default_graph()
-        if graph is not self._graph or variable.ref() in self._moved:  # a variable moves once a step
-            self._graph, self._known, self._moved = graph, {}, set()
-        self._moved.add(variable.ref())
-        place = (variable.device, variable.dtype)
-        if place not in self._known:
-            self._known[place] = self._compute(iterations, decays, variable.dtype)
-        return self._known[place]
+        if (
+            graph is not self._graph or variable.ref() in self._updated
+        ):  # each variable is updated once per step
+            self._graph, self._known, self._updated = graph, {}, set()
+        self._updated.add(variable.ref())
+        key = (variable.device, variable.dtype)
+        if key not in self._known:
+            self._known[key] = self._compute(iterations, decays, variable.dtype)
+        return self._known[key]
 
     def _compute(self, iterations: Any, decays: tuple[float, float], dtype: tf.DType) -> list[tf.Tensor]:
         step = tf.cast(iterations.value + 1, dtype)

@@ -1,4 +1,4 @@
-"""A replica's part of the gradient, in slices where memory is short, and the one reduction of a step."""
+"""Gradients of a replica, with accumulation, and their reduction over the replicas."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import tensorflow as tf
 from training.data.input_pipeline import Batch
 
 Losses = dict[str, tf.Tensor]
-"""Numbers of a step, or one value an image, by name; `loss` is what is minimised."""
+"""Scalars of a step, or one value per image, by name; `loss` is minimised."""
 
 
 def replica_gradients(
@@ -22,14 +22,14 @@ def replica_gradients(
     """Differentiates the loss of this replica's images, in replica context.
 
     Args:
-        summed_losses: The losses of some of the replica's images, summed.
-        variables: What to differentiate `loss` by.
+        summed_losses: Returns the summed losses of a batch.
+        variables: Variables of the gradients.
         batch: The replica's images.
-        parts: How many equal parts the images are taken in, one after the other.
-        scale: Factor of the loss on its way backwards, out of the gradients again: for float16.
+        parts: Number of equal parts that are processed one after the other.
+        scale: Loss scale for float16; it is removed from the gradients.
 
     Returns:
-        The replica's own gradients, and its losses.
+        The replica's gradients and losses.
     """
     gradients: list[tf.Tensor] = []
     losses: Losses = {}
@@ -47,44 +47,44 @@ def replica_gradients(
 
 
 def sum_over_replicas(gradients: list[tf.Tensor], numbers: Losses) -> tuple[list[tf.Tensor], Losses]:
-    """Adds up what all replicas have, in one reduction of a step: each more is one more wait for all of them.
+    """Adds gradients and numbers over all replicas, in one reduction: each reduction is a synchronisation.
 
     Args:
-        gradients: Of this replica.
-        numbers: Of this replica; they take on the type of the gradients, which go into one message.
+        gradients: Gradients of this replica.
+        numbers: Numbers of this replica; they are cast to the type of the gradients.
 
     Returns:
-        The sums, on every replica the same.
+        The sums, equal on all replicas.
     """
     dtype = gradients[0].dtype
-    # A tensor that replicas share, such as an argument of the step, becomes one of each.
+    # A tensor shared by the replicas, such as an argument of the step, becomes one per replica.
     own = [tf.identity(tf.cast(value, dtype)) for value in (*gradients, *numbers.values())]
     sums = tf.distribute.get_replica_context().merge_call(_sum_all, args=own)
     return sums[: len(gradients)], dict(zip(numbers, sums[len(gradients) :], strict=True))
 
 
 def clip(gradients: list[tf.Tensor], norm: tf.Tensor, clip_norm: float) -> list[tf.Tensor]:
-    """Shortens gradients of the global `norm` to `clip_norm`, all together; shorter ones stay as they are.
+    """Scales gradients of the global `norm` down to `clip_norm`.
 
-    After the reduction: the norms of single replicas do not add up to the global one.
+    Call it after the reduction: the norms of replicas do not add up to the global one.
     """
     scale = clip_norm / tf.maximum(norm, clip_norm)
     return [gradient * scale for gradient in gradients]
 
 
 def _sum_all(strategy: tf.distribute.Strategy, *values: Any) -> list[Any]:
-    """`ReplicaContext.all_reduce`, in cross-replica context, and without the gradient of the sums.
+    """`ReplicaContext.all_reduce` in cross-replica context, without support for gradients of the sums.
 
-    To prepare that, which nobody takes, `all_reduce` looks for variables in the graphs of all replicas, once
-    on each: nearly half of the time that eight take to trace.
+    For that, `all_reduce` searches the graphs of all replicas on each replica, which is nearly half of the
+    tracing time with eight replicas.
     """
-    pairs = [(value, value) for value in values]  # the sums are to be where the values are
+    pairs = [(value, value) for value in values]  # each sum is placed on the device of its value
     sums: list[Any] = strategy.extended.batch_reduce_to("SUM", pairs)
     return sums
 
 
 def _part(batch: Batch, index: int, parts: int, after: list[tf.Tensor]) -> Batch:
-    """A slice of the batch; it waits for the gradients of those before, so that memory is reused."""
+    """A slice of the batch; it waits for earlier gradients, so that memory is reused."""
     images = tf.shape(batch["label"])[0]
     begin, end = images * index // parts, images * (index + 1) // parts
     with tf.control_dependencies(after):

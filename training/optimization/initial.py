@@ -1,4 +1,4 @@
-"""The weights that a network begins with where it goes on from those of a finished run."""
+"""Initial weights from a finished run."""
 
 import hashlib
 import warnings
@@ -10,10 +10,10 @@ from training.config import ExperimentConfig
 
 
 def with_initial_sha256(config: ExperimentConfig) -> ExperimentConfig:
-    """Returns the experiment with the SHA-256 of the weights that it begins with, where it names any.
+    """Returns the experiment with the SHA-256 of its `initial_weights`, if set.
 
     Raises:
-        ConfigError: If they are not there, or others than the experiment says.
+        ConfigError: If the file is missing, or its SHA-256 differs from `initial_sha256`.
     """
     path, expected = config.initial_weights, config.initial_sha256
     if path is None:
@@ -27,20 +27,20 @@ def with_initial_sha256(config: ExperimentConfig) -> ExperimentConfig:
         ) from error
     if expected not in (None, found):
         raise ConfigError(
-            f"initial_weights = '{path}' has the SHA-256 {found}, and initial_sha256 says {expected}: these "
-            "are other weights. Expected the same file as when the run was started."
+            f"initial_weights = '{path}' has the SHA-256 {found}, but initial_sha256 is {expected}. Expected "
+            "the file with which the run was started."
         )
     return config.model_copy(update={"initial_sha256": found})
 
 
 def load_initial_weights(network: SegDecNet, path: Path) -> None:
-    """Gives a network the weights of a finished run.
+    """Loads the weights of a finished run into a network.
 
     Raises:
-        ConfigError: If they are those of another network, or cannot be read.
+        ConfigError: If they cannot be read or belong to another network.
     """
     try:
-        with warnings.catch_warnings(action="error", category=UserWarning):  # of weights that stay as drawn
+        with warnings.catch_warnings(action="error", category=UserWarning):  # about missing weights
             network.load_weights(path)
     except (OSError, ValueError, LookupError, UserWarning) as error:
         (reason, *_) = str(error).strip().splitlines() or [repr(error)]

@@ -1,4 +1,4 @@
-"""Dynamic loss scaling: keeps the gradients of a float16 network within what float16 can hold."""
+"""Dynamic loss scaling, which keeps the gradients of a float16 network within the range of float16."""
 
 from collections.abc import Callable
 
@@ -9,14 +9,12 @@ GROWTH_STEPS = 2000
 
 
 class LossScale(tf.Module):
-    """The factor of the loss before it is differentiated, and what becomes of a step that overflows.
+    """The factor of the loss before differentiation; steps that overflow are skipped.
 
-    Such a step is skipped on every replica, and the scale halved; after 2000 sound steps in a row it is
-    doubled. It is made within the strategy's scope and saved with the run. Keras' `LossScaleOptimizer`
-    looks at the first replica's gradients alone: an overflow on another destroys the weights. With central
-    storage it raises.
-
-    The scale never falls below 1: a step that overflows there is no fault of the scale.
+    After an overflow all replicas skip the step and the scale is halved, to 1 at least; after 2000 finite
+    steps in a row it is doubled. Create it within the strategy's scope; it is saved with the run. Keras'
+    `LossScaleOptimizer` checks the first replica only, so that an overflow on another destroys the weights,
+    and fails with central storage.
 
     Attributes:
         value: The scale.
@@ -31,14 +29,14 @@ class LossScale(tf.Module):
         self._growth_steps = growth_steps
 
     def apply_or_skip(
-        self, finite: tf.Tensor, take: Callable[[], None], skip: Callable[[], None]
+        self, finite: tf.Tensor, apply: Callable[[], None], skip: Callable[[], None]
     ) -> tf.Tensor:
-        """Takes or skips a step and moves the scale, in cross-replica context and in a graph.
+        """Applies or skips a step and updates the scale, in cross-replica context and in a graph.
 
         Args:
             finite: Whether the gradient of the global batch is finite.
-            take: Changes the weights.
-            skip: Undoes what the forward pass has changed.
+            apply: Updates the weights.
+            skip: Restores the state before the forward pass.
 
         Returns:
             Whether the step was skipped and a smaller scale may help.
@@ -46,7 +44,7 @@ class LossScale(tf.Module):
         helps = tf.logical_and(tf.logical_not(finite), self.value > 1.0)
 
         def grow() -> tf.Tensor:
-            take()
+            apply()
             grown = tf.equal(self._sound + 1, self._growth_steps)
             self.value.assign(tf.where(grown, 2.0 * self.value, self.value))
             self._sound.assign(tf.where(grown, tf.zeros_like(self._sound), self._sound + 1))

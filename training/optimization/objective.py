@@ -1,4 +1,4 @@
-"""What a stage minimises: its losses, and how they are balanced."""
+"""The objective of a stage: its losses and their weights."""
 
 from typing import Any
 
@@ -21,16 +21,16 @@ def stage_losses(
     batch: Batch,
     steps_taken: Any = 0,
 ) -> Losses:
-    """Computes the losses of one replica's images, [B] each: the stage's and `loss`, their weighted sum.
+    """Computes the losses of one replica's images, [B] each; `loss` is the weighted sum of the others.
 
-    The L2 term of the kernels is the same for each image: averaged over those of all replicas it counts once.
+    The L2 term of the kernels is equal for all images: averaged over those of all replicas it counts once.
 
     Args:
         network: The network in training.
-        stage: Which parts are trained.
-        config: Weights of the losses, of the defect pixels, terms of the segmentation loss, and the decay.
-        batch: The images, or the features that the network's encoder makes of them.
-        steps_taken: Of the stage, before this one.
+        stage: Parts that are trained.
+        config: Settings of the losses and the stage.
+        batch: Images, or the features of the network's encoder.
+        steps_taken: Steps of the stage before this one.
     """
     losses: Losses = {}
     settings = config.stages[stage.name]
@@ -52,7 +52,7 @@ def stage_losses(
 
 
 def _segment(network: SegDecNet, batch: Batch, *, training: bool) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """What the segmentation network makes of images, or its head of features."""
+    """Output of the segmentation network for images, or of its head for features."""
     if network.head is None or "image" in batch:
         features, coarse_logits, mask_logits = network.segmentation(batch["image"], training=training)
     else:
@@ -69,14 +69,11 @@ def _mask_loss(
     config: ExperimentConfig,
 ) -> tf.Tensor:
     """The segmentation loss; with a decoder the mean of those of the fine and the coarse mask."""
-    positive_weight, terms = config.target.cross_entropy_weight, config.loss
 
     def loss(logits: tf.Tensor, target: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
         if network.config.mask_channels > 1:
             logits, target = select_likeliest_mask(logits, target, batch["label"])
-        return segmentation_loss(
-            logits, target, weight, positive_weight, terms.focal_gamma, terms.dice_weight
-        )
+        return segmentation_loss(logits, target, weight, config.loss, config.target.cross_entropy_weight)
 
     fine = loss(mask_logits, batch["target"], batch["weight"])
     factor = STRIDE // network.config.mask_stride
@@ -89,7 +86,7 @@ def _mask_loss(
 def _balance(config: StageConfig, steps_taken: Any, dtype: tf.DType) -> tuple[Any, Any]:
     """Factors of the segmentation and the decision loss.
 
-    Dynamic ones follow Božič et al. 2021: λ = 1 − step/steps of the one, 1 − λ of the other.
+    Dynamic: λ = 1 − step/steps and 1 − λ (Božič et al. 2021).
     """
     if config.balance == "fixed":
         return config.segmentation_weight, config.decision_weight

@@ -1,4 +1,4 @@
-"""The weights that an encoder begins with, and what of them is trained."""
+"""Initial weights of an encoder, and its trainable layers."""
 
 import hashlib
 import os
@@ -26,18 +26,18 @@ IMAGENET, RANDOM = "imagenet", "none"
 
 @dataclass(frozen=True)
 class Pretrained:
-    """Weights of an encoder.
+    """Pretrained weights of an encoder.
 
     Attributes:
-        origin: Where they come from.
-        application: The network of `keras.applications` that has them.
+        origin: Source of the weights.
+        application: The network of `keras.applications` with the weights.
     """
 
     origin: EncoderWeights
     application: keras.Model
 
     def copy_to(self, network: SegDecNet) -> None:
-        """Gives them to the encoder of a network."""
+        """Copies the weights to the encoder of a network."""
         origin = {layer.name: layer for layer in all_layers(self.application)}
         for layer in network.backbone.layers if network.backbone is not None else ():
             if layer.weights:
@@ -45,10 +45,10 @@ class Pretrained:
 
 
 def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
-    """Reads the weights that the experiment names; None for a network that begins at random.
+    """Loads the experiment's encoder weights; None for a random initialisation.
 
     Raises:
-        ConfigError: If they are not there, cannot be downloaded, or do not fit.
+        ConfigError: If they are missing, cannot be downloaded, or do not fit.
     """
     if not config.has_encoder or config.encoder_weights == RANDOM:
         return None
@@ -56,7 +56,7 @@ def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
     row = ENCODERS[name]
     published = config.encoder_weights == IMAGENET
     path = _cached(row) if published else Path(config.encoder_weights)
-    with folder_lock(path.parent) if published else nullcontext():  # another process may be downloading it
+    with folder_lock(path.parent) if published else nullcontext():  # another process may download it
         application = _load_imagenet(row, path) if published else _load_file(name, row, path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     origin = EncoderWeights(
@@ -72,7 +72,7 @@ def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
 def build_initial_network(
     config: ExperimentConfig, pretrained: Pretrained | None, policy: ComputePolicy = DEFAULT_POLICY
 ) -> SegDecNet:
-    """Makes the network of an experiment as it begins, and holds still what is not trained of it."""
+    """Builds the network of an experiment with its initial weights and frozen layers."""
     network = build_network(config.network, policy)
     if pretrained is not None:
         pretrained.copy_to(network)
@@ -83,42 +83,42 @@ def build_initial_network(
 
 
 def set_trainable(network: SegDecNet, trainable: EncoderTrainable) -> None:
-    """Holds still what is not trained of the encoder: neither weights nor statistics change by a bit."""
+    """Freezes the encoder's layers that are not trained, statistics included."""
     if network.backbone is None:
         return
-    held = {"frozen": len(network.backbone.layers), "all": 0}.get(trainable)
-    if held is None:
+    frozen = {"frozen": len(network.backbone.layers), "all": 0}.get(trainable)
+    if frozen is None:
         names = [layer.name for layer in network.backbone.layers]
-        held = names.index(ENCODERS[network.config.encoder].layers[STRIDE]) + 1
-    for layer in network.backbone.layers[:held]:
+        frozen = names.index(ENCODERS[network.config.encoder].layers[STRIDE]) + 1
+    for layer in network.backbone.layers[:frozen]:
         layer.trainable = False
 
 
 def mutable_variables(network: SegDecNet) -> list[Any]:
-    """Returns what training may change, moving statistics included: all but what is held of the encoder.
+    """Returns the variables that training may change, moving statistics included.
 
-    That is neither averaged nor saved in checkpoints: it stays what the encoder began with.
+    Frozen layers of the encoder are neither averaged nor saved in checkpoints.
     """
     layers = network.backbone.layers if network.backbone is not None else ()
-    held = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}
-    return [variable for variable in network.variables if id(variable) not in held]
+    frozen = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}
+    return [variable for variable in network.variables if id(variable) not in frozen]
 
 
 def _load_imagenet(row: Encoder, path: Path) -> keras.Model:
     try:
         return load_application(row, IMAGENET)
-    except Exception as error:  # urllib's and HDF5's, of whatever kind
-        there = "cannot be read" if path.is_file() else "are not there and cannot be downloaded"
+    except Exception as error:  # urllib and HDF5 raise various types
+        problem = "cannot be read" if path.is_file() else "cannot be downloaded"
         raise ConfigError(
-            f"The ImageNet weights of {row.application} {there} ({error}). Expected them whole in '{path}': "
-            "remove what is left of a download, copy the file there from a machine with a network, name one "
-            "with encoder_weights, or begin without an encoder: training/experiments/folder_compact.toml."
+            f"The ImageNet weights of {row.application} {problem} ({error}). Expected the file '{path}': "
+            "remove an incomplete download, copy the file from another machine, set encoder_weights to a "
+            "file, or train without an encoder: training/experiments/folder_compact.toml."
         ) from error
 
 
 def _cached(row: Encoder) -> Path:
-    """Where Keras looks for weights, and keeps what it has downloaded, in a folder that is there."""
-    user = os.path.expanduser("~")  # noqa: PTH111 - Path refuses without a home
+    """Path of the weights in Keras' cache, whose folder is created."""
+    user = os.path.expanduser("~")  # noqa: PTH111 - Path fails without a home
     default = os.path.join(user if os.access(user, os.W_OK) else "/tmp", ".keras")  # noqa: PTH118
     home = os.path.expanduser(os.environ.get("KERAS_HOME", default))  # noqa: PTH111
     models = Path(home if os.access(home, os.W_OK) else "/tmp/.keras") / "models"
@@ -127,34 +127,34 @@ def _cached(row: Encoder) -> Path:
 
 
 def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
-    """It may hold all of the application but its top, or what is used of it, in Keras' new or old form."""
-    if not path.is_file() or path.suffix != ".h5":  # of an index of several files the SHA-256 says nothing
-        problem = "is no .h5 file" if path.exists() else "does not exist"
+    """The file may contain the application without its top, or only its used part, in either Keras format."""
+    if not path.is_file() or path.suffix != ".h5":  # the SHA-256 of an index would not cover its files
+        problem = "is not a .h5 file" if path.exists() else "does not exist"
         raise ConfigError(
-            f"encoder_weights = '{path}' {problem}. Expected 'imagenet', 'none', or a weights file that "
-            f"Keras wrote of {row.application} without its top (.h5, .weights.h5)."
+            f"encoder_weights = '{path}' {problem}. Expected 'imagenet', 'none', or a Keras weights file of "
+            f"{row.application} without its top (.h5, .weights.h5)."
         )
     whole = load_application(row)
     used = keras.Model(whole.input, whole.get_layer(row.layers[ENCODER_STRIDE]).output)
-    reason = "weights are missing in it"
+    reason = "some weights are missing"
     for model in (whole, used):
         _clear(used)
         try:
-            with warnings.catch_warnings(action="ignore"):  # of what is missing, which is looked for below
+            with warnings.catch_warnings(action="ignore"):  # missing weights are checked below
                 model.load_weights(path)
-        except Exception as error:  # a damaged file fails in any way
+        except Exception as error:  # damaged files raise various types
             (reason, *_) = str(error).strip().splitlines() or [repr(error)]
         else:
             if _is_filled(used):
                 return whole
     raise ConfigError(
-        f"encoder_weights = '{path}' does not fit the encoder '{name}': {reason}. Expected a weights "
-        f"file (.h5, .weights.h5) that Keras wrote of {row.application} without its top."
+        f"encoder_weights = '{path}' does not fit the encoder '{name}': {reason}. Expected a Keras weights "
+        f"file (.h5, .weights.h5) of {row.application} without its top."
     )
 
 
 def _clear(model: keras.Model) -> None:
-    """Leaves no weight of which one could think that it was read: Keras reads what it finds."""
+    """Sets all weights to NaN, to detect those that are not in the file."""
     for variable in model.variables:
         variable.assign(np.full(variable.shape, np.nan))
 

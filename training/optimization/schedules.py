@@ -11,11 +11,11 @@ from training.optimization.fused_adam import FusedAdam
 
 @keras.saving.register_keras_serializable(package="segdec")
 class Warmup(keras.optimizers.schedules.LearningRateSchedule):
-    """Another schedule, whose rate is multiplied by (step + 1)/steps during the first steps.
+    """Multiplies the rate of another schedule by (step + 1)/steps during the first steps.
 
     Args:
-        schedule: The schedule, or its constant rate.
-        steps: Length of the rise; the step of this number is the first with the full rate.
+        schedule: The schedule, or a constant rate.
+        steps: Length of the warm-up.
     """
 
     def __init__(self, schedule: keras.optimizers.schedules.LearningRateSchedule | float, steps: int) -> None:
@@ -25,17 +25,17 @@ class Warmup(keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, step: Any) -> Any:
         """Returns the rate at a step, counted from 0."""
         rate = self.schedule(step) if callable(self.schedule) else self.schedule
-        rate = ops.convert_to_tensor(rate)  # Keras' schedules know no float64
-        risen = (ops.cast(step, rate.dtype) + 1.0) / self.steps
-        return rate * ops.minimum(risen, 1.0)
+        rate = ops.convert_to_tensor(rate)  # Keras' schedules do not support float64
+        factor = (ops.cast(step, rate.dtype) + 1.0) / self.steps
+        return rate * ops.minimum(factor, 1.0)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this schedule again."""
+        """Returns the arguments of this schedule."""
         return {"schedule": keras.saving.serialize_keras_object(self.schedule), "steps": self.steps}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Makes a schedule from what `get_config` returned."""
+        """Creates a schedule from the result of `get_config`."""
         schedule = keras.saving.deserialize_keras_object(config["schedule"])
         return cls(schedule, config["steps"])
 
@@ -56,7 +56,7 @@ def _build_main_schedule(config: StageConfig) -> keras.optimizers.schedules.Lear
     if schedule.kind == "cosine":
         return schedules.CosineDecay(rate, config.steps)
     if schedule.kind == "piecewise":
-        last = [boundary - 1 for boundary in schedule.boundaries]  # Keras counts from 0 and includes it
+        last = [boundary - 1 for boundary in schedule.boundaries]  # Keras counts from 0, inclusively
         rates = [rate, *(rate * factor for factor in schedule.factors)]
         return schedules.PiecewiseConstantDecay(last, rates)
     return rate
@@ -65,21 +65,18 @@ def _build_main_schedule(config: StageConfig) -> keras.optimizers.schedules.Lear
 def build_optimizer(
     config: StageConfig, name: str, step: Any, schedule_offset: Any = None
 ) -> keras.optimizers.Optimizer:
-    """Makes the optimiser of a stage, not yet built on its variables; the step itself decays the weights.
+    """Creates the optimiser of a stage, not yet built; weight decay is part of the step.
 
     Args:
         config: Settings of the stage.
         name: The optimiser's name.
-        step: Variable with the steps taken so far, for the learning rate. Keras counts steps itself, but
-            loses some where workers train at their own pace.
-        lead: Variable with the steps by which the learning rate is ahead of them; None = it never is.
+        step: Variable with the number of steps taken, for the learning rate. Keras' own counter misses steps
+            in asynchronous training.
+        schedule_offset: Variable that is added to `step`; None = 0.
     """
     schedule = build_schedule(config)
-    rate = (
-        (lambda: schedule(step if schedule_offset is None else step + schedule_offset))
-        if callable(schedule)
-        else schedule
-    )
+    offset = 0 if schedule_offset is None else schedule_offset
+    rate = (lambda: schedule(step + offset)) if callable(schedule) else schedule
     if config.optimizer == "sgd":
         return keras.optimizers.SGD(rate, momentum=config.momentum, name=name)
-    return FusedAdam(rate, name=name)  # adamw is the same with decay
+    return FusedAdam(rate, name=name)  # adamw is adam with decay in the step

@@ -1,4 +1,4 @@
-"""The train step: one function for every stage and every strategy."""
+"""The train step of every stage and strategy."""
 
 from collections.abc import Callable
 
@@ -17,9 +17,10 @@ from training.optimization.weight_decay import decay_kernel
 from training.stages import Stage, is_kernel
 
 STOP_REQUESTS = "stop_requests"
-"""Name of the number of replicas whose process was asked to stop, where the step is told of its own."""
-BY_REPLICA = "replica_losses"
-"""Name of the one loss that is no scalar: [replicas], until it is taken apart."""
+"""Name of the number of replicas whose process was asked to stop, in multi-process steps."""
+
+REPLICA_LOSSES = "replica_losses"
+"""Name of the losses of all replicas, [replicas], before they are split into scalars."""
 
 
 def build_step(
@@ -32,40 +33,39 @@ def build_step(
 ) -> Callable[..., Losses]:
     """Compiles the step of one stage.
 
-    Losses are sums over the replica's images. They, their gradients and the number of images are summed over
-    the replicas in one reduction; divided by the global number of images they are those of the global batch.
+    Summed losses, their gradients and the number of images are added over the replicas in one reduction, and
+    divided by the global number of images.
 
-    With a loss scale, a step whose gradient overflows on any replica changes nothing on any of them but
-    the scale: not weights, moving statistics, averages, nor the optimiser's state.
+    With a loss scale, a step whose gradient overflows on any replica changes only the scale.
 
     Args:
-        strategy: Whose replicas take the step.
+        strategy: Strategy of the run.
         state: Is changed by each step.
-        stage: What the step trains.
+        stage: Parts that the step trains.
         config: Settings of the stage, the targets and the loss.
-        several: Whether several processes take it together, which then learn who was asked to stop.
+        multi_process: Whether several processes run the step and exchange stop requests.
 
     Returns:
-        A function: distributed batch → numbers of the global batch: `loss` and those of its terms,
-        `gradient_norm`, before clipping, and the step's `learning_rate`. Of several replicas also
-        `replica_loss_0` and so on, the mean loss of each one's own images, 0 without any. With a loss scale
-        also `loss_scale` and `skipped_steps`, and the norm of a skipped step counts as 0: any number that is
-        not finite is then a true failure. Of several processes it takes as a second argument whether this
-        one was asked to stop, 1.0 or 0.0, and answers `stop_requests` too, the sum over all replicas.
+        A function: distributed batch → numbers of the global batch: `loss` and its terms, `gradient_norm`
+        before clipping, and `learning_rate`. With several replicas also `replica_loss_0` and so on, the mean
+        loss of each replica's images, 0 without images. With a loss scale also `loss_scale` and
+        `skipped_steps`; the norm of a skipped step is 0, so that numbers that are not finite indicate an
+        error. With several processes there is a second argument, 1.0 if this process was asked to stop,
+        otherwise 0.0, and the result has `stop_requests`, the sum over all replicas.
     """
     step = _Step(strategy, state, stage, config)
-    # Batches of another size take the graph that is there, where tracing anew would take long.
+    # Batches of another size use a relaxed graph: tracing is slow.
     compiled: Callable[..., Losses] = tf.function(
-        step.take_with_others if multi_process else step.take, reduce_retracing=True, autograph=False
+        step.run_multi_process if multi_process else step.run, reduce_retracing=True, autograph=False
     )
     return compiled
 
 
 class _Step:
-    """A step before it is compiled.
+    """A step before compilation.
 
-    `_take` and `_update` run once, in cross-replica context, where variables of all replicas can be changed;
-    `_differentiate` runs on every replica, where its own images and its own copy of the weights are seen.
+    `_run` and `_update` run once, in cross-replica context; `_differentiate` runs on every replica, with its
+    own images and weights.
     """
 
     def __init__(
@@ -76,24 +76,26 @@ class _Step:
         self._optimizer = state.optimizers[stage.name]
         self._variables = stage.trainable_variables(state.network)
         backbone = state.network.backbone
-        slow = set() if backbone is None else {id(variable) for variable in backbone.variables}
-        self._factors = [config.encoder_learning_rate if id(one) in slow else 1.0 for one in self._variables]
+        encoder = set() if backbone is None else {id(variable) for variable in backbone.variables}
+        self._rate_factors = [
+            config.encoder_learning_rate if id(variable) in encoder else 1.0 for variable in self._variables
+        ]
 
-    def take(self, batch: Batch) -> Losses:
-        return self._take(batch, None)
+    def run(self, batch: Batch) -> Losses:
+        return self._run(batch, None)
 
-    def take_with_others(self, batch: Batch, stop_requests: tf.Tensor) -> Losses:
-        return self._take(batch, stop_requests)
+    def run_multi_process(self, batch: Batch, stop_requests: tf.Tensor) -> Losses:
+        return self._run(batch, stop_requests)
 
-    def _take(self, batch: Batch, stop_requests: tf.Tensor | None) -> Losses:
+    def _run(self, batch: Batch, stop_requests: tf.Tensor | None) -> Losses:
         strategy, state = self._strategy, self._state
-        # The forward pass moves the statistics before anyone knows whether the gradient is finite.
+        # The forward pass changes the statistics before it is known whether the gradient is finite.
         statistics = _Statistics(state.network) if state.loss_scale else None
         gradients, per_replica = strategy.run(self._differentiate, args=(batch, stop_requests))
-        # They are the same on every replica.
+        # They are equal on all replicas.
         losses = {name: strategy.experimental_local_results(loss)[0] for name, loss in per_replica.items()}
-        if BY_REPLICA in losses:
-            own = tf.unstack(losses.pop(BY_REPLICA))
+        if REPLICA_LOSSES in losses:
+            own = tf.unstack(losses.pop(REPLICA_LOSSES))
             losses |= {f"replica_loss_{index}": loss for index, loss in enumerate(own)}
         norm = losses.pop("gradient_norm")
         rate = keras.ops.convert_to_tensor(self._optimizer.learning_rate)
@@ -101,24 +103,25 @@ class _Step:
             self._update(gradients, rate)
             report = {"gradient_norm": norm}
         else:
-            harmless = state.loss_scale.apply_or_skip(
+            skipped = state.loss_scale.apply_or_skip(
                 tf.math.is_finite(norm),
                 lambda: self._update(gradients, rate),
                 lambda: statistics.restore(strategy),
             )
-            report = {"gradient_norm": tf.where(harmless, 0.0, norm), **state.loss_scale.report()}
+            report = {"gradient_norm": tf.where(skipped, 0.0, norm), **state.loss_scale.report()}
         state.step.assign_add(1)  # last: balance, update and rate read it
         return {**losses, **report, "learning_rate": rate}
 
     def _differentiate(self, batch: Batch, stop_requests: tf.Tensor | None) -> tuple[list[tf.Tensor], Losses]:
-        """The gradients and numbers of the global batch, the same on every replica."""
+        """The gradients and numbers of the global batch, equal on all replicas."""
         own_gradients, own_losses = self._differentiate_own(batch)
         images = tf.cast(tf.shape(batch["label"])[0], own_losses["loss"].dtype)
-        numbers = {"images": images, **_by_replica(own_losses["loss"] * self._config.batch_size, images)}
+        numbers = {"images": images, **_replica_losses(own_losses["loss"] * self._config.batch_size, images)}
         if stop_requests is not None:
             numbers[STOP_REQUESTS] = stop_requests
         sums, numbers = sum_over_replicas(own_gradients, {**own_losses, **numbers})
-        # Replicas may have different numbers of images: a mean of their means would weigh images unequally.
+        # Replicas may have different numbers of images, so that a mean of means would weight images
+        # unequally.
         share = self._config.batch_size / numbers.pop("images")
         gradients = [gradient * share for gradient in sums]
         numbers |= {name: numbers[name] * share for name in own_losses}
@@ -127,7 +130,7 @@ class _Step:
         return gradients if clip_norm is None else clip(gradients, norm, clip_norm), numbers
 
     def _differentiate_own(self, batch: Batch) -> tuple[list[tf.Tensor], Losses]:
-        """Gradients and losses of this replica's images, in units of a whole batch."""
+        """Gradients and losses of this replica's images, divided by the batch size."""
 
         def summed_losses(part: Batch) -> Losses:
             part, present = pad_empty(part)
@@ -152,8 +155,8 @@ class _Step:
         def move(variable: tf.Variable, gradient: tf.Tensor, own_rate: tf.Tensor) -> None:
             optimizer.update_step(gradient, variable, own_rate)
 
-        # Not `apply_gradients`, which would sum the gradients over the replicas once more.
-        for variable, gradient, factor in zip(self._variables, gradients, self._factors, strict=True):
+        # `apply_gradients` would sum the gradients over the replicas again.
+        for variable, gradient, factor in zip(self._variables, gradients, self._rate_factors, strict=True):
             own_rate = rate if factor == 1.0 else rate * factor
             if decay and is_kernel(variable):
                 decay_kernel(self._strategy, variable, own_rate * decay)
@@ -162,21 +165,22 @@ class _Step:
         self._state.ema.update(self._strategy)
 
 
-def _by_replica(loss: tf.Tensor, images: tf.Tensor) -> Losses:
-    """The mean loss of this replica's images, at its place among the others; nothing if it is alone."""
+def _replica_losses(loss: tf.Tensor, images: tf.Tensor) -> Losses:
+    """The mean loss of this replica's images at its index, 0 elsewhere; nothing for a single replica."""
     replica = tf.distribute.get_replica_context()
     if replica.num_replicas_in_sync == 1:
         return {}
     own, none = loss / tf.maximum(images, 1.0), tf.zeros_like(loss)
-    place, places = replica.replica_id_in_sync_group, replica.num_replicas_in_sync
-    return {BY_REPLICA: tf.one_hot(place, places, on_value=own, off_value=none)}  # a NaN stays in its place
+    index, replicas = replica.replica_id_in_sync_group, replica.num_replicas_in_sync
+    # `one_hot` keeps a NaN at its index.
+    return {REPLICA_LOSSES: tf.one_hot(index, replicas, on_value=own, off_value=none)}
 
 
 def pad_empty(part: Batch) -> tuple[Batch, tf.Tensor]:
-    """Puts a black image where there is none; returns the images and 1, or 0 where one stands in.
+    """Pads an empty batch with a black image; returns the batch and 1, or 0 for a padded one.
 
-    A replica without images must take part all the same: the others wait for it in every reduction, and
-    many kernels fail on a batch of none.
+    A replica without images must run the step too: the others wait for it in every reduction, and many
+    kernels fail on an empty batch.
     """
     images = tf.shape(part["label"])[0]
     present = tf.minimum(images, 1)
@@ -188,7 +192,7 @@ def pad_empty(part: Batch) -> tuple[Batch, tf.Tensor]:
 
 
 class _Statistics:
-    """The moving statistics as they were before the forward pass of a step."""
+    """The moving statistics before the forward pass of a step."""
 
     def __init__(self, network: SegDecNet) -> None:
         moving = {id(variable) for variable in network.non_trainable_variables}

@@ -1,4 +1,4 @@
-"""How the steps of a stage reach the devices: all replicas together, or each worker when it is free."""
+"""Runs the steps of a stage: on all replicas together, or on each worker when it is free."""
 
 import time
 from abc import ABC, abstractmethod
@@ -16,16 +16,16 @@ from training.optimization.step import STOP_REQUESTS
 TrainStep = Callable[..., Losses]
 
 PENDING_PER_WORKER = 2
-"""Steps that wait at each worker: one that runs, and one whose batch is already there."""
+"""Scheduled steps per worker: one that runs, and one whose batch is already there."""
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """A step that is done, or in synchronous training at least under way.
+    """Result of a step that is finished, or at least started in synchronous training.
 
     Attributes:
         losses: Scalars; reading them waits for the devices.
-        wait_s: How long the input kept the step waiting, s.
+        wait_s: Time that the step waited for its batch, s.
     """
 
     losses: Losses
@@ -33,15 +33,14 @@ class StepResult:
 
 
 class StepRunner(ABC):
-    """Takes the steps of one stage, and returns them, in their order.
+    """Runs the steps of one stage in order.
 
-    It is closed when the stage ends, however it ends: threads that still prepare batches when Python shuts
-    down never come to their end, and the process waits for them for ever.
+    Close it when the stage ends, in any case: the process cannot exit while its threads prepare batches.
 
     Args:
-        train_step: The step: batch → losses.
-        batches: One batch a step.
-        pipeline: Where they come from; it knows why one could not be read.
+        train_step: Function batch → losses.
+        batches: One batch per step.
+        pipeline: Source of the batches; it stores the error of a batch that could not be read.
     """
 
     def __init__(self, train_step: TrainStep, batches: Iterable[Batch], pipeline: InputPipeline) -> None:
@@ -51,42 +50,42 @@ class StepRunner(ABC):
 
     @abstractmethod
     def run_step(self, stop_requested: bool = False) -> list[StepResult]:
-        """Starts the next step; returns the steps that have come to their end by then.
+        """Starts the next step; returns the steps that have finished.
 
         Args:
-            asked_to_stop: Whether this process is; who trains in step with it learns it from the step.
+            stop_requested: Whether this process should stop; synchronous processes learn it from the step.
         """
 
     def should_stop(self, stop_requested: bool) -> bool:
-        """Returns whether to stop after the step just taken, the same in all processes that train in step."""
+        """Returns whether to stop after the last step, equal in all synchronous processes."""
         return stop_requested
 
     @abstractmethod
     def drain(self) -> list[StepResult]:
-        """Waits for all steps that were started; returns those not yet returned."""
+        """Waits for all started steps; returns those not yet returned."""
 
     def close(self) -> None:
-        """Waits for the batches under way and asks for no more."""
+        """Waits for the batches in progress and requests no more."""
         self._batches = iter(())
 
     def _next(self) -> tuple[Batch, float]:
-        """The next batch, and how long it took to come, s."""
-        asked = time.perf_counter()
+        """The next batch and the waiting time, s."""
+        started = time.perf_counter()
         try:
             batch = next(self._batches)
         except tf.errors.OpError as error:
-            # Without its traceback, which would keep the iterator alive.
+            # The traceback would keep the iterator alive.
             failure = self._pipeline.error or error.with_traceback(None)
         else:
-            return batch, time.perf_counter() - asked
+            return batch, time.perf_counter() - started
         raise failure
 
 
 class SynchronousStepRunner(StepRunner):
-    """All replicas take each step together.
+    """Runs each step on all replicas.
 
     Args:
-        several: Whether the replicas belong to several processes, which have to stop after the same step.
+        multi_process: Whether the replicas belong to several processes, which must stop after the same step.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class SynchronousStepRunner(StepRunner):
         self._stop_requests: deque[tf.Tensor] = deque()
 
     def run_step(self, stop_requested: bool = False) -> list[StepResult]:
-        """Takes the step; returns it."""
+        """Runs the step and returns it."""
         batch, wait_s = self._next()
         if not self._multi_process:
             return [StepResult(self._train_step(batch), wait_s)]
@@ -111,25 +110,26 @@ class SynchronousStepRunner(StepRunner):
         return [StepResult(losses, wait_s)]
 
     def should_stop(self, stop_requested: bool) -> bool:
-        """Returns whether any process was asked to before it took the step before this one.
+        """Returns whether any process was asked to stop before the previous step.
 
-        Those of this step come with its reduction, and to wait for it would leave the devices idle.
+        The requests of the last step are known after its reduction; waiting for it would leave the devices
+        idle.
         """
         if not self._multi_process:
             return stop_requested
         return len(self._stop_requests) > 1 and float(self._stop_requests.popleft()) > 0
 
     def drain(self) -> list[StepResult]:
-        """Returns nothing: nothing is ever left over."""
+        """Returns nothing: each step is returned when it starts."""
         return []
 
 
 class AsynchronousStepRunner(StepRunner):
-    """Each step goes to whichever worker is free; a worker that dies loses its step to another one.
+    """Schedules each step on a free worker; the step of a lost worker is repeated by another one.
 
     Args:
         coordinator: Sends the steps to the workers.
-        workers: How many there are.
+        workers: Number of workers.
     """
 
     def __init__(
@@ -146,16 +146,16 @@ class AsynchronousStepRunner(StepRunner):
         self._pending: deque[tuple[Any, float]] = deque()
 
     def run_step(self, stop_requested: bool = False) -> list[StepResult]:  # noqa: ARG002
-        """Sends the step to the workers; waits for the oldest one if enough are pending."""
+        """Schedules the step; waits for the oldest one if enough are pending."""
         batch, wait_s = self._next()
         self._pending.append((self._coordinator.schedule(self._train_step, args=(batch,)), wait_s))
-        return list(self._done(self._limit - 1))
+        return list(self._finished(self._limit - 1))
 
     def drain(self) -> list[StepResult]:
         """Waits for all workers."""
-        return list(self._done(0))
+        return list(self._finished(0))
 
-    def _done(self, left: int) -> Iterator[StepResult]:
-        while len(self._pending) > left:
+    def _finished(self, max_pending: int) -> Iterator[StepResult]:
+        while len(self._pending) > max_pending:
             losses, wait_s = self._pending.popleft()
             yield StepResult(losses.fetch(), wait_s)

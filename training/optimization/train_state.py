@@ -1,4 +1,4 @@
-"""What training changes: network, optimisers, averages, step and loss scale."""
+"""The state of training: network, optimisers, averages, step and loss scale."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ from training.stages import STAGES
 
 @dataclass(frozen=True)
 class TrainState:
-    """All that a step changes; its variables belong to the strategy in whose scope they were made.
+    """Everything that a step changes; its variables belong to the strategy of their scope.
 
     Attributes:
         network: The network in training.
-        optimizers: Those of the stages, by name, each built on the variables that its stage trains.
-        ema: Follows the weights.
-        step: Steps of the present stage already taken.
-        loss_scale: For a network that computes in float16; None for any other.
-        lead: Steps by which the learning rate is ahead of `step`; None where it never is. It belongs to the
-            process and is in no checkpoint: a run that goes on does so at the pace of its experiment.
+        optimizers: Optimisers by stage, each built on the variables that its stage trains.
+        ema: Averages of the weights.
+        step: Number of steps taken in the current stage.
+        loss_scale: Loss scale of a float16 network, otherwise None.
+        schedule_offset: Number that is added to `step` for the learning rate; None = 0. It is not saved in
+            checkpoints.
     """
 
     network: SegDecNet
@@ -39,18 +39,20 @@ class TrainState:
 
 
 def build_train_state(
-    config: ExperimentConfig, pretrained: Pretrained | None = None, *, paced: bool = False
+    config: ExperimentConfig, pretrained: Pretrained | None = None, *, adjustable_schedule: bool = False
 ) -> TrainState:
-    """Makes the state in which a run begins, within the scope of its strategy.
+    """Creates the initial state of a run, within the scope of its strategy.
 
     Args:
         config: The experiment.
-        pretrained: What its encoder begins with.
-        paced: Whether the learning rate may get ahead of the steps.
+        pretrained: Initial weights of its encoder.
+        adjustable_schedule: Whether there is a `schedule_offset`.
     """
     network = build_initial_network(config, pretrained, compute_policy(config))
     step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
-    schedule_offset = tf.Variable(0, dtype=tf.int64, trainable=False, name="lead") if paced else None
+    schedule_offset = None
+    if adjustable_schedule:
+        schedule_offset = tf.Variable(0, dtype=tf.int64, trainable=False, name="schedule_offset")
     optimizers = {}
     for stage in STAGES:
         if config.stages[stage.name].steps:

@@ -1,4 +1,4 @@
-"""Weight decay, of the kernels alone: a term of the loss, or beside the optimiser."""
+"""Weight decay of kernels: as a term of the loss, or decoupled from the optimiser."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +8,15 @@ import tensorflow as tf
 
 def l2_loss(kernels: Sequence[Any], factor: float, dtype: tf.DType) -> tf.Tensor:
     """Returns `factor` / 2 times the sum of the squares of all kernels, a scalar of type `dtype`."""
-    squares = [tf.nn.l2_loss(kernel.value) for kernel in kernels]  # halved there
+    squares = [tf.nn.l2_loss(kernel.value) for kernel in kernels]  # includes the factor 1/2
     return tf.cast(factor * tf.add_n(squares), dtype)
 
 
 def decay_kernel(strategy: tf.distribute.Strategy, kernel: Any, fraction: tf.Tensor) -> None:
-    """Takes `fraction` of a kernel away, on every device that holds it, in cross-replica context.
+    """Subtracts `fraction` of a kernel on each of its devices, in cross-replica context.
 
-    It stands for the `weight_decay` of Keras' optimisers, which shrinks norm scales and biases as well: what
-    is left out there is found again by the identity of variables, and those of a strategy have another.
+    The `weight_decay` of Keras' optimisers also applies to norm scales and biases: its exclusions compare the
+    identity of variables, which differs within a strategy.
 
     Reference: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
     """

@@ -1,1 +1,1 @@
-"""Synthetic defects on good photographs, in pixels and in features: pure functions of arrays and a generator."""
+"""Synthetic defects, in pixels and in features: functions of arrays and a random generator."""

@@ -1,4 +1,4 @@
-"""Where a made-up defect lies, and how strongly: blobs, spots and cracks, each in a window of the image."""
+"""Shapes of synthetic defects: opacity maps of blobs and cracks, each in a window of the image."""
 
 import math
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from numpy.typing import NDArray
 
 Opacity = NDArray[np.float32]
 
-ROOM = 1.3
-"""Half a blob's window, in half its length: as far as noise may carry its outline."""
+BLOB_REACH = 1.3
+"""Half a blob's window in half its length: the maximum extent of its noisy outline."""
 
 CRACK_STEPS = 24
-"""Straight pieces that a crack is drawn of."""
+"""Number of straight segments of a crack."""
 
 SUBPIXEL_BITS = 4
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A part of the image, and what of it a defect covers.
+    """The opacity of a defect in a window of the image.
 
     Attributes:
         rows: Of the window, within the image.
         columns: Of the window.
-        opacity: float32 [r, c] of the window, 0…1: 1 where nothing but the defect is seen.
+        opacity: float32 [r, c] of the window, 0…1.
     """
 
     rows: slice
@@ -34,14 +34,14 @@ class Shape:
 
 
 def log_uniform(random: np.random.Generator, bounds: tuple[float, float]) -> float:
-    """Draws a number between two bounds, each factor of it as likely as any other."""
+    """Draws a log-uniformly distributed number between two bounds."""
     return math.exp(random.uniform(math.log(bounds[0]), math.log(bounds[1])))
 
 
 def perlin_noise(random: np.random.Generator, rows: int, columns: int, cell_px: float) -> Opacity:
-    """Returns gradient noise of about −1 to 1, [rows, columns], whose bumps are as large as a cell.
+    """Returns gradient noise of about −1 to 1, [rows, columns], with structures of the size of a cell.
 
-    Source: K. Perlin, "Improving noise", 2002: a gradient at each corner of a grid, smoothly interpolated.
+    Source: K. Perlin, "Improving noise", 2002.
     """
     down, right = np.arange(rows) / cell_px, np.arange(columns) / cell_px
     top, left = down.astype(np.int64), right.astype(np.int64)
@@ -50,39 +50,39 @@ def perlin_noise(random: np.random.Generator, rows: int, columns: int, cell_px: 
     down, right = (down - top)[:, None], (right - left)[None]
     fade_down, fade_right = _fade(down), _fade(right)
     noise = np.zeros((rows, columns))
-    for below, of_row in ((0, 1.0 - fade_down), (1, fade_down)):
-        for beside, of_column in ((0, 1.0 - fade_right), (1, fade_right)):
-            corner = np.ix_(top + below, left + beside)
-            slope = up_slope[corner] * (down - below) + side_slope[corner] * (right - beside)
-            noise += of_row * of_column * slope
+    for row, row_weight in ((0, 1.0 - fade_down), (1, fade_down)):
+        for column, column_weight in ((0, 1.0 - fade_right), (1, fade_right)):
+            corner = np.ix_(top + row, left + column)
+            slope = up_slope[corner] * (down - row) + side_slope[corner] * (right - column)
+            noise += row_weight * column_weight * slope
     return (math.sqrt(2.0) * noise).astype(np.float32)
 
 
-def _fade(place: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fade(position: NDArray[np.float64]) -> NDArray[np.float64]:
     """Perlin's 6t⁵ − 15t⁴ + 10t³."""
-    faded: NDArray[np.float64] = place**3 * (place * (6.0 * place - 15.0) + 10.0)
+    faded: NDArray[np.float64] = position**3 * (position * (6.0 * position - 15.0) + 10.0)
     return faded
 
 
 def draw_blob(
     random: np.random.Generator,
     size: tuple[int, int],
-    place: tuple[int, int],
+    center: tuple[int, int],
     length_px: float,
     softness: float,
 ) -> Shape:
-    """Draws a spot of any outline between an ellipse and torn pieces.
+    """Draws an ellipse with a noisy outline, down to separate pieces.
 
     Args:
         random: Is advanced.
         size: Rows and columns of the image.
-        place: Row and column of the middle.
-        length_px: Longest diameter before noise changes it.
-        softness: Width of the edge, as a part of half the length; at least a pixel.
+        center: Row and column of its middle.
+        length_px: Longest diameter before the noise.
+        softness: Width of the edge relative to half the length; at least a pixel.
     """
     half = max(1.0, length_px / 2.0)
-    reach = math.ceil(half * ROOM) + 1
-    slimness, angle = math.exp(random.uniform(0.0, math.log(4.0))), random.uniform(0.0, math.pi)
+    reach = math.ceil(half * BLOB_REACH) + 1
+    elongation, angle = math.exp(random.uniform(0.0, math.log(4.0))), random.uniform(0.0, math.pi)
     roughness = random.uniform(0.0, 1.2)
     side = 2 * reach + 1
     noise = perlin_noise(random, side, side, max(2.0, half * random.uniform(0.3, 1.0)))
@@ -90,28 +90,28 @@ def draw_blob(
     steps = np.arange(-reach, reach + 1, dtype=np.float32) / half
     along = math.cos(angle) * steps[None] + math.sin(angle) * steps[:, None]
     across = math.cos(angle) * steps[:, None] - math.sin(angle) * steps[None]
-    depth = 1.0 - np.hypot(along, slimness * across)
-    depth = depth + roughness * noise * np.clip(1.0 + depth, 0.0, 1.0) / math.sqrt(slimness)
+    depth = 1.0 - np.hypot(along, elongation * across)
+    depth = depth + roughness * noise * np.clip(1.0 + depth, 0.0, 1.0) / math.sqrt(elongation)
     opacity = np.clip(depth / max(softness, 1.0 / half) + 0.5, 0.0, 1.0)
-    opacity *= np.clip((ROOM - np.hypot(steps[None], steps[:, None])) * half, 0.0, 1.0)
-    return clip_to_image(size, place, opacity.astype(np.float32))
+    opacity *= np.clip((BLOB_REACH - np.hypot(steps[None], steps[:, None])) * half, 0.0, 1.0)
+    return clip_to_image(size, center, opacity.astype(np.float32))
 
 
 def draw_crack(
     random: np.random.Generator,
     size: tuple[int, int],
-    place: tuple[int, int],
+    center: tuple[int, int],
     length_px: float,
     width_px: float,
 ) -> Shape:
-    """Draws a line that wanders, of changing width and strength, perhaps with a branch.
+    """Draws a random curve of varying width and strength, sometimes with a branch.
 
     Args:
         random: Is advanced.
         size: Rows and columns of the image.
-        place: Row and column of the middle.
-        length_px: Along the line.
-        width_px: Of the line, at its middle.
+        center: Row and column of its middle.
+        length_px: Length of the curve.
+        width_px: Width at its middle.
     """
     reach = math.ceil(0.6 * length_px + width_px) + 2
     canvas = np.zeros((2 * reach + 1, 2 * reach + 1), np.uint8)
@@ -128,11 +128,11 @@ def draw_crack(
         _draw_line(canvas, middle + offsets, 0.7 * width_px, random)
     opacity = cv2.GaussianBlur(canvas, (0, 0), random.uniform(0.3, 0.4 + 0.2 * width_px))
     broken = 1.0 + random.uniform(0.0, 0.8) * perlin_noise(random, *canvas.shape, max(3.0, length_px / 6.0))
-    return clip_to_image(size, place, np.clip(np.asarray(opacity, np.float32) / 255.0 * broken, 0.0, 1.0))
+    return clip_to_image(size, center, np.clip(np.asarray(opacity, np.float32) / 255.0 * broken, 0.0, 1.0))
 
 
 def _walk(headings: NDArray[np.float64], step: float, reach: int) -> NDArray[np.float64]:
-    """The points [N, 2] of a line, row and column, centred in the canvas."""
+    """Points [N, 2] of a curve, row and column, centred in the canvas."""
     points = step * np.cumsum(np.stack([np.sin(headings), np.cos(headings)], 1), 0)
     return np.asarray(points - (points.min(0) + points.max(0)) / 2.0 + reach)
 
@@ -140,7 +140,7 @@ def _walk(headings: NDArray[np.float64], step: float, reach: int) -> NDArray[np.
 def _draw_line(
     canvas: NDArray[np.uint8], points: NDArray[np.float64], width_px: float, random: np.random.Generator
 ) -> None:
-    """Thin lines are drawn fainter, since none can be thinner than a pixel; ends are pointed."""
+    """Draws widths below a pixel as fainter lines; the ends are pointed."""
     count = len(points) - 1
     taper = np.minimum(1.0, 4.0 * np.minimum(np.arange(1, count + 1), np.arange(count, 0, -1)) / count)
     widths = width_px * taper * random.uniform(0.7, 1.3, count)
@@ -150,11 +150,11 @@ def _draw_line(
         cv2.line(canvas, one, other, level, max(1, round(width)), cv2.LINE_AA, SUBPIXEL_BITS)
 
 
-def clip_to_image(size: tuple[int, int], place: tuple[int, int], opacity: Opacity) -> Shape:
-    """Returns a shape around `place`, without what lies beyond the image."""
+def clip_to_image(size: tuple[int, int], center: tuple[int, int], opacity: Opacity) -> Shape:
+    """Returns a shape around `center`, clipped to the image."""
     (top, rows), (left, columns) = (
         _overlap(middle, extent, side)
-        for middle, extent, side in zip(place, opacity.shape, size, strict=True)
+        for middle, extent, side in zip(center, opacity.shape, size, strict=True)
     )
     return Shape(
         slice(top + rows.start, top + rows.stop),
@@ -164,6 +164,6 @@ def clip_to_image(size: tuple[int, int], place: tuple[int, int], opacity: Opacit
 
 
 def _overlap(middle: int, extent: int, side: int) -> tuple[int, slice]:
-    """Where a window begins, and which part of it lies within the image."""
+    """First pixel of a window, and the part of it within the image."""
     first = middle - extent // 2
     return first, slice(max(0, -first), min(extent, side - first))

@@ -1,30 +1,30 @@
-"""Where the part is: what a uniform background leaves of a photograph."""
+"""Finds the part in an image with a uniform background."""
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 SIDE_PX = 256
-"""Longest side of the picture that is looked at."""
+"""Longest side of the reduced image that is examined."""
 
 MIN_CONTRAST = 40.0
-"""Levels between part and background, by their means."""
+"""Minimum difference of the means of part and background, levels."""
 
 MAX_SPREAD = 12.0
-"""Standard deviation within a background, levels."""
+"""Maximum standard deviation of a background, levels."""
 
 MIN_BORDER = 0.7
-"""Share of the photograph's border that is background."""
+"""Minimum share of background in the image's border."""
 
 MIN_SHARE = 0.02, 0.05
-"""Of the photograph, of part and background."""
+"""Minimum shares of part and background in the image."""
 
 
 def find_part(image: NDArray[np.uint8]) -> NDArray[np.bool_] | None:
-    """Returns where the part is, [h, w]; None = everywhere, unless a uniform background is plain to see.
+    """Returns the pixels of the part, [h, w]; None if there is no uniform background.
 
-    Otsu's threshold divides the photograph. One side is background if the border is mostly of it, it is
-    uniform, and the other side differs clearly.
+    Otsu's threshold divides the image. One side is the background if it covers most of the border, is
+    uniform, and differs clearly from the other side.
 
     Args:
         image: uint8 [h, w, C].
@@ -38,15 +38,15 @@ def find_part(image: NDArray[np.uint8]) -> NDArray[np.bool_] | None:
     bright = np.asarray(split, np.bool_)
     border = np.concatenate([bright[0], bright[-1], bright[:, 0], bright[:, -1]])
     part = bright if border.mean() < 0.5 else ~bright
-    if not _is_plain(grey, part, max(border.mean(), 1.0 - border.mean())):
+    if not _is_uniform(grey, part, max(border.mean(), 1.0 - border.mean())):
         return None
     closed = cv2.morphologyEx(part.view(np.uint8), cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
     whole = cv2.resize(np.asarray(closed), (width, height), interpolation=cv2.INTER_NEAREST)
     return np.asarray(whole, np.uint8) > 0
 
 
-def _is_plain(grey: NDArray[np.uint8], part: NDArray[np.bool_], border_share: float) -> bool:
-    """Whether what is not part is a background."""
+def _is_uniform(grey: NDArray[np.uint8], part: NDArray[np.bool_], border_share: float) -> bool:
+    """Whether the rest of the image is a uniform background."""
     share = float(part.mean())
     if border_share < MIN_BORDER or share < MIN_SHARE[0] or 1.0 - share < MIN_SHARE[1]:
         return False
@@ -56,12 +56,12 @@ def _is_plain(grey: NDArray[np.uint8], part: NDArray[np.bool_], border_share: fl
 
 
 def find_inspected_part(image: NDArray[np.uint8], area: NDArray[np.uint8] | None) -> NDArray[np.bool_] | None:
-    """Returns where the part is and is inspected, [h, w]; None = everywhere.
+    """Returns the inspected pixels of the part, [h, w]; None = everywhere.
 
     Args:
         image: uint8 [h, w, C].
-        area: uint8 [h, w], above 0 where it is inspected, which has a pixel at least; None = everywhere. If
-            the part seems to lie elsewhere, it is this.
+        area: uint8 [h, w], above 0 where the image is inspected, not empty; None = everywhere. It is
+            returned if the part does not overlap with it.
     """
     part = find_part(image)
     if area is None:

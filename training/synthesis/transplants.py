@@ -1,4 +1,4 @@
-"""Defects cut out of one photograph and put onto another, as what they add to the surface."""
+"""Copies a defect from one image to another, as a difference from the surface."""
 
 import math
 
@@ -13,66 +13,66 @@ Mask = NDArray[np.uint8]
 Pixels = NDArray[np.float32]
 
 MAX_TRIES = 12
-"""How many places are tried."""
+"""Number of positions that are tried."""
 
 MIN_VISIBLE_SHARE = 0.5
-"""Share of the moved defect that lies on the part, and within the photograph."""
+"""Minimum share of the moved defect on the part and within the image."""
 
 FEATHER_PX = 1.5
 """Standard deviation of the blur that hides the seam."""
 
 MAX_SCALE = 1.4
-"""By which a defect grows, or shrinks, at most."""
+"""Maximum factor by which a defect is enlarged or reduced."""
 
-SAME_PX = 9
-"""Pieces of a mask that lie nearer than this are one defect."""
+MERGE_PX = 9
+"""Pieces of a mask within this distance are one defect."""
 
 ESTIMATE_PX = 192
-"""Longest side of the picture that a surface is estimated on: it is smooth, and wide blurs take long."""
+"""Longest side of the reduced image on which a surface is estimated: wide blurs are slow."""
 
 
 def transplant_defect(
     good: Image, defective: Image, mask: Mask, random: np.random.Generator, area: Mask | None = None
 ) -> tuple[Image, Mask] | None:
-    """Puts a defect of one photograph onto another one, flipped, turned, scaled, and at another place.
+    """Copies a defect to a good image, flipped, rotated, scaled and moved.
 
-    What lies beneath it is estimated on both from what lies around it. The defect is the difference on the
-    one, and is added to the estimate on the other.
+    The surface below the defect is estimated from its surroundings on both images. The difference from the
+    one estimate is added to the other.
 
     Args:
         good: uint8 [h, w, C].
         defective: uint8 [·, ·, C].
-        mask: Of `defective`, above 0 where the defect is.
+        mask: uint8 [·, ·] of `defective`, above 0 where the defect is.
         random: Is advanced.
-        area: uint8 [h, w], above 0 where the good one is inspected; None = everywhere.
+        area: uint8 [h, w], above 0 where the good image is inspected; None = everywhere.
 
     Returns:
-        The good photograph with the defect, and its mask, uint8 [h, w], 255 where the moved mask lies; None
-        if there is no defect, or no place where enough of it would be seen.
+        The good image with the defect and its mask, uint8 [h, w], 255 or 0; None if there is no defect, or no
+        position where enough of it is visible.
     """
     if not mask.any():
         return None
-    added, defect = _cut_out(defective, _draw_one(mask, random))
-    added, defect = _turn(added, defect, random)
+    added, defect = _cut_out(defective, _choose_defect(mask, random))
+    added, defect = _transform(added, defect, random)
     if not defect.any():
         return None
     part = find_inspected_part(good, area)
     height, width = good.shape[:2]
     for _ in range(MAX_TRIES):
         middle = int(random.integers(height)), int(random.integers(width))
-        there, here = _places(good.shape, middle, defect.shape)
+        there, here = _clip_window(good.shape, middle, defect.shape)
         seen = defect[here] if part is None else defect[here] * part[there]
         if np.count_nonzero(seen) >= max(1.0, MIN_VISIBLE_SHARE * np.count_nonzero(defect)):
-            return _put(good, there, added[here], seen)
+            return _add(good, there, added[here], seen)
     return None
 
 
 def estimate_surface(pixels: Pixels, hidden: NDArray[np.bool_]) -> Pixels:
-    """Returns the pixels as they would be without what hides them, smooth: means of what lies around.
+    """Returns the pixels with the hidden ones replaced by a smooth mean of their surroundings.
 
     Args:
         pixels: float32 [h, w, C].
-        hidden: [h, w]; if nothing is seen, the mean of all stands everywhere.
+        hidden: [h, w]; if all are hidden, the result is the mean everywhere.
     """
     if hidden.all():
         return np.broadcast_to(pixels.mean(axis=(0, 1)), pixels.shape).astype(np.float32)
@@ -82,7 +82,7 @@ def estimate_surface(pixels: Pixels, hidden: NDArray[np.bool_]) -> Pixels:
     sigma = max(2.0, factor * depth)
     share = _blur(_resize(known, factor), sigma)
     sums = _blur(_resize(pixels * known, factor), sigma)
-    # Where a blur sees nothing, the mean of all that is known.
+    # Far from all known pixels the estimate is their mean.
     middle = pixels[~hidden].mean(axis=0)
     estimate = np.asarray((sums + 1e-4 * middle) / (share + 1e-4), np.float32)
     whole = cv2.resize(estimate, hidden.shape[::-1], interpolation=cv2.INTER_LINEAR)
@@ -101,9 +101,9 @@ def _blur(pixels: Pixels, sigma: float) -> Pixels:
     return np.asarray(blurred, np.float32).reshape(pixels.shape)
 
 
-def _draw_one(mask: Mask, random: np.random.Generator) -> Mask:
-    """One of the defects that the mask holds, each as likely."""
-    near = cv2.dilate((mask > 0).view(np.uint8), np.ones((SAME_PX, SAME_PX), np.uint8))
+def _choose_defect(mask: Mask, random: np.random.Generator) -> Mask:
+    """One of the defects of the mask, uniformly."""
+    near = cv2.dilate((mask > 0).view(np.uint8), np.ones((MERGE_PX, MERGE_PX), np.uint8))
     count, pieces = cv2.connectedComponents(near)
     if count == 2:
         return mask
@@ -111,7 +111,7 @@ def _draw_one(mask: Mask, random: np.random.Generator) -> Mask:
 
 
 def _cut_out(image: Image, mask: Mask) -> tuple[Pixels, Mask]:
-    """What the defect adds to the surface, in a window around it, and its mask there, 0 and 1."""
+    """The difference from the surface in a window around the defect, and its mask there, 0 and 1."""
     left, top, width, height = cv2.boundingRect((mask > 0).view(np.uint8))
     margin = 8 + max(width, height) // 2
     rows = slice(max(0, top - margin), top + height + margin)
@@ -124,8 +124,8 @@ def _cut_out(image: Image, mask: Mask) -> tuple[Pixels, Mask]:
     return added[frame, sides], hidden[frame, sides].view(np.uint8)
 
 
-def _turn(added: Pixels, defect: Mask, random: np.random.Generator) -> tuple[Pixels, Mask]:
-    """Flips, turns and scales both, into a window that holds all of it."""
+def _transform(added: Pixels, defect: Mask, random: np.random.Generator) -> tuple[Pixels, Mask]:
+    """Flips, rotates and scales both into a window that contains the whole defect."""
     if random.random() < 0.5:
         added, defect = added[:, ::-1], defect[:, ::-1]
     angle = random.uniform(0.0, 360.0)
@@ -143,10 +143,10 @@ def _turn(added: Pixels, defect: Mask, random: np.random.Generator) -> tuple[Pix
     return np.asarray(turned, np.float32).reshape(shape), (np.asarray(moved, np.uint8) >= 64).view(np.uint8)
 
 
-def _places(
+def _clip_window(
     shape: tuple[int, ...], middle: tuple[int, int], extent: tuple[int, ...]
 ) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Where a window around `middle` lies in the image, and the part of it that lies there."""
+    """The window around `middle` clipped to the image, and the same part within the window."""
     there, here = [], []
     for side, place, length in zip(shape, middle, extent, strict=False):
         first = place - length // 2
@@ -155,8 +155,8 @@ def _places(
     return (there[0], there[1]), (here[0], here[1])
 
 
-def _put(good: Image, there: tuple[slice, slice], added: Pixels, seen: Mask) -> tuple[Image, Mask]:
-    """The good photograph with what the defect adds; the seam lies just outside the mask."""
+def _add(good: Image, there: tuple[slice, slice], added: Pixels, seen: Mask) -> tuple[Image, Mask]:
+    """The good image with the defect added; the blended edge is just outside the mask."""
     changed, mask = good.copy(), np.zeros(good.shape[:2], np.uint8)
     mask[there] = seen * np.uint8(255)
     pixels = good[there].astype(np.float32)
@@ -164,11 +164,11 @@ def _put(good: Image, there: tuple[slice, slice], added: Pixels, seen: Mask) -> 
     inner = tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(there, around, strict=True))
     surface = estimate_surface(good[around].astype(np.float32), mask[around] > 0)[inner]
     opacity = np.maximum(seen, _blur(seen[..., None].astype(np.float32), FEATHER_PX)[..., 0])[..., None]
-    put = pixels + opacity * (surface + added - pixels)
-    changed[there] = np.rint(np.clip(put, 0.0, 255.0)).astype(np.uint8)
+    blended = pixels + opacity * (surface + added - pixels)
+    changed[there] = np.rint(np.clip(blended, 0.0, 255.0)).astype(np.uint8)
     return changed, mask
 
 
 def _widen(part: slice, margin_px: int) -> slice:
-    """The same and some more on both sides; what lies beyond the image is no pixel of it."""
+    """The slice with a margin on both sides."""
     return slice(max(0, part.start - margin_px), part.stop + margin_px)

@@ -1,9 +1,9 @@
-"""The defect rate of each hour, and whether it is that of the hours before: a p-chart.
+"""A p-chart: compares the defect rate of each hour with that of the hours before.
 
-Limits are exact: by chance alone, one hour of 740 at most lies above the upper one, and one below the lower
-one. That is what three sigma mean where the normal distribution holds; with one defect in an hour it does
-not. Where the hours before differed by more than chance, as they do when batches of material differ, the
-limits are wider in the same measure (Laney, "Improved control charts for attributes", 2002).
+Limits are exact binomial quantiles: by chance at most one hour in 740 lies above the upper limit, and one
+below the lower limit. This equals three sigma where the normal approximation holds, which it does not for
+about one defect per hour. If the hours before vary by more than chance, as with batches of material, the
+limits are wider by the same factor (Laney, "Improved control charts for attributes", 2002).
 """
 
 from collections.abc import Sequence
@@ -14,27 +14,27 @@ from math import ceil, exp, lgamma, log, log1p, sqrt
 from statistics import fmean
 from typing import Literal
 
-BEYOND = 0.00135
-"""Probability of what lies beyond three sigma, on one side."""
+TAIL_PROBABILITY = 0.00135
+"""Probability beyond three sigma on one side."""
 MIN_INSPECTED = 20
-"""Inspections from which an hour has limits."""
+"""Inspections that an hour needs for limits."""
 MIN_BASELINE_INSPECTED = 200
-"""Inspections from which their rate is a centre."""
+"""Inspections that a baseline needs."""
 MIN_HOURS = 12
-"""Hours from which it can be told how much they differ."""
+"""Hours needed to estimate their spread."""
 RANGE_TO_SIGMA = 1.128
-"""Mean distance of two numbers of a normal distribution, in sigma."""
+"""Mean difference of two normal numbers, in sigma (d2 for n = 2)."""
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class HourCount:
-    """What an hour had.
+    """Counts of an hour.
 
     Attributes:
-        hour: When it began.
-        inspected: Photographs.
-        defective: Of these.
+        hour: Its start.
+        inspected: Inspected photographs.
+        defective: Defective ones among them.
     """
 
     hour: datetime
@@ -43,34 +43,34 @@ class HourCount:
 
     @property
     def rate(self) -> float | None:
-        """Share of the defective; None where nothing was inspected."""
+        """Share of defective photographs; None if nothing was inspected."""
         return self.defective / self.inspected if self.inspected else None
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the defect rate of an hour is compared with.
+    """The reference for the defect rate of an hour.
 
     Attributes:
         centre: The rate, 0…1.
-        spread: How many times as much the hours differ as by chance; at least 1.
+        spread: Factor by which hours vary more than by chance; at least 1.
     """
 
     centre: float
     spread: float
 
     @classmethod
-    def of(cls, hours: Sequence[HourCount]) -> "Baseline | None":
-        """Reckons it from hours in their order; None where they had too few inspections."""
+    def from_hours(cls, hours: Sequence[HourCount]) -> "Baseline | None":
+        """Computes the baseline of consecutive hours; None if they have too few inspections."""
         inspected = sum(hour.inspected for hour in hours)
         if inspected < MIN_BASELINE_INSPECTED:
             return None
-        # Without a single defect before, the first would be beyond all limits: as if there had been one.
+        # At least one defect: with a rate of 0, the first defect would exceed all limits.
         centre = max(sum(hour.defective for hour in hours), 1) / inspected
         return cls(centre, estimate_spread(hours, centre))
 
     def limits(self, inspected: int) -> tuple[float, float] | None:
-        """Returns the lowest and the highest rate that are usual; None of an hour with few inspections."""
+        """Returns the lower and upper control limit of the rate; None for an hour with few inspections."""
         if inspected < MIN_INSPECTED:
             return None
         highest = upper_count_limit(inspected, self.centre) / inspected
@@ -79,7 +79,7 @@ class Baseline:
         return max(low, 0.0), min(high, 1.0)
 
     def judge(self, hour: HourCount) -> Literal["high", "low"] | None:
-        """Says on which side of the limits an hour is; None within them."""
+        """Returns which limit an hour exceeds; None if it exceeds none."""
         limits = self.limits(hour.inspected)
         if limits is None or hour.rate is None:
             return None
@@ -89,11 +89,11 @@ class Baseline:
 
 
 def estimate_spread(hours: Sequence[HourCount], centre: float) -> float:
-    """Returns how many times as much the rates of successive hours differ as by chance; at least 1.
+    """Returns the factor by which rates of consecutive hours vary more than by chance; at least 1.
 
     Args:
-        hours: In their order; those with few inspections are left out.
-        centre: Their rate.
+        hours: Consecutive hours; those with few inspections are skipped.
+        centre: Their overall rate.
     """
     rates = [(hour.rate, hour.inspected) for hour in hours if hour.inspected >= MIN_INSPECTED]
     if len(rates) < MIN_HOURS or not 0 < centre < 1:
@@ -103,7 +103,7 @@ def estimate_spread(hours: Sequence[HourCount], centre: float) -> float:
 
 
 def upper_count_limit(trials: int, probability: float) -> int:
-    """Returns the least k for which more than k hits have a probability of `BEYOND` at most.
+    """Returns the smallest k such that P(more than k hits) is at most `TAIL_PROBABILITY`.
 
     Args:
         trials: 1 or more.
@@ -112,7 +112,7 @@ def upper_count_limit(trials: int, probability: float) -> int:
     if probability in (0.0, 1.0):
         return int(trials * probability)
     mean, variance = trials * probability, trials * probability * (1 - probability)
-    k = min(trials, ceil(mean + 12 * sqrt(variance) + 30))  # beyond it there is nothing that counts
+    k = min(trials, ceil(mean + 12 * sqrt(variance) + 30))  # the tail beyond is negligible
     term = exp(
         lgamma(trials + 1)
         - lgamma(k + 1)
@@ -120,8 +120,8 @@ def upper_count_limit(trials: int, probability: float) -> int:
         + k * log(probability)
         + (trials - k) * log1p(-probability)
     )
-    at_least = term  # the probability of k hits or more
-    while k and at_least <= BEYOND:
+    at_least = term  # P(k hits or more)
+    while k and at_least <= TAIL_PROBABILITY:
         term *= k / (trials - k + 1) * (1 - probability) / probability
         k -= 1
         at_least += term

@@ -1,9 +1,7 @@
-"""What the line's screen asks of the tables: sums of hours, and a few rows by their ids."""
+"""Queries for the line screen: sums over hours, and few rows by id."""
 
-import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,11 +11,10 @@ from api.records.line.silent_stations import StationActivity
 from api.records.queries import Filters, id_range, start_of_hour
 from api.records.tables import hours, inspections, misses
 
+HOUR = timedelta(hours=1)
 MAX_STATIONS = 100
-"""That are told of, the last to inspect first: whoever may inspect names as many as he likes."""
-MAX_EDGES = 256
-"""Beginnings of shifts and days, by station, of which it is remembered what their first hour had."""
-TOLD = ("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "model", "version")
+"""Stations in an answer, the most recent first: clients choose the names, so their number is unlimited."""
+COLUMNS = ("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "model", "version")
 
 
 def _at(station: str | None) -> list[ColumnElement[bool]]:
@@ -25,15 +22,15 @@ def _at(station: str | None) -> list[ColumnElement[bool]]:
 
 
 def last_inspection(connection: Connection, station: str | None) -> RowMapping | None:
-    """Returns the newest inspection, of a station or of all."""
-    statement = select(*(inspections.c[name] for name in TOLD)).order_by(inspections.c.id.desc()).limit(1)
+    """Returns the newest inspection of a station; None = of all."""
+    statement = select(*(inspections.c[name] for name in COLUMNS)).order_by(inspections.c.id.desc()).limit(1)
     if station is not None:
         statement = statement.where(inspections.c.station == station)
     return connection.execute(statement).mappings().first()
 
 
 def hour_sums(connection: Connection, since: datetime, station: str | None) -> Sequence[RowMapping]:
-    """Returns what each hour had, by model, version and label, in the order of the hours."""
+    """Returns sums per hour, model, version and label, ordered by hour."""
     keys = (hours.c.hour, hours.c.model, hours.c.version, hours.c.label)
     sums = [func.sum(hours.c[name]).label(name) for name in ("count", "log_odds_sum", "log_odds_squares")]
     statement = select(*keys, *sums).where(hours.c.hour >= since, *_at(station)).group_by(*keys)
@@ -47,12 +44,12 @@ def last_defects(
 
     Args:
         connection: To the database.
-        since: Nothing older, to the hour.
+        since: Start of the first hour.
         station: Of which; None = of all.
-        others: Labels that are no defects.
-        most: How many.
+        others: Labels that are not defects.
+        limit: Maximum number.
     """
-    # The hours that had some tell between which ids they lie: no other rows are read.
+    # The table of hours bounds the ids, so that few other rows are read.
     rows = connection.execute(
         select(hours.c.station, hours.c.label, hours.c.first_id, hours.c.last_id)
         .where(hours.c.hour >= since, hours.c.label.not_in(others), *_at(station))
@@ -65,7 +62,7 @@ def last_defects(
             break
         table = inspections.c
         statement = (
-            select(*(table[name] for name in TOLD))
+            select(*(table[name] for name in COLUMNS))
             .where(table.label == label, table.station == at, table.id.between(first, last))
             .order_by(table.id.desc())
             .limit(limit)
@@ -88,12 +85,12 @@ def stations_since(connection: Connection, since: datetime) -> dict[str, int]:
 def station_activity(
     connection: Connection, since: datetime, newest: dict[str, int]
 ) -> dict[str, StationActivity]:
-    """Returns what stations did since an hour.
+    """Returns the activity of stations since an hour.
 
     Args:
         connection: To the database.
         since: The hour.
-        newest: Of `stations_since`.
+        newest: Result of `stations_since`.
     """
     table = inspections.c
     last = select(table.station, table.inspected_at).where(table.id.in_(newest.values()))
@@ -111,7 +108,7 @@ def station_activity(
 
 
 def last_inspection_times(connection: Connection, stations: Collection[str]) -> dict[str, datetime]:
-    """Returns when each of a few stations inspected last; those that never did are left out."""
+    """Returns the time of the last inspection of each station that has one."""
     rows = (last_inspection(connection, station) for station in stations)
     return {row["station"]: row["inspected_at"] for row in rows if row is not None}
 
@@ -119,79 +116,50 @@ def last_inspection_times(connection: Connection, stations: Collection[str]) -> 
 # === Counts ===
 
 
-@dataclass
-class _Edge:
-    """What the first hour of a span had after the span began, up to an id."""
+def count_labels(
+    connection: Connection, since: datetime, station: str | None = None
+) -> Counter[tuple[str, str]]:
+    """Counts inspections since a time by station and label.
 
-    up_to: int
-    counts: Counter[str]
-
-
-class LabelCounts:
-    """Counts labels since any moment: whole hours by the table of hours, the first one's part by its rows.
-
-    What was counted row by row is remembered, since rows never change.
+    Whole hours come from the table of hours; only a partial first hour is counted row by row.
     """
-
-    def __init__(self) -> None:
-        self._edges: OrderedDict[tuple[str | None, datetime], _Edge] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def since(self, connection: Connection, moment: datetime, station: str | None) -> Counter[str]:
-        """Returns how many inspections had each label."""
-        first = start_of_hour(moment)
-        if first == moment:
-            return self._whole(connection, first, station)
-        edge = self._edge(connection, moment, station)
-        return edge + self._whole(connection, first + timedelta(hours=1), station)
-
-    def _whole(self, connection: Connection, since: datetime, station: str | None) -> Counter[str]:
-        statement = select(hours.c.label, func.sum(hours.c.count)).where(hours.c.hour >= since, *_at(station))
-        rows = connection.execute(statement.group_by(hours.c.label))
-        return Counter({label: int(count) for label, count in rows})
-
-    def _edge(self, connection: Connection, moment: datetime, station: str | None) -> Counter[str]:
-        end = start_of_hour(moment) + timedelta(hours=1)
-        first, last = id_range(connection, Filters(station=station, since=moment, until=end))
-        with self._lock:
-            known = self._edges.pop((station, moment), _Edge(0, Counter()))
-            if last > known.up_to:
-                after = max(known.up_to, first - 1)
-                found = _rows_between(connection, (after, last), (moment, end), station)
-                known = _Edge(last, known.counts + found)
-            self._edges[station, moment] = known
-            while len(self._edges) > MAX_EDGES:
-                self._edges.popitem(last=False)
-            return known.counts
+    counts: Counter[tuple[str, str]] = Counter()
+    first = start_of_hour(since)
+    if first < since:
+        first += HOUR
+        counts += _count_rows(connection, since, first, station)
+    keys = hours.c.station, hours.c.label
+    statement = select(*keys, func.sum(hours.c.count)).where(hours.c.hour >= first, *_at(station))
+    for at, label, count in connection.execute(statement.group_by(*keys)):
+        counts[at, label] += int(count)
+    return counts
 
 
-def _rows_between(
-    connection: Connection, ids: tuple[int, int], moments: tuple[datetime, datetime], station: str | None
-) -> Counter[str]:
-    """Counts the labels of inspections row by row: after one id, up to another, between two moments."""
+def _count_rows(
+    connection: Connection, since: datetime, until: datetime, station: str | None
+) -> Counter[tuple[str, str]]:
     table = inspections.c
-    statement = select(table.label, func.count()).where(
-        table.id > ids[0],
-        table.id <= ids[1],
-        table.inspected_at >= moments[0],
-        table.inspected_at < moments[1],
+    ids = id_range(connection, Filters(station=station, since=since, until=until))
+    statement = select(table.station, table.label, func.count()).where(
+        table.id.between(*ids), table.inspected_at >= since, table.inspected_at < until
     )
     if station is not None:
         statement = statement.where(table.station == station)
-    return Counter(dict(connection.execute(statement.group_by(table.label)).all()))
+    rows = connection.execute(statement.group_by(table.station, table.label))
+    return Counter({(at, label): count for at, label, count in rows})
 
 
-# === Misses ===
+# === Uninspected photographs ===
 
 
 def _missed(since: datetime, station: str | None) -> list[ColumnElement[bool]]:
-    """What was missed since then; at a station, or perhaps there, since it is not known where."""
+    """Conditions for photographs since a time at a station, or at an unknown one."""
     at = [] if station is None else [misses.c.station.in_([station, ""])]
     return [misses.c.missed_at >= since, *at]
 
 
 def count_uninspected(connection: Connection, since: datetime, station: str | None) -> int:
-    """Returns how many photographs were not inspected, as far as they stand in rows."""
+    """Returns the number of stored uninspected photographs."""
     statement = select(func.coalesce(func.sum(misses.c.count), 0)).where(*_missed(since, station))
     return int(connection.execute(statement).scalar_one())
 
@@ -199,7 +167,7 @@ def count_uninspected(connection: Connection, since: datetime, station: str | No
 def last_uninspected(
     connection: Connection, since: datetime, station: str | None
 ) -> Sequence[dict[str, Any]]:
-    """Returns the last miss of each station, the newest first."""
+    """Returns the last uninspected photograph of each station, the newest first."""
     newest = select(func.max(misses.c.id)).where(*_missed(since, station)).group_by(misses.c.station)
     statement = select(misses).where(misses.c.id.in_(newest)).order_by(misses.c.id.desc()).limit(MAX_STATIONS)
     return [dict(row) for row in connection.execute(statement).mappings()]

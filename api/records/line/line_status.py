@@ -1,4 +1,4 @@
-"""How a line does, for a screen that is read from across the hall."""
+"""The status of a line: last verdict, misses, counts, defect chart, drift."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping
 
 from api.errors import RequestError
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.events import verdict_of
 from api.records.line import line_queries
 from api.records.line.control_chart import Baseline, HourCount
 from api.records.line.score_drift import HourScores, find_drift
 from api.records.line.shifts import ShiftPlan, Span
 from api.records.line.silent_stations import StationActivity, find_silent
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.queries import start_of_hour
 from api.records.record import Record
 from api.records.schemas import (
@@ -32,53 +32,52 @@ from segdec.config import GOOD, REVIEW
 
 HOUR = timedelta(hours=1)
 CHART_HOURS = 24
-"""Of the chart, the running one included."""
+"""Hours of the chart, the current one included."""
 BEFORE_HOURS = 7 * 24
-"""That these are compared with."""
+"""Hours before the chart, as its baseline."""
 DRIFT_HOURS = 4
-"""Of the scores, the running one included, that are compared with the hours of `BEFORE_HOURS` before them."""
+"""Last hours, the current one included, whose scores are compared with the `BEFORE_HOURS` before them."""
 MISS_LOOKBACK = timedelta(hours=12)
-"""Before the shift, of which misses are told still: one that nothing followed does not end with a shift."""
-DEFECTS = 8
-"""The last ones, of the week."""
+"""Time before the shift whose misses are also reported: an unresolved one does not end with a shift."""
+MAX_DEFECTS = 8
 
 
 class LineMonitor:
-    """What the screen asks, answered from the record.
+    """Answers requests of the line screen from the record.
 
     Args:
-        record: Holds it.
-        plan: When shifts and days begin.
+        record: The record.
+        plan: Start times of shifts and days.
     """
 
     def __init__(self, record: Record, plan: ShiftPlan) -> None:
         self._record, self._plan = record, plan
-        self._counts = line_queries.LabelCounts()
 
     async def status(self, station: str | None, now: datetime) -> LineStatus:
-        """Returns how a station, or all of them, do.
+        """Returns the status of a station or of all.
 
-        Where the record cannot be read, it is what this process knows by itself: what it missed.
+        If the record cannot be read, the status contains only the misses that this process remembers.
 
         Args:
             station: Which; None = all.
             now: The time.
         """
         try:
-            return await self._record.read_during_outage(self._ask, station, now)
+            return await self._record.read_during_outage(self._query, station, now)
         except RequestError as error:
-            return self._unread(station, now, str(error))
+            return self._without_record(station, now, str(error))
 
-    def _unread(self, station: str | None, now: datetime, why: str) -> LineStatus:
+    def _without_record(self, station: str | None, now: datetime, why: str) -> LineStatus:
+
         since = self._plan.shift_at(now).begin - MISS_LOOKBACK
-        missed = _newest(_of(self._record.misses.known(), since, station), [])
+        missed = _newest(_matching(self._record.misses.in_memory(), since, station), [])
         return LineStatus(
             at=now,
             zone=self._plan.zone.key,
             station=station,
             stations=[],
             last=None,
-            misses=_told(missed, {}),
+            misses=_line_misses(missed, {}),
             shift=None,
             day=None,
             chart=None,
@@ -88,8 +87,8 @@ class LineMonitor:
             unavailable=why,
         )
 
-    def _ask(self, connection: Connection, station: str | None, now: datetime) -> LineStatus:
-        # Around all that is read: what is written meanwhile would be neither here nor in what SQLite shows.
+    def _query(self, connection: Connection, station: str | None, now: datetime) -> LineStatus:
+        # Entered before the first read: an entry written meanwhile would be missing in both sources.
         with self._record.misses.unwritten() as unwritten:
             return self._read(connection, station, now, unwritten)
 
@@ -106,7 +105,7 @@ class LineMonitor:
         sums = line_queries.hour_sums(connection, week, station)
         newest = line_queries.stations_since(connection, week)
         days = line_queries.station_activity(connection, hour - 24 * HOUR, newest)
-        defects = line_queries.last_defects(connection, week, station, [GOOD, REVIEW], DEFECTS)
+        defects = line_queries.last_defects(connection, week, station, [GOOD, REVIEW], MAX_DEFECTS)
         shift, day = self._plan.shift_at(now), self._plan.day_at(now)
         scores = _scores(sums, last)
         return LineStatus(
@@ -114,13 +113,13 @@ class LineMonitor:
             zone=self._plan.zone.key,
             station=station,
             stations=sorted(newest),
-            last=None if last is None else _tell(last),
+            last=None if last is None else _line_inspection(last),
             misses=self._misses(connection, station, shift.begin - MISS_LOOKBACK, unwritten),
             shift=self._count(connection, station, shift, unwritten),
             day=self._count(connection, station, day, unwritten),
             chart=_chart(_hours(sums), scores, hour),
             drift=_drift(scores, hour),
-            defects=[_tell(row) for row in defects],
+            defects=[_line_inspection(row) for row in defects],
             quiet=_quiet(days, station, now),
             unavailable=None,
         )
@@ -132,9 +131,11 @@ class LineMonitor:
         span: Span,
         unwritten: Sequence[UninspectedPhotograph],
     ) -> LineCounts:
-        labels = self._counts.since(connection, span.begin, station)
+        labels: Counter[str] = Counter()
+        for (_, label), count in line_queries.count_labels(connection, span.begin, station).items():
+            labels[label] += count
         missed = line_queries.count_uninspected(connection, span.begin, station)
-        missed += sum(miss.count for miss in _of(unwritten, span.begin, station))
+        missed += sum(photograph.count for photograph in _matching(unwritten, span.begin, station))
         return _counts(span, labels, missed)
 
     def _misses(
@@ -145,13 +146,13 @@ class LineMonitor:
         unwritten: Sequence[UninspectedPhotograph],
     ) -> list[LineMiss]:
         written = line_queries.last_uninspected(connection, since, station)
-        newest = _newest(_of(unwritten, since, station), written)
-        return _told(newest, self._last_times(connection, newest, station))
+        newest = _newest(_matching(unwritten, since, station), written)
+        return _line_misses(newest, self._last_times(connection, newest, station))
 
     def _last_times(
         self, connection: Connection, missed: Iterable[Mapping[str, Any]], station: str | None
     ) -> dict[str, datetime]:
-        """Returns when the stations of misses inspected last; under the empty one, when any did."""
+        """Returns the last inspection time of stations with a miss; under the empty name, of any."""
         named = {miss["station"] for miss in missed}
         times = line_queries.last_inspection_times(connection, named - {""})
         if "" in named and (last := line_queries.last_inspection(connection, station)) is not None:
@@ -162,7 +163,7 @@ class LineMonitor:
 # === Inspections ===
 
 
-def _tell(row: RowMapping) -> LineInspection:
+def _line_inspection(row: RowMapping) -> LineInspection:
     return LineInspection(
         record_id=row["id"],
         inspected_at=row["inspected_at"],
@@ -208,7 +209,7 @@ def _hours(sums: Sequence[RowMapping]) -> dict[datetime, HourCount]:
 
 
 def _scores(sums: Sequence[RowMapping], last: RowMapping | None) -> dict[datetime, HourScores]:
-    """Sums the log-odds of hours, those of the model of the last inspection alone."""
+    """Sums the log-odds per hour of the model that inspected last."""
     scores: dict[datetime, HourScores] = {}
     for row in sums:
         if last is None or (row["model"], row["version"]) != (last["model"], last["version"]):
@@ -228,9 +229,9 @@ def _chart(
     hours: Mapping[datetime, HourCount], scores: Mapping[datetime, HourScores], running: datetime
 ) -> DefectChart:
     shown = [running - shift * HOUR for shift in reversed(range(CHART_HOURS))]
-    baseline = Baseline.of([hour for begin, hour in hours.items() if begin < shown[0]])
-    if baseline is None:  # a line that is new: the day itself, without the running hour
-        baseline = Baseline.of([hours[begin] for begin in shown[:-1] if begin in hours])
+    baseline = Baseline.from_hours([hour for begin, hour in hours.items() if begin < shown[0]])
+    if baseline is None:  # a new line: the chart's own hours without the current one
+        baseline = Baseline.from_hours([hours[begin] for begin in shown[:-1] if begin in hours])
     return DefectChart(
         centre=None if baseline is None else baseline.centre,
         spread=None if baseline is None else baseline.spread,
@@ -275,19 +276,19 @@ def _quiet(days: Mapping[str, StationActivity], station: str | None, now: dateti
     ]
 
 
-def _of(
-    missed: Iterable[UninspectedPhotograph], since: datetime, station: str | None
+def _matching(
+    photographs: Iterable[UninspectedPhotograph], since: datetime, station: str | None
 ) -> Iterator[UninspectedPhotograph]:
-    """Yields those since then, at a station or perhaps there."""
-    for miss in missed:
-        if miss.missed_at >= since and (station is None or miss.station in (station, "")):
-            yield miss
+    """Yields those since a time at the station, or at an unknown one."""
+    for photograph in photographs:
+        if photograph.missed_at >= since and (station is None or photograph.station in (station, "")):
+            yield photograph
 
 
 def _newest(
     unwritten: Iterable[UninspectedPhotograph], written: Iterable[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Returns the last one of each station, the newest first."""
+    """Returns the last miss of each station, the newest first."""
     newest: dict[str, Mapping[str, Any]] = {}
     for miss in (*written, *map(asdict, unwritten)):
         known = newest.setdefault(miss["station"], miss)
@@ -297,13 +298,11 @@ def _newest(
     return ordered[: line_queries.MAX_STATIONS]
 
 
-def _told(
-    missed: Iterable[Mapping[str, Any]], last_inspection_times: Mapping[str, datetime]
-) -> list[LineMiss]:
+def _line_misses(missed: Iterable[Mapping[str, Any]], last_times: Mapping[str, datetime]) -> list[LineMiss]:
     return [
         LineMiss(
             **{name: miss[name] for name in LineMiss.model_fields if name != "followed"},
-            followed=last_inspection_times.get(miss["station"], miss["missed_at"]) > miss["missed_at"],
+            followed=last_times.get(miss["station"], miss["missed_at"]) > miss["missed_at"],
         )
         for miss in missed
     ]

@@ -1,8 +1,7 @@
-"""Whether scores drift: the mean log-odds of the last hours against those of the days before.
+"""Detects score drift: compares the mean log-odds of the last hours with those of the days before.
 
-Thousands of inspections make any difference significant, and hours differ for good reasons. So a drift is
-told of only where it is large by both measures: half a standard deviation of single photographs, and three of
-the means of hours.
+With thousands of inspections every difference is significant, and hours vary for good reasons. Therefore a
+drift must exceed both half a standard deviation of single photographs and three of the hourly means.
 """
 
 from collections.abc import Sequence
@@ -12,26 +11,26 @@ from math import sqrt
 from typing import Literal
 
 SHARE_OF_SIGMA = 0.5
-"""Of the standard deviation of single photographs."""
+"""Minimum drift in standard deviations of single photographs."""
 HOURS_SIGMAS = 3.0
-"""Standard deviations of the means of hours."""
+"""Minimum drift in standard deviations of hourly means."""
 MIN_RECENT_INSPECTED = 50
-"""Inspections of the last hours from which their mean tells something."""
+"""Inspections needed in the last hours."""
 MIN_INSPECTED = 20
-"""Inspections of an hour before from which its mean does."""
+"""Inspections needed in an earlier hour; others are skipped."""
 MIN_HOURS = 12
-"""Such hours from which it is known how they differ."""
+"""Earlier hours needed."""
 
 
 @dataclass(frozen=True)
 class HourScores:
-    """The log-odds of the photographs of an hour.
+    """Sums of the log-odds of an hour.
 
     Attributes:
-        hour: When it began.
-        count: Photographs.
-        total: Sum of their log-odds.
-        squares: Sum of the squares of these.
+        hour: Its start.
+        count: Number of photographs.
+        total: Sum of log-odds.
+        squares: Sum of squared log-odds.
     """
 
     hour: datetime
@@ -41,18 +40,18 @@ class HourScores:
 
     @property
     def mean(self) -> float:
-        """Of the log-odds."""
+        """Mean log-odds."""
         return self.total / self.count
 
 
 @dataclass(frozen=True)
 class Drift:
-    """What became of the scores.
+    """The comparison of recent and earlier scores.
 
     Attributes:
         now: Mean log-odds of the last hours.
-        before: Of the days before.
-        least: By how much they must differ for a drift.
+        before: Mean log-odds of the days before.
+        least: Smallest difference that counts as drift.
     """
 
     now: float
@@ -61,18 +60,18 @@ class Drift:
 
     @property
     def towards(self) -> Literal["defective", "good"] | None:
-        """Where scores drift to; None where they do not."""
+        """Direction of the drift; None if there is none."""
         if abs(self.now - self.before) < self.least:
             return None
         return "defective" if self.now > self.before else "good"
 
 
 def find_drift(now: Sequence[HourScores], before: Sequence[HourScores]) -> Drift | None:
-    """Compares the last hours with those before; None where there are too few to tell.
+    """Compares the last hours with earlier ones; returns None if there are too few inspections.
 
     Args:
-        now: Of the same model as `before`.
-        before: Those with few inspections are left out.
+        now: The last hours.
+        before: Earlier hours of the same model.
     """
     usual = [hour for hour in before if hour.count >= MIN_INSPECTED]
     count_now, count = (sum(hour.count for hour in hours) for hours in (now, usual))

@@ -1,4 +1,4 @@
-"""When a shift and a day of the plant begin, by the clock on its wall, however that is changed."""
+"""Start and end of shifts and days in the plant's time zone, daylight saving time included."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Span:
-    """A piece of time.
+    """A time span.
 
     Attributes:
         begin: In UTC.
-        end: In UTC; no longer part of it.
+        end: In UTC, exclusive.
     """
 
     begin: datetime
@@ -25,14 +25,14 @@ class Span:
 
 @dataclass(frozen=True)
 class ShiftPlan:
-    """When shifts begin, every day alike.
+    """Start times of shifts, the same every day.
 
-    A time that the clock leaves out, as in the night to summer time, is the moment at which it would have
-    come; of one that comes twice, the first counts.
+    A time that the clock skips in spring is shifted by an hour; of a repeated time in autumn the first
+    counts.
 
     Attributes:
-        starts: Of the shifts; each lasts until the next one.
-        zone: Whose clock it is.
+        starts: Of the shifts; each lasts until the next start.
+        zone: Time zone of the plant.
     """
 
     starts: Sequence[time]
@@ -40,22 +40,22 @@ class ShiftPlan:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "ShiftPlan":
-        """Reads it from what the operator set."""
+        """Reads the plan from the settings."""
         return cls(settings.record_shifts, ZoneInfo(settings.record_zone))
 
     def shift_at(self, now: datetime) -> Span:
-        """Returns the shift that is running at `now`."""
+        """Returns the shift at a time."""
         return self._span(self.starts, now)
 
     def day_at(self, now: datetime) -> Span:
-        """Returns the day, midnight to midnight, that is running at `now`."""
+        """Returns the day, midnight to midnight, at a time."""
         return self._span([time()], now)
 
     def _span(self, starts: Sequence[time], now: datetime) -> Span:
         today = now.astimezone(self.zone).date()
-        # Two days back and on: a time that the clock leaves out may come an hour after its day's own.
+        # Two days before and after, because a skipped time is an hour late.
         days = [today + shift * DAY for shift in range(-2, 3)]
-        # In UTC: times of one zone are compared, and counted, as if its clock were never changed.
+        # In UTC, because Python compares times of one zone by wall clock.
         moments = [datetime.combine(day, at, self.zone).astimezone(UTC) for day in days for at in starts]
         begin = max(moment for moment in moments if moment <= now)
         return Span(begin, min(moment for moment in moments if moment > now))

@@ -1,28 +1,28 @@
-"""Stations of which nothing comes any more, though it came regularly."""
+"""Finds stations that inspected regularly and have stopped."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 MIN_HOURS = 3
-"""Hours of the last day with an inspection, from which a station works regularly."""
+"""Hours with inspections in the last day that make a station regular."""
 MIN_INSPECTED = 20
-"""Inspections of the last day, likewise."""
+"""Inspections in the last day that make a station regular."""
 GAPS = 10
-"""Usual gaps that may pass."""
+"""Usual gaps after which a station counts as silent."""
 MIN_SILENCE = timedelta(minutes=5)
-"""That may always pass: a change of tools, a pause."""
+"""Shortest silence that counts, so that tool changes and breaks do not."""
 
 
 @dataclass(frozen=True)
 class StationActivity:
-    """What a station did in the last day.
+    """Activity of a station in the last day.
 
     Attributes:
-        station: Its name; empty where none was named.
-        hours: In which something was inspected.
-        inspected: Photographs.
-        last_at: When the last one was.
+        station: Its name; empty if not given.
+        hours: Number of hours with inspections.
+        inspected: Number of inspections.
+        last_at: Time of the last one.
     """
 
     station: str
@@ -32,12 +32,12 @@ class StationActivity:
 
     @property
     def usual_gap(self) -> timedelta:
-        """From one inspection to the next, in the hours in which there were any."""
+        """Mean time between inspections in active hours."""
         return timedelta(hours=self.hours / self.inspected)
 
 
 def find_silent(stations: Iterable[StationActivity], now: datetime) -> Iterator[StationActivity]:
-    """Yields those that worked regularly and are silent for ten of their usual gaps, and for five minutes."""
+    """Yields regular stations that are silent for ten usual gaps and five minutes."""
     for day in stations:
         regular = day.hours >= MIN_HOURS and day.inspected >= MIN_INSPECTED
         if regular and now - day.last_at > max(MIN_SILENCE, GAPS * day.usual_gap):

@@ -1,7 +1,6 @@
-"""Keeps what was not inspected: at once in this process's memory, soon in the database.
+"""Logs photographs that were not inspected: immediately in memory, soon in the database.
 
-No answer waits for it. Whatever comes, rows are written at a bounded pace: beyond it, misses alike share one
-row, which counts them.
+No answer waits for it. The rate of rows is limited: beyond it, similar entries share one row with a count.
 """
 
 import logging
@@ -14,31 +13,31 @@ from dataclasses import asdict, replace
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.database import writing
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.tables import misses
 
 BURST = 500
 """Rows that may be written at once."""
 ROW_S = 5.0
-"""Seconds after which one more may."""
+"""Seconds until one more row may be written."""
 MAX_WAITING = 1000
-"""Kinds of misses that wait for a row, beside those that name no station."""
+"""Groups of entries in memory, besides those without a station."""
 MAX_ROWS = 100_000
-"""Of the table; then the oldest go."""
+"""Size of the table; older rows are deleted."""
 RETRY_S = 2.0
-"""Seconds after a failure in which nothing is tried again."""
-PATIENCE_S = 2.0
-"""Seconds that a reader waits for rows that are being written."""
+"""Seconds after a failure without another attempt."""
+READER_TIMEOUT_S = 2.0
+"""Seconds that a reader waits for a running transaction."""
 logger = logging.getLogger(__name__)
 
 
 class UninspectedLog:
-    """What was not inspected and stands in no row yet; a thread writes it.
+    """Entries that are not yet in the database, and the thread that writes them.
 
     Args:
         engine: Of the record's database.
-        clock: Seconds that never go back.
+        clock: Returns seconds of a monotonic clock.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
@@ -53,26 +52,28 @@ class UninspectedLog:
         self._thread = threading.Thread(target=self._run, name="misses", daemon=True)
 
     def start(self) -> None:
-        """Begins to write; the tables are there."""
+        """Starts the thread; the tables must exist."""
         self._thread.start()
 
-    def note(self, miss: UninspectedPhotograph) -> None:
-        """Takes a miss; from any thread, at once."""
+    def add(self, photograph: UninspectedPhotograph) -> None:
+        """Adds an entry without waiting; thread-safe."""
         with self._lock:
-            key = self._key(miss)
-            known = self._waiting.get(key)
-            self._waiting[key] = miss if known is None else _join(known, miss)
+            self._merge(self._key(photograph), photograph)
         self._due.set()
 
-    def _key(self, miss: UninspectedPhotograph) -> Hashable:
-        """Returns what is one row with the miss: nothing else, as long as there may be a row for each."""
+    def _merge(self, key: Hashable, photograph: UninspectedPhotograph) -> None:
+        known = self._waiting.get(key)
+        self._waiting[key] = photograph if known is None else _join(known, photograph)
+
+    def _key(self, photograph: UninspectedPhotograph) -> Hashable:
+        """Returns the group that shares a row: a group of its own while the rate permits it."""
         self._refill()
         if len(self._waiting) < int(self._rows):
             return object()
-        alike = (miss.station, miss.client, miss.status, miss.code)
-        if alike in self._waiting or len(self._waiting) < MAX_WAITING:
-            return alike
-        return miss.status, miss.code
+        group = (photograph.station, photograph.client, photograph.status, photograph.code)
+        if group in self._waiting or len(self._waiting) < MAX_WAITING:
+            return group
+        return photograph.status, photograph.code
 
     def _refill(self) -> None:
         now = self._clock()
@@ -81,27 +82,27 @@ class UninspectedLog:
 
     @contextmanager
     def unwritten(self) -> Iterator[list[UninspectedPhotograph]]:
-        """Yields what stands in no row, the oldest first; within the block none of it is written.
+        """Yields entries that are not in the database, the oldest first; none is written within the block.
 
-        Where the database hangs while it writes, some of it may stand in a row all the same.
+        If a running transaction hangs, some of them may already be in the database.
         """
-        held = self._committing.acquire(timeout=PATIENCE_S)
+        locked = self._committing.acquire(timeout=READER_TIMEOUT_S)
         try:
-            yield self.known()
+            yield self.in_memory()
         finally:
-            if held:
+            if locked:
                 self._committing.release()
 
-    def known(self) -> list[UninspectedPhotograph]:
-        """Returns at once what stands in no row, or has only just come to stand in one."""
+    def in_memory(self) -> list[UninspectedPhotograph]:
+        """Returns entries in memory without waiting; some may just have been written."""
         with self._lock:
             return [*self._writing.values(), *self._waiting.values()]
 
     def write(self) -> None:
-        """Writes what may be written now.
+        """Writes as many rows as the rate permits.
 
         Raises:
-            SQLAlchemyError: If that cannot be; it waits then.
+            SQLAlchemyError: If that fails; the entries stay in memory.
         """
         with self._committing:
             chosen = self._take()
@@ -109,16 +110,16 @@ class UninspectedLog:
                 return
             try:
                 with writing(self._engine) as connection:
-                    connection.execute(insert(misses), [asdict(miss) for miss in chosen])
-                    _trim(connection)
+                    connection.execute(insert(misses), [asdict(photograph) for photograph in chosen])
+                    _delete_oldest(connection)
             except BaseException:
-                self._take_back()
+                self._restore()
                 raise
             with self._lock:
                 self._writing = {}
 
     def _take(self) -> list[UninspectedPhotograph]:
-        """Takes those for which there may be a row now; they are known as being written until they are."""
+        """Moves the entries that may be written now to `_writing`."""
         with self._lock:
             self._refill()
             self._writing = dict(list(self._waiting.items())[: int(self._rows)])
@@ -127,17 +128,16 @@ class UninspectedLog:
                 del self._waiting[key]
             return list(self._writing.values())
 
-    def _take_back(self) -> None:
+    def _restore(self) -> None:
         with self._lock:
             later = self._waiting
             self._rows += len(self._writing)
             self._waiting, self._writing = self._writing, {}
-            for key, miss in later.items():
-                known = self._waiting.get(key)
-                self._waiting[key] = miss if known is None else _join(known, miss)
+            for key, photograph in later.items():
+                self._merge(key, photograph)
 
     def close(self) -> None:
-        """Writes what waits, if it can, and ends."""
+        """Writes what it can and ends."""
         self._ended.set()
         self._due.set()
         if self._thread.ident is not None:
@@ -150,7 +150,7 @@ class UninspectedLog:
             self._attempt()
             if self._ended.is_set():
                 return
-            if self._waiting:  # the pace, or a failure
+            if self._waiting:  # because of the rate, or a failure
                 self._ended.wait(RETRY_S)
                 self._due.set()
 
@@ -158,19 +158,19 @@ class UninspectedLog:
         try:
             self.write()
             self._failed = False
-        except Exception as error:  # whatever it is, it is tried again
+        except Exception as error:  # the next attempt follows
             if not self._failed:
                 expected = isinstance(error, (SQLAlchemyError, OSError))
-                logger.error("What was not inspected cannot be noted: %s", error, exc_info=not expected)
+                logger.error("Uninspected photographs cannot be logged: %s", error, exc_info=not expected)
             self._failed = True
 
 
 def _join(first: UninspectedPhotograph, later: UninspectedPhotograph) -> UninspectedPhotograph:
-    """Returns the later one, which stands for both; without the station where they are of several."""
+    """Returns the later entry with both counts, and without a station if they differ in it."""
     station = later.station if first.station == later.station else ""
     return replace(later, station=station, count=first.count + later.count)
 
 
-def _trim(connection: Connection) -> None:
+def _delete_oldest(connection: Connection) -> None:
     newest = connection.execute(select(func.max(misses.c.id))).scalar() or 0
     connection.execute(delete(misses).where(misses.c.id <= newest - MAX_ROWS))

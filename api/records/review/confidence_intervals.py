@@ -1,8 +1,8 @@
-"""How many there are in all, reckoned from a sample of each of several kinds, with intervals of 95 %.
+"""Estimates totals and shares from stratified samples, with 95 % confidence intervals.
 
-Of each kind the total is known, and how many of a sample of it have a property. That number is
-hypergeometric, so the interval of one kind is exact, however rare the property (Clopper and Pearson's, of a
-finite total). Kinds are added by MOVER: squares of the distances to the limits add up as variances do.
+The total of each stratum is known. The number of hits in its sample is hypergeometric, so its interval is
+exact even for rare properties (Clopper-Pearson for a finite population). Strata are combined by MOVER:
+squared distances to the limits add up like variances.
 
 Reference:
     Zou, Donner (2008): Construction of confidence limits about effect measures: a general approach.
@@ -17,18 +17,18 @@ from functools import lru_cache
 from typing import NamedTuple
 
 TAIL = 0.025
-"""On either side of an interval."""
+"""Probability on each side of an interval."""
 STEPS = 50
-"""Of a bisection of 0…1."""
+"""Bisection steps."""
 
 
 class Interval(NamedTuple):
-    """A number with its interval.
+    """An estimate with its interval.
 
     Attributes:
-        value: None where nothing of some kind was looked at.
-        low: At least so much.
-        high: At most.
+        value: None if a stratum has no sample.
+        low: Lower limit.
+        high: Upper limit.
     """
 
     value: float | None
@@ -38,12 +38,12 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of one kind.
+    """A sample of one stratum.
 
     Attributes:
-        total: How many there are of the kind.
-        size: Of the sample.
-        found: How many of the sample have the property; between two numbers, both are considered.
+        total: Size of the stratum.
+        size: Size of the sample.
+        found: Hits in the sample; a fraction if it is weighted.
     """
 
     total: int
@@ -52,11 +52,11 @@ class Sample:
 
     @property
     def others(self) -> "Sample":
-        """The same of those that have not the property."""
+        """The sample with hits and misses exchanged."""
         return Sample(self.total, self.size, self.size - self.found)
 
     def estimate(self) -> Interval:
-        """Reckons how many of the total have the property."""
+        """Estimates the number of hits in the stratum."""
         if not self.size:
             return Interval(None, 0.0, float(self.total)) if self.total else Interval(0.0, 0.0, 0.0)
         low = _lowest(self.total, self.size, math.floor(self.found))
@@ -66,7 +66,7 @@ class Sample:
 
 @lru_cache(maxsize=4096)
 def _lowest(total: int, size: int, found: int) -> int:
-    """The lowest number of them with which a sample has `found` or more in `TAIL` of all cases."""
+    """Returns the smallest number of hits for which P(`found` or more in the sample) exceeds `TAIL`."""
     low, high = found, total - size + found
     if found == 0:
         return 0
@@ -80,8 +80,8 @@ def _lowest(total: int, size: int, found: int) -> int:
 
 
 def _is_likely(found: int, having: int, size: int, total: int) -> bool:
-    """Whether a sample has `found` or more in more than `TAIL` of all cases."""
-    if found * total <= size * having:  # so it is in half of them: the median is the mean, rounded
+    """Returns whether P(`found` or more in the sample) exceeds `TAIL`."""
+    if found * total <= size * having:  # then it exceeds a half: the median is the rounded mean
         return True
     choices = _log_choices(having, found) + _log_choices(total - having, size - found)
     term = math.exp(choices - _log_choices(total, size))
@@ -92,7 +92,7 @@ def _is_likely(found: int, having: int, size: int, total: int) -> bool:
             return True
         term *= (having - number) * (size - number)
         term /= (number + 1) * (total - having - size + number + 1)
-        if summed + term * (most - number) <= TAIL:  # above the mean, each is less likely than the one before
+        if summed + term * (most - number) <= TAIL:  # terms decrease above the mean
             return False
     return False
 
@@ -101,13 +101,13 @@ def _log_choices(total: int, size: int) -> float:
     return math.lgamma(total + 1) - math.lgamma(size + 1) - math.lgamma(total - size + 1)
 
 
-# === Several kinds ===
+# === Several strata ===
 
 
 def add(parts: Iterable[tuple[float, Interval]]) -> Interval:
-    """Adds numbers of which the samples have nothing to do with each other, each times its factor.
+    """Adds independent estimates, each times a factor.
 
-    What was not looked at at all is anything between its limits.
+    One without a sample contributes its whole interval.
     """
     value, below, above, least, most = 0.0, 0.0, 0.0, 0.0, 0.0
     known = True
@@ -124,7 +124,7 @@ def add(parts: Iterable[tuple[float, Interval]]) -> Interval:
 
 
 def estimate_total(samples: Sequence[Sample]) -> Interval:
-    """Reckons how many of several kinds together have the property."""
+    """Estimates the number of hits in all strata together."""
     value, low, high = add((1.0, sample.estimate()) for sample in samples)
     least = float(sum(sample.found for sample in samples))
     most = float(sum(sample.total - sample.size + sample.found for sample in samples))
@@ -132,27 +132,27 @@ def estimate_total(samples: Sequence[Sample]) -> Interval:
 
 
 def estimate_share(part: Sequence[Sample], rest: Sequence[Sample]) -> Interval:
-    """Reckons the share that `part` has of all with the property, part and rest.
+    """Estimates the share of `part` in all hits of `part` and `rest`.
 
-    A share s is within the limits where (1 − s) · part − s · rest may be 0.
+    A share s is within the limits if (1 − s) · part − s · rest may be 0.
     """
     of_part = [sample.estimate() for sample in part]
     of_rest = [sample.estimate() for sample in rest]
 
-    def lean(share: float) -> Interval:
+    def balance(share: float) -> Interval:
         return add([*((1 - share, number) for number in of_part), *((-share, number) for number in of_rest)])
 
     here, there = add((1.0, number) for number in of_part), add((1.0, number) for number in of_rest)
     value = None
     if here.value is not None and there.value is not None and here.value + there.value > 0:
         value = here.value / (here.value + there.value)
-    low = _last(lambda share: lean(share).low > 0)
-    high = _last(lambda share: lean(share).high >= 0)
+    low = _last(lambda share: balance(share).low > 0)
+    high = _last(lambda share: balance(share).high >= 0)
     return Interval(value, low if value is None else min(low, value), high)
 
 
 def _last(holds: Callable[[float], bool]) -> float:
-    """The end of the shares from 0 on for which something holds."""
+    """Returns the largest share up to which the condition holds, by bisection."""
     if not holds(0.0):
         return 0.0
     if holds(1.0):

@@ -1,4 +1,4 @@
-"""A mask as a person has mended it: from the file that was sent to what the record keeps."""
+"""Parses a mask that a reviewer corrected."""
 
 import base64
 import json
@@ -16,34 +16,34 @@ from segdec.schemas import Answer, MaskAnswer
 
 NAME = "The mask"
 MAX_MASK_CHARACTERS = 2**20
-"""Of its run lengths: masks that people draw take some thousands, noise takes as many as it has pixels."""
+"""Length of the run lengths as JSON: hand-drawn masks need some thousand characters, noise one per pixel."""
 
 
 def parse_corrected_mask(sent: str, row: Row, label: str) -> str:
-    """Returns the JSON of a mask in the form of the predicted one that is kept; slow for a large one.
+    """Returns a corrected mask as JSON in the form of the predicted one; slow for a large mask.
 
     Args:
-        sent: A file in base64.
+        sent: A PNG file in base64.
         row: Of the inspection, with its predicted mask.
-        label: What the person says that the photograph shows.
+        label: The reviewer's label.
 
     Raises:
-        RequestError: 400 if it is no base64, or cannot be a mask of this photograph.
-        ImageError: If it is no whole picture, or has more pixels than the photograph.
+        RequestError: 400 if it is not base64, or not a mask of this photograph.
+        ImageError: If the file is damaged or has more pixels than the photograph.
     """
     size = Answer.model_validate({**json.loads(row["answer"]), "mask": None}).image
     pixels = _decode(sent, size.height, size.width)
-    kept = MaskAnswer.model_validate_json(row["mask"])
-    _check_values(pixels, kept)
+    predicted = MaskAnswer.model_validate_json(row["mask"])
+    _check_values(pixels, predicted)
     if label != UNSURE and (label == GOOD) == bool(pixels.any()):
         shows = "has defect pixels" if label == GOOD else "has no defect pixel"
-        raise _refuse(f"{shows}, and the label is '{label}'. Expected both to say the same.")
-    told = replace_pixels(kept, pixels).model_dump_json()
-    if len(told) > MAX_MASK_CHARACTERS:
-        raise _refuse(
-            f"takes {len(told)} letters. Expected at most {MAX_MASK_CHARACTERS}: smoother outlines."
+        raise _bad_mask(f"{shows}, but the label is '{label}'. Expected mask and label to agree.")
+    mask = replace_pixels(predicted, pixels).model_dump_json()
+    if len(mask) > MAX_MASK_CHARACTERS:
+        raise _bad_mask(
+            f"takes {len(mask)} characters. Expected at most {MAX_MASK_CHARACTERS}: smooth its outlines."
         )
-    return told
+    return mask
 
 
 def _decode(sent: str, height: int, width: int) -> NDArray[np.uint8]:
@@ -51,24 +51,24 @@ def _decode(sent: str, height: int, width: int) -> NDArray[np.uint8]:
         data = base64.b64decode(sent, validate=True)
     except ValueError as error:
         raise RequestError(
-            400, "bad_base64", f"{NAME} is no base64 ({error}). Encode the PNG file, without line breaks."
+            400, "bad_base64", f"{NAME} is not base64 ({error}). Encode the PNG file without line breaks."
         ) from error
     pixels = decode_mask_values(data, NAME, max_pixels=height * width)
     if pixels.shape != (height, width):
-        raise _refuse(f"is {pixels.shape[1]} × {pixels.shape[0]} px. Expected {width} × {height}.")
+        raise _bad_mask(f"is {pixels.shape[1]} × {pixels.shape[0]} px. Expected {width} × {height}.")
     return pixels
 
 
-def _check_values(pixels: NDArray[np.uint8], kept: MaskAnswer) -> None:
-    if kept.labels is None:
+def _check_values(pixels: NDArray[np.uint8], predicted: MaskAnswer) -> None:
+    if predicted.labels is None:
         wrong = pixels[(pixels != 0) & (pixels != MASK_WHITE_LEVEL)]
-        expected = f"0 where the part is good and {MASK_WHITE_LEVEL} where there is a defect"
+        expected = f"0 for good pixels and {MASK_WHITE_LEVEL} for defects"
     else:
-        wrong = pixels[pixels >= len(kept.labels)]
-        expected = f"the place of each pixel's class in {', '.join(kept.labels)}, from 0 on"
+        wrong = pixels[pixels >= len(predicted.labels)]
+        expected = f"the index of each pixel's class in {', '.join(predicted.labels)}"
     if wrong.size:
-        raise _refuse(f"holds the value {wrong[0]}. Expected {expected}.")
+        raise _bad_mask(f"has the value {wrong[0]}. Expected {expected}.")
 
 
-def _refuse(what: str) -> RequestError:
+def _bad_mask(what: str) -> RequestError:
     return RequestError(400, "bad_mask", f"{NAME} {what}")

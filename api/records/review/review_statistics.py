@@ -1,9 +1,9 @@
-"""How right the answers of a time were, reckoned from what people said of those that were drawn.
+"""Estimates error rates from reviews of sampled inspections.
 
-Each inspection was drawn with a probability that depends on its answer alone. Of the inspections of one
-reason and one probability, the total is known, and what was reviewed of them is a sample: that of the draw,
-as far as it is reviewed yet. Those of which a candidate says something else are reviewed before the others,
-and count by their share of what was drawn. Reviews of what was not drawn count for nothing here.
+The sampling probability of an inspection depends only on its answer. A stratum contains the inspections with
+the same sampling reason and probability: its total is known, and its reviewed inspections are a random
+sample. Inspections where a candidate differs are reviewed first; they are weighted by their share of the
+sampled ones. Reviews of inspections that were not sampled do not count.
 """
 
 import math
@@ -16,30 +16,30 @@ from sqlalchemy import Connection, case, exists, func, select, text
 from api.records.queries import Filters
 from api.records.review.confidence_intervals import Interval, Sample, estimate_share, estimate_total
 from api.records.review.reviews import UNSURE
-from api.records.review.sampling_counts import Stratum, count_strata, inspected
+from api.records.review.sampling_counts import Stratum, count_strata, restrict
 from api.records.schemas import Estimate, ReviewStatistics
 from api.records.tables import inspections, is_drawn, shadows
 from segdec.config import GOOD
 
 CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW = ("near", "chance"), ("defect",), ("review",)
-"""Reasons of a draw, by what was answered."""
-NAMES = {
+"""Sampling reasons by verdict."""
+DESCRIPTIONS = {
     "near": "called good near the threshold",
     "chance": "called good, drawn by chance",
     "defect": "called defective",
     "review": "for review",
 }
-NOTHING = Estimate(value=None, low=None, high=None)
+UNDEFINED = Estimate(value=None, low=None, high=None)
 
 
 class ReviewCounts(NamedTuple):
-    """What was drawn of one kind, and what became of it.
+    """Counts of sampled inspections.
 
     Attributes:
-        drawn: How many were.
-        reviewed: How many of them somebody has looked at.
-        unsure: How many of these he could not tell.
-        defective: How many of these are.
+        drawn: Sampled inspections.
+        reviewed: Reviewed ones among them.
+        unsure: Reviews with the label `unsure`.
+        defective: Reviews with a defect class.
     """
 
     drawn: int = 0
@@ -49,17 +49,17 @@ class ReviewCounts(NamedTuple):
 
     @property
     def judged(self) -> int:
-        """Reviewed by somebody who could tell."""
+        """Reviews with a decision."""
         return self.reviewed - self.unsure
 
 
 class StratumCounts(NamedTuple):
-    """Inspections of one reason and one probability.
+    """Counts of one stratum.
 
     Attributes:
-        total: How many there are.
-        plain: What was drawn of them.
-        differing: The same of those of which a candidate says something else.
+        total: All inspections.
+        plain: Sampled ones where no candidate differs.
+        differing: Sampled ones where a candidate differs.
     """
 
     total: int
@@ -68,16 +68,16 @@ class StratumCounts(NamedTuple):
 
     @property
     def drawn(self) -> ReviewCounts:
-        """All that was drawn."""
+        """Counts of all sampled inspections."""
         return ReviewCounts(*map(sum, zip(self.plain, self.differing, strict=True)))
 
     def sample(self) -> Sample:
-        """Returns of how many it is known how many are defective.
+        """Returns the reviewed sample.
 
-        Where not the same share of both parts is reviewed, that is taken to be the smaller one.
+        If the parts are reviewed to different degrees, its size follows from the smaller degree.
         """
         parts = [part for part in (self.plain, self.differing) if part.drawn]
-        if self.plain.judged and not self.differing.judged:  # which are few
+        if self.plain.judged and not self.differing.judged:  # differing ones are few
             parts = [self.drawn]
         if not parts or not all(part.judged for part in parts):
             return Sample(self.total, 0, 0)
@@ -91,88 +91,89 @@ Strata = Mapping[Stratum, StratumCounts]
 
 
 def query_statistics(connection: Connection, filters: Filters) -> ReviewStatistics:
-    """Reckons the statistics of a time and a station, which are all that `filters` may name."""
-    totals, reviewed = count_strata(connection, filters), _reviewed(connection, filters)
-    kinds = {}
-    for by in {*totals, *reviewed}:
-        kind = StratumCounts(totals.get(by, 0), **reviewed.get(by, {"plain": ReviewCounts()}))
-        # What came between the two questions is drawn, and not among the total.
-        kinds[by] = kind._replace(total=max(kind.total, kind.drawn.drawn))
-    return compute_statistics(filters, kinds)
+    """Computes the statistics of a period and a station, the only filters that may be set."""
+    totals, reviewed = count_strata(connection, filters), _count_reviews(connection, filters)
+    strata = {}
+    for stratum in {*totals, *reviewed}:
+        counts = StratumCounts(totals.get(stratum, 0), **reviewed.get(stratum, {"plain": ReviewCounts()}))
+        # Inspections stored between both queries are sampled but missing in the total.
+        strata[stratum] = counts._replace(total=max(counts.total, counts.drawn.drawn))
+    return compute_statistics(filters, strata)
 
 
-def _reviewed(connection: Connection, filters: Filters) -> Mapping[Stratum, Mapping[str, ReviewCounts]]:
-    """What was drawn of each kind, by the names of its parts."""
+def _count_reviews(connection: Connection, filters: Filters) -> Mapping[Stratum, Mapping[str, ReviewCounts]]:
+    """Returns the counts of each stratum by part, `plain` and `differing`."""
     table = inspections.c
     differs = exists().where(shadows.c.record_id == table.id, shadows.c.differs)
     by = table.draw_reason, table.draw_probability, differs.label("part")
-    said = table.reviewed_label
-    sums = (said.is_not(None), said == UNSURE, said.not_in((GOOD, UNSURE)))
-    counted = (func.sum(case((condition, 1), else_=0)) for condition in sums)
+    label = table.reviewed_label
+    conditions = (label.is_not(None), label == UNSURE, label.not_in((GOOD, UNSURE)))
+    counted = (func.sum(case((condition, 1), else_=0)) for condition in conditions)
     statement = select(*by, func.count(), *counted).where(is_drawn)
     statement = statement.group_by(table.draw_reason, table.draw_probability, text("part"))
     found: dict[Stratum, dict[str, ReviewCounts]] = {}
-    for reason, share, is_differing, *counts in connection.execute(inspected(connection, statement, filters)):
+    for reason, share, is_differing, *counts in connection.execute(restrict(connection, statement, filters)):
         parts = found.setdefault(Stratum(reason, share), {"plain": ReviewCounts()})
         parts["differing" if is_differing else "plain"] = ReviewCounts(*map(int, counts))
     return found
 
 
-def compute_statistics(filters: Filters, kinds: Strata) -> ReviewStatistics:
-    """Reckons the statistics from what was counted."""
+def compute_statistics(filters: Filters, strata: Strata) -> ReviewStatistics:
+    """Computes the statistics from the counts of the strata."""
     good, defective, doubtful = (
-        _samples(kinds, reasons) for reasons in (CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW)
+        _samples(strata, reasons) for reasons in (CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW)
     )
-    found = [kind.drawn for kind in kinds.values()]
+    sampled = [counts.drawn for counts in strata.values()]
     called_good, called_defective, for_review = (
         sum(sample.total for sample in samples) for samples in (good, defective, doubtful)
     )
-    asked = called_good + called_defective + for_review
+    inspected = called_good + called_defective + for_review
     alarms = estimate_total([sample.others for sample in defective])
     return ReviewStatistics(
         since=filters.since,
         until=filters.until,
         station=filters.station,
-        inspected=asked,
+        inspected=inspected,
         called_good=called_good,
         called_defective=called_defective,
         for_review=for_review,
-        drawn=sum(one.drawn for one in found),
-        reviewed=sum(one.reviewed for one in found),
-        unsure=sum(one.unsure for one in found),
-        defect_rate=_estimate(estimate_total([*good, *defective, *doubtful]), asked),
+        drawn=sum(counts.drawn for counts in sampled),
+        reviewed=sum(counts.reviewed for counts in sampled),
+        unsure=sum(counts.unsure for counts in sampled),
+        defect_rate=_estimate(estimate_total([*good, *defective, *doubtful]), inspected),
         missed=_estimate(estimate_total(good)),
-        miss_rate=_estimate(estimate_share(good, [*defective, *doubtful]), min(asked, 1)),
+        miss_rate=_estimate(estimate_share(good, [*defective, *doubtful]), min(inspected, 1)),
         false_alarms=_estimate(alarms),
         false_alarm_share=_estimate(alarms, called_defective),
-        notes=list(_notes(kinds)),
+        notes=list(_notes(strata)),
     )
 
 
-def _samples(kinds: Strata, reasons: Iterable[str]) -> list[Sample]:
-    """Of the defective ones among what was answered so."""
-    return [kind.sample() for by, kind in kinds.items() if by.reason in reasons]
+def _samples(strata: Strata, reasons: Iterable[str]) -> list[Sample]:
+    """Returns the samples, whose property is `defective`, of the strata with these reasons."""
+    return [counts.sample() for stratum, counts in strata.items() if stratum.reason in reasons]
 
 
 def _estimate(interval: Interval, of: int = 1) -> Estimate:
     if not of:
-        return NOTHING
+        return UNDEFINED
     value = None if interval.value is None else interval.value / of
     return Estimate(value=value, low=interval.low / of, high=interval.high / of)
 
 
-def _notes(kinds: Strata) -> Iterable[str]:
-    for by, kind in sorted(kinds.items()):
-        name, found = NAMES[by.reason], kind.drawn
-        if kind.total and not kind.sample().size:
+def _notes(strata: Strata) -> Iterable[str]:
+    for stratum, counts in sorted(strata.items()):
+        name, sampled = DESCRIPTIONS[stratum.reason], counts.drawn
+        if counts.total and not counts.sample().size:
             yield (
-                f"{name}: too little is judged yet to say anything of {kind.total}, of which {found.drawn} "
-                f"were drawn, with the probability {by.probability:g}: all or none of them may be defective."
+                f"{name}: too few reviews for an estimate of {counts.total} inspections, of which "
+                f"{sampled.drawn} were sampled with the probability {stratum.probability:g}. All or none of "
+                "them may be defective."
             )
-        elif waiting := found.drawn - found.reviewed:
+        elif waiting := sampled.drawn - sampled.reviewed:
             yield (
-                f"{name}: {waiting} of {found.drawn} that were drawn wait. They are taken to be as those "
-                "that are reviewed, as they are where the order of the reviews is by time alone."
+                f"{name}: {waiting} of {sampled.drawn} sampled inspections wait for a review. The estimate "
+                "assumes that they are like the reviewed ones, which holds if reviews go by time only."
             )
-        if found.unsure:
-            yield f"{name}: of {found.unsure} nobody could tell. They count as not reviewed."
+        if sampled.unsure:
+            yield f"{name}: {sampled.unsure} reviews are unsure. They count as not reviewed."

@@ -1,4 +1,4 @@
-"""What a reviewer is shown."""
+"""Review tasks as a reviewer gets them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,19 +9,12 @@ from api.errors import RequestError
 from api.records.inspection import Row
 from api.records.record_view import make_record
 from api.records.review.leases import Task, lease
-from api.records.review.review_queue import Priority, count_waiting
+from api.records.review.review_queue import count_waiting
 from api.records.review.reviews import UNSURE
-from api.records.schemas import ReviewReason, ReviewTask, ReviewTasks, ShadowVerdict
+from api.records.schemas import ReviewTask, ReviewTasks, ShadowVerdict
 
 MAX_COUNTED = 10_000
-"""Of what waits."""
-REASONS: dict[Priority, ReviewReason] = {
-    Priority.CANDIDATE_DIFFERS: "candidate_differs",
-    Priority.CHANCE: "chance",
-    Priority.DOUBTFUL: "doubtful",
-    Priority.DEFECT: "defect",
-    Priority.ASKED: "asked",
-}
+"""Of the queue."""
 
 
 def next_tasks(
@@ -36,22 +29,21 @@ def _make_task(task: Task) -> ReviewTask:
     record = make_record(task.row)
     return ReviewTask(
         record=record,
-        why=REASONS[task.priority],
+        why=task.priority.reason,
         labels=list(record.answer.decision.probabilities),
         lease_until=task.lease_until,
-        shadows=[_make_verdict(verdict) for verdict in task.shadows],
+        shadows=[
+            ShadowVerdict(**{name: shadow[name] for name in ShadowVerdict.model_fields})
+            for shadow in task.shadows
+        ],
     )
 
 
-def _make_verdict(row: Row) -> ShadowVerdict:
-    return ShadowVerdict(model=row["model"], version=row["version"], label=row["label"], score=row["score"])
-
-
 def check_label(label: str, row: Row) -> None:
-    """Refuses a label that the model of an inspection has not.
+    """Rejects a label that the model of an inspection does not have.
 
     Raises:
-        RequestError: 400 that names the known ones.
+        RequestError: 400 with the possible labels.
     """
     known = [*make_record(row).answer.decision.probabilities, UNSURE]
     if label not in known:

@@ -1,4 +1,4 @@
-"""What people have judged, as a data set to learn from: pictures, labels, and masks that they mended."""
+"""Exports reviewed inspections as a data set: pictures, labels and corrected masks."""
 
 import csv
 import hashlib
@@ -28,24 +28,24 @@ from segdec.runtime.files import atomic_folder
 from segdec.schemas import MaskAnswer
 
 NAME_DIGITS = 32
-"""Of a picture's SHA-256, in hex, that name it."""
+"""Hex digits of the picture's SHA-256 in file names."""
 ROWS = 200
-"""Inspections that are read at once, with their masks."""
+"""Inspections per query, with their masks."""
 ORIGIN = ("name", "id", "station", "part_id", "inspected_at")
-"""Columns of the table that leads from a photograph back to its inspection."""
+"""Columns of `inspections.csv`, which maps photographs to inspections."""
 SINGLE_DEFECT = 255
-"""In masks where there is one class of defects; of several it is the place of the class in `classes.txt`."""
+"""Mask value if there is one defect class; with several, values are class indices."""
 
 
 @dataclass(frozen=True)
 class ReviewedFilters:
-    """Which inspections are meant; None = any.
+    """Filters for inspections; None = any.
 
     Attributes:
-        since: Inspected then or later.
-        until: Inspected before then.
-        station: Where.
-        model: By which one.
+        since: Inspected at or after this time.
+        until: Inspected before this time.
+        station: Where it was inspected.
+        model: Name of the model.
     """
 
     since: datetime | None = None
@@ -54,7 +54,7 @@ class ReviewedFilters:
     model: str | None = None
 
     def apply(self, statement: Select[Any]) -> Select[Any]:
-        """Restricts a statement about inspections to them."""
+        """Adds the filters to a statement about inspections."""
         table = inspections.c
         if self.since is not None:
             statement = statement.where(table.inspected_at >= self.since)
@@ -69,15 +69,15 @@ class ReviewedFilters:
 
 @dataclass
 class ExportSummary:
-    """What an export holds, and what it leaves out.
+    """What an export contains and skips.
 
     Attributes:
-        labels: How many photographs each label has.
-        groups: Parts; a photograph that names none is one of its own.
-        masks: Defective ones with a mask that a person gave.
-        unsure: Left out, because nobody could say what they show.
-        gone: Left out, because their picture was deleted or is lost.
-        repeated: Reviews that a later one of the same picture stands for.
+        labels: Number of photographs by label.
+        groups: Parts; a photograph without a part is its own group.
+        masks: Defective photographs with a mask by a reviewer.
+        unsure: Skipped because the review is `unsure`.
+        gone: Skipped because the picture was deleted, is lost or corrupted.
+        repeated: Reviews that a later review of the same picture replaces.
     """
 
     labels: Counter[str] = field(default_factory=Counter)
@@ -91,51 +91,51 @@ class ExportSummary:
 def export_reviewed(
     engine: Engine, pictures: PictureStore, filters: ReviewedFilters, out: Path
 ) -> ExportSummary:
-    """Writes what people have judged as a data set of the layout `manifest`: `out` is whole, or not there.
+    """Writes reviewed inspections as a data set of the layout `manifest`, completely or not at all.
 
-    It may be done while inspections and reviews come in: what is judged meanwhile may be missing.
+    Inspections and reviews may arrive meanwhile; the export may miss those.
 
     Args:
         engine: Of the record's database.
-        pictures: The record's.
+        pictures: The record's picture store.
         filters: Which inspections.
-        out: Folder to make.
+        out: New folder.
 
     Raises:
-        ConfigError: If `out` exists, or there is nothing to write.
+        ConfigError: If `out` exists, or nothing matches.
         OSError: If a picture cannot be read, or the folder cannot be written.
         SQLAlchemyError: If the database does not answer.
     """
     if out.exists():
         raise ConfigError(f"{out} exists. Choose another folder: an export never changes one.")
-    exported = ExportSummary()
-    latest = _latest_reviews(engine, filters, exported)
+    summary = ExportSummary()
+    latest = _latest_reviews(engine, filters, summary)
     classes = _classes(engine, latest)
-    with atomic_folder(out) as folder, _lists(folder, classes) as lists:
-        writer = _Writer(folder, lists, classes, exported)
-        for row in _read(engine, [one.id for one in latest]):
+    with atomic_folder(out) as folder, _open_lists(folder, classes) as lists:
+        writer = _Writer(folder, lists, classes, summary)
+        for row in _read_rows(engine, [one.id for one in latest]):
             picture = pictures.get(bytes(row["picture"])) if row["picture_state"] == "kept" else None
             if picture is None or hashlib.sha256(picture).digest() != bytes(row["picture"]):
-                exported.gone += 1
-            elif row["reviewed_label"] in classes:  # it may have been changed since it was listed
+                summary.gone += 1
+            elif row["reviewed_label"] in classes:  # the review may have changed meanwhile
                 writer.add(row, picture)
-        if not exported.labels:
+        if not summary.labels:
             raise ConfigError(
-                f"No photograph to export: {describe_skipped(exported)}. Expected some that were judged good or "
-                "defective."
+                f"No photograph to export: {describe_skipped(summary)}. Expected photographs reviewed "
+                "as good or defective."
             )
-    return exported
+    return summary
 
 
-def describe_skipped(exported: ExportSummary) -> str:
-    """Says how many reviews there were that are not in the export."""
+def describe_skipped(summary: ExportSummary) -> str:
+    """Describes the skipped reviews."""
     return (
-        f"{exported.unsure} unsure, {exported.gone} whose picture is gone, {exported.repeated} that a later "
-        "review of the same picture stands for"
+        f"{summary.unsure} unsure, {summary.gone} whose picture is gone, {summary.repeated} replaced by "
+        "a later review of the same picture"
     )
 
 
-# === Which ones ===
+# === Selection ===
 
 
 @dataclass(frozen=True)
@@ -143,26 +143,26 @@ class _Review:
     id: int
     label: str
     at: datetime
-    maker: tuple[str, str, str | None]
+    model: tuple[str, str, str | None]
 
 
-def _latest_reviews(engine: Engine, filters: ReviewedFilters, exported: ExportSummary) -> list[_Review]:
-    """The latest review of each picture, in the order of the inspections, without those that are unsure."""
+def _latest_reviews(engine: Engine, filters: ReviewedFilters, summary: ExportSummary) -> list[_Review]:
+    """Returns the latest review of each picture, by id of the inspection, without unsure ones."""
     latest: dict[bytes, _Review] = {}
-    for row in _pages(engine, filters):
-        maker = (row["model"], row["version"], row["manifest_sha256"])
-        review = _Review(row["id"], row["reviewed_label"], row["reviewed_at"], maker)
+    for row in _review_rows(engine, filters):
+        model = (row["model"], row["version"], row["manifest_sha256"])
+        review = _Review(row["id"], row["reviewed_label"], row["reviewed_at"], model)
         known = latest.get(picture := bytes(row["picture"]))
-        exported.repeated += known is not None
+        summary.repeated += known is not None
         if known is None or (review.at, review.id) > (known.at, known.id):
             latest[picture] = review
-    exported.unsure = sum(review.label == UNSURE for review in latest.values())
-    told = (review for review in latest.values() if review.label != UNSURE)
-    return sorted(told, key=lambda review: review.id)
+    summary.unsure = sum(review.label == UNSURE for review in latest.values())
+    decided = (review for review in latest.values() if review.label != UNSURE)
+    return sorted(decided, key=lambda review: review.id)
 
 
-def _pages(engine: Engine, filters: ReviewedFilters) -> Iterator[Row]:
-    """The reviewed inspections by id; each page is a transaction of its own, so that none lasts."""
+def _review_rows(engine: Engine, filters: ReviewedFilters) -> Iterator[Row]:
+    """Yields reviewed inspections by id; each page has a short transaction of its own."""
     names = ("id", "picture", "reviewed_label", "reviewed_at", "model", "version", "manifest_sha256")
     table, after = inspections.c, 0
     while True:
@@ -177,8 +177,8 @@ def _pages(engine: Engine, filters: ReviewedFilters) -> Iterator[Row]:
 
 
 def _classes(engine: Engine, reviews: Sequence[_Review]) -> tuple[str, ...]:
-    """`good`, the classes of the models that judged them, the newest first, then what else people named."""
-    newest = {review.maker: review.id for review in reviews}
+    """Returns `good`, the classes of the models (the newest first), then other labels of reviews."""
+    newest = {review.model: review.id for review in reviews}
     names = {GOOD: None}
     with engine.connect() as connection:
         for record_id in sorted(newest.values(), reverse=True):
@@ -192,7 +192,7 @@ def _model_classes(connection: Connection, record_id: int) -> list[str]:
     return list(json.loads(row["answer"])["decision"]["probabilities"])[1:]
 
 
-def _read(engine: Engine, ids: Sequence[int]) -> Iterator[Row]:
+def _read_rows(engine: Engine, ids: Sequence[int]) -> Iterator[Row]:
     names = ("id", "picture", "part_id", "station", "inspected_at", "reviewed_label", "reviewed_mask")
     table = inspections.c
     statement = with_pictures([table[name] for name in names]).order_by(table.id)
@@ -203,12 +203,12 @@ def _read(engine: Engine, ids: Sequence[int]) -> Iterator[Row]:
         yield from rows
 
 
-# === What is written ===
+# === Files ===
 
 
 @contextmanager
-def _lists(folder: Path, classes: Sequence[str]) -> Iterator[tuple[TextIO, TextIO]]:
-    """Makes what does not grow, and opens manifest and table of origins, which do."""
+def _open_lists(folder: Path, classes: Sequence[str]) -> Iterator[tuple[TextIO, TextIO]]:
+    """Creates folders and list of classes, and opens the manifest and the table of inspections."""
     for name in ("pictures", "masks"):
         (folder / name).mkdir()
     (folder / "classes.txt").write_text("".join(f"{name}\n" for name in classes[1:]), "utf-8")
@@ -221,49 +221,50 @@ def _lists(folder: Path, classes: Sequence[str]) -> Iterator[tuple[TextIO, TextI
 
 
 class _Writer:
-    """Adds photographs and masks to a folder, and lines to its lists."""
+    """Adds photographs, masks and their entries to the folder."""
 
     def __init__(
-        self, folder: Path, lists: tuple[TextIO, TextIO], classes: Sequence[str], exported: ExportSummary
+        self, folder: Path, lists: tuple[TextIO, TextIO], classes: Sequence[str], summary: ExportSummary
     ) -> None:
-        self._folder, self._exported = folder, exported
+        self._folder, self._summary = folder, summary
         self._manifest, self._origins = lists[0], csv.writer(lists[1])
-        self._places = {name: place for place, name in enumerate(classes)}
+        self._indices = {name: index for index, name in enumerate(classes)}
 
     def add(self, row: Row, picture: bytes) -> None:
-        """Writes one photograph, as it was sent, and what a person says of it."""
+        """Writes one photograph with its review."""
         digest, label = bytes(row["picture"]).hex()[:NAME_DIGITS], row["reviewed_label"]
         name, image = f"reviewed/{digest}", f"pictures/{digest}.{row['picture_format']}"
         (self._folder / image).write_bytes(picture)
-        line = {"image": image, "label": label, "name": name, "group": _group(row) or name}
+        entry = {"image": image, "label": label, "name": name, "group": _group(row) or name}
         mask = self._mask(row)
         if mask is not None:
-            line["mask"] = f"masks/{digest}.png"
-            write_png(self._folder / line["mask"], mask)
-            self._exported.masks += 1
-        self._manifest.write(json.dumps(line, ensure_ascii=False) + "\n")
+            entry["mask"] = f"masks/{digest}.png"
+            write_png(self._folder / entry["mask"], mask)
+            self._summary.masks += 1
+        self._manifest.write(json.dumps(entry, ensure_ascii=False) + "\n")
         self._origins.writerow([name, *(row[column] for column in ORIGIN[1:])])
-        self._exported.labels[label] += 1
-        self._exported.groups.add(line["group"])
+        self._summary.labels[label] += 1
+        self._summary.groups.add(entry["group"])
 
     def _mask(self, row: Row) -> NDArray[np.uint8] | None:
-        """The mask that a person gave; that of a model which nobody touched is no truth to learn from."""
+        """Returns the mask by a reviewer; an unconfirmed prediction is not ground truth."""
         if row["reviewed_mask"] is None or row["reviewed_label"] == GOOD:
             return None
-        given = MaskAnswer.model_validate_json(row["reviewed_mask"])
-        pixels = unpack_mask(given)
+        mask = MaskAnswer.model_validate_json(row["reviewed_mask"])
+        pixels = unpack_mask(mask)
         if not pixels.any():
             return None
-        if len(self._places) == 2:
+        if len(self._indices) == 2:
             return np.where(pixels > 0, np.uint8(SINGLE_DEFECT), np.uint8(0))
-        own = self._places[row["reviewed_label"]]
+        own = self._indices[row["reviewed_label"]]
         values = np.full(256, own, np.uint8)
         values[0] = 0
-        for value, name in enumerate(given.labels or ()):
-            values[value] = self._places.get(name, own) if value else 0
+        for value, name in enumerate(mask.labels or ()):
+            values[value] = self._indices.get(name, own) if value else 0
         return values[pixels]
 
 
 def _group(row: Row) -> str:
-    """The part, in what a manifest takes for one; photographs of one part are alike wherever it was seen."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in row["part_id"] or "").strip()
+    """Returns the part without characters that a manifest rejects, regardless of the station."""
+    part = row["part_id"] or ""
+    return "".join(char if char.isprintable() else "\ufffd" for char in part).strip()

@@ -1,5 +1,6 @@
-"""What people say of inspections: said, changed and taken back, each with its line in the audit."""
+"""Reviews of inspections: created, changed and withdrawn, each with an entry in the audit log."""
 
+import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Self
@@ -16,21 +17,21 @@ from api.records.tables import audit, inspections, pictures
 from segdec.config import GOOD
 
 UNSURE = "unsure"
-"""What a person says who cannot tell."""
+"""Label of a reviewer who cannot decide."""
 REVIEW, UNDO = "review", "undo"
-"""What the audit calls it."""
+"""Actions in the audit log."""
 
 
 @dataclass(frozen=True)
 class ReviewDecision:
-    """What a person says of an inspection, by the columns of `tables.inspections`; None = nobody does.
+    """A review, with the names of the columns of `tables.inspections`; all None = no review.
 
     Attributes:
-        reviewed_label: `good`, a class of defects, or `unsure`.
-        reviewed_at: When.
-        reviewer: Who says so; empty where nobody knows.
-        review_reason: Why; None where none is given.
-        reviewed_mask: The mask as it should be, JSON; None = not touched.
+        reviewed_label: `good`, a defect class, or `unsure`.
+        reviewed_at: Time of the review.
+        reviewer: Name; empty if unknown.
+        review_reason: Comment; None if there is none.
+        reviewed_mask: The corrected mask as JSON; None = not changed.
     """
 
     reviewed_label: str | None = None
@@ -40,31 +41,31 @@ class ReviewDecision:
     reviewed_mask: str | None = None
 
     @classmethod
-    def of(cls, row: Row) -> Self:
-        """Reads it from an inspection."""
+    def from_row(cls, row: Row) -> Self:
+        """Reads the review of an inspection."""
         return cls(**{name: row[name] for name in cls.__dataclass_fields__})
 
     @classmethod
-    def from_audit(cls, told: Row) -> Self:
-        """Reads it from a line of the audit."""
-        at = told["reviewed_at"]
-        return cls(**{**told, "reviewed_at": None if at is None else datetime.fromisoformat(at)})
+    def from_audit(cls, values: Row) -> Self:
+        """Reads it from an entry of the audit log."""
+        at = values["reviewed_at"]
+        return cls(**{**values, "reviewed_at": None if at is None else datetime.fromisoformat(at)})
 
     def to_audit(self) -> dict[str, Any]:
-        """Returns what a line of the audit says of it."""
+        """Returns the values for the audit log."""
         at = self.reviewed_at
         return {**asdict(self), "reviewed_at": None if at is None else at.isoformat()}
 
 
 @dataclass(frozen=True)
 class ReviewChange:
-    """Who wants to change what is said of an inspection.
+    """A request to change the review of an inspection.
 
     Attributes:
-        record_id: Which one.
-        revision: That he has seen.
-        session: Of his page; None without one.
-        who: For the audit.
+        record_id: Of the inspection.
+        revision: That the reviewer has seen.
+        session: Id of the review session; None without one.
+        who: For the audit log.
         now: The time.
     """
 
@@ -75,36 +76,37 @@ class ReviewChange:
     now: datetime
 
 
-def review(connection: Connection, change: ReviewChange, verdict: ReviewDecision) -> RowMapping:
-    """Says something of an inspection, which then waits no more; returns it as it is now.
+def set_review(connection: Connection, change: ReviewChange, decision: ReviewDecision) -> RowMapping:
+    """Sets the review of an inspection and removes it from the queue; returns its new row.
 
     Raises:
-        RequestError: 404 without such an inspection, 412 if it has changed, 409 if another has it before him.
+        RequestError: 404 if the inspection does not exist, 412 if its revision differs, 409 if another
+            session holds it.
     """
     row = _find(connection, change)
     dequeue(connection, [change.record_id])
-    _value_picture(connection, row["picture"], RetentionClass.REVIEWED)
-    return _set(connection, change, REVIEW, row, verdict)
+    _set_retention_class(connection, row["picture"], RetentionClass.REVIEWED)
+    return _write(connection, change, REVIEW, row, decision)
 
 
-def undo(connection: Connection, change: ReviewChange) -> RowMapping:
-    """Takes the last word back; without an earlier one, the inspection waits again, for who took it back.
+def undo_review(connection: Connection, change: ReviewChange) -> RowMapping:
+    """Restores the review before the last one; without one, queues the inspection for the same session.
 
     Raises:
-        RequestError: As `review`, and 409 if nobody has said anything.
+        RequestError: As `set_review`, and 409 if there is no review.
     """
     row = _find(connection, change)
     if row["reviewed_label"] is None:
         raise RequestError(
-            409, "not_reviewed", f"Record {change.record_id} has no review. There is nothing to take back."
+            409, "not_reviewed", f"Record {change.record_id} has no review. There is nothing to undo."
         )
     earlier = _earlier(connection, change.record_id)
-    changed = _set(connection, change, UNDO, row, earlier)
+    changed = _write(connection, change, UNDO, row, earlier)
     if earlier.reviewed_label is None:
         requeue(connection, row)
         if change.session is not None:
             lease_one(connection, change.session, change.record_id, change.now)
-        _value_picture(connection, row["picture"], _worth(connection, row["picture"]))
+        _set_retention_class(connection, row["picture"], _retention_class(connection, row["picture"]))
     return changed
 
 
@@ -116,30 +118,30 @@ def _find(connection: Connection, change: ReviewChange) -> RowMapping:
         raise RequestError(
             412,
             "changed_meanwhile",
-            f"The review of record {change.record_id} has revision {row['revision']}; If-Match says "
-            f"{change.revision}. Somebody has changed it: look at it again, and send the ETag of then.",
+            f"The review of record {change.record_id} has revision {row['revision']}, but If-Match says "
+            f"{change.revision}. Somebody has changed it: fetch it again and send its current ETag.",
         )
     if is_leased_to_another(connection, change.record_id, change.session, change.now):
         raise RequestError(
             409,
             "leased",
-            f"Somebody else has record {change.record_id} before him now. Take another one, or wait some "
+            f"Another session is reviewing record {change.record_id}. Take another record, or wait some "
             "minutes.",
         )
     return row
 
 
 def record_not_found(record_id: int) -> RequestError:
-    """Returns the 404 of an inspection that there is none of."""
+    """Returns the error for an inspection that does not exist."""
     return RequestError(404, "record_not_found", f"There is no record {record_id}. See GET /v1/records.")
 
 
-def _set(
-    connection: Connection, change: ReviewChange, what: str, row: Row, verdict: ReviewDecision
+def _write(
+    connection: Connection, change: ReviewChange, what: str, row: Row, decision: ReviewDecision
 ) -> RowMapping:
-    values = {**asdict(verdict), "revision": change.revision + 1}
+    values = {**asdict(decision), "revision": change.revision + 1}
     connection.execute(update(inspections).where(inspections.c.id == change.record_id).values(values))
-    before, after = ReviewDecision.of(row).to_audit(), verdict.to_audit()
+    before, after = ReviewDecision.from_row(row).to_audit(), decision.to_audit()
     queries.add_audit_entry(
         connection, change.who, what, record_id=change.record_id, before=before, after=after
     )
@@ -149,34 +151,35 @@ def _set(
 
 
 def _earlier(connection: Connection, record_id: int) -> ReviewDecision:
-    """What was said before the last word that was not taken back."""
+    """Returns the review before the last one that is not undone."""
     mine = audit.c.record_id == record_id, audit.c.what.in_((REVIEW, UNDO))
-    lines = connection.execute(select(audit.c.id, audit.c.what).where(*mine).order_by(audit.c.id)).all()
-    standing: list[int] = []
-    for number, what in lines:
+    entries = connection.execute(select(audit.c.id, audit.c.what).where(*mine).order_by(audit.c.id)).all()
+    active: list[int] = []
+    for number, what in entries:
         if what == REVIEW:
-            standing.append(number)
-        elif standing:
-            standing.pop()
-    if not standing:
+            active.append(number)
+        elif active:
+            active.pop()
+    if not active:
         return ReviewDecision()
-    told = connection.execute(select(audit.c.before).where(audit.c.id == standing[-1])).scalar_one()
-    return ReviewDecision.from_audit(queries.parse_audit_values(told))
+    before = connection.execute(select(audit.c.before).where(audit.c.id == active[-1])).scalar_one()
+    return ReviewDecision.from_audit(json.loads(before))
 
 
 # === Pictures ===
 
 
-def _value_picture(connection: Connection, sha256: bytes, worth: RetentionClass) -> None:
-    connection.execute(update(pictures).where(pictures.c.sha256 == sha256).values(worth=worth))
+def _set_retention_class(connection: Connection, sha256: bytes, retention_class: RetentionClass) -> None:
+    statement = update(pictures).where(pictures.c.sha256 == sha256)
+    connection.execute(statement.values(worth=retention_class))
 
 
-def _worth(connection: Connection, sha256: bytes) -> RetentionClass:
-    """Of a picture of which one inspection waits again; others may show it too."""
+def _retention_class(connection: Connection, sha256: bytes) -> RetentionClass:
+    """Returns the class of a picture without this review; other inspections may have the same picture."""
 
     def any_is(condition: ColumnElement[bool]) -> bool:
-        shown = exists().where(inspections.c.picture == sha256, condition)
-        return bool(connection.execute(select(shown)).scalar())
+        found = exists().where(inspections.c.picture == sha256, condition)
+        return bool(connection.execute(select(found)).scalar())
 
     if any_is(inspections.c.reviewed_label.is_not(None)):
         return RetentionClass.REVIEWED

@@ -1,4 +1,4 @@
-"""How many inspections could have been drawn, by reason and probability: what a sample of them stands for."""
+"""Counts all inspections by sampling stratum, the population of the review statistics."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,14 +17,14 @@ HOUR = timedelta(hours=1)
 
 
 class Stratum(NamedTuple):
-    """Why, and how likely, an inspection is drawn."""
+    """Sampling reason and probability."""
 
     reason: str
     probability: float
 
 
 def add_sampling_counts(connection: Connection, rows: Iterable[Row]) -> None:
-    """Counts inspections that were added, drawn or not."""
+    """Adds new inspections to the counts, sampled or not."""
     names = ("station", "draw_reason", "draw_probability")
     counts = Counter((start_of_hour(row["inspected_at"]), *(row[name] for name in names)) for row in rows)
     columns = ("hour", *names, "count")
@@ -41,11 +41,11 @@ def _add(dialect: str) -> Any:
 
 
 def count_strata(connection: Connection, filters: Filters) -> Mapping[Stratum, int]:
-    """Returns how many inspections there are: of whole hours as they were counted, else one by one."""
+    """Counts inspections by stratum: whole hours from `draws`, partial hours row by row."""
     since, until = filters.since, filters.until
     first = None if since is None else start_of_hour(since + HOUR - timedelta.resolution)
     last = None if until is None else start_of_hour(until)
-    if first is not None and last is not None and first > last:  # all within an hour
+    if first is not None and last is not None and first > last:  # within one hour
         return _count(connection, filters)
     totals = _whole_hours(connection, first, last, filters.station)
     if since is not None and first != since:
@@ -71,7 +71,7 @@ def _whole_hours(
 
 def _count(connection: Connection, filters: Filters) -> Counter[Stratum]:
     by = inspections.c.draw_reason, inspections.c.draw_probability
-    statement = inspected(connection, select(*by, func.count()), filters).group_by(*by)
+    statement = restrict(connection, select(*by, func.count()), filters).group_by(*by)
     return _by_draw(connection, statement.where(inspections.c.draw_reason.is_not(None)))
 
 
@@ -80,8 +80,8 @@ def _by_draw(connection: Connection, statement: Select[Any]) -> Counter[Stratum]
     return Counter({Stratum(reason, probability): int(count) for reason, probability, count in rows})
 
 
-def inspected(connection: Connection, statement: Select[Any], filters: Filters) -> Select[Any]:
-    """Restricts what is selected of inspections to a time and a station."""
+def restrict(connection: Connection, statement: Select[Any], filters: Filters) -> Select[Any]:
+    """Restricts a statement about inspections to a period and a station."""
     table = inspections.c
     statement = statement.where(table.id.between(*id_range(connection, filters)))
     if filters.since is not None:

@@ -1,4 +1,4 @@
-"""What candidates say of the photographs that others answered, and how that falls out."""
+"""Predictions of candidates in shadow mode, and how they compare with answers and reviews."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,28 +7,27 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, inse
 
 from api.records.inspection import Row
 from api.records.review.review_queue import Priority, enqueue
+from api.records.review.reviews import UNSURE
 from api.records.schemas import CandidateReport, CandidateVerdicts
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import inspections, pictures, shadows
 from segdec.schemas import ModelIdentity
 
-UNSURE = "unsure"
-
 
 def add_shadow_results(connection: Connection, rows: Sequence[Row]) -> None:
-    """Adds rows of the table `shadows`; what differs and is not reviewed yet is put up before all others."""
+    """Adds rows of the table `shadows`; queues differing inspections without a review before all others."""
     connection.execute(insert(shadows), rows)
-    waiting = select(inspections.c.id, inspections.c.picture).where(
+    differing = select(inspections.c.id, inspections.c.picture).where(
         inspections.c.id.in_([row["record_id"] for row in rows if row["differs"]]),
         inspections.c.reviewed_label.is_(None),
     )
-    found = connection.execute(waiting).all()
+    found = connection.execute(differing).all()
     enqueue(connection, [(record_id, Priority.CANDIDATE_DIFFERS) for record_id, _ in found])
     _keep_for_review(connection, [picture for _, picture in found])
 
 
 def _keep_for_review(connection: Connection, digests: Sequence[bytes]) -> None:
-    """Keeps pictures for as long as what waits for a person is kept."""
+    """Raises the retention class of pictures to that of queued inspections."""
     statement = update(pictures).where(
         pictures.c.sha256.in_(digests),
         pictures.c.state == "kept",
@@ -40,13 +39,13 @@ def _keep_for_review(connection: Connection, digests: Sequence[bytes]) -> None:
 def report_candidate(
     connection: Connection, candidate: ModelIdentity, serving: str, skipped: dict[str, int]
 ) -> CandidateReport:
-    """Counts what a candidate answered; reads its own rows of an index, and no other inspections.
+    """Summarises the results of a candidate; reads one index and no other inspections.
 
     Args:
         connection: To the database.
         candidate: The version.
         serving: The version that answers now.
-        skipped: Photographs that it did not see, by reason.
+        skipped: Photographs without a prediction, by reason.
     """
     own = _of(candidate)
     found = connection.execute(_count(own)).all()
@@ -70,15 +69,15 @@ def _count(own: ColumnElement[bool]) -> Select[Any]:
 
 
 def _verdicts(own: ColumnElement[bool]) -> Select[Any]:
-    said = inspections.c.reviewed_label
+    label = inspections.c.reviewed_label
     right = case(
-        (said == UNSURE, UNSURE),
-        (said == shadows.c.label, "candidate"),
-        (said == inspections.c.label, "serving"),
+        (label == UNSURE, UNSURE),
+        (label == shadows.c.label, "candidate"),
+        (label == inspections.c.label, "serving"),
         else_="neither",
     ).label("who_is_right")
     joined = select(right, func.count()).join_from(shadows, inspections)
-    return joined.where(own, shadows.c.differs, said.is_not(None)).group_by(right)
+    return joined.where(own, shadows.c.differs, label.is_not(None)).group_by(right)
 
 
 def _of(candidate: ModelIdentity) -> ColumnElement[bool]:

@@ -1,6 +1,6 @@
-"""Pictures in an S3-compatible object store, each under the SHA-256 of its bytes.
+"""Pictures in an S3-compatible object store, each named by the SHA-256 of its bytes.
 
-The mark of a picture is an empty object, written before it. There is one for each picture, whoever marks it.
+The mark of a picture is an empty object, written before it; services share one mark per picture.
 """
 
 import os
@@ -18,8 +18,8 @@ from segdec.errors import ConfigError
 CONNECT_S = 3
 ATTEMPT_S = 8
 RETRY_S = 2
-"""Seconds after which a failure is final. With the attempt before it, no request takes longer than the ten
-seconds for which PostgreSQL keeps a transaction open that waits for it."""
+"""Seconds after which no retry starts. A request including its last attempt takes at most ten seconds, for
+which PostgreSQL keeps the waiting transaction open."""
 URL = re.compile(
     r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>[\w!.*'()/-]*))?", re.ASCII
 )
@@ -30,21 +30,21 @@ ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 class ObjectPictures:
     """Pictures as objects of a bucket; several services may share it.
 
-    The store, its region and the credentials are those of the environment: `AWS_ENDPOINT_URL` (http too),
-    `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, and what else obstore reads.
+    The environment configures store, region and credentials: `AWS_ENDPOINT_URL` (http is allowed),
+    `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, and other variables of obstore.
 
     Args:
-        url: s3://BUCKET/PREFIX; the bucket is there. Nothing is asked of it before a method is called.
+        url: s3://BUCKET/PREFIX of an existing bucket. The constructor sends no request.
 
     Raises:
-        ConfigError: If it is no such URL, or the environment describes no store.
+        ConfigError: If the URL has another form, or the environment is invalid.
     """
 
     def __init__(self, url: str) -> None:
-        self.place = url.rstrip("/")
-        named = URL.fullmatch(self.place)
+        self.location = url.rstrip("/")
+        named = URL.fullmatch(self.location)
         if named is None:
-            raise ConfigError(f"The pictures' place '{url}' cannot be used. Expected s3://BUCKET/PREFIX.")
+            raise ConfigError(f"--record-pictures '{url}' cannot be used. Expected s3://BUCKET/PREFIX.")
         endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), "")
         try:
             self._store = S3Store(
@@ -61,44 +61,44 @@ class ObjectPictures:
             raise ConfigError(f"The store of {url} cannot be used: {_first_line(error)}.") from error
 
     def read_id(self) -> str | None:
-        """Reads the object that has it. A bucket that is not there is an error."""
-        with self._reached():
+        """Reads the id object. A missing bucket is an error."""
+        with self._request():
             found = self._get(STORE_ID)
             if found is None:
-                next(iter(self._store.list(MARKS_FOLDER)), None)  # unlike an object, fails without its bucket
+                next(iter(self._store.list(MARKS_FOLDER)), None)  # fails without the bucket, unlike `get`
             return None if found is None else found.decode("ascii", "replace").strip()
 
     def write_id(self, store_id: str) -> None:
-        """Writes the object, which nobody else has written meanwhile."""
-        with self._reached():
+        """Writes the id object, unless another service has."""
+        with self._request():
             self._store.put(STORE_ID, store_id.encode(), mode="create")
 
     def put(self, sha256: bytes, data: bytes) -> None:
-        """Writes the mark and then the picture. What is there already is the same, and stays."""
-        with self._reached():
+        """Writes the mark, then the picture. An existing picture is equal and stays."""
+        with self._request():
             self._store.put(_mark(sha256), b"")
             with suppress(AlreadyExistsError):
                 self._store.put(_path(sha256), data, mode="create", use_multipart=False)
 
     def clear_marks(self, *digests: bytes) -> None:
-        """Removes the marks, all in one request."""
+        """Deletes the marks in one request."""
         self._remove([_mark(sha256) for sha256 in digests])
 
     def marked(self) -> Iterator[bytes]:
         """Lists the marks."""
-        with self._reached():
+        with self._request():
             for listed in self._store.list(MARKS_FOLDER):
                 names = (entry["path"].rpartition("/")[2] for entry in listed)
                 yield from (bytes.fromhex(name) for name in names if DIGEST.fullmatch(name))
 
     def get(self, sha256: bytes) -> bytes | None:
         """Reads the object."""
-        with self._reached():
+        with self._request():
             return self._get(_path(sha256))
 
     def contains(self, sha256: bytes) -> bool:
-        """Asks for the object's head."""
-        with self._reached():
+        """Requests the object's head."""
+        with self._request():
             try:
                 self._store.head(_path(sha256))
             except FileNotFoundError:
@@ -106,11 +106,11 @@ class ObjectPictures:
             return True
 
     def delete(self, *digests: bytes) -> None:
-        """Removes the objects and then their marks, all in one request."""
-        self._remove([place(sha256) for place in (_path, _mark) for sha256 in digests])
+        """Deletes the objects and then their marks in one request."""
+        self._remove([name(sha256) for name in (_path, _mark) for sha256 in digests])
 
     def space(self) -> None:
-        """Has no end."""
+        """Unlimited."""
 
     def _get(self, path: str) -> bytes | None:
         try:
@@ -120,16 +120,16 @@ class ObjectPictures:
 
     def _remove(self, paths: list[str]) -> None:
         if paths:
-            with self._reached():
+            with self._request():
                 self._store.delete(paths)
 
     @contextmanager
-    def _reached(self) -> Iterator[None]:
-        """Makes what the store answers within the block an error of all pictures: it is no single one's."""
+    def _request(self) -> Iterator[None]:
+        """Converts errors to ConnectionError: they concern the whole store, not one picture."""
         try:
             yield
         except (BaseError, OSError) as error:
-            raise ConnectionError(f"{self.place}: {_first_line(error)}") from error
+            raise ConnectionError(f"{self.location}: {_first_line(error)}") from error
 
 
 def _path(sha256: bytes) -> str:

@@ -1,7 +1,8 @@
-"""Where the pictures lie, each under the SHA-256 of its bytes: the protocol of it, and a folder.
+"""The picture store: its protocol, and pictures as files of a folder.
 
-A picture comes before its row. Until the row is there too, the store holds a mark of it, so that a start
-finds what a killed service left without looking through all of them.
+Each picture has the SHA-256 of its bytes as its name. It is stored before its row. Until the row is
+committed, a mark identifies it, so that a start finds orphaned pictures of a killed service without a full
+scan.
 """
 
 import os
@@ -18,88 +19,88 @@ from segdec.runtime.files import fsync_folder, write_text_atomic
 MARKS_FOLDER = "unsettled"
 STORE_ID = "store-id"
 MARK = re.compile(r"(?P<sha256>[0-9a-f]{64})\.[0-9a-f]+")
-"""Name of the file that marks a picture."""
+"""Name of a file that marks a picture."""
 
 
 class Space(NamedTuple):
-    """Bytes of a store, and what is left of them."""
+    """Total and free bytes of a store."""
 
     total: int
     free: int
 
 
 class PictureStore(Protocol):
-    """Keeps encoded photographs.
+    """Stores encoded photographs.
 
-    Every method raises OSError where the store is full, gone or not writable, and ConnectionError where it is
-    no picture's fault: then none can be kept.
+    Every method raises OSError if the store is full, missing or not writable, and ConnectionError if the
+    store as a whole is unavailable.
 
     Attributes:
-        place: Of the store, in words.
+        location: Folder or URL, for messages.
     """
 
-    place: str
+    location: str
 
     def read_id(self) -> str | None:
-        """Returns the id of the record that the pictures belong to; None if none is written there."""
+        """Returns the id of the record that the pictures belong to; None if the store has no id."""
 
     def write_id(self, store_id: str) -> None:
-        """Writes down to which record they belong."""
+        """Stores the id of the record."""
 
     def put(self, sha256: bytes, data: bytes) -> None:
-        """Keeps `data`, which survives a loss of power when this returns, and marks it as unsettled."""
+        """Stores and marks a picture durably: it survives a power loss."""
 
     def clear_marks(self, *digests: bytes) -> None:
-        """Removes the marks of pictures, whose rows are there."""
+        """Removes the marks of pictures whose rows are committed."""
 
     def marked(self) -> Iterable[bytes]:
-        """Returns the pictures that are marked."""
+        """Returns the marked pictures."""
 
     def get(self, sha256: bytes) -> bytes | None:
-        """Returns a picture; None if it is not there."""
+        """Returns a picture; None if it does not exist."""
 
     def contains(self, sha256: bytes) -> bool:
-        """Returns whether a picture is there."""
+        """Returns whether a picture exists."""
 
     def delete(self, *digests: bytes) -> None:
-        """Removes pictures and their marks; one that is not there is no error."""
+        """Deletes pictures and their marks; a missing one is not an error."""
 
     def space(self) -> Space | None:
-        """Returns how much there is; None where it has no end."""
+        """Returns the space of the store; None if it is unlimited."""
 
 
 class FolderPictures:
-    """Pictures as files of one folder on one file system; several services may share it.
+    """Pictures as files of a folder on one file system; several services may share it.
 
-    The mark of a picture is a second name of its file, under which it is written.
+    The mark of a picture is a hard link to its file.
 
     Args:
-        folder: Is made where it is missing.
+        folder: Is created if missing.
 
     Raises:
-        OSError: If it cannot be made or written.
+        OSError: If the folder cannot be created or written.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.place = str(folder)
-        self._folder, self._unsettled = folder, folder / MARKS_FOLDER
-        self._unsettled.mkdir(parents=True, exist_ok=True)
+        self.location = str(folder)
+        self._folder, self._marks = folder, folder / MARKS_FOLDER
+        self._marks.mkdir(parents=True, exist_ok=True)
 
     def read_id(self) -> str | None:
-        """Reads the file that has it."""
+        """Reads the id file."""
         path = self._folder / STORE_ID
         return path.read_text("ascii").strip() if path.exists() else None
 
     def write_id(self, store_id: str) -> None:
-        """Writes the file."""
+        """Writes the id file."""
         write_text_atomic(self._folder / STORE_ID, store_id)
 
     def put(self, sha256: bytes, data: bytes) -> None:
-        """Writes the file, and gives it its name once it is on the disk."""
-        mark = self._unsettled / f"{sha256.hex()}.{uuid4().hex}"
+        """Writes the file as its mark, syncs it, and links it to its final name."""
+        mark = self._marks / f"{sha256.hex()}.{uuid4().hex}"
         try:
             _write(mark, data)
-        except BaseException:  # half a file of a full disk is in the way of all that would free it
+        except BaseException:  # a partial file would occupy space on a full disk
             with suppress(OSError):
                 mark.unlink(missing_ok=True)
             raise
@@ -111,22 +112,22 @@ class FolderPictures:
             path.hardlink_to(mark)
         except FileExistsError:
             pass
-        except FileNotFoundError:  # another service has settled or swept its mark meanwhile
+        except FileNotFoundError:  # another service has removed the mark meanwhile
             if not path.exists():
                 self.put(sha256, data)
                 return
         fsync_folder(path.parent)
 
     def clear_marks(self, *digests: bytes) -> None:
-        """Removes the second names."""
+        """Removes the links in the folder of marks."""
         for sha256 in digests:
-            for mark in self._unsettled.glob(f"{sha256.hex()}.*"):
+            for mark in self._marks.glob(f"{sha256.hex()}.*"):
                 mark.unlink(missing_ok=True)
 
     def marked(self) -> Iterator[bytes]:
-        """Reads the second names."""
-        for mark in self._unsettled.iterdir():
-            if named := MARK.fullmatch(mark.name):  # NFS and desktops put files of their own there
+        """Lists the folder of marks."""
+        for mark in self._marks.iterdir():
+            if named := MARK.fullmatch(mark.name):  # NFS and desktops create files of their own there
                 yield bytes.fromhex(named["sha256"])
 
     def get(self, sha256: bytes) -> bytes | None:
@@ -137,17 +138,17 @@ class FolderPictures:
             return None
 
     def contains(self, sha256: bytes) -> bool:
-        """Looks whether there is a file."""
+        """Checks whether the file exists."""
         return self._path(sha256).exists()
 
     def delete(self, *digests: bytes) -> None:
-        """Removes the files under all their names."""
+        """Deletes the files and their marks."""
         for sha256 in digests:
             self._path(sha256).unlink(missing_ok=True)
             self.clear_marks(sha256)
 
     def space(self) -> Space:
-        """Asks the file system."""
+        """Returns the usage of the file system."""
         usage = shutil.disk_usage(self._folder)
         return Space(usage.total, usage.free)
 

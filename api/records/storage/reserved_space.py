@@ -1,6 +1,6 @@
-"""A file that takes space as long as there is some, so that there is a little left when there is none.
+"""A file that reserves disk space and releases it when the disk is full.
 
-To delete pictures from a full disk, a transaction has to be written first, to that disk.
+Deleting pictures from a full disk needs a transaction, which needs space on that disk.
 """
 
 import os
@@ -8,25 +8,25 @@ from contextlib import suppress
 from pathlib import Path
 
 RESERVED_BYTES = 64 * 2**20
-"""More than SQLite writes to delete pictures until the rules are met again."""
-SPARE = 4
-"""Made only where this many times its size is free."""
+"""More than SQLite writes while pictures are deleted until the rules are met."""
+MIN_FREE_FACTOR = 4
+"""The file is created only if the disk has this many times its size free."""
 
 
 class ReservedSpace:
     """The file.
 
     Args:
-        path: Of it; its folder is there.
-        size: Bytes; default: BALLAST_BYTES.
+        path: Of the file, in an existing folder.
+        size: Bytes; default: RESERVED_BYTES.
     """
 
     def __init__(self, path: Path, size: int | None = None) -> None:
         self._path, self._size = path, RESERVED_BYTES if size is None else size
 
-    def take(self, free_bytes: int) -> None:
-        """Makes the file where it is missing and `free_bytes` leave room for it."""
-        if free_bytes < SPARE * self._size or self._is_whole():
+    def reserve(self, free_bytes: int) -> None:
+        """Creates the file if it is missing and `free_bytes` suffice."""
+        if free_bytes < MIN_FREE_FACTOR * self._size or self._is_complete():
             return
         with suppress(OSError):
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -35,12 +35,12 @@ class ReservedSpace:
             finally:
                 os.close(descriptor)
 
-    def drop(self) -> None:
-        """Removes the file, which needs no space."""
+    def release(self) -> None:
+        """Deletes the file."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         try:
             return self._path.stat().st_size >= self._size
         except OSError:

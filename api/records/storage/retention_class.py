@@ -1,10 +1,10 @@
-"""What a picture is kept for."""
+"""How long a picture is kept."""
 
 from enum import IntEnum
 
 
 class RetentionClass(IntEnum):
-    """What is worth least is deleted first. The numbers stand in the database."""
+    """Classes of pictures; the lowest are deleted first. The database stores the numbers."""
 
     GOOD = 0
     GOOD_SAMPLE = 1

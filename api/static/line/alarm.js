@@ -1,19 +1,20 @@
-// What is louder than all else: parts of which nothing is known, and a screen that does not know.
+// The full-screen alarm: a part was not inspected, or the screen has no current data.
 
-import { duration } from "./times.js";
-import { count, nameOf, part, write } from "./words.js";
+import { byId, setText } from "../shared/dom.js";
+import { formatDuration } from "./clock.js";
+import { formatCount, stationName } from "./format.js";
 
 const SEEN_NAME = "segdec.line.seen";
-const LEAST_S = 10; // for which a miss fills the screen, even if its station inspects again at once
-const WORDS = { missed: "NOT INSPECTED", lost: "NO CONNECTION", unread: "NO DATA" };
+const MIN_ALARM_S = 10; // minimum display time, even if the station inspects again at once
+const TITLES = { missed: "NOT INSPECTED", lost: "NO CONNECTION", unread: "NO DATA" };
 
-/** Misses that somebody has seen on this screen, until the shift ends; they survive a reload. */
-class Seen {
+/** Misses acknowledged on this screen during the current shift; survives a reload. */
+class Acknowledged {
   constructor() {
     this.known = JSON.parse(sessionStorage.getItem(SEEN_NAME) ?? "{}");
   }
 
-  /** What was seen of a shift, as {count, misses}: how many, and the last one of each station. */
+  /** The acknowledged {count, misses} of a shift: their number, and the last one of each station. */
   of(shift) {
     return this.known.shift === shift ? this.known : { count: 0, misses: {} };
   }
@@ -26,89 +27,89 @@ class Seen {
 }
 
 export class Alarm {
-  /** `onKey()` is told that somebody wants to give a key. */
+  /** Calls `onKey()` when the user wants to enter a key. */
   constructor(onKey) {
-    this.seen = new Seen();
+    this.acknowledged = new Acknowledged();
     this.title = document.title;
     this.kind = null;
     this.shown = null;
-    for (const id of ["alarm-seen", "banner-seen"]) part(id).addEventListener("click", () => this.see());
-    part("alarm-key").addEventListener("click", onKey);
+    for (const id of ["alarm-acknowledge", "banner-acknowledge"]) byId(id).addEventListener("click", () => this.acknowledge());
+    byId("alarm-key").addEventListener("click", onKey);
   }
 
-  /** Somebody has seen what is shown. */
-  see() {
+  /** Acknowledges the displayed misses. */
+  acknowledge() {
     if (!this.status) return;
     const { shift, number } = shiftOf(this.status);
-    this.seen.add(shift, number, this.status.misses);
+    this.acknowledged.add(shift, number, this.status.misses);
     this.tick(this.status, this.clock, this.trouble);
   }
 
   /**
-   * Shows what has to be shown now: of the last answer `status`, null before the first, and of `trouble`, {since,
-   * words, needsKey} where none comes any more.
+   * Updates the alarm from the last response `status`, null before the first, and from `trouble` {since, message,
+   * needsKey} if responses are missing.
    */
   tick(status, clock, trouble) {
     Object.assign(this, { status, clock, trouble });
     const { shift, number } = shiftOf(status);
-    const seen = this.seen.of(shift);
-    const unseen = Math.max(number - seen.count, 0);
-    const standing = status ? this.standing(seen) : null;
-    this.kind = trouble ? "lost" : standing ? "missed" : status?.unavailable ? "unread" : null;
-    part("alarm").hidden = !this.kind;
-    part("banner").hidden = Boolean(this.kind) || !unseen;
+    const acknowledged = this.acknowledged.of(shift);
+    const open = Math.max(number - acknowledged.count, 0);
+    const active = status ? this.active(acknowledged) : null;
+    this.kind = trouble ? "lost" : active ? "missed" : status?.unavailable ? "unread" : null;
+    byId("alarm").hidden = !this.kind;
+    byId("banner").hidden = Boolean(this.kind) || !open;
     document.body.dataset.alarm = this.kind ?? "";
-    const title = this.kind ? `${WORDS[this.kind]} – ${this.title}` : unseen ? `${unseen} not inspected – ${this.title}` : this.title;
+    const title = this.kind ? `${TITLES[this.kind]} – ${this.title}` : open ? `${open} not inspected – ${this.title}` : this.title;
     if (document.title !== title) document.title = title;
-    if (this.kind) this.fill(standing, unseen);
-    else if (unseen) this.fillBanner(unseen);
+    if (this.kind) this.fill(active, open);
+    else if (open) this.fillBanner(open);
   }
 
-  /** The newest miss that nobody has seen, and that is new or that no inspection of its station has followed. */
-  standing(seen) {
-    const fresh = this.status.misses.filter((miss) => seen.misses[miss.station] !== miss.missed_at);
-    return fresh.find((miss) => !miss.followed || this.clock.since(miss.missed_at) < LEAST_S) ?? null;
+  /** The newest unacknowledged miss that is recent, or whose station has not inspected since. */
+  active(acknowledged) {
+    const fresh = this.status.misses.filter((miss) => acknowledged.misses[miss.station] !== miss.missed_at);
+    return fresh.find((miss) => !miss.followed || this.clock.since(miss.missed_at) < MIN_ALARM_S) ?? null;
   }
 
-  fill(miss, unseen) {
+  fill(miss, open) {
     const { kind, trouble } = this;
-    part("alarm").dataset.kind = kind;
-    write(part("alarm-word"), WORDS[kind]);
-    part("alarm-seen").hidden = kind !== "missed";
-    part("alarm-key").hidden = !trouble?.needsKey;
-    const words = kind === "missed" ? this.ofMiss(miss, unseen) : this.ofTrouble(unseen);
-    for (const [name, text] of Object.entries(words)) write(part(`alarm-${name}`), text);
+    byId("alarm").dataset.kind = kind;
+    setText(byId("alarm-word"), TITLES[kind]);
+    byId("alarm-acknowledge").hidden = kind !== "missed";
+    byId("alarm-key").hidden = !trouble?.needsKey;
+    const texts = kind === "missed" ? this.ofMiss(miss, open) : this.ofTrouble(open);
+    for (const [name, text] of Object.entries(texts)) setText(byId(`alarm-${name}`), text);
   }
 
-  ofMiss(miss, unseen) {
+  ofMiss(miss, open) {
     const which = miss.part_id === null ? "" : `Part ${miss.part_id}`;
-    const age = `${duration(this.clock.since(miss.missed_at))} ago, at ${this.clock.exactly(miss.missed_at)}`;
-    const hold = "Hold the part: nothing is known about it.";
-    const several = `Hold the parts: ${count(unseen)} were not inspected, this is the last one.`;
-    return { part: which, station: nameOf(miss.station), do: unseen > 1 ? several : hold, why: miss.detail, age };
+    const age = `${formatDuration(this.clock.since(miss.missed_at))} ago, at ${this.clock.timeWithSeconds(miss.missed_at)}`;
+    const hold = "Hold the part: its condition is unknown.";
+    const several = `Hold the parts: ${formatCount(open)} were not inspected. This is the latest one.`;
+    return { part: which, station: stationName(miss.station), do: open > 1 ? several : hold, why: miss.detail, age };
   }
 
-  ofTrouble(unseen) {
+  ofTrouble(open) {
     const { trouble, clock } = this;
-    const missed = unseen ? ` ${count(unseen)} were not inspected before.` : "";
+    const missed = open ? ` Before that, ${formatCount(open)} were not inspected.` : "";
     return {
-      part: trouble ? `since ${clock.exactly(trouble.since)}` : "",
+      part: trouble ? `since ${clock.timeWithSeconds(trouble.since)}` : "",
       station: "",
-      do: `This screen does not know whether parts are inspected: look at the line.${missed}`,
-      why: trouble ? trouble.words : this.status.unavailable,
-      age: trouble ? `for ${duration((clock.now - trouble.since) / 1000)}` : "",
+      do: `Unknown whether parts are being inspected: check the line.${missed}`,
+      why: trouble ? trouble.message : this.status.unavailable,
+      age: trouble ? `for ${formatDuration((clock.now - trouble.since) / 1000)}` : "",
     };
   }
 
-  fillBanner(unseen) {
+  fillBanner(open) {
     const last = this.status.misses[0];
-    write(part("banner-words"), `${count(unseen)} NOT INSPECTED`);
+    setText(byId("banner-text"), `${formatCount(open)} NOT INSPECTED`);
     const which = last?.part_id ? `part ${last.part_id}, ` : "";
-    write(part("banner-last"), last ? `Last: ${which}${nameOf(last.station)}, ${this.clock.time(last.missed_at)}. ${last.detail}` : "");
+    setText(byId("banner-last"), last ? `Last: ${which}${stationName(last.station)}, ${this.clock.time(last.missed_at)}. ${last.detail}` : "");
   }
 }
 
-/** Which shift an answer tells of, at which stations, and how many were missed; as one replica knows it, maybe. */
+/** The key of shift and station of a response, and its number of misses. */
 function shiftOf(status) {
   if (!status) return { shift: "", number: 0 };
   const { shift, misses, station } = status;

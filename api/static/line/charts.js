@@ -1,34 +1,35 @@
-// What the charts show, and what they say: the defect rate with its limits, and the scores.
+// The charts of defect rate and scores, with a summary sentence each.
 
+import { byId, setText } from "../shared/dom.js";
 import { Plot } from "./plot.js";
-import { count, part, percent, signed, write } from "./words.js";
+import { formatCount, formatPercent, formatSigned } from "./format.js";
 
-const LEAST_TOP = 0.01; // of the axis of rates: 1 %
-const ROOM = 1.15;
+const MIN_AXIS_TOP = 0.01; // of the rate axis: 1 %
+const AXIS_MARGIN = 1.15;
 
 export class Charts {
   constructor() {
-    this.rate = new Plot(part("rate").querySelector(".plot"), percent);
-    this.scores = new Plot(part("scores").querySelector(".plot"), signed);
+    this.rate = new Plot(byId("rate").querySelector(".plot"), formatPercent);
+    this.scores = new Plot(byId("scores").querySelector(".plot"), formatSigned);
   }
 
-  /** Shows `chart` and `drift` of an answer; both may be null. */
+  /** Shows `chart` and `drift` of a response; both may be null. */
   show({ chart, drift }, clock) {
-    const says = saysOfRate(chart);
-    say(part("rate"), says);
-    const told = saysOfDrift(drift);
-    say(part("scores"), told);
+    const rate = rateSummary(chart);
+    showSummary(byId("rate"), rate);
+    const drifting = driftSummary(drift);
+    showSummary(byId("scores"), drifting);
     if (!chart) return;
     const time = (hour) => clock.time(hour);
-    this.rate.show({ ...rates(chart), label: says.words, time });
-    this.scores.show({ ...means(chart, drift), label: told.words, time });
+    this.rate.show({ ...rates(chart), label: rate.text, time });
+    this.scores.show({ ...means(chart, drift), label: drifting.text, time });
   }
 }
 
-function say(section, { words, loud }) {
-  const says = section.querySelector(".says");
-  write(says, words);
-  says.classList.toggle("loud", loud);
+function showSummary(section, { text, alert }) {
+  const summary = section.querySelector(".summary");
+  setText(summary, text);
+  summary.classList.toggle("alert", alert);
 }
 
 // === The defect rate ===
@@ -41,7 +42,7 @@ function rates({ hours, centre }) {
     band: hours.map((hour) => (hour.high === null ? null : [hour.low, hour.high])),
     centre,
     from: 0,
-    to: Math.min(Math.max(...values, LEAST_TOP) * ROOM, 1),
+    to: Math.min(Math.max(...values, MIN_AXIS_TOP) * AXIS_MARGIN, 1),
   };
 }
 
@@ -53,27 +54,27 @@ function kindOf(hour) {
   return hour.out ?? (hour.high === null ? "few" : "usual");
 }
 
-/** What the chart says: first the running hour, then how many hours are out. */
-function saysOfRate(chart) {
-  if (!chart) return { words: "Not known.", loud: false };
+/** The summary of the chart: hours outside the limits, and the current hour. */
+function rateSummary(chart) {
+  if (!chart) return { text: "No data.", alert: false };
   const { hours, centre } = chart;
-  if (centre === null) return { words: "Too few inspections yet to tell what is usual.", loud: false };
+  if (centre === null) return { text: "Too few inspections for a baseline.", alert: false };
   const last = hours.at(-1);
-  const now = last.inspected ? `${percent(rateOf(last))} in this hour` : "nothing inspected in this hour";
+  const now = last.inspected ? `${formatPercent(rateOf(last))} this hour` : "no inspections this hour";
   const out = hours.filter((hour) => hour.out);
-  const usual = `usually ${percent(centre)}`;
-  if (!out.length) return { words: `As usual: ${now}, ${usual}.`, loud: false };
+  const usual = `baseline ${formatPercent(centre)}`;
+  if (!out.length) return { text: `Within limits: ${now}, ${usual}.`, alert: false };
   const high = out.filter((hour) => hour.out === "high").length;
   const sides = [
     [high, "above"],
     [out.length - high, "below"],
   ];
-  const told = sides.filter(([number]) => number).map(([number, side]) => `${hoursIn(number)} ${side} the limits`);
-  return { words: `${told.join(", ")}: ${now}, ${usual}.`, loud: true };
+  const parts = sides.filter(([number]) => number).map(([number, side]) => `${hoursIn(number)} ${side} the limits`);
+  return { text: `${parts.join(", ")}: ${now}, ${usual}.`, alert: true };
 }
 
 function hoursIn(number) {
-  return number === 1 ? "1 hour" : `${count(number)} hours`;
+  return number === 1 ? "1 hour" : `${formatCount(number)} hours`;
 }
 
 // === The scores ===
@@ -82,7 +83,7 @@ function means({ hours }, drift) {
   const values = hours.flatMap((hour) => (hour.log_odds === null ? [] : [hour.log_odds]));
   if (drift) values.push(drift.before - drift.least, drift.before + drift.least);
   const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [-5, 5];
-  const room = Math.max((high - low) * (ROOM - 1), 0.2);
+  const room = Math.max((high - low) * (AXIS_MARGIN - 1), 0.2);
   const first = drift ? hours.length - drift.hours : hours.length;
   return {
     hours: hours.map((hour) => hour.hour),
@@ -98,9 +99,9 @@ function means({ hours }, drift) {
   };
 }
 
-function saysOfDrift(drift) {
-  if (!drift) return { words: "Too few inspections yet to tell.", loud: false };
-  const means = `${signed(drift.now)} lately, usually ${signed(drift.before)}`;
-  if (!drift.towards) return { words: `Steady: ${means}.`, loud: false };
-  return { words: `Drift towards ${drift.towards}: ${means}.`, loud: true };
+function driftSummary(drift) {
+  if (!drift) return { text: "Too few inspections to detect drift.", alert: false };
+  const means = `${formatSigned(drift.now)} recently, baseline ${formatSigned(drift.before)}`;
+  if (!drift.towards) return { text: `Stable: ${means}.`, alert: false };
+  return { text: `Drift towards ${drift.towards}: ${means}.`, alert: true };
 }

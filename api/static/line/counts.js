@@ -1,6 +1,7 @@
-// How many photographs shift and day have had.
+// Counts of the current shift and day.
 
-import { count, part, write } from "./words.js";
+import { byId, setText } from "../shared/dom.js";
+import { formatCount } from "./format.js";
 
 const ROWS = {
   inspected: (counts) => counts.inspected,
@@ -9,25 +10,25 @@ const ROWS = {
   defective: (counts) => sum(counts.defective),
   missed: (counts) => counts.not_inspected,
 };
-const MOST_CLASSES = 4;
+const MAX_CLASSES = 4;
 
 const sum = (numbers) => Object.values(numbers).reduce((total, number) => total + number, 0);
 
-/** Shows both; null where they are not known. */
+/** Shows the counts of shift and day; null = unknown. */
 export function showCounts(shift, day, clock) {
   for (const [name, read] of Object.entries(ROWS)) {
     const row = document.querySelector(`[data-count="${name}"]`);
-    [shift, day].forEach((counts, column) => write(row.cells[column + 1], counts ? count(read(counts)) : "–"));
+    [shift, day].forEach((counts, column) => setText(row.cells[column + 1], counts ? formatCount(read(counts)) : "–"));
     row.classList.toggle("some", Boolean(shift && read(shift)));
   }
-  write(part("shift-begin"), shift ? `since ${clock.time(shift.begin)}` : "");
-  write(part("classes"), shift ? classes(shift.defective) : "");
+  setText(byId("shift-begin"), shift ? `since ${clock.time(shift.begin)}` : "");
+  setText(byId("classes"), shift ? classes(shift.defective) : "");
 }
 
-/** The classes of defects of the shift, the most frequent first. */
+/** The defect classes of the shift, most frequent first. */
 function classes(defective) {
   const sorted = Object.entries(defective).sort((a, b) => b[1] - a[1]);
-  const told = sorted.slice(0, MOST_CLASSES).map(([name, number]) => `${name} ${count(number)}`);
-  const more = sorted.length - told.length;
-  return [...told, ...(more > 0 ? [`${more} more classes`] : [])].join(" · ");
+  const shown = sorted.slice(0, MAX_CLASSES).map(([name, number]) => `${name} ${formatCount(number)}`);
+  const more = sorted.length - shown.length;
+  return [...shown, ...(more > 0 ? [`${more} more classes`] : [])].join(" · ");
 }

@@ -1,90 +1,90 @@
-// The screen of the line: asks once a second and shows what is answered, for whoever looks up.
+// The line display: polls the service once a second and shows its status.
 
+import { byId, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { Key } from "../shared/service.js";
 import { Alarm } from "./alarm.js";
-import { stayAwake } from "./awake.js";
+import { keepScreenOn } from "./wake_lock.js";
 import { Charts } from "./charts.js";
 import { showCounts } from "./counts.js";
-import { Defects } from "./defects.js";
-import { Feed } from "./feed.js";
+import { RecentDefects } from "./recent_defects.js";
+import { StatusPoller } from "./status_poller.js";
 import { Sounds } from "./sounds.js";
-import { showQuiet, Stations } from "./stations.js";
-import { Clock } from "./times.js";
+import { showSilentStations, Stations } from "./stations.js";
+import { Clock } from "./clock.js";
 import { showVerdict, showWaiting, tickVerdict } from "./verdict.js";
-import { part, write } from "./words.js";
 
-const STALE_MS = 6000; // after which an answer is no longer believed
+const STALE_MS = 6000; // after which a response is outdated
 const TICK_MS = 500;
-const SOUND_AGAIN_MS = 15_000;
+const SIREN_INTERVAL_MS = 15_000;
 
 const key = new Key(askKey);
 const clock = new Clock();
 const charts = new Charts();
-const defects = new Defects(key);
+const defects = new RecentDefects(key);
 const sounds = new Sounds();
-const alarm = new Alarm(() => giveKey());
+const alarm = new Alarm(() => enterKey());
 const stations = new Stations((station) => follow(station));
-const feed = new Feed({ key, onAnswer: show, onTrouble: note });
+const poller = new StatusPoller({ key, onAnswer: show, onError: onPollError });
 
-let status = null; // the last answer
+let status = null; // the last response
 let answeredAt = performance.now();
-let lost = { words: "Nothing has answered yet.", needsKey: false };
-let newest = null; // the newest defect that was heard
-let siren = -Infinity;
+let failure = { message: "No response yet.", needsKey: false };
+let newest = null; // id of the newest defect with a sound played
+let sirenAt = -Infinity;
 
 function show(answer) {
   status = answer;
   answeredAt = performance.now();
-  lost = { words: "", needsKey: false };
+  failure = { message: "", needsKey: false };
   clock.set(answer.at, answer.zone);
   stations.fill(answer.stations);
   showVerdict(answer.last);
   showCounts(answer.shift, answer.day, clock);
-  showQuiet(answer.quiet, clock);
+  showSilentStations(answer.quiet, clock);
   charts.show(answer, clock);
   defects.show(answer.defects, clock);
-  hear(answer.defects[0]?.record_id ?? 0);
+  announceDefect(answer.defects[0]?.record_id ?? 0);
   tick();
 }
 
-function note(words, needsKey) {
-  lost = { words, needsKey };
+function onPollError(message, needsKey) {
+  failure = { message, needsKey };
   tick();
 }
 
-/** A defect that came since the last answer is heard once; those from before the page was opened are not. */
-function hear(defect) {
+/** Plays a sound for each new defect, but not for those before the page was opened. */
+function announceDefect(defect) {
   if (newest !== null && defect > newest) sounds.play("defect");
   newest = Math.max(newest ?? 0, defect);
 }
 
-/** Brings what depends on the time up to date. */
+/** Updates everything that depends on the time. */
 function tick() {
   const age = performance.now() - answeredAt;
-  const trouble = age > STALE_MS || lost.needsKey ? { since: clock.now - age, ...lost } : null;
+  const trouble = age > STALE_MS || failure.needsKey ? { since: clock.now - age, ...failure } : null;
   tickVerdict(status?.last ?? null, clock);
-  write(part("clock"), status ? clock.exactly(clock.now) : "");
+  setText(byId("clock"), status ? clock.timeWithSeconds(clock.now) : "");
   alarm.tick(status, clock, trouble);
-  if (!alarm.kind) siren = -Infinity;
-  else if (performance.now() - siren > SOUND_AGAIN_MS) {
-    siren = performance.now();
+  if (!alarm.kind) sirenAt = -Infinity;
+  else if (performance.now() - sirenAt > SIREN_INTERVAL_MS) {
+    sirenAt = performance.now();
     sounds.play("missed");
   }
 }
 
 function follow(station) {
-  status = newest = null; // of another station
+  status = newest = null;
   answeredAt = performance.now();
   showWaiting();
-  feed.follow(station);
+  poller.follow(station);
 }
 
-function giveKey() {
+function enterKey() {
   key.declined = false;
   follow(stations.chosen);
 }
 
 setInterval(tick, TICK_MS);
-stayAwake();
+keepScreenOn();
 follow(stations.chosen);

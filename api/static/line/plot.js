@@ -1,11 +1,11 @@
-// A small chart by the hour: a band of what is usual, a line, and points of several shapes.
+// A small hourly chart: a band of usual values, a line, and points of several shapes.
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
-const MARGIN = { left: 4.2, right: 1, top: 0.8, bottom: 1.8 }; // in letters
-const LABELS_EVERY_H = 4;
+const MARGIN = { left: 4.2, right: 1, top: 0.8, bottom: 1.8 }; // in em
+const LABEL_INTERVAL_H = 4;
 
 export class Plot {
-  /** `picture` is the svg element; `describe(value)` writes a value of the vertical axis. */
+  /** `picture` is the svg element; `describe(value)` formats a value of the vertical axis. */
   constructor(picture, describe) {
     Object.assign(this, { picture, describe });
     this.drawn = "";
@@ -16,7 +16,7 @@ export class Plot {
   /**
    * Shows {hours, points, band, centre, from, to, label, time}: `hours` are their times, `points` {value, kind} or
    * null for each, `band` [low, high] or null for each, `centre` a value or null, `from` and `to` the ends of the
-   * axis; `label` says it in words, `time(hour)` writes an hour.
+   * axis; `label` is the text alternative, `time(hour)` formats an hour.
    */
   show(content) {
     this.content = content;
@@ -25,29 +25,29 @@ export class Plot {
 
   draw(resized) {
     if (!this.content) return;
-    const said = JSON.stringify(this.content);
-    if (!resized && said === this.drawn) return;
-    this.drawn = said;
+    const content = JSON.stringify(this.content);
+    if (!resized && content === this.drawn) return;
+    this.drawn = content;
     const { clientWidth: width, clientHeight: height } = this.picture;
     if (!width || !height) return;
-    const letter = parseFloat(getComputedStyle(this.picture).fontSize);
+    const em = parseFloat(getComputedStyle(this.picture).fontSize);
     const frame = {
-      left: MARGIN.left * letter,
-      right: width - MARGIN.right * letter,
-      top: MARGIN.top * letter,
-      bottom: height - MARGIN.bottom * letter,
+      left: MARGIN.left * em,
+      right: width - MARGIN.right * em,
+      top: MARGIN.top * em,
+      bottom: height - MARGIN.bottom * em,
     };
     this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.picture.setAttribute("aria-label", this.content.label);
-    this.picture.replaceChildren(...this.parts(frame, letter));
+    this.picture.replaceChildren(...this.parts(frame, em));
   }
 
-  parts(frame, letter) {
+  parts(frame, em) {
     const { hours, points, band, centre, from, to } = this.content;
     const step = (frame.right - frame.left) / hours.length;
     const x = (index) => frame.left + (index + 0.5) * step;
     const y = (value) => frame.bottom - ((value - from) / (to - from)) * (frame.bottom - frame.top);
-    const made = [from, (from + to) / 2, to].flatMap((value) => this.level(frame, y(value), value, letter));
+    const made = [from, (from + to) / 2, to].flatMap((value) => this.level(frame, y(value), value, em));
     hours.forEach((hour, index) => {
       const place = band[index];
       if (place) made.push(shape("rect", "band", { x: frame.left + index * step, width: step + 0.5, y: y(place[1]), height: Math.max(y(place[0]) - y(place[1]), 1) }));
@@ -55,25 +55,25 @@ export class Plot {
     if (centre !== null) made.push(shape("path", "centre", { d: `M${frame.left} ${y(centre)}H${frame.right}` }));
     made.push(shape("path", "line", { d: path(points.map((point, index) => point && [x(index), y(point.value)])) }));
     points.forEach((point, index) => {
-      if (point) made.push(mark(point.kind, x(index), y(point.value), letter));
+      if (point) made.push(mark(point.kind, x(index), y(point.value), em));
     });
-    return [...made, ...this.times(frame, x, letter)];
+    return [...made, ...this.times(frame, x, em)];
   }
 
-  level(frame, place, value, letter) {
-    const words = shape("text", "", { x: frame.left - 0.4 * letter, y: place + 0.35 * letter, "text-anchor": "end" });
-    words.textContent = this.describe(value);
-    return [shape("path", "level", { d: `M${frame.left} ${place}H${frame.right}` }), words];
+  level(frame, place, value, em) {
+    const label = shape("text", "", { x: frame.left - 0.4 * em, y: place + 0.35 * em, "text-anchor": "end" });
+    label.textContent = this.describe(value);
+    return [shape("path", "level", { d: `M${frame.left} ${place}H${frame.right}` }), label];
   }
 
-  times(frame, x, letter) {
+  times(frame, x, em) {
     const { hours, time } = this.content;
     const last = hours.length - 1;
     return hours.flatMap((hour, index) => {
-      if ((last - index) % LABELS_EVERY_H) return [];
-      const words = shape("text", "", { x: x(index), y: frame.bottom + 1.4 * letter, "text-anchor": "middle" });
-      words.textContent = time(hour);
-      return [words];
+      if ((last - index) % LABEL_INTERVAL_H) return [];
+      const label = shape("text", "", { x: x(index), y: frame.bottom + 1.4 * em, "text-anchor": "middle" });
+      label.textContent = time(hour);
+      return [label];
     });
   }
 }
@@ -90,9 +90,9 @@ function path(places) {
     .join("");
 }
 
-/** A point: `usual` a dot, `few` a ring, `high` and `low` a triangle that points there. */
-function mark(kind, x, y, letter) {
-  const size = letter * (kind === "high" || kind === "low" ? 0.62 : 0.26);
+/** A point: `usual` is a dot, `few` a ring, `high` and `low` a triangle that points up or down. */
+function mark(kind, x, y, em) {
+  const size = em * (kind === "high" || kind === "low" ? 0.62 : 0.26);
   if (kind === "usual" || kind === "few") return shape("circle", kind, { cx: x, cy: y, r: size });
   const up = kind === "high" ? -1 : 1;
   return shape("path", `out ${kind}`, { d: `M${x} ${y + up * size}l${size} ${-up * 1.7 * size}h${-2 * size}z` });

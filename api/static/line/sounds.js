@@ -1,6 +1,7 @@
-// Sounds, off until somebody wants them: two low tones for a defect, a long siren where nothing was inspected.
+// Sounds, off by default: two low tones for a defect, a siren for a part that was not inspected.
 
-import { part, write } from "./words.js";
+import { byId, setText } from "../shared/dom.js";
+
 
 const PARAMETER = "sound";
 const VOLUME = 0.35;
@@ -12,42 +13,42 @@ const SOUNDS = {
 export class Sounds {
   constructor() {
     this.context = null;
-    this.button = part("sound");
-    this.wanted = new URLSearchParams(location.search).get(PARAMETER) === "on";
+    this.button = byId("sound");
+    this.enabled = new URLSearchParams(location.search).get(PARAMETER) === "on";
     this.button.addEventListener("click", () => this.press());
-    if (this.wanted) this.open();
-    this.tell();
+    if (this.enabled) this.open();
+    this.updateButton();
   }
 
-  /** Switches on, or lets the browser know of the click that it waited for, or switches off. */
+  /** Switches sounds on or off, or gives the browser the click it requires. */
   press() {
-    const waits = this.wanted && this.context?.state !== "running";
-    this.wanted = waits || !this.wanted;
+    const blocked = this.enabled && this.context?.state !== "running";
+    this.enabled = blocked || !this.enabled;
     const address = new URL(location.href);
-    if (this.wanted) address.searchParams.set(PARAMETER, "on");
+    if (this.enabled) address.searchParams.set(PARAMETER, "on");
     else address.searchParams.delete(PARAMETER);
     history.replaceState(null, "", address);
-    if (this.wanted) this.open().then(() => this.play("defect")); // so that it is heard how loud it is
-    this.tell();
+    if (this.enabled) this.open().then(() => this.play("defect")); // lets the user check the volume
+    this.updateButton();
   }
 
-  /** Is done once the browser lets sounds be heard. */
+  /** Resolves once the browser allows sounds. */
   open() {
     this.context ??= new AudioContext();
-    this.context.onstatechange = () => this.tell();
+    this.context.onstatechange = () => this.updateButton();
     return this.context.resume();
   }
 
-  tell() {
-    const waits = this.wanted && this.context?.state !== "running";
-    write(this.button, waits ? "Press for sound" : this.wanted ? "Sound on" : "Sound off");
-    this.button.classList.toggle("waits", waits);
-    this.button.setAttribute("aria-pressed", String(this.wanted));
+  updateButton() {
+    const blocked = this.enabled && this.context?.state !== "running";
+    setText(this.button, blocked ? "Click to enable sound" : this.enabled ? "Sound on" : "Sound off");
+    this.button.classList.toggle("waits", blocked);
+    this.button.setAttribute("aria-pressed", String(this.enabled));
   }
 
-  /** Plays `defect` or `missed`, if sounds are wanted. */
+  /** Plays `defect` or `missed` if sounds are on. */
   play(name) {
-    if (!this.wanted || this.context?.state !== "running") return;
+    if (!this.enabled || this.context?.state !== "running") return;
     let at = this.context.currentTime + 0.02;
     for (const [pitch, length] of SOUNDS[name]) {
       if (pitch) this.tone(pitch, at, length);

@@ -1,23 +1,24 @@
-// Which station is shown, and which ones are silent.
+// The station filter, and the list of silent stations.
 
-import { duration } from "./times.js";
-import { make, nameOf, part } from "./words.js";
+import { byId, createElement } from "../shared/dom.js";
+import { formatDuration } from "./clock.js";
+import { stationName } from "./format.js";
 
 const ALL = "all";
-const MARK = "="; // before the names: one may be empty, or called like the choice of all
+const PREFIX = "="; // prefix of station names in option values: a name may be empty or equal to ALL
 
-/** The station that the address names; null = all. */
+/** The station in the URL; null = all. */
 export function stationInAddress() {
   return new URLSearchParams(location.search).get("station");
 }
 
 export class Stations {
-  /** `onChoose(station)` is told which one somebody chose; null = all. */
+  /** Calls `onChoose(station)` when the user chooses one; null = all. */
   constructor(onChoose) {
-    this.select = part("stations");
+    this.select = byId("stations");
     this.chosen = stationInAddress();
     this.select.addEventListener("change", () => {
-      this.chosen = this.select.value === ALL ? null : this.select.value.slice(MARK.length);
+      this.chosen = this.select.value === ALL ? null : this.select.value.slice(PREFIX.length);
       const address = new URL(location.href);
       if (this.chosen === null) address.searchParams.delete("station");
       else address.searchParams.set("station", this.chosen);
@@ -27,25 +28,25 @@ export class Stations {
     this.fill([]);
   }
 
-  /** Offers `names`, and the chosen one also where it is none of them. */
+  /** Offers `names`, and the chosen station even if it is not among them. */
   fill(names) {
     const offered = this.chosen === null || names.includes(this.chosen) ? names : [this.chosen, ...names];
-    const values = [ALL, ...offered.map((name) => MARK + name)];
+    const values = [ALL, ...offered.map((name) => PREFIX + name)];
     if (values.join("\n") !== [...this.select.options].map((option) => option.value).join("\n")) {
-      this.select.replaceChildren(...values.map((value) => new Option(value === ALL ? "All" : nameOf(value.slice(MARK.length)), value)));
+      this.select.replaceChildren(...values.map((value) => new Option(value === ALL ? "All" : stationName(value.slice(PREFIX.length)), value)));
     }
-    this.select.value = this.chosen === null ? ALL : MARK + this.chosen;
+    this.select.value = this.chosen === null ? ALL : PREFIX + this.chosen;
   }
 }
 
-/** Lists stations that went quiet. */
-export function showQuiet(quiet, clock) {
-  const told = quiet.map(({ station, last_at: lastAt, usual_gap_s: gap }) => {
-    const usual = gap < 2 ? "every second" : `every ${duration(gap)}`;
-    return [nameOf(station), `quiet for ${duration(clock.since(lastAt))}, since ${clock.time(lastAt)}; usually ${usual}`];
+/** Lists the stations without recent inspections. */
+export function showSilentStations(quiet, clock) {
+  const rows = quiet.map(({ station, last_at: lastAt, usual_gap_s: gap }) => {
+    const usual = gap < 2 ? "every second" : `every ${formatDuration(gap)}`;
+    return [stationName(station), `no inspections for ${formatDuration(clock.since(lastAt))}, since ${clock.time(lastAt)}; usually ${usual}`];
   });
-  const list = part("quiet");
-  if (list.dataset.told === JSON.stringify(told)) return;
-  list.dataset.told = JSON.stringify(told);
-  list.replaceChildren(...told.map(([name, words]) => make("li", "", make("strong", "", name), ` ${words}`)));
+  const list = byId("silent");
+  if (list.dataset.shown === JSON.stringify(rows)) return;
+  list.dataset.shown = JSON.stringify(rows);
+  list.replaceChildren(...rows.map(([name, text]) => createElement("li", "", createElement("strong", "", name), ` ${text}`)));
 }

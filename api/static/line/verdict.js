@@ -1,31 +1,32 @@
-// The last verdict, as large as there is room.
+// The last verdict.
 
-import { duration } from "./times.js";
-import { nameOf, part, write } from "./words.js";
+import { byId, setText } from "../shared/dom.js";
+import { formatDuration } from "./clock.js";
+import { stationName } from "./format.js";
 
-const WORDS = { good: "GOOD", review: "REVIEW", defect: "DEFECT" };
-const FADES_S = 300;
+const TITLES = { good: "GOOD", review: "REVIEW", defect: "DEFECT" };
+const STALE_AFTER_S = 300;
 
-/** Shows that nothing is known yet. */
+/** Shows that there is no response yet. */
 export function showWaiting() {
   showVerdict(null);
-  write(part("word"), "Connecting …");
+  setText(byId("word"), "Connecting …");
 }
 
-/** Shows the last inspection, or that there is none yet. */
+/** Shows the last inspection; null = none. */
 export function showVerdict(last) {
   const verdict = last?.verdict ?? "none";
-  part("verdict").dataset.verdict = verdict;
-  write(part("word"), last ? WORDS[verdict] : "No inspection yet");
+  byId("verdict").dataset.verdict = verdict;
+  setText(byId("word"), last ? TITLES[verdict] : "No inspection yet");
   const named = verdict === "defect" && last.label.toLowerCase() !== "defect";
-  write(part("label"), named ? last.label : verdict === "review" ? "Look at the part" : "");
-  write(part("part"), last ? (last.part_id ?? `record ${last.record_id}`) : "");
-  write(part("station"), last ? nameOf(last.station) : "");
+  setText(byId("label"), named ? last.label : verdict === "review" ? "Check the part" : "");
+  setText(byId("part"), last ? (last.part_id ?? `record ${last.record_id}`) : "");
+  setText(byId("station"), last ? stationName(last.station) : "");
 }
 
-/** Says how long ago the last inspection was; an old one is no longer in colour. */
+/** Shows the age of the last inspection; an old one loses its colour. */
 export function tickVerdict(last, clock) {
   const age = last ? clock.since(last.inspected_at) : 0;
-  write(part("age"), last ? `${duration(age)} ago` : "");
-  part("verdict").classList.toggle("old", age > FADES_S);
+  setText(byId("age"), last ? `${formatDuration(age)} ago` : "");
+  byId("verdict").classList.toggle("old", age > STALE_AFTER_S);
 }

@@ -1,49 +1,49 @@
-// Whether the service answers, and when it is asked again.
+// Tracks the connection to the service, and polls it.
 
-const LOOK_AGAIN_MS = 5000; // where nothing waits, or nothing answers
-const RENEW_MS = 100_000; // leases last 300 s
-const AWAY_MS = 600_000; // without a touch; then others may have what is leased
+import { byId, setText } from "../shared/dom.js";
 
-const part = (id) => document.getElementById(id);
+const POLL_INTERVAL_MS = 5000; // while the queue is empty or the service is unreachable
+const RENEW_INTERVAL_MS = 100_000; // leases expire after 300 s
+const IDLE_MS = 600_000; // without input; then leases expire for others
 
 export class Connection {
-  /** `verdictsUnderWay()` counts those that wait to be sent. */
-  constructor(verdictsUnderWay) {
-    this.verdictsUnderWay = verdictsUnderWay;
-    this.lost = new Map(); // what was said to whom nothing is given any more, by name
-    this.touched = Date.now();
+  /** `countPending()` returns the number of verdicts not sent yet. */
+  constructor(countPending) {
+    this.countPending = countPending;
+    this.failures = new Map(); // the last error of each failing sender, by its name
+    this.lastInputAt = Date.now();
     for (const name of ["pointerdown", "keydown"]) {
-      document.addEventListener(name, () => (this.touched = Date.now()), true);
+      document.addEventListener(name, () => (this.lastInputAt = Date.now()), true);
     }
   }
 
-  /** Notes whether `who` was answered; `error` is what the service said, if it said anything. */
-  note(who, connected, error) {
-    if (connected) this.lost.delete(who);
-    else this.lost.set(who, error);
-    part("offline").hidden = !this.lost.size;
-    if (this.lost.size) this.#say([...this.lost.values()].find((said) => said?.status));
+  /** Records whether the sender `who` got a response; `error` is the service's error, if any. */
+  report(who, connected, error) {
+    if (connected) this.failures.delete(who);
+    else this.failures.set(who, error);
+    byId("offline").hidden = !this.failures.size;
+    if (this.failures.size) this.#show([...this.failures.values()].find((failure) => failure?.status));
   }
 
-  #say(error) {
+  #show(error) {
     const refused = Boolean(error);
-    const count = this.verdictsUnderWay();
-    const waits = count === 1 ? "A verdict waits" : `${count} verdicts wait`;
+    const count = this.countPending();
+    const unsent = count === 1 ? "1 verdict is" : `${count} verdicts are`;
     const sentences = [
-      refused ? error.message : "The service is stopped or cannot be reached.",
-      count ? `${waits} here to be sent: do not close this page.` : "",
-      "Trying again.",
+      refused ? error.message : "The service is stopped or unreachable.",
+      count ? `${unsent} not sent yet: do not close this page.` : "",
+      "Retrying.",
     ];
-    const words = sentences.filter(Boolean).join(" ");
-    part("offline-title").textContent = refused ? "The service gives no work." : "No connection.";
-    if (part("offline-words").textContent !== words) part("offline-words").textContent = words; // else it is read out again
+    const text = sentences.filter(Boolean).join(" ");
+    byId("offline-title").textContent = refused ? "The service rejects requests." : "No connection.";
+    setText(byId("offline-text"), text);
   }
 
-  /** Calls `refill` where `isIdle()` or nothing answers, and now and then as long as somebody is here. */
-  keepAsking(refill, isIdle) {
-    const renew = () => document.hidden || Date.now() - this.touched > AWAY_MS || refill();
-    setInterval(() => document.hidden || ((isIdle() || this.lost.size) && refill()), LOOK_AGAIN_MS);
-    setInterval(renew, RENEW_MS);
+  /** Calls `refill` while `isIdle()` or the service is unreachable, and regularly while the user is active. */
+  startPolling(refill, isIdle) {
+    const renew = () => document.hidden || Date.now() - this.lastInputAt > IDLE_MS || refill();
+    setInterval(() => document.hidden || ((isIdle() || this.failures.size) && refill()), POLL_INTERVAL_MS);
+    setInterval(renew, RENEW_INTERVAL_MS);
     document.addEventListener("visibilitychange", renew);
   }
 }

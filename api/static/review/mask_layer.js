@@ -1,11 +1,11 @@
-// A mask as a picture: the pixels of each class in its colour, and their borders.
+// The mask as a canvas: pixels in the colour of their class, and outlines.
 
 import { outline } from "../shared/regions.js";
 
 const COLORS = ["#ff5c28", "#2fb8ff", "#e05cff", "#ffd21f", "#3ddc84", "#ff6fa8", "#9c8cff", "#00d1c1", "#c8e600"];
 
-/** The colour of a value in a mask; 255 is that of masks without classes. */
-export function colorOf(value) {
+/** The colour of a mask value; 255 is the defect of masks without classes. */
+export function classColor(value) {
   return value === 255 ? COLORS[0] : COLORS[(value - 1) % COLORS.length];
 }
 
@@ -16,7 +16,7 @@ export class MaskLayer {
     this.borders = [];
   }
 
-  /** Paints what lies in a `box` of a drawing anew, but not its borders: while a stroke is drawn. */
+  /** Repaints a `box` without outlines, while a stroke is drawn. */
   update(drawing, { left, top, right, bottom }) {
     const image = new ImageData(right - left, bottom - top);
     const colors = new Uint32Array(image.data.buffer);
@@ -27,17 +27,17 @@ export class MaskLayer {
     this.borders = [];
   }
 
-  /** Paints all of a drawing, its borders too. */
-  settle(drawing) {
+  /** Repaints the whole mask with its outlines. */
+  redrawAll(drawing) {
     this.update(drawing, drawing.all);
-    this.borders = [...runsByValue(drawing)].map(([value, runs]) => ({ color: colorOf(value), path: outline(runs) }));
+    this.borders = [...runsByValue(drawing)].map(([value, runs]) => ({ color: classColor(value), path: outline(runs) }));
   }
 }
 
-/** The four bytes of a pixel, red first, by the value in the mask; 0 lets all through. */
+/** RGBA bytes by mask value; 0 is transparent. */
 const PALETTE = Uint32Array.from({ length: 256 }, (_, value) => {
   if (!value) return 0;
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colorOf(value).slice(at, at + 2), 16));
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(classColor(value).slice(at, at + 2), 16));
   return new Uint32Array(new Uint8Array([red, green, blue, 255]).buffer)[0];
 });
 

@@ -1,71 +1,71 @@
-// What this page asks of the service.
+// This page's requests to the service.
 
 import { readGrey } from "../shared/png.js";
 import { request, ServiceError } from "../shared/service.js";
 
 const JSON_TYPE = { "Content-Type": "application/json" };
-const MOST_SKIPPED = 100;
-const TIMEOUT_MS = 60_000; // a network that is gone may say nothing for much longer
+const MAX_SKIPPED = 100;
+const TIMEOUT_MS = 60_000; // a lost network reports no error for much longer
 
 export class Requests {
-  /** `session` is the tab's; `station` null is every one. */
+  /** `session` identifies the tab; `station` null = all stations. */
   constructor({ key, session, station }) {
     Object.assign(this, { key, session, station });
-    this.classed = new Map(); // whether the masks of a model have classes, as far as is known
+    this.hasClasses = new Map(); // whether the masks of a model have classes, if known
   }
 
-  /** Up to `count` tasks for this session and how many wait, {tasks, waiting}; without those in `skipped`, by id. */
+  /** Up to `count` tasks and the queue length, {tasks, waiting}, without the record ids in `skipped`. */
   async next(count, skipped) {
-    const skip = skipped.slice(-MOST_SKIPPED);
+    const skip = skipped.slice(-MAX_SKIPPED);
     const body = JSON.stringify({ session: this.session, count, skip, station: this.station });
     return this.#json("v1/review/next", { method: "POST", headers: JSON_TYPE, body });
   }
 
-  /** The photograph of a record, upright as the network saw it, decoded. */
+  /** The decoded photograph of a record, upright as the network saw it. */
   async picture(id) {
     const answer = await this.#ask(`v1/records/${id}/image?form=png`);
     return createImageBitmap(await answer.blob());
   }
 
-  /** The mask that was answered for a record, {width, height, pixels, classed}: with the classes of its pixels, if any. */
+  /** The predicted mask of a record, {width, height, pixels, hasClasses}. */
   async mask(record) {
     const { model, regions } = record.answer;
     const name = `${model.name}/${model.version}`;
-    if (regions.length) this.classed.set(name, regions.some(({ label }) => label !== null));
-    if (this.classed.get(name) === false) return this.#mask(record, false);
+    if (regions.length) this.hasClasses.set(name, regions.some(({ label }) => label !== null));
+    if (this.hasClasses.get(name) === false) return this.#mask(record, false);
     try {
       return await this.#mask(record, true);
     } catch (error) {
       if (error.status !== 400) throw error;
-      this.classed.set(name, false); // the first mask of a model may be empty, and tell nothing
+      this.hasClasses.set(name, false); // an empty first mask does not show whether there are classes
       return this.#mask(record, false);
     }
   }
 
-  async #mask({ record_id: id }, classed) {
-    const answer = await this.#ask(`v1/records/${id}/mask?which=predicted&values=${classed ? "class" : "defect"}`);
-    return { ...(await readGrey(new Uint8Array(await answer.arrayBuffer()))), classed };
+  async #mask({ record_id: id }, hasClasses) {
+    const answer = await this.#ask(`v1/records/${id}/mask?which=predicted&values=${hasClasses ? "class" : "defect"}`);
+    return { ...(await readGrey(new Uint8Array(await answer.arrayBuffer()))), hasClasses };
   }
 
-  /** A record as it is now. */
+  /** The current state of a record. */
   async find(id) {
     return this.#json(`v1/records/${id}`);
   }
 
-  /** Keeps a verdict {label, reason, reviewer, mask}, `mask` a Blob or null; the record as it is then. */
+  /** Stores a verdict {label, reason, reviewer, mask}, `mask` a Blob or null; returns the new record. */
   async review({ record_id: id, revision }, { label, reason, reviewer, mask }) {
     const sent = { label, reason, reviewer, session: this.session, mask: mask && { png: await base64Of(mask) } };
     const headers = { ...JSON_TYPE, "If-Match": `"${revision}"` };
     return this.#json(`v1/records/${id}/review`, { method: "PUT", headers, body: JSON.stringify(sent) });
   }
 
-  /** Takes the last verdict on a record back; the record as it is then. */
+  /** Reverts the last verdict on a record; returns the new record. */
   async undo({ record_id: id, revision }) {
     const path = `v1/records/${id}/review?session=${encodeURIComponent(this.session)}`;
     return this.#json(path, { method: "DELETE", headers: { "If-Match": `"${revision}"` } });
   }
 
-  /** What is known of the verdicts since `moment`, a Date. */
+  /** The review statistics since `moment`, a Date. */
   async statistics(moment) {
     const query = new URLSearchParams({ since: moment.toISOString() });
     if (this.station !== null) query.set("station", this.station);
@@ -75,7 +75,7 @@ export class Requests {
   async #json(path, options) {
     const answer = await this.#ask(path, options);
     return answer.json().catch(() => {
-      throw new ServiceError("The answer was cut off.");
+      throw new ServiceError("The response is incomplete.");
     });
   }
 

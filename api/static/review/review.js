@@ -1,69 +1,69 @@
-// The page of reviews: one picture after another, a verdict on each, and the mask mended where it is wrong.
+// The review page: a verdict on one picture after another, with corrected masks.
 
+import { byId } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { Key } from "../shared/service.js";
-import { showBlank } from "./blank.js";
-import { Board } from "./board.js";
+import { showEmptyState } from "./empty_state.js";
+import { MaskCanvas } from "./mask_canvas.js";
 import { Connection } from "./connection.js";
-import { Desk } from "./desk.js";
-import { Hand } from "./hand.js";
-import { listenToKeys } from "./keys.js";
-import { Mending } from "./mending.js";
-import * as panel from "./panel.js";
+import { TaskQueue } from "./task_queue.js";
+import { PointerInput } from "./pointer_input.js";
+import { bindKeys } from "./keyboard.js";
+import { Toolbar } from "./toolbar.js";
+import * as panel from "./task_panel.js";
 import { Requests } from "./requests.js";
 import { Reviewer } from "./reviewer.js";
-import { takeSession } from "./session.js";
-import { showSlips } from "./slips.js";
-import { Unkept } from "./unkept.js";
-import { Verdicts, whyNotKept } from "./verdicts.js";
-import { partWords, taskWords, verdictWords } from "./words.js";
+import { openSession } from "./session.js";
+import { showStatistics } from "./statistics.js";
+import { FailedVerdicts } from "./failed_verdicts.js";
+import { VerdictSender, failureText } from "./verdict_sender.js";
+import { partName, taskText, verdictText } from "./format.js";
 
-const MOST_UNDONE = 30; // verdicts that can be taken back
+const MAX_UNDO = 30; // verdicts
 
-const part = (id) => document.getElementById(id);
 const main = document.querySelector("main");
 
-const session = takeSession();
+const session = openSession();
 const key = new Key(askKey);
 const station = new URLSearchParams(location.search).get("station");
 const requests = new Requests({ key, session: session.id, station });
 const reviewer = new Reviewer();
-const board = new Board(part("picture"));
-const mending = new Mending(board, { onChange: showMaskState });
-const hand = new Hand(part("picture"), board.view, { tool: () => mending.tool, redraw: () => board.draw() });
-const connection = new Connection(() => verdicts.underWay);
-const noteOf = (who) => (connected, error) => connection.note(who, connected, error);
-const desk = new Desk(requests, { onChange: deskChanged, onConnection: noteOf("desk") });
-const verdicts = new Verdicts(requests, { onSettled, onUndone, onConnection: noteOf("verdicts") });
-const unkept = new Unkept({ onAgain: judgeAgain, onLeave: (task) => desk.forget(task) });
+const maskCanvas = new MaskCanvas(byId("picture"));
+const toolbar = new Toolbar(maskCanvas, { onChange: showMaskState });
+const pointerInput = new PointerInput(byId("picture"), maskCanvas.view, { tool: () => toolbar.tool, redraw: () => maskCanvas.draw() });
+const connection = new Connection(() => verdictSender.pending);
+const reporterFor = (who) => (connected, error) => connection.report(who, connected, error);
+const taskQueue = new TaskQueue(requests, { onChange: onQueueChange, onConnection: reporterFor("desk") });
+const verdictSender = new VerdictSender(requests, { onSubmitted, onReverted, onConnection: reporterFor("verdicts") });
+const failedVerdicts = new FailedVerdicts({ onRetry: reviewAgain, onDismiss: (task) => taskQueue.forget(task) });
 
-const judged = []; // {task, verdict, state}: what can be undone, a skipped one without a verdict
-let shown = null; // the task that is on the page
-let said = ""; // what the reviewer has just done, to be read out with the next task
+const judged = []; // {task, verdict, state} that can be undone; `verdict` is null for skipped tasks
+let shown = null; // the displayed task
+let spokenPrefix = ""; // the last action, announced with the next task
 
 // === Showing ===
 
-function deskChanged() {
-  panel.showCounts(desk.waiting, session.tally);
-  if (desk.current !== shown || !shown) show(desk.current);
+function onQueueChange() {
+  panel.showCounts(taskQueue.waiting, session.tally);
+  if (taskQueue.current !== shown || !shown) show(taskQueue.current);
 }
 
 async function show(task) {
   shown = task;
-  board.clear(); // first: the picture's memory may have been given back
-  hand.letGo();
-  mending.take(null);
-  part("picture-trouble").hidden = true;
-  main.dataset.state = task ? "task" : desk.exhausted ? "empty" : "looking";
-  if (!task) return showBlank(desk);
-  part("reason").value = task.reason ?? "";
-  part("mask-right").checked = task.maskRight ?? false;
+  maskCanvas.clear(); // first: the picture may have been freed
+  pointerInput.cancelAll();
+  toolbar.setTask(null);
+  byId("picture-error").hidden = true;
+  main.dataset.state = task ? "task" : taskQueue.exhausted ? "empty" : "loading";
+  if (!task) return showEmptyState(taskQueue);
+  byId("reason").value = task.reason ?? "";
+  byId("mask-correct").checked = task.maskRight ?? false;
   main.dataset.picture = "loading";
   panel.showTask(task);
   try {
     await task.load();
   } catch (error) {
-    if (task === shown) showPictureTrouble(error);
+    if (task === shown) showPictureError(error);
     return undefined;
   }
   if (task === shown) showPicture(task);
@@ -73,177 +73,177 @@ async function show(task) {
 function showPicture(task) {
   main.dataset.picture = "shown";
   panel.showVerdicts(task, judge);
-  board.show(task);
-  mending.take(task);
-  const moved = desk.taken ? `Somebody else has ${desk.taken} before them now. ` : "";
+  maskCanvas.show(task);
+  toolbar.setTask(task);
+  const moved = taskQueue.leasedElsewhere ? `Another reviewer has ${taskQueue.leasedElsewhere} now. ` : "";
   if (moved) panel.showNotice(moved);
-  announce(`${said} ${moved}${task.error} ${taskWords(task)}`);
-  desk.taken = said = "";
+  announce(`${spokenPrefix} ${moved}${task.error} ${taskText(task)}`);
+  taskQueue.leasedElsewhere = spokenPrefix = "";
 }
 
-function showPictureTrouble(error) {
+function showPictureError(error) {
   main.dataset.picture = "failed";
-  part("picture-words").textContent = `The picture of ${partWords(shown.record)} cannot be shown. ${error.message}`;
-  part("picture-trouble").hidden = false;
+  byId("picture-text").textContent = `The picture of ${partName(shown.record)} cannot be displayed. ${error.message}`;
+  byId("picture-error").hidden = false;
 }
 
 function showMaskState() {
-  part("mask-toggle").setAttribute("aria-pressed", board.maskShown);
-  const drawing = shown?.drawing; // what was mended is sent anyhow
-  part("right-field").classList.toggle("unused", !drawing || drawing.mended || drawing.empty);
+  byId("mask-toggle").setAttribute("aria-pressed", maskCanvas.maskShown);
+  const drawing = shown?.drawing; // edited masks are always sent
+  byId("correct-field").classList.toggle("unused", !drawing || drawing.modified || drawing.empty);
 }
 
-function announce(words) {
-  part("announcement").textContent = words;
+function announce(text) {
+  byId("announcement").textContent = text;
 }
 
 // === Judging ===
 
 function judge(label) {
   const task = shown;
-  if (!task || main.dataset.picture !== "shown") return announce("The picture is not here yet.");
-  const trouble = contradiction(task, label);
-  if (trouble) {
-    announce(trouble);
-    return panel.showNotice(trouble);
+  if (!task || main.dataset.picture !== "shown") return announce("The picture is not loaded yet.");
+  const conflict = verdictConflict(task, label);
+  if (conflict) {
+    announce(conflict);
+    return panel.showNotice(conflict);
   }
-  const verdict = { label, reason: part("reason").value.trim() || null, reviewer: reviewer.name };
-  Object.assign(task, { error: "", reason: verdict.reason, maskRight: part("mask-right").checked });
+  const verdict = { label, reason: byId("reason").value.trim() || null, reviewer: reviewer.name };
+  Object.assign(task, { error: "", reason: verdict.reason, maskRight: byId("mask-correct").checked });
   session.tally.add(Date.now());
   remember({ task, verdict, state: "…" });
-  unkept.remove(task);
-  verdicts.give(task, verdict);
-  said = `${verdictWords(label)}.`;
-  return desk.send();
+  failedVerdicts.remove(task);
+  verdictSender.submit(task, verdict);
+  spokenPrefix = `${verdictText(label)}.`;
+  return taskQueue.send();
 }
 
 function remember(entry) {
   judged.push(entry);
-  judged.splice(0, judged.length - MOST_UNDONE);
-  showWork();
+  judged.splice(0, judged.length - MAX_UNDO);
+  showProgress();
 }
 
-function showWork() {
-  panel.showBefore(judged);
-  panel.showCounts(desk.waiting, session.tally);
+function showProgress() {
+  panel.showRecent(judged);
+  panel.showCounts(taskQueue.waiting, session.tally);
 }
 
-/** Why a verdict does not agree with the mask that was mended; "" if it does. */
-function contradiction({ drawing }, label) {
-  if (drawing.underWay) return "A stroke is being drawn: end it first.";
-  if (label === "unsure" || !drawing.mended) return "";
-  if (label === "good" && !drawing.empty) return "The mended mask shows a defect: clear it, or name the defect.";
-  if (label !== "good" && drawing.empty) return "The mended mask is empty: draw the defect, or use the predicted mask.";
+/** Why a verdict conflicts with the edited mask; "" if it does not. */
+function verdictConflict({ drawing }, label) {
+  if (drawing.pending) return "Finish the current stroke first.";
+  if (label === "unsure" || !drawing.modified) return "";
+  if (label === "good" && !drawing.empty) return "The edited mask has defect pixels: clear the mask, or choose a defect class.";
+  if (label !== "good" && drawing.empty) return "The edited mask is empty: draw the defect, or restore the predicted mask.";
   return "";
 }
 
 function skip() {
   if (!shown) return;
   remember({ task: shown, verdict: null, state: "" });
-  desk.skip();
+  taskQueue.skip();
 }
 
-/** Goes back to what was judged or skipped last. */
+/** Undoes the last verdict or skip. */
 function undo() {
   const last = judged.pop();
-  if (!last) return announce("There is nothing to undo.");
+  if (!last) return announce("Nothing to undo.");
   if (last.verdict) {
     session.tally.remove();
-    last.verdict.undone = true; // it need not be kept any more
-    verdicts.takeBack(last.task);
+    last.verdict.undone = true; // its failure no longer matters
+    verdictSender.revert(last.task);
   }
-  showWork();
-  said = `${last.verdict ? verdictWords(last.verdict.label) : "Skipping"} undone.`;
-  return desk.recall(last.task);
+  showProgress();
+  spokenPrefix = `${last.verdict ? verdictText(last.verdict.label) : "Skip"} undone.`;
+  return taskQueue.reopen(last.task);
 }
 
-function onSettled(task, verdict, error) {
+function onSubmitted(task, verdict, error) {
   const at = judged.findIndex((one) => one.verdict === verdict);
-  if (at >= 0 && !error) judged[at].state = "kept";
+  if (at >= 0 && !error) judged[at].state = "saved";
   if (error && !verdict.undone) {
     if (at >= 0) judged.splice(at, 1);
     session.tally.remove();
-    task.error = `${verdictWords(verdict.label)} was not kept: ${whyNotKept(error)}`;
-    unkept.add(task, task.error);
+    task.error = `${verdictText(verdict.label)} was not saved: ${failureText(error)}`;
+    failedVerdicts.add(task, task.error);
   }
-  showWork();
-  desk.settle(task, !error);
+  showProgress();
+  taskQueue.finishVerdict(task, !error);
 }
 
-function onUndone(task, error) {
-  if (error) panel.showNotice(`The verdict on ${partWords(task.record)} stands: ${whyNotKept(error)}`);
-  desk.settle(task, true);
+function onReverted(task, error) {
+  if (error) panel.showNotice(`The verdict on ${partName(task.record)} was not undone: ${failureText(error)}`);
+  taskQueue.finishVerdict(task, true);
 }
 
-async function judgeAgain(task) {
+async function reviewAgain(task) {
   key.declined = false;
   task.record = await requests.find(task.id).catch(() => task.record);
-  desk.recall(task);
+  taskQueue.reopen(task);
 }
 
-/** Asks for more; what fails is shown, and tried again by itself. */
+/** Fetches tasks. */
 async function refill() {
-  await desk.refill();
-  part("forget-key").hidden = !key.value;
+  await taskQueue.refill();
+  byId("forget-key").hidden = !key.value;
 }
 
 // === Wiring ===
 
-const acts = {
+const actions = {
   judge,
   judgeDefect: (number) => {
     const defect = shown?.defects[number - 1];
     if (defect) judge(defect.name);
   },
   skip,
-  undo: () => (mending.name === "look" ? undo() : mending.step("undo") || announce("No stroke to undo.")),
-  redo: () => mending.step("redo"),
-  close: () => mending.name === "polygon" && mending.tools.polygon.close(),
-  tool: (name) => shown && mending.choose(name),
-  nextClass: () => mending.nextClass(),
-  resize: (steps) => mending.resize(steps),
+  undo: () => (toolbar.name === "view" ? undo() : toolbar.step("undo") || announce("No stroke to undo.")),
+  redo: () => toolbar.step("redo"),
+  close: () => toolbar.name === "polygon" && toolbar.tools.polygon.close(),
+  tool: (name) => shown && toolbar.choose(name),
+  nextClass: () => toolbar.nextClass(),
+  resize: (steps) => toolbar.resize(steps),
   toggleMask: () => {
-    board.maskShown = !board.maskShown;
+    maskCanvas.maskShown = !maskCanvas.maskShown;
     showMaskState();
-    board.draw();
+    maskCanvas.draw();
   },
-  reason: () => part("reason").focus(),
-  toggleRight: () => part("mask-right").click(),
-  zoomIn: () => hand.zoom(),
-  zoomOut: () => hand.zoom(1 / 1.5),
-  fit: () => hand.fit(),
-  move: (x, y) => hand.moveBy(x, y),
+  reason: () => byId("reason").focus(),
+  toggleRight: () => byId("mask-correct").click(),
+  zoomIn: () => pointerInput.zoom(),
+  zoomOut: () => pointerInput.zoom(1 / 1.5),
+  fit: () => pointerInput.fit(),
+  move: (x, y) => pointerInput.moveBy(x, y),
 };
-listenToKeys(acts);
-part("skip").addEventListener("click", (event) => event.detail > 1 || skip());
-part("undo").addEventListener("click", undo);
-part("mask-toggle").addEventListener("click", acts.toggleMask);
-part("opacity").addEventListener("input", ({ target }) => {
-  board.opacity = target.valueAsNumber;
-  board.draw();
+bindKeys(actions);
+byId("skip").addEventListener("click", (event) => event.detail > 1 || skip());
+byId("undo").addEventListener("click", undo);
+byId("mask-toggle").addEventListener("click", actions.toggleMask);
+byId("opacity").addEventListener("input", ({ target }) => {
+  maskCanvas.opacity = target.valueAsNumber;
+  maskCanvas.draw();
 });
-part("try-now").addEventListener("click", () => {
+byId("try-now").addEventListener("click", () => {
   key.declined = false;
   refill();
 });
-part("load-again").addEventListener("click", () => show(shown));
-part("show-skipped").addEventListener("click", () => {
-  desk.skipped = [];
+byId("reload-picture").addEventListener("click", () => show(shown));
+byId("show-skipped").addEventListener("click", () => {
+  taskQueue.skipped = [];
   refill();
 });
-part("show-slips").addEventListener("click", () => showSlips(requests));
-part("close-slips").addEventListener("click", () => part("slips").close());
-part("forget-key").addEventListener("click", () => {
+byId("show-statistics").addEventListener("click", () => showStatistics(requests));
+byId("close-statistics").addEventListener("click", () => byId("statistics").close());
+byId("forget-key").addEventListener("click", () => {
   key.forget();
-  part("forget-key").hidden = true;
+  byId("forget-key").hidden = true;
 });
 window.addEventListener("beforeunload", (event) => {
-  if (verdicts.underWay || unkept.count) event.preventDefault();
+  if (verdictSender.pending || failedVerdicts.count) event.preventDefault();
 });
-const showFailure = (reason) => panel.showNotice(`The page failed: ${reason}. Load it again.`);
-window.addEventListener("error", (event) => showFailure(event.message));
-window.addEventListener("unhandledrejection", (event) => showFailure(event.reason));
-connection.keepAsking(refill, () => !desk.current);
-if (station !== null) part("station").textContent = `${station} only`;
+const showPageError = (reason) => panel.showNotice(`Page error: ${reason}. Reload the page.`);
+window.addEventListener("error", (event) => showPageError(event.message));
+window.addEventListener("unhandledrejection", (event) => showPageError(event.reason));
+connection.startPolling(refill, () => !taskQueue.current);
+if (station !== null) byId("station").textContent = `${station} only`;
 if (!reviewer.name) await reviewer.ask();
 refill();

@@ -1,14 +1,14 @@
-// Who is judging: asked once, kept on this device.
+// The reviewer's name: asked once, stored on this device.
+
+import { byId } from "../shared/dom.js";
 
 const NAME = "segdec.reviewer";
 
-const part = (id) => document.getElementById(id);
-
 export class Reviewer {
   constructor() {
-    part("reviewer").addEventListener("click", () => this.ask());
-    part("name-later").addEventListener("click", () => part("name-dialog").close());
-    part("name-dialog").querySelector("form").addEventListener("submit", () => this.#keep(part("name").value.trim()));
+    byId("reviewer").addEventListener("click", () => this.ask());
+    byId("name-later").addEventListener("click", () => byId("name-dialog").close());
+    byId("name-dialog").querySelector("form").addEventListener("submit", () => this.#keep(byId("name").value.trim()));
     this.#present();
   }
 
@@ -17,11 +17,11 @@ export class Reviewer {
     return localStorage.getItem(NAME);
   }
 
-  /** Asks for the name; ends when the dialog is closed. */
+  /** Asks for the name; resolves when the dialog is closed. */
   ask() {
-    part("name").value = this.name ?? "";
-    part("name-dialog").showModal();
-    return new Promise((resolve) => part("name-dialog").addEventListener("close", resolve, { once: true }));
+    byId("name").value = this.name ?? "";
+    byId("name-dialog").showModal();
+    return new Promise((resolve) => byId("name-dialog").addEventListener("close", resolve, { once: true }));
   }
 
   #keep(name) {
@@ -30,7 +30,7 @@ export class Reviewer {
   }
 
   #present() {
-    part("reviewer").textContent = this.name ?? "Your name?";
-    part("reviewer").setAttribute("aria-label", this.name ? `Reviewer: ${this.name}. Change` : "Say who is judging");
+    byId("reviewer").textContent = this.name ?? "Set reviewer name";
+    byId("reviewer").setAttribute("aria-label", this.name ? `Reviewer: ${this.name}. Change` : "Set reviewer name");
   }
 }

@@ -1,11 +1,11 @@
-// This tab's session: its name, which holds the leases, and when something was judged in it.
+// This tab's session: its id, which owns the leases, and the times of its verdicts.
 
 const NAME = "segdec.review";
-const LONGEST_PAUSE_MS = 120_000; // between two verdicts of one sitting
-const FEWEST = 5; // verdicts of which a pace can be told
-const MOST = 500; // are remembered one by one
+const MAX_PAUSE_MS = 120_000; // longer intervals do not count towards the pace
+const MIN_VERDICTS = 5; // needed for a pace
+const MAX_REMEMBERED = 500; // times that are stored
 
-/** Judged pictures: how many, and how fast. */
+/** Number and pace of verdicts. */
 export class Tally {
   constructor({ count = 0, times = [] } = {}) {
     Object.assign(this, { count, times });
@@ -13,31 +13,31 @@ export class Tally {
 
   add(now) {
     this.count++;
-    this.times = [...this.times, now].slice(-MOST);
+    this.times = [...this.times, now].slice(-MAX_REMEMBERED);
   }
 
-  /** One was taken back. */
+  /** Removes the last verdict. */
   remove() {
     this.count = Math.max(0, this.count - 1);
     this.times.pop();
   }
 
-  /** How many an hour, pauses left out; null while it cannot be told. */
+  /** Verdicts per hour without pauses; null if too few. */
   get perHour() {
     const steps = this.times.slice(1).map((time, at) => time - this.times[at]);
-    const taken = steps.filter((step) => step <= LONGEST_PAUSE_MS);
+    const taken = steps.filter((step) => step <= MAX_PAUSE_MS);
     const milliseconds = taken.reduce((sum, step) => sum + step, 0);
-    return taken.length + 1 < FEWEST || !milliseconds ? null : Math.round((taken.length * 3_600_000) / milliseconds);
+    return taken.length + 1 < MIN_VERDICTS || !milliseconds ? null : Math.round((taken.length * 3_600_000) / milliseconds);
   }
 }
 
 /**
- * The session {id, tally} of this tab, which a reload keeps.
+ * The session {id, tally} of this tab; it survives a reload.
  *
- * It lies in the storage only while no page of the tab has it: a browser that duplicates a tab copies its storage,
- * and both would be shown the same picture.
+ * It is stored only while no page uses it: browsers copy the storage when they duplicate a tab, and two tabs with one
+ * session would show the same picture.
  */
-export function takeSession() {
+export function openSession() {
   const { id = randomId(), tally } = take();
   const session = { id, tally: new Tally(tally) };
   window.addEventListener("pagehide", () => sessionStorage.setItem(NAME, JSON.stringify(session)));
@@ -46,12 +46,12 @@ export function takeSession() {
 }
 
 function take() {
-  const kept = sessionStorage.getItem(NAME);
+  const saved = sessionStorage.getItem(NAME);
   sessionStorage.removeItem(NAME);
-  return kept ? JSON.parse(kept) : {};
+  return saved ? JSON.parse(saved) : {};
 }
 
-/** 128 random bits; `crypto.randomUUID` is there with HTTPS only. */
+/** 128 random bits; `crypto.randomUUID` needs HTTPS. */
 function randomId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,47 +1,47 @@
-// One inspection that a person is asked about: its record, its picture, and the mask that is mended.
+// One review task: the record, its picture and its editable mask.
 
-import { MaskDrawing } from "./mask_drawing.js";
+import { EditableMask } from "./editable_mask.js";
 
 const DEFECT = 255; // the value in masks without classes
 
 export class Task {
-  /** `given` is {record, why, labels, shadows} of the service; `requests` fetches its picture. */
+  /** `given` is {record, why, labels, shadows} from the service; `requests` fetches picture and mask. */
   constructor(given, requests) {
     Object.assign(this, { ...given, requests });
     this.drawing = null;
-    this.classed = false; // whether each pixel of its mask has a class
+    this.hasClasses = false; // whether the mask has a class for each pixel
     this.bitmap = null;
-    this.error = ""; // why the last verdict was not kept
-    this.kept = false; // whether the service has a verdict of this page
-    this.recalled = false; // somebody wants to see it again: it need not be leased
-    this.earlier = null; // what people said before this page's last verdict
-    this.work = Promise.resolve(); // what is under way for it, one after another
+    this.error = ""; // why the last verdict was not stored
+    this.stored = false; // whether the service stored a verdict of this page
+    this.reopened = false; // reopened by the reviewer: needs no lease
+    this.earlier = null; // the review before this page's last verdict
+    this.work = Promise.resolve(); // its requests, one after another
   }
 
   get id() {
     return this.record.record_id;
   }
 
-  /** The classes of defects, each {name, value, key}: its value in a mask, and its key 1…9 or "". */
+  /** The defect classes, each {name, value, key}: mask value, and key 1…9 or "". */
   get defects() {
     const names = this.labels.slice(1);
-    return names.map((name, at) => ({ name, value: this.classed ? at + 1 : DEFECT, key: at < 9 ? String(at + 1) : "" }));
+    return names.map((name, at) => ({ name, value: this.hasClasses ? at + 1 : DEFECT, key: at < 9 ? String(at + 1) : "" }));
   }
 
-  /** Fetches and decodes the picture and its mask, once; fails with an error for people. */
+  /** Fetches and decodes picture and mask, once. */
   load() {
     this.loading ??= this.#load().catch((error) => {
-      this.loading = null; // another try may do better
+      this.loading = null; // allows a retry
       throw error;
     });
     return this.loading;
   }
 
-  /** Gives the picture's memory back; what was mended stays. */
+  /** Frees the picture's memory; keeps an edited mask. */
   release() {
     this.bitmap?.close();
     this.bitmap = this.loading = null;
-    if (this.drawing?.mended) this.drawing.forgetSteps();
+    if (this.drawing?.modified) this.drawing.forgetSteps();
     else this.drawing = null;
   }
 
@@ -50,7 +50,7 @@ export class Task {
       this.requests.picture(this.id),
       this.drawing ? null : this.requests.mask(this.record),
     ]);
-    if (mask) Object.assign(this, { classed: mask.classed, drawing: new MaskDrawing(mask) });
+    if (mask) Object.assign(this, { hasClasses: mask.hasClasses, drawing: new EditableMask(mask) });
     this.bitmap = bitmap;
   }
 }

@@ -1,50 +1,50 @@
-// What draws on a mask. Points {x, y} are in pixels of the photograph.
+// Drawing tools. Points {x, y} are pixels of the photograph.
 
-const NEAR_PX = 14; // on the screen: a finger meets the first corner of a polygon
-const FREEHAND_PX = 6; // on the screen: a pointer that moves farther than this draws a line of its own
+const CLOSE_DISTANCE_PX = 14; // screen pixels around the first corner that close a polygon
+const FREEHAND_STEP_PX = 6; // screen pixels between corners of a freehand polygon
 
-/** Draws strokes as wide as its pen. */
-export class Brush {
-  /** `pen()` says with what: {diameter, value, color}; `onStep()` is told when a stroke is done. */
-  constructor({ board, pen, onStep }) {
-    Object.assign(this, { board, pen, onStep });
+/** Draws strokes. */
+export class BrushTool {
+  /** `brushStyle()` returns {diameter, value, color}; calls `onStep()` after each stroke. */
+  constructor({ maskCanvas, brushStyle, onStep }) {
+    Object.assign(this, { maskCanvas, brushStyle, onStep });
     this.last = null;
   }
 
   down(point) {
-    this.board.drawing.begin();
+    this.maskCanvas.drawing.begin();
     this.last = point;
     this.move([point]);
   }
 
   move(points) {
-    const { diameter, value } = this.pen();
+    const { diameter, value } = this.brushStyle();
     for (const point of points) {
-      const box = this.board.drawing.line(this.last, point, diameter, value);
-      if (box) this.board.layer.update(this.board.drawing, box);
+      const box = this.maskCanvas.drawing.line(this.last, point, diameter, value);
+      if (box) this.maskCanvas.layer.update(this.maskCanvas.drawing, box);
       this.last = point;
     }
     this.hover(this.last);
   }
 
   up() {
-    this.board.drawing.end();
+    this.maskCanvas.drawing.end();
     this.onStep();
   }
 
   cancel() {
-    this.board.drawing.cancel();
-    this.board.update(null);
+    this.maskCanvas.drawing.cancel();
+    this.maskCanvas.update(null);
   }
 
-  /** Shows how large the pen is. */
+  /** Shows the outline of the brush. */
   hover(point) {
     this.last = point;
-    const { diameter, color } = this.pen();
+    const { diameter, color } = this.brushStyle();
     const path = new Path2D();
     if (point) path.arc(point.x, point.y, diameter / 2, 0, 2 * Math.PI);
-    this.board.preview = point && { path, color };
-    this.board.draw();
+    this.maskCanvas.preview = point && { path, color };
+    this.maskCanvas.draw();
   }
 
   resized() {
@@ -52,35 +52,35 @@ export class Brush {
   }
 }
 
-/** Fills polygons: a corner for each press, or a line drawn by hand. */
-export class Outliner {
-  constructor({ board, pen, onStep }) {
-    Object.assign(this, { board, pen, onStep });
+/** Fills polygons: click the corners, or draw freehand. */
+export class PolygonTool {
+  constructor({ maskCanvas, brushStyle, onStep }) {
+    Object.assign(this, { maskCanvas, brushStyle, onStep });
     this.corners = [];
   }
 
   down(point) {
-    if (this.corners.length > 2 && this.#near(point, this.corners[0], NEAR_PX)) return this.close();
+    if (this.corners.length > 2 && this.#near(point, this.corners[0], CLOSE_DISTANCE_PX)) return this.close();
     this.corners.push(point);
     return this.hover(point);
   }
 
   move(points) {
     for (const point of points) {
-      if (this.corners.length && !this.#near(point, this.corners.at(-1), FREEHAND_PX)) this.corners.push(point);
+      if (this.corners.length && !this.#near(point, this.corners.at(-1), FREEHAND_STEP_PX)) this.corners.push(point);
     }
     this.hover(points.at(-1));
   }
 
   up() {}
 
-  /** Two fingers came down: the corner of the first was none. */
+  /** Removes the corner of a touch that became a pinch. */
   cancel() {
-    this.back();
+    this.removeLastPoint();
   }
 
-  /** Takes the last corner away; whether there was one. */
-  back() {
+  /** Removes the last corner; returns whether there was one. */
+  removeLastPoint() {
     const corner = this.corners.pop();
     this.hover(null);
     return Boolean(corner);
@@ -90,31 +90,31 @@ export class Outliner {
   close() {
     const corners = this.corners;
     this.corners = [];
-    this.board.preview = null;
-    if (corners.length < 3) return this.board.draw();
-    this.board.drawing.begin();
-    this.board.drawing.polygon(corners, this.pen().value);
-    this.board.drawing.end();
+    this.maskCanvas.preview = null;
+    if (corners.length < 3) return this.maskCanvas.draw();
+    this.maskCanvas.drawing.begin();
+    this.maskCanvas.drawing.polygon(corners, this.brushStyle().value);
+    this.maskCanvas.drawing.end();
     return this.onStep();
   }
 
-  /** Forgets what was begun. */
-  drop() {
+  /** Discards the polygon. */
+  reset() {
     this.corners = [];
-    this.board.preview = null;
+    this.maskCanvas.preview = null;
   }
 
   hover(point) {
     const path = new Path2D();
     const corners = point ? [...this.corners, point] : this.corners;
     corners.forEach(({ x, y }, at) => path[at ? "lineTo" : "moveTo"](x, y));
-    const handle = 4 / this.board.view.scale;
+    const handle = 4 / this.maskCanvas.view.scale;
     for (const { x, y } of this.corners) path.rect(x - handle, y - handle, 2 * handle, 2 * handle);
-    this.board.preview = this.corners.length ? { path, color: this.pen().color } : null;
-    this.board.draw();
+    this.maskCanvas.preview = this.corners.length ? { path, color: this.brushStyle().color } : null;
+    this.maskCanvas.draw();
   }
 
   #near(one, other, pixels) {
-    return Math.hypot(one.x - other.x, one.y - other.y) * this.board.view.scale <= pixels;
+    return Math.hypot(one.x - other.x, one.y - other.y) * this.maskCanvas.view.scale <= pixels;
   }
 }

@@ -1,32 +1,32 @@
-// Asks for the API key.
+// The dialog that asks for the API key.
+
+import { byId } from "./dom.js";
 
 const DIALOG = `
   <form method="dialog">
     <h2 id="key-title">API key</h2>
     <p id="key-reason"></p>
     <label>Key<input id="key" type="password" autocomplete="off" required></label>
-    <p class="hint">Kept until this tab is closed.</p>
+    <p class="hint">Stored until this tab is closed.</p>
     <div class="buttons">
       <button id="key-cancel" type="button">Cancel</button>
       <button type="submit" class="primary">Use key</button>
     </div>
   </form>`;
 
-const part = (id) => document.getElementById(id);
-
-/** Shows the prompt with `reason`; the key that was typed, or "" when it was declined. */
+/** Shows the dialog with `reason`; resolves to the key, or to "" if declined. */
 export function askKey(reason) {
-  const dialog = part("key-dialog") ?? makeDialog();
-  part("key-reason").textContent = reason || "The service asks for a key.";
-  part("key").value = "";
+  const dialog = byId("key-dialog") ?? makeDialog();
+  byId("key-reason").textContent = reason || "The service requires an API key.";
+  byId("key").value = "";
   dialog.showModal();
   return new Promise((resolve) => {
     dialog.onclose = () => resolve(dialog.returnValue);
     dialog.oncancel = () => (dialog.returnValue = "");
-    part("key-cancel").onclick = () => dialog.close("");
+    byId("key-cancel").onclick = () => dialog.close("");
     dialog.querySelector("form").onsubmit = (event) => {
       event.preventDefault();
-      dialog.close(part("key").value.trim());
+      dialog.close(byId("key").value.trim());
     };
   });
 }

@@ -1,14 +1,13 @@
-// 8-bit grey PNG, read and written exactly.
+// Lossless 8-bit greyscale PNG.
 //
-// A canvas would do it with less code, but browsers that hinder fingerprinting alter the pixels read
-// from one, and it holds four bytes for each pixel instead of one.
+// Not a canvas: browsers with fingerprinting protection alter pixels read from one, and it needs four times the memory.
 
 const SIGNATURE = [137, 80, 78, 71, 13, 10, 26, 10];
 const GREY_8_BIT = [8, 0, 0, 0, 0]; // depth, colour, compression, filters, no interlace
 
 /** Reads `bytes`: {width, height, pixels} with one byte for each pixel, row by row. */
 export async function readGrey(bytes) {
-  if (SIGNATURE.some((value, index) => bytes[index] !== value)) throw new Error("The mask is no PNG.");
+  if (SIGNATURE.some((value, index) => bytes[index] !== value)) throw new Error("The mask is not a PNG file.");
   const packed = [];
   let header;
   for (const { type, data } of chunksOf(bytes)) {
@@ -16,18 +15,18 @@ export async function readGrey(bytes) {
     if (type === "IDAT") packed.push(data);
   }
   if (!header || GREY_8_BIT.some((value, index) => header[8 + index] !== value)) {
-    throw new Error("The mask is no 8-bit grey PNG.");
+    throw new Error("The mask is not an 8-bit greyscale PNG file.");
   }
   const size = new DataView(header.buffer, header.byteOffset);
   const [width, height] = [size.getUint32(0), size.getUint32(4)];
   const rows = await through(new DecompressionStream("deflate"), packed);
-  if (rows.length !== (width + 1) * height) throw new Error("The mask is cut off.");
+  if (rows.length !== (width + 1) * height) throw new Error("The mask is truncated.");
   return { width, height, pixels: unfilter(rows, width, height) };
 }
 
 /** Writes `pixels`, one byte for each, as a PNG. */
 export async function writeGrey(width, height, pixels) {
-  const rows = new Uint8Array((width + 1) * height); // each begins with its filter: 0, as it is
+  const rows = new Uint8Array((width + 1) * height); // each row begins with its filter type, 0 = none
   for (let y = 0; y < height; y++) {
     rows.set(pixels.subarray(y * width, (y + 1) * width), y * (width + 1) + 1);
   }
@@ -53,7 +52,7 @@ function chunk(type, data) {
   const bytes = new Uint8Array(data.length + 12);
   const view = new DataView(bytes.buffer);
   view.setUint32(0, data.length);
-  bytes.set([...type].map((letter) => letter.charCodeAt(0)), 4);
+  bytes.set([...type].map((character) => character.charCodeAt(0)), 4);
   bytes.set(data, 8);
   view.setUint32(data.length + 8, checksum(bytes.subarray(4, data.length + 8)));
   return bytes;
@@ -75,7 +74,7 @@ async function through(transform, parts) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** Undoes the five row filters of PNG, for one byte a pixel. */
+/** Reverts PNG's five row filters for one byte per pixel. */
 function unfilter(rows, width, height) {
   const pixels = new Uint8Array(width * height);
   for (let y = 0; y < height; y++) {

@@ -1,18 +1,18 @@
-// Mask scores → mask, connected regions and their outline, all in the browser.
+// Mask scores → mask, connected regions and their outlines.
 
-/** The least stored value (score × 255, rounded) that reaches `threshold`. */
-export function levelOf(threshold) {
+/** The lowest stored value (score × 255, rounded) that reaches `threshold`. */
+export function thresholdLevel(threshold) {
   return Math.ceil(threshold * 255 - 1e-9);
 }
 
 /**
- * Finds the connected parts of what reaches `threshold`; pixels that touch at a corner belong together.
+ * Finds the 8-connected regions of the pixels that reach `threshold`.
  *
- * Returns {regions, runs}: regions with the highest score first, each {number, box: [x, y, w, h], area,
- * score}; runs, row by row, each {y, start, end, region}: the mask's pixels start ≤ x < end of row y.
+ * Returns {regions, runs}: regions {number, box: [x, y, w, h], area, score}, highest score first; runs {y, start, end,
+ * region}, row by row: the mask's pixels start ≤ x < end of row y.
  */
 export function findRegions({ width, height, pixels }, threshold) {
-  const level = levelOf(threshold);
+  const level = thresholdLevel(threshold);
   const runs = [];
   const parents = [];
   let above = 0; // first run of the row above
@@ -32,7 +32,7 @@ export function paintMask(width, height, runs) {
   return mask;
 }
 
-/** The run that holds a pixel, if any. */
+/** The run that contains a pixel, or undefined. */
 export function runAt(runs, x, y) {
   let [low, high] = [0, runs.length];
   while (low < high) {
@@ -44,7 +44,7 @@ export function runAt(runs, x, y) {
   return run && run.y === y && run.start <= x ? run : undefined;
 }
 
-/** The border of `runs` as a path in pixels of the photograph, along the edges of its pixels. */
+/** The outline of `runs` as a path along pixel edges. */
 export function outline(runs) {
   const path = new Path2D();
   let above = [];
@@ -122,7 +122,7 @@ function summarise(runs, parents) {
   return sorted;
 }
 
-/** Horizontal edges between two rows: where exactly one of them belongs to the mask. */
+/** Adds the horizontal edges between two rows, where exactly one of them is in the mask. */
 function addEdges(path, y, upper, lower) {
   const ends = [...upper, ...lower].flatMap(({ start, end }) => [start, end]).sort((a, b) => a - b);
   for (let at = 0; at + 1 < ends.length; at += 2) {

@@ -1,15 +1,15 @@
-// Speaks with the service. The messages of its errors are for people.
+// Requests to the service. Its errors have messages for users.
 
 const KEY_NAME = "segdec.key";
-const MOST_RETRIES = 4;
-const LONGEST_WAIT_S = 30;
+const MAX_RETRIES = 4;
+const MAX_WAIT_S = 30;
 const BUSY = [429, 503];
 const UNAUTHORIZED = 401;
-const KEY_NEEDED = "A key is needed.";
-const KEY_UNKNOWN = "This key is not known here. Check it, or ask whoever runs the service.";
-const NO_ANSWER = "No answer. The service is stopped or cannot be reached.";
+const KEY_NEEDED = "An API key is required.";
+const KEY_UNKNOWN = "The service does not accept this key. Check it, or ask the operator of the service.";
+const NO_ANSWER = "No response: the service is stopped or unreachable.";
 
-/** What went wrong with a request. Its `status` is that of HTTP, 0 where nothing answered; `code` a word for programs. */
+/** A failed request. `status` is the HTTP status, 0 without a response; `code` the service's error code. */
 export class ServiceError extends Error {
   constructor(message, status = 0, code = "") {
     super(message);
@@ -17,9 +17,9 @@ export class ServiceError extends Error {
   }
 }
 
-/** The API key: kept for this tab only, asked for when the service wants one. */
+/** The API key: stored for this tab only, requested from the user when the service requires it. */
 export class Key {
-  /** `ask(reason)` shows the prompt and answers the key, or nothing when it was declined. */
+  /** `ask(reason)` shows the prompt and resolves to the key, or to "" if declined. */
   constructor(ask) {
     this.ask = ask;
     this.asking = null;
@@ -35,7 +35,7 @@ export class Key {
     this.declined = false;
   }
 
-  /** Asks once for all requests that were refused with `used`; whether there is a newer key now. */
+  /** Asks once for all requests that failed with the key `used`; returns whether there is a new key. */
   async renew(used, reason) {
     if (this.value !== used) return true;
     if (this.declined) return false;
@@ -48,10 +48,10 @@ export class Key {
 }
 
 /**
- * Asks for a `path` relative to the page, and again while the service is busy, which `onWait(text)` is told.
+ * Requests a `path` relative to the page; retries while the service is busy, and calls `onWait(text)` meanwhile.
  *
- * Returns the response. A ServiceError says why there is none, with the words `noAnswer` where nothing answered;
- * that is given up after `timeoutMs`, if given.
+ * Returns the response. Throws a ServiceError, with the message `noAnswer` if there is no response, or none within
+ * `timeoutMs`.
  */
 export async function request(path, options) {
   const { method = "GET", body, headers = {}, key, onWait = () => {}, noAnswer = NO_ANSWER, timeoutMs } = options;
@@ -64,13 +64,13 @@ export async function request(path, options) {
     if (!answer) throw new ServiceError(noAnswer);
     if (answer.status === UNAUTHORIZED) {
       if (await key.renew(used, used ? KEY_UNKNOWN : "")) continue;
-      throw new ServiceError(used ? KEY_UNKNOWN : KEY_NEEDED, UNAUTHORIZED); // the service's words are for programs
+      throw new ServiceError(used ? KEY_UNKNOWN : KEY_NEEDED, UNAUTHORIZED);
     }
     const error = await explain(answer);
-    if (!BUSY.includes(answer.status) || !answer.headers.has("Retry-After") || attempt > MOST_RETRIES) throw error;
+    if (!BUSY.includes(answer.status) || !answer.headers.has("Retry-After") || attempt > MAX_RETRIES) throw error;
     const given = Number(answer.headers.get("Retry-After"));
-    const asked = Number.isFinite(given) ? Math.max(given, 0) : 1; // a date, as proxies send it
-    if (asked > LONGEST_WAIT_S) throw error;
+    const asked = Number.isFinite(given) ? Math.max(given, 0) : 1; // proxies may send a date
+    if (asked > MAX_WAIT_S) throw error;
     await pause(asked, attempt, onWait);
     attempt++;
   }
@@ -79,14 +79,14 @@ export async function request(path, options) {
 async function explain(answer) {
   const kind = answer.headers.get("Content-Type") ?? "";
   const { detail, code } = kind.includes("json") ? ((await answer.json().catch(() => null)) ?? {}) : {};
-  const words = typeof detail === "string" && detail ? detail : `The service answered ${answer.status} ${answer.statusText}.`;
-  return new ServiceError(words, answer.status, code);
+  const message = typeof detail === "string" && detail ? detail : `The service answered ${answer.status} ${answer.statusText}.`;
+  return new ServiceError(message, answer.status, code);
 }
 
-/** Waits as long as was asked for at least; longer with each attempt, and not all pages equally long. */
+/** Waits at least the requested time, with exponential backoff and jitter. */
 async function pause(asked, attempt, onWait) {
-  const wait = Math.min(asked * 2 ** (attempt - 1) * (1 + Math.random()), LONGEST_WAIT_S);
-  onWait(`Service busy: trying again in ${Math.ceil(wait)} s, attempt ${attempt + 1} of ${MOST_RETRIES + 1}.`);
+  const wait = Math.min(asked * 2 ** (attempt - 1) * (1 + Math.random()), MAX_WAIT_S);
+  onWait(`Service busy: retrying in ${Math.ceil(wait)} s, attempt ${attempt + 1} of ${MAX_RETRIES + 1}.`);
   await new Promise((resolve) => setTimeout(resolve, wait * 1000));
   onWait("");
 }

@@ -1,1 +1,1 @@
-"""The network on other runtimes; each competitor is a process in their environment (see `environments`)."""
+"""Programs that run in the environment of `inference.txt`, without `segdec`."""

@@ -1,6 +1,6 @@
-"""The competitor's end of the pipe: a line when it is ready, then one for each line that it reads.
+"""The protocol of a competitor process: one JSON line when it is ready, then one for each line on stdin.
 
-Imported in the peers' environments, which have NumPy but not what `segdec` needs.
+This module is imported in the peers' environment, which has NumPy but not `segdec`.
 """
 
 import argparse
@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,73 +16,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 WARM_UPS = 2
-"""Times that the work is done before it counts: libraries compile, choose kernels and get their memory."""
+"""Uncounted inferences: libraries compile, choose kernels and allocate memory."""
 
-Work = Callable[[], Mapping[str, float]]
 Answer = tuple[NDArray[Any], NDArray[Any]]
+Infer = Callable[[NDArray[np.uint8]], Answer]
 
 
-def answer_requests(prepare: Callable[[], tuple[Work, str]]) -> None:
-    """Prepares, then does the work once for each line on stdin and answers what it took as JSON.
-
-    That is seconds, processor time of all threads, and the memory peak.
+def answer_requests(prepare: Callable[[], tuple[Callable[[], object], str]]) -> None:
+    """Runs the work once for each line on stdin; writes wall time, CPU time and memory peak as JSON.
 
     Args:
-        prepare: Returns the work, which returns what else it has to tell, and the version of the library.
+        prepare: Returns the work and the version of the library.
     """
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print does not get in between
-
-    def tell(**figures: Any) -> None:
-        print(json.dumps(figures), file=answers, flush=True)
-
+    os.dup2(2, 1)  # keeps prints of libraries out of the answers
     work, version = prepare()
-    first = work()
-    for _ in range(WARM_UPS - 1):
+    for _ in range(WARM_UPS):
         work()
-    tell(version=version, **first)
+    print(json.dumps({"version": version}), file=answers, flush=True)
     for _ in sys.stdin:
         begun, cpu_begun = time.perf_counter(), time.process_time()
-        figures = work()
-        cpu_seconds = time.process_time() - cpu_begun  # of all threads
-        seconds = time.perf_counter() - begun
-        tell(seconds=seconds, cpu_seconds=cpu_seconds, peak_mb=peak_memory_mb(), **figures)
+        work()
+        figures = {
+            "cpu_seconds": time.process_time() - cpu_begun,
+            "seconds": time.perf_counter() - begun,
+            "peak_mb": peak_memory_mb(),
+        }
+        print(json.dumps(figures), file=answers, flush=True)
 
 
-def answer_inferences(load: Callable[[Path, str], tuple[Callable[[NDArray[np.uint8]], Answer], str]]) -> None:
-    """Runs `answer_requests` with inferences of one batch; its logits are left in a file.
+def answer_inferences(load: Callable[[Path, str], tuple[Infer, str]]) -> None:
+    """Runs `answer_requests` with inferences of one batch, and saves the logits of the first one.
 
-    The command line is: folder with the network, variant of the runtime, file of the images, file for the
-    logits.
+    The command line is: folder of the network, engine, file of the images, file for the logits.
 
     Args:
-        load: Folder and variant → inference and version. An inference takes uint8 [B, H, W, C] and returns
-            mask logits [B, H/8, W/8, 1] and class logits [B, classes].
+        load: Folder and engine → inference and version. An inference takes uint8 [B, H, W, C] and returns
+        mask
+            logits [B, H/s, W/s, 1] and class logits [B, classes].
     """
     parser = argparse.ArgumentParser()
-    for name, kind in (("folder", Path), ("variant", str), ("images", Path), ("logits", Path)):
+    for name, kind in (("folder", Path), ("engine", str), ("images", Path), ("logits", Path)):
         parser.add_argument(name, type=kind)
     options = parser.parse_args()
 
-    def prepare() -> tuple[Work, str]:
+    def prepare() -> tuple[Callable[[], object], str]:
         images = np.load(options.images)
-        infer, version = load(options.folder, options.variant)
+        infer, version = load(options.folder, options.engine)
         mask, classes = infer(images)
         np.savez(options.logits, mask=mask, classes=classes)
-
-        def work() -> Mapping[str, float]:
-            infer(images)
-            return {}
-
-        return work, version
+        return lambda: infer(images), version
 
     answer_requests(prepare)
 
 
 def peak_memory_mb() -> float:
-    """Returns the most memory that this process ever had in use, 10⁶ bytes.
+    """Returns the memory peak of this process, 10⁶ bytes.
 
-    Not `ru_maxrss`: a process inherits that of the one that started it.
+    It reads `VmHWM`, since `ru_maxrss` includes the parent process.
     """
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6

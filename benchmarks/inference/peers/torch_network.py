@@ -1,7 +1,6 @@
-"""The network as PyTorch users write it, with the weights of ours.
+"""SegDecNet in PyTorch, with the weights of the Keras network and its layer names.
 
-Layers are called as in `segdec.network.network`, and the two must answer alike: the benchmarks report
-how far they are apart.
+The benchmark reports how much the outputs of the two networks differ.
 """
 
 import json
@@ -25,15 +24,12 @@ class SegDecNet(nn.Module):
 
     Args:
         config: `NetworkConfig` as a mapping, with batch or instance normalisation, a mask head without
-            one, and a sigmoid before the decision.
-        memory_format: Of all images, `torch.contiguous_format` or `torch.channels_last`.
+            normalisation, and a sigmoid before the decision network.
     """
 
-    def __init__(
-        self, config: Mapping[str, Any], memory_format: torch.memory_format = torch.contiguous_format
-    ) -> None:
+    def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
-        self.config, self.memory_format = config, memory_format
+        self.config = config
         self.blocks = nn.ModuleDict()
         channels, skips = config["input_channels"], {}
         for block, widths in enumerate(config["segmentation_widths"], start=1):
@@ -47,16 +43,10 @@ class SegDecNet(nn.Module):
         for index, width in enumerate(config["decision_widths"], start=1):
             channels = self._add(f"decision_{index}", channels, width, KERNEL)
         self.class_logits = nn.Linear(2 * channels + 2, config["num_classes"])
-        self.to(memory_format=memory_format)
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Turns images [B, H, W, C] into mask logits [B, H/s, W/s, 1] and class logits [B, classes]."""
-        _, mask_logits, class_logits = self.logits(images)
-        return mask_logits.permute(0, 2, 3, 1), class_logits
-
-    def logits(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns coarse mask logits [B, 1, H/8, W/8], mask logits [B, 1, H/s, W/s] and class logits."""
-        x = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=self.memory_format) / 255.0
+        """Maps images [B, H, W, C] to mask logits [B, H/s, W/s, 1] and class logits [B, classes]."""
+        x = images.permute(0, 3, 1, 2).to(torch.float32) / 255.0
         skips = {}
         for block, widths in enumerate(self.config["segmentation_widths"], start=1):
             for index in range(1, len(widths) + 1):
@@ -66,10 +56,10 @@ class SegDecNet(nn.Module):
         features = self.blocks["features"](x)
         coarse_logits = self.mask_logits(features)
         mask_logits = self._refine(coarse_logits, features, skips)
-        return coarse_logits, mask_logits, self._decide(features, coarse_logits)
+        return mask_logits.permute(0, 2, 3, 1), self._decide(features, coarse_logits)
 
     def load_weights(self, weights: Mapping[str, NDArray[np.float32]]) -> None:
-        """Takes over Keras' weights, `layer/variable` → array."""
+        """Loads the Keras weights, `layer/variable` → array."""
         for name, block in self.blocks.items():
             _fill(block[0].weight, weights[f"{name}/kernel"].transpose(3, 2, 0, 1))
             for ours, theirs in NORM_WEIGHTS.items():
@@ -121,10 +111,10 @@ class SegDecNet(nn.Module):
         return self.class_logits(torch.cat(pooled, 1))
 
 
-def load_network(folder: Path, memory_format: torch.memory_format = torch.contiguous_format) -> SegDecNet:
+def load_network(folder: Path) -> SegDecNet:
     """Loads the network of `network.json` with the weights of `weights.npz`."""
     config = json.loads((folder / "network.json").read_text(encoding="utf-8"))
-    network = SegDecNet(config, memory_format)
+    network = SegDecNet(config)
     with np.load(folder / "weights.npz") as weights:
         network.load_weights(weights)
     return network

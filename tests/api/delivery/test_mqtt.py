@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from api.delivery.delivery import Delivery
-from api.delivery.mqtt import Mqtt, read_mqtt_url, safe_level, topic_of
+from api.delivery.mqtt import Mqtt, encode_level, read_mqtt_url, topic_of
 from api.delivery.mqtt_connection import Broker
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.delivery.sink import DeliveryError, OutboxMessage
 from segdec.errors import ConfigError
 from tests.api.delivery.brokers import MOSQUITTO, Listener, OwnMosquitto
 from tests.api.delivery.outbox_messages import RULES, EventSource
-from tests.api.records.databases import free_port
 
 CERTIFICATES = Path(__file__).parents[1] / "certificates"
 needs_mosquitto = pytest.mark.skipif(
@@ -87,7 +86,7 @@ def test_a_broker_that_wants_a_login_refuses_who_has_none(make_broker, tmp_path)
     (tmp_path / "users").touch(0o600)
     broker = make_broker("allow_anonymous false", f"password_file {tmp_path}/users")
     for user in (None, "line"):
-        with pytest.raises(DeliveryError, match="refuses us") as failure:
+        with pytest.raises(DeliveryError, match="rejects the connection") as failure:
             deliver(broker.port, message(), user=user, password="secret")
         assert failure.value.blame == "unreachable"
         assert "secret" not in str(failure.value)
@@ -103,12 +102,6 @@ def test_a_broker_with_tls_is_believed_by_its_certificate_alone(make_broker):
     assert failure.value.blame == "unreachable"
 
 
-def test_nobody_at_the_address_is_waited_for():
-    with pytest.raises(DeliveryError, match="refused") as failure:
-        deliver(free_port(), message())
-    assert failure.value.blame == "unreachable"
-
-
 @needs_mosquitto
 @pytest.mark.slow
 def test_every_event_arrives_in_order_at_a_broker_that_is_killed(make_broker, engine, metrics):
@@ -120,7 +113,7 @@ def test_every_event_arrives_in_order_at_a_broker_that_is_killed(make_broker, en
     delivery = Delivery(engine, [sink], RULES, OutboxMetrics(metrics, ["mqtt"]))
     delivery.start()
     stations, told = ["a", "b", "c"], 0
-    for _ in range(4):
+    for _ in range(2):
         inspecting = threading.Thread(target=lambda: [line.inspect(*stations) for _ in range(60)])
         inspecting.start()
         listener.wait_for(told + 30)
@@ -175,5 +168,5 @@ def test_address_of_no_broker_is_refused_without_its_password(url):
     [("a", "a"), ("", "_"), ("_", "%5F"), ("a/b+c#d%2F", "a%2Fb%2Bc%23d%252F"), ("Ä 1", "Ä 1")],
 )
 def test_a_station_is_one_level_of_a_topic(station, level):
-    assert safe_level(station) == level
+    assert encode_level(station) == level
     assert topic_of("p", message(1, station)) == f"p/{level}/inspected"

@@ -12,8 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from api.delivery.line_state import LineState
-from api.delivery.receivers import open_receivers
-from api.metrics import Metrics
+from api.delivery.receivers import create_receivers
 from api.records.database import open_database, writing
 from api.records.tables import metadata
 from api.settings import Settings
@@ -29,7 +28,7 @@ def test_without_its_package_the_group_is_named(tmp_path, metrics, monkeypatch):
     for module in ("opcua_server", "opcua_nodes"):
         monkeypatch.delitem(sys.modules, f"api.delivery.{module}", raising=False)
     with pytest.raises(MissingExtraError, match="--group opcua"):
-        open_receivers(settings(tmp_path, opcua_endpoint="opc.tcp://127.0.0.1:4840/x"), metrics)
+        create_receivers(settings(tmp_path, opcua_endpoint="opc.tcp://127.0.0.1:4840/x"), metrics)
 
 
 def settings(tmp_path, **more):
@@ -39,7 +38,7 @@ def settings(tmp_path, **more):
 def test_certificate_and_key_go_together(tmp_path, metrics):
     asked = {"opcua_endpoint": "opc.tcp://127.0.0.1:4840/x", "opcua_certificate": tmp_path / "a.pem"}
     with pytest.raises(ConfigError, match="both --opcua-certificate and --opcua-key"):
-        open_receivers(settings(tmp_path, **asked), metrics)
+        create_receivers(settings(tmp_path, **asked), metrics)
 
 
 # === A server ===
@@ -147,14 +146,6 @@ def test_a_record_that_does_not_answer_is_of_bad_quality(asked):
     asyncio.run(main())
 
 
-@pytest.mark.slow
-def test_an_address_that_is_taken_stops_the_start(asked, tmp_path):
-    receivers = open_receivers(settings(tmp_path, opcua_endpoint=asked.url), Metrics(lambda: 0, lambda: True))
-    with pytest.raises(ConfigError, match="Cannot serve OPC UA at"):
-        receivers.start(lambda: True)
-    receivers.close()
-
-
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
     """Files of a certificate for `urn:segdec:test` and its key."""
@@ -204,7 +195,7 @@ def test_a_certificate_that_is_none_stops_the_start(tmp_path, metrics):
     (tmp_path / "a.pem").write_text("no certificate")
     files = {"opcua_certificate": tmp_path / "a.pem", "opcua_key": tmp_path / "a.pem"}
     endpoint = f"opc.tcp://127.0.0.1:{free_port()}/segdec"
-    receivers = open_receivers(settings(tmp_path, opcua_endpoint=endpoint, **files), metrics)
+    receivers = create_receivers(settings(tmp_path, opcua_endpoint=endpoint, **files), metrics)
     with pytest.raises(ConfigError, match=r"a\.pem cannot be used for OPC UA"):
         receivers.start(lambda: True)
     receivers.close()

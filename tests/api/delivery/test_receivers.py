@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from api.delivery.receivers import open_receivers
-from api.delivery.sinks import make_sinks
+from api.delivery.receivers import create_receivers
+from api.delivery.sinks import create_sinks
 from api.settings import Settings, read_settings
 from segdec.errors import ConfigError, MissingExtraError
 
@@ -32,17 +32,17 @@ def test_each_receiver_that_is_asked_for_is_told(ask, tmp_path, metrics):
         outbox_mqtt_client="line3",
         outbox_jsonl=tmp_path / "events.jsonl",
     )
-    _, mqtt, _ = make_sinks(asked)
+    _, mqtt, _ = create_sinks(asked)
     broker = mqtt._broker
     assert (broker.host, broker.port, broker.user, broker.password) == ("broker", 8883, "line", "pa:ss")
     assert (broker.client_id, broker.trust is not None) == ("line3", True)
-    receivers = open_receivers(asked, metrics)
+    receivers = create_receivers(asked, metrics)
     assert receivers.sinks == ("webhook", "mqtt", "jsonl")
     receivers.close()
 
 
 def test_nobody_is_told_where_nobody_asks(ask, metrics):
-    receivers = open_receivers(ask(), metrics)
+    receivers = create_receivers(ask(), metrics)
     receivers.start(lambda: True)
     receivers.close()
     assert receivers.sinks == ()
@@ -59,7 +59,7 @@ def test_nobody_is_told_where_nobody_asks(ask, metrics):
         ("outbox_ca", "no certificate", "Expected a PEM file"),
         ("outbox_ca", None, "Expected a PEM file"),
         ("outbox_webhook_secrets", None, "Cannot read the webhook's secrets"),
-        ("outbox_jsonl", "folder", "Expected a file in a folder"),
+        ("outbox_jsonl", "folder", "Expected a file in an existing folder"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named(ask, tmp_path, name, text, words):
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_used_is_named(ask, tmp_path, name, text, words):
         file.write_text(text)
     receivers = {"outbox_webhook": "https://mes.plant/", "outbox_mqtt": "mqtts://broker/t"}
     with pytest.raises(ConfigError, match=words) as refusal:
-        make_sinks(ask(**receivers, **{name: file}))
+        create_sinks(ask(**receivers, **{name: file}))
     assert str(file) in str(refusal.value)
     assert "secret\n" not in str(refusal.value)
 
@@ -99,4 +99,4 @@ def test_without_its_package_the_group_is_named(ask, metrics, monkeypatch, packa
         if not module.endswith("receivers"):
             monkeypatch.delitem(sys.modules, module)
     with pytest.raises(MissingExtraError, match="--group record"):
-        open_receivers(ask(outbox_mqtt="mqtt://broker/t"), metrics)
+        create_receivers(ask(outbox_mqtt="mqtt://broker/t"), metrics)

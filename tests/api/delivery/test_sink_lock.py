@@ -25,13 +25,6 @@ def test_one_has_it_until_it_lets_go(leases):
     assert [second.acquire(), first.acquire()] == [True, False]
 
 
-def test_each_sink_has_its_own(leases):
-    assert leases[0].acquire()
-    other = SinkLock(leases[1]._engine, "mqtt")
-    assert other.acquire()
-    other.release()
-
-
 def test_it_is_lost_with_its_connection_and_taken_by_the_next(leases):
     first, second = leases
     assert first.acquire()
@@ -47,9 +40,3 @@ def test_it_is_lost_with_its_connection_and_taken_by_the_next(leases):
     with pytest.raises(Exception, match=r"terminat|closed|lost"):
         first.acquire()
     assert not first.acquire()
-
-
-def test_sqlite_is_for_one_service(tmp_path):
-    engine = open_database(f"sqlite:///{tmp_path}/record.db")
-    assert SinkLock(engine, "webhook").acquire()
-    engine.dispose()

@@ -14,10 +14,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 BINARIES = max(
     Path("/usr/lib/postgresql").glob("*/bin"), default=None, key=lambda path: int(path.parent.name)
 )
 SUPERUSER = "postgres"
+sqlite_only = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+"""Marks a test of `database_url` that does not depend on the kind of database."""
 
 
 def free_port() -> int:

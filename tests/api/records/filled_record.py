@@ -4,14 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine, insert, text
 
-from api.records import queries
 from api.records.database import migrate, open_database, writing
 from api.records.inspection import Row
-from api.records.review.review_queue import PRIORITIES, enqueue
-from api.records.review.sampling_counts import add_sampling_counts
+from api.records.outbox import Outbox
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import metadata, pictures, store
-from api.records.writer import _hours
+from api.records.writer import add_rows
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ANSWER = """{"id": "x", "model": {"name": "m", "version": "1", "sha256": null},
@@ -84,9 +82,4 @@ def stock(engine: Engine, rows: list[Row]) -> None:
         }
         shown = {bytes(row["picture"]) for row in rows}
         connection.execute(insert(pictures), [{"sha256": sha256, **there} for sha256 in sorted(shown)])
-        ids = queries.add_inspections(connection, rows)
-        added = [{**row, "id": ids[row["token"]]} for row in rows]
-        queries.add_hour_counts(connection, list(_hours(added)))
-        add_sampling_counts(connection, added)
-        drawn = [row for row in added if row["draw"] < row["draw_probability"]]
-        enqueue(connection, [(row["id"], PRIORITIES[row["draw_reason"]]) for row in drawn])
+        add_rows(connection, rows, Outbox())

@@ -91,7 +91,8 @@ class Clients:
 
 def start(folder: Path, url: str, *flags: str) -> tuple[subprocess.Popen[str], str]:
     command = [sys.executable, "-m", "tests.api.records.recording_server", "--record", "required"]
-    command += ["--record-folder", str(folder), "--record-database", url, *flags]
+    command += ["--record-folder", str(folder), "--record-database", url]
+    command += ["--record-free-share", "0", *flags]  # however full the disk is
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     assert line.startswith("Serving")

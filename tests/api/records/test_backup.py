@@ -15,7 +15,7 @@ def test_a_backup_under_load_is_restored(make_app, tmp_path):
     folder, backup = tmp_path / "record", tmp_path / "backup"
     backup.mkdir()
     answered = {}
-    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
+    with ServiceClient(make_app(record="required", record_folder=folder, record_free_share=0.0)) as client:
 
         def inspect(brightness):
             image = encode_png(part_image(brightness=brightness))
@@ -24,21 +24,21 @@ def test_a_backup_under_load_is_restored(make_app, tmp_path):
 
         for brightness in range(50, 60):
             inspect(brightness)
-        sender = threading.Thread(target=lambda: [inspect(brightness) for brightness in range(60, 160)])
+        sender = threading.Thread(target=lambda: [inspect(brightness) for brightness in range(60, 90)])
         sender.start()
         with closing(sqlite3.connect(folder / "record.db")) as database:
             database.execute("VACUUM INTO ?", (str(backup / "record.db"),))
         before = dict(answered)
         shutil.copytree(folder / "pictures", backup / "pictures", ignore=_missing)
         sender.join()
-    with ServiceClient(make_app(record="required", record_folder=backup)) as client:
+    with ServiceClient(make_app(record="required", record_folder=backup, record_free_share=0.0)) as client:
         records = client.get("/v1/records?limit=500").json()["records"]
         assert 10 <= len(records) <= len(answered)
         assert {record["record_id"] for record in records} <= set(answered)
         for record in records:
             number = record["record_id"]
             assert client.get(f"/v1/records/{number}/image").content == answered[number]
-        assert set(before) - {record["record_id"] for record in records} <= set(range(11, 111))
+        assert set(before) - {record["record_id"] for record in records} <= set(range(11, 41))
         new = client.post("/v1/inspect", content=answered[1], headers=PNG).json()
         assert new["record_id"] == max(record["record_id"] for record in records) + 1
 

@@ -55,7 +55,9 @@ def test_a_newer_form_is_left_alone(engine):
     migrate(engine)
     with writing(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(ConfigError, match=r"of form 9999, which this version does not know. Expected 0002"):
+    with pytest.raises(
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0002"
+    ):
         migrate(engine)
 
 

@@ -43,7 +43,7 @@ def photograph(number, brightness=100):
 
 
 def test_a_full_disk_refuses_until_pictures_have_made_room(make_app, disk, monkeypatch):
-    monkeypatch.setattr("api.records.storage.reserved_space.BALLAST_BYTES", 2**20)
+    monkeypatch.setattr("api.records.storage.reserved_space.RESERVED_BYTES", 2**20)
     folder = disk / "record"
     answered = {}
     shares = {"record_free_share": 0.2, "record_good_share": 0.0, "record_sample_share": 0.0}
@@ -77,7 +77,7 @@ def test_a_full_disk_refuses_until_pictures_have_made_room(make_app, disk, monke
 
 
 def test_a_disk_that_stays_full_answers_nothing_unrecorded(make_app, disk, monkeypatch):
-    monkeypatch.setattr("api.records.storage.reserved_space.BALLAST_BYTES", 2**18)
+    monkeypatch.setattr("api.records.storage.reserved_space.RESERVED_BYTES", 2**18)
     settings = {"record": "required", "record_folder": disk / "record", "record_free_share": 0.0}
     with ServiceClient(make_app(**settings)) as client:
         assert client.post("/v1/inspect", content=photograph(0), headers=PNG).json()["record_id"] == 1

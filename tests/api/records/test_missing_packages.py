@@ -77,9 +77,9 @@ def test_service_that_does_not_record_imports_none_of_the_group():
     code = (
         "import sys; from pathlib import Path; from api.app import create_app; "
         "from api.metrics import Metrics; "
-        "from api.records.recording import open_recording; from api.settings import Settings; "
+        "from api.records.recording import create_recording; from api.settings import Settings; "
         "settings = Settings(model=Path('model')); assert settings.record == 'off'; "
-        "create_app(settings); open_recording(settings, Metrics(lambda: 0, lambda: True)); "
+        "create_app(settings); create_recording(settings, Metrics(lambda: 0, lambda: True)); "
         "print({'sqlalchemy', 'alembic', 'psycopg', 'obstore', 'pyarrow'} & set(sys.modules))"
     )
     done = run(code)

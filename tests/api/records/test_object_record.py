@@ -12,7 +12,7 @@ from api.records.tables import audit, inspections, pictures
 from segdec.errors import ConfigError
 from segdec.images import encode_png
 from tests.api.conftest import ServiceClient, part_image
-from tests.api.records.recording_clients import Clients, check, start
+from tests.api.records.databases import sqlite_only
 
 PNG = {"Content-Type": "image/png"}
 
@@ -51,6 +51,7 @@ def key_of(photograph):
     return f"record/{name[:2]}/{name}"
 
 
+@sqlite_only
 def test_pictures_go_to_the_bucket_and_come_back(serve, part, bucket, object_store, tmp_path):
     with serve() as client:
         first = inspect(client, part, "?part_id=7").json()
@@ -63,6 +64,7 @@ def test_pictures_go_to_the_bucket_and_come_back(serve, part, bucket, object_sto
         assert inspect(client, part, "?part_id=7").json()["repeated"]
 
 
+@sqlite_only
 def test_what_was_left_without_a_row_is_swept_at_the_start(serve, part, place, bucket, object_store):
     other = encode_png(part_image(brightness=90))
     with serve() as client:
@@ -75,20 +77,7 @@ def test_what_was_left_without_a_row_is_swept_at_the_start(serve, part, place, b
         assert client.get("/v1/records/1/image").content == part
 
 
-def test_a_picture_that_is_swept_before_its_transaction_is_stored_again(serve, part, monkeypatch):
-    with serve() as client:
-        put = ObjectPictures.put
-
-        def put_and_sweep(self, sha256, data):
-            put(self, sha256, data)
-            monkeypatch.setattr(ObjectPictures, "put", put)
-            self.delete(sha256)  # as another one does that starts meanwhile
-
-        monkeypatch.setattr(ObjectPictures, "put", put_and_sweep)
-        inspect(client, part)
-        assert client.get("/v1/records/1/image").content == part
-
-
+@sqlite_only
 def test_nothing_is_answered_unrecorded_while_the_store_is_gone(serve, part, database_url, object_store):
     with serve() as client, serve("best-effort") as generous:
         answered = [inspect(client, part).json()["record_id"]]
@@ -103,6 +92,7 @@ def test_nothing_is_answered_unrecorded_while_the_store_is_gone(serve, part, dat
     assert {*answered} <= {number for (number,) in rows(database_url, inspections.c.id)}
 
 
+@sqlite_only
 def test_a_start_without_the_store_waits_for_it(serve, part, object_store):
     with ExitStack() as stack:
         with object_store.stopped():
@@ -129,6 +119,7 @@ def test_an_object_that_is_missing_is_lost_and_a_bucket_is_not(
     assert rows(database_url, audit.c.what) == [("lose a picture",)]
 
 
+@sqlite_only
 def test_the_bucket_of_another_record_is_refused(serve, bucket, object_store):
     object_store.put(bucket, "record/store-id", b"another")
     with serve():
@@ -136,31 +127,3 @@ def test_the_bucket_of_another_record_is_refused(serve, bucket, object_store):
     object_store.put(bucket, "record/store-id", b"a third")
     with pytest.raises(ConfigError, match=rf"s3://{bucket}/record belong to the record a third"), serve():
         pass
-
-
-@pytest.mark.slow
-def test_what_was_answered_outlives_kills(database_url, place, bucket, object_store, tmp_path):
-    clients = Clients()
-    flags = ("--record-pictures", place)
-    process, clients.url = start(tmp_path, database_url, *flags)
-    clients.start()
-    for _ in range(3):
-        clients.wait_for_answers(5)
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process, clients.url = start(tmp_path, database_url, *flags)
-    clients.end()
-    for _ in range(2):  # the second start sweeps
-        process.terminate()
-        process.wait()
-        process.stdout.close()
-        process, _ = start(tmp_path, database_url, *flags)
-    process.terminate()
-    process.wait()
-    process.stdout.close()
-    keys = [key.removeprefix("record/") for key in object_store.keys(bucket)]
-    store = ObjectPictures(place)
-    digests = [bytes.fromhex(key.partition("/")[2]) for key in keys if key != "store-id"]
-    stored = {sha256: store.get(sha256) for sha256 in digests}
-    assert check(tmp_path, database_url, clients, stored) >= len(clients.answers) > 0

@@ -12,7 +12,7 @@ from api.records.review.review_statistics import query_statistics
 
 ANY = {"since": datetime(2026, 1, 1, tzinfo=UTC)}, {}
 WANTED = {
-    "inspections_by_part": ["part_id", "part_id station", "part_id label", "part_id station label"],
+    "inspections_by_part": ["part_id", "part_id station label"],
     "inspections_by_station_and_label": ["station label"],
     "inspections_by_station": ["station"],
     "inspections_by_label": ["label"],
@@ -62,7 +62,7 @@ def test_what_is_rare_is_found_by_its_index(connection, index, names, reviewed):
 
 @pytest.mark.parametrize(("before", "bound"), [(None, 901), (77, 77), (950, 901)])
 def test_a_page_of_a_time_begins_at_the_nearer_of_its_ends(connection, monkeypatch, before, bound):
-    monkeypatch.setattr(queries, "ids_of_hours", lambda *_: (100, 900))
+    monkeypatch.setattr(queries, "id_range", lambda *_: (100, 900))
     statement = statement_of(connection, Filters(**ANY[0]), before)
     assert "inspections.id >= 100" in statement
     assert statement.count("inspections.id <") == statement.count(f"inspections.id < {bound} ") == 1

@@ -23,9 +23,9 @@ def test_an_inspection_is_drawn_by_its_verdict_and_its_score(
     label, score, number, probability, reason, worth
 ):
     draw = POLICY.draw(label, "good", score, 0.09, lambda: number)
-    assert (draw.number, draw.probability, draw.reason, draw.worth) == (number, probability, reason, worth)
-
-
-def test_near_can_be_switched_off():
-    policy = SamplingPolicy(defect_share=1.0, good_share=0.0, near=1.0, sample_share=0.0)
-    assert policy.draw("good", "good", 0.0899, 0.09, lambda: 0.5).reason == "chance"
+    assert (draw.number, draw.probability, draw.reason, draw.retention_class) == (
+        number,
+        probability,
+        reason,
+        worth,
+    )

@@ -86,12 +86,6 @@ def test_what_the_service_fails_at_is_not_inspected(recorder, predictor, part):
     assert line(recorder)["shift"]["not_inspected"] == 1
 
 
-def test_what_is_only_asked_to_predict_is_not_missed(recorder):
-    assert recorder.post("/v1/predict", content=b"x", headers=PNG).status_code == 422
-    assert recorder.get("/v1/inspect").status_code == 405
-    assert line(recorder)["misses"] == []
-
-
 def test_what_comes_too_often_is_not_inspected(make_app, folder, part):
     app = make_app(record="required", record_folder=folder, rate_limit=0.001, rate_burst=2)
     with ServiceClient(app) as client:
@@ -139,15 +133,6 @@ def test_replicas_tell_of_each_others_misses(make_app, folder):
         inspect(client, b"x", "?station=a")
         wait_for_rows(folder, 1)
         assert missed(second) == missed(client) == [("a", None, "unsupported_type")]
-
-
-@pytest.mark.parametrize("path", ["/line", "/static/line/line.js", "/static/line/line.css"])
-def test_the_page_may_load_nothing_from_elsewhere(recorder, path):
-    answer = recorder.get(path)
-    assert answer.status_code == 200
-    assert answer.headers["Content-Security-Policy"].startswith(
-        "default-src 'self'; img-src 'self' blob: data:;"
-    )
 
 
 def test_without_a_record_there_is_no_line(client):

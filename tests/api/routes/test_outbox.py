@@ -8,10 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from api.records.database import open_database
 from api.records.events import MAX_REGIONS, inspected_event, reviewed_event
 from api.records.initialization import DATABASE
-from api.records.outbox import Outbox
 from api.routes.keys import make_key
 from tests.api.conftest import ServiceClient
 from tests.api.delivery.outbox_messages import inspection
@@ -101,20 +99,6 @@ def test_a_review_is_told_and_that_it_was_taken_back():
     }
     row |= {"reviewed_label": None, "reviewed_at": None, "revision": 2}
     assert json.loads(reviewed_event(row, now))["data"]["reviewed_label"] is None
-
-
-def test_a_review_is_written_for_each_sink(recorder, folder):
-    engine = open_database(f"sqlite:///{folder / DATABASE}")
-    row = inspection(7, "a", reviewed_label="good", reviewed_at=datetime.now(UTC), revision=1)
-    with engine.begin() as connection:
-        Outbox(("webhook", "mqtt")).enqueue_reviewed(connection, row)
-        Outbox().enqueue_reviewed(connection, row)
-    engine.dispose()
-    sinks = recorder.get("/v1/outbox").json()["sinks"]
-    assert [(one["name"], one["waiting"], one["configured"]) for one in sinks] == [
-        ("mqtt", 1, False),
-        ("webhook", 1, False),
-    ]
 
 
 # === Dead letters ===

@@ -258,7 +258,7 @@ def test_no_candidate_begins_while_an_inspection_is_recorded(client, shelf, pace
 
     inspect(client, part)
     assert pace.begun.acquire(timeout=30)
-    monkeypatch.setattr(record, "keep", wait)
+    monkeypatch.setattr(record, "store", wait)
     asking = threading.Thread(target=inspect, args=(client, part))
     asking.start()
     assert keeping.wait(30)
@@ -366,7 +366,7 @@ def test_what_cannot_be_stored_is_counted_and_the_next_is_tried(client, monkeypa
         raise OperationalError("INSERT", {}, Exception("no"))
 
     with monkeypatch.context() as patched:
-        patched.setattr(shadow_rows, "add_shadows", fail)
+        patched.setattr(shadow_rows, "add_shadow_results", fail)
         for number in (1, 2):
             inspect(client, part)
             wait_for(lambda count=number: skipped(client) == {"not_recorded": count})
@@ -381,7 +381,7 @@ def test_an_inspection_that_is_not_recorded_is_not_shadowed(make_client, monkeyp
 
     with make_client(record="best-effort") as client:
         with monkeypatch.context() as patched:
-            patched.setattr(client.app.state.service.recording.record, "keep", fail)
+            patched.setattr(client.app.state.service.recording.record, "store", fail)
             assert inspect(client, part)["record_id"] is None
         assert skipped(client) == {"not_recorded": 1}
 

@@ -10,16 +10,16 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from benchmarks.training_input import write_index_only
 from datasets import check_cache, file_systems
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
 from datasets.sharding.packing import pack
 from datasets.splitting import SPLITS
-from segdec.errors import ConfigError, DatasetError, RunError
+from segdec.errors import DatasetError, RunError
 from segdec.images import read_image, read_mask, write_png
 from segdec.inference.preprocessing import prepare_mask
-from training.data.run_data import list_dataset, load_run_data
+from tests.shard_index_file import write_index_only
+from training.data.run_data import cached_reader, load_run_data, record_reader
 from training.evaluate import evaluate_run
 from training.experiment_file import load_experiment
 from training.run.folder import RunFolder
@@ -75,17 +75,11 @@ def test_masks_may_grow_before_they_are_scaled(load):
         assert (plain[index].mask != grown[index].mask).any()
 
 
-def test_tiles_know_no_defects_grown_before(load):
-    tiles = ["--input.policy", "tile", "--input.height", "16", "--input.width", "16"]
-    with pytest.raises(ConfigError, match=r"dilation_at=photograph with .*=tile.*expected dilation_at=input"):
-        load(*tiles, "--target.dilation-at", "photograph")
-
-
 def test_another_start_reads_no_photograph(load, monkeypatch):
     """Of the same run, or of another one on the same data."""
     monkeypatch.setattr(check_cache, "MIN_FILE_AGE_S", -3600.0)
     first = load_run_data(load())
-    first.known.save(parents=True)
+    first.check_cache.save(parents=True)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", refuse_images(Path.read_bytes))
         again = load_run_data(load("--name", "other", "--input.policy", "resize", *SIZE))
@@ -108,17 +102,17 @@ def refuse_images(read_bytes):
 
 
 def test_validation_decodes_each_photograph_once(load, monkeypatch):
-    trainer = Trainer(load())
+    data = load_run_data(load())
+    read = cached_reader(record_reader(load()), data.cache)
     reads = Counter()
     read_bytes = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: reads.update([path]) or read_bytes(path))
-    first, again = trainer.validator.measure(), trainer.validator.measure()
-    trainer.validator.panel()
-    trainer.folder.close()
-    records = list_dataset(trainer.config.data, trainer.folder.splits).of_split("val")
-    assert {reads[record.image_file] for record in records} == {1}
-    np.testing.assert_array_equal(again.scores, first.scores)
-    assert again.pixel_f1() == first.pixel_f1()
+    for record in data.dataset.of_split("val"):
+        first, again = read(record), read(record)
+        assert reads[record.image_file] == 1
+        np.testing.assert_array_equal(again.image, first.image)
+        np.testing.assert_array_equal(again.mask, first.mask)
+        assert (again.name, again.label, again.supervision) == (record.name, record.label, record.supervision)
 
 
 def test_limit_on_pixels_counts_for_files_and_shards(load, packed):
@@ -126,17 +120,6 @@ def test_limit_on_pixels_counts_for_files_and_shards(load, packed):
         assert load_run_data(load("--data.max-pixels", "1024", *source)).shape == (32, 32, 1)
         with pytest.raises(DatasetError, match=r"32 × 32 = 1,024 pixels\. Expected at most 1,023"):
             load_run_data(load("--data.max-pixels", "1023", *source))
-
-
-def test_webp_is_learnt_from_with_a_warning(load, toy_root, tmp_path, capsys):
-    root = shutil.copytree(toy_root, tmp_path / "webp")
-    first = sorted((root / "good").glob("*.png"))[0]
-    assert cv2.imwrite(
-        str(first.with_suffix(".webp")), cv2.imread(str(first)), [cv2.IMWRITE_WEBP_QUALITY, 101]
-    )
-    first.unlink()
-    assert load_run_data(load("--data.root", str(root))).shape == (32, 32, 1)
-    assert f"warning: 1 photograph is a WebP file (good/{first.stem})" in capsys.readouterr().err
 
 
 def test_shards_are_not_read_at_the_start(load, packed, monkeypatch):
@@ -289,7 +272,7 @@ def test_near_twins_in_two_splits_are_told_at_each_start_unless_they_are_named(
     words = capsys.readouterr().err
     assert "warning: 2 photographs have a near duplicate in another split" in words
     assert all(place in words for place in places)
-    data.known.save(parents=True)
+    data.check_cache.save(parents=True)
     monkeypatch.setattr("datasets.checking.decode", lambda *_, **__: pytest.fail("was decoded"))
     load_run_data(load(*at(root)))
     assert capsys.readouterr().err == words
@@ -322,17 +305,6 @@ def test_settings_of_the_data_take_effect(load, tmp_path):
     assert {record.mask_threshold for record in data.dataset.records if record.label} == {50}
 
 
-def test_a_cache_folder_that_is_missing_is_refused(load, tmp_path):
-    with pytest.raises(ConfigError, match=r"data\.cache_folder = '.*nowhere'"):
-        load_run_data(load("--data.cache-folder", str(tmp_path / "nowhere")))
-
-
-def test_a_url_survives_the_configuration(load, packed):
-    assert load("--data.root", "gs://bucket/parts").data.root == "gs://bucket/parts"
-    with pytest.raises(DatasetError, match=r"'folder' reads local folders, not ram://run-data/toy"):
-        load_run_data(load("--data.root", packed))
-
-
 @pytest.fixture
 def splits_of_good(toy_root, tmp_path):
     """Writes the split file of the toy set without the defective photographs of some splits."""
@@ -350,7 +322,7 @@ def splits_of_good(toy_root, tmp_path):
 @pytest.mark.parametrize("split", ["train", "val"])
 def test_a_split_of_good_photographs_needs_made_up_defects(load, splits_of_good, split):
     flags = splits_of_good(split)
-    expected = rf"split '{split}' holds \d+ good and 0 defective .*set augmentation.synthetic above 0"
+    expected = rf"split '{split}' has \d+ good and 0 defective .*set augmentation.synthetic above 0"
     with pytest.raises(DatasetError, match=expected):
         load_run_data(load(*flags))
     with pytest.raises(DatasetError, match=expected):
@@ -360,15 +332,14 @@ def test_a_split_of_good_photographs_needs_made_up_defects(load, splits_of_good,
     assert data.model.classes == ("good", "defect")
 
 
-@pytest.mark.parametrize("flags", [[], ["--augmentation.synthetic", "1"]])
-def test_without_good_photographs_there_is_nothing_to_learn(load, toy_root, tmp_path, flags):
+def test_without_good_photographs_there_is_nothing_to_learn(load, toy_root, tmp_path):
     lines = (toy_root / "splits.txt").read_text().splitlines()
     path = tmp_path / "splits.txt"
     path.write_text(
         "\n".join(line for line in lines if line.startswith(("val", "test")) or "good/" not in line)
     )
-    with pytest.raises(DatasetError, match=r"split 'train' holds 0 good and \d+ defective"):
-        load_run_data(load("--data.splits", str(path), *flags))
+    with pytest.raises(DatasetError, match=r"split 'train' has 0 good and \d+ defective"):
+        load_run_data(load("--data.splits", str(path), "--augmentation.synthetic", "1"))
 
 
 def test_of_several_classes_made_up_defects_tell_none_apart(load, tmp_path):

@@ -68,7 +68,7 @@ def test_a_made_up_defect_has_the_one_class_or_none(make, examples, classes, lab
     assert example.mask.any()
     assert source.label(1, SYNTHETIC, masked=True) == label
     assert source.is_supervised(1, SYNTHETIC)
-    assert source.name(1, SYNTHETIC) == "photograph/1 + made-up defect"
+    assert source.name(1, SYNTHETIC) == "photograph/1 + synthetic defect"
 
 
 def test_what_gets_no_visible_defect_is_good(make):

@@ -41,7 +41,7 @@ def test_each_good_photograph_gets_a_copy_with_a_defect(photographs, model):
     judged = synthetic_validation(records, read, model, 0, ArrayCache(1))
     assert judged.records[:COUNT] == list(records)
     copies = judged.records[COUNT:]
-    assert [copy.name for copy in copies] == [f"{record.name} + made-up defect" for record in records]
+    assert [copy.name for copy in copies] == [f"{record.name} + synthetic defect" for record in records]
     for record, copy in zip(records, copies, strict=True):
         assert (copy.label, copy.group, copy.split) == (1, record.group, "val")
         assert not is_unlocalized(copy)

@@ -28,12 +28,6 @@ def test_cells_have_the_size_of_the_stride(stride, expected):
     assert build(mask, stride)[0].tolist() == expected
 
 
-def test_at_stride_1_the_target_is_the_mask():
-    mask = np.zeros((8, 8), np.uint8)
-    mask[2:6, 4:6] = 255
-    np.testing.assert_array_equal(build(mask, 1)[0], mask / 255)
-
-
 def test_dilation_grows_a_diamond():
     mask = np.zeros((16, 16), np.uint8)
     mask[4, 4] = 255  # a 5 px diamond holds 1 + 4 + 8 = 13 pixels
@@ -52,13 +46,6 @@ def test_windows_overlap_and_count_pixels_within_the_image_alone():
     lower = [1 * 5 / (17 * 13), 1 * 13 / (17 * 17), 1 * 12 / (17 * 12)]
     np.testing.assert_allclose(share[1], lower, rtol=1e-6)
     assert not share[2].any()
-
-
-def test_a_window_smaller_than_its_cell_lies_in_its_middle():
-    defective = np.zeros((8, 8), np.float32)
-    defective[3, 3] = 1
-    share = [window_means(defective, TargetConfig(window_px=px), 8)[0, 0, 0] for px in (2, 1)]
-    assert share == [0.25, 0.0]  # the one pixel is the later of two middles
 
 
 def means_by_definition(values, window, stride):
@@ -114,12 +101,6 @@ def test_targets_and_weights_of_bozic_et_al():
     np.testing.assert_allclose(weight, means_by_definition(weights, 17, 8), rtol=1e-5)
 
 
-def test_a_mask_grown_in_the_photograph_does_not_grow_again():
-    mask = np.zeros((16, 16), np.uint8)
-    mask[4, 4] = 255
-    assert build(mask, dilation_px=5, dilation_at="photograph")[0][0, 0] == np.float32(1 / 64)
-
-
 def test_depth_counts_from_the_background_of_each_defect_apart():
     defective = np.zeros((16, 16), np.uint8)
     defective[2:7, 2:7] = 1  # 5×5: depths 1, 2, 3
@@ -153,9 +134,3 @@ def test_what_is_not_known_weighs_nothing(weighting):
     unknown = build_targets(None, (16, 8), config, 4, supervised=False)
     assert not unknown.weight.any()
     assert unknown.weight.dtype == np.float32
-
-
-def test_an_empty_mask_is_background():
-    share, weight = build(np.zeros((16, 8), np.uint8), weighting="distance", dilation_px=5)
-    assert not share.any()
-    assert (weight == 1.0).all()

@@ -52,17 +52,6 @@ def call_in_vain(cluster):
         wait_for_peers(cluster, 60)
 
 
-def test_a_worker_that_came_twice_counts_once(make_cluster):
-    cluster = make_cluster(worker=3)
-    with pytest.raises(PeerLostError, match="worker 2 did not come"):
-        callers = [in_background(lambda: call_in_vain(cluster("worker", 1))) for _ in range(2)]
-        try:
-            wait_for_peers(cluster("worker", 0), 1.5)
-        finally:
-            for caller in callers:
-                caller.join(60)
-
-
 def test_strangers_are_not_counted(make_cluster):
     cluster = make_cluster(worker=2)
 
@@ -76,7 +65,7 @@ def test_strangers_are_not_counted(make_cluster):
                 continue
 
     stranger = in_background(knock)
-    with pytest.raises(PeerLostError, match="worker 1 did not come"):
+    with pytest.raises(PeerLostError, match="worker 1 did not connect"):
         wait_for_peers(cluster("worker", 0), 1.5)
     stranger.join(60)
 
@@ -100,7 +89,7 @@ def test_a_taken_port_is_named(make_cluster):
     cluster = make_cluster(worker=2)
     with (
         socket.create_server(("", int(cluster("worker").address.rpartition(":")[2]))),
-        pytest.raises(ConfigError, match=f"The address {cluster('worker').address} .* cannot be taken"),
+        pytest.raises(ConfigError, match=f"Cannot listen on the address {cluster('worker').address} "),
     ):
         wait_for_peers(cluster("worker", 0), 60)
 

@@ -44,11 +44,11 @@ def test_central_storage_keeps_its_variables_on_the_cpu():
 @pytest.mark.parametrize(
     ("name", "devices", "message"),
     [
-        ("single", "cpu:2", "strategy=single runs on one device, devices=cpu:2 gives 2"),
-        ("auto", "gpu:77", r"devices=gpu:77 cannot be had: this machine has (no GPU|gpu:0).*--devices cpu:2"),
-        ("mirrored", "gpu:0,0", r"devices=gpu:0,0 cannot be had.*each once"),
-        ("auto", "cpu:64", "devices=cpu:64 came too late: TensorFlow has already started with 2"),
-        ("auto", "cpu:0", "devices='cpu:0' names no devices. Expected 'cpu:4'"),
+        ("single", "cpu:2", "strategy=single uses one device, but devices=cpu:2 are 2"),
+        ("auto", "gpu:77", r"devices=gpu:77: this machine has (no GPU|gpu:0).*--devices cpu:2"),
+        ("mirrored", "gpu:0,0", r"devices=gpu:0,0: .*each once"),
+        ("auto", "cpu:64", "devices=cpu:64 is too late: TensorFlow has already started with 2"),
+        ("auto", "cpu:0", "devices='cpu:0' is invalid. Expected 'cpu:4'"),
     ],
 )
 def test_what_cannot_be_had(name, devices, message):
@@ -60,7 +60,7 @@ def test_a_batch_that_does_not_divide_names_both_numbers():
     strategy = choose_strategy("mirrored", "cpu:2")
     check_batch_size(4, strategy)
     with pytest.raises(
-        ConfigError, match=r"batch_size=3 does not divide by the 2 replicas.*--batch-size to 4"
+        ConfigError, match=r"batch_size=3 is not divisible by the 2 replicas.*--batch-size to 4"
     ):
         check_batch_size(3, strategy)
 

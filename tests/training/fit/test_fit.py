@@ -104,7 +104,10 @@ def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
 
 @pytest.mark.slow
 def test_interrupted_in_the_first_step_it_gives_what_that_has_learnt(fit, toy_root, tmp_path):
-    faults = {"interrupt_at": "training.trainer:Trainer._begin_pace", "count": 2}  # the first one is measured
+    faults = {
+        "interrupt_at": "training.trainer:Trainer._step_runner",
+        "count": 2,
+    }  # the first one is measured
     answer = fit(toy_root, "--minutes", TINY, **faults)
     assert answer.returncode == 130, answer.stderr
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")

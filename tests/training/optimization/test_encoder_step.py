@@ -74,7 +74,7 @@ class Training:
         self.network = self.state.network
         self.step = build_step(self.strategy, self.state, self.stage, config)
 
-    def take(self, *batches):
+    def run(self, *batches):
         for batch in batches:
             losses = self.step(split_over_replicas(self.strategy, batch))
         return {name: float(loss) for name, loss in losses.items()}
@@ -97,19 +97,14 @@ def changed(before, after):
 
 @pytest.mark.parametrize(
     ("strategy", "stage"),
-    [  # others: test_equality
-        slow_case("single", "segment"),
-        slow_case("single", "decision"),
-        ("single", "joint"),
-        slow_case("mirrored", "joint"),
-    ],
+    [("single", "joint"), slow_case("mirrored", "joint")],  # others: test_equality
 )
 def test_a_frozen_encoder_stays_to_the_bit(configure, strategy, stage):
     """Weights, moving statistics, on every replica; decay, momentum and averages included."""
     settings = {"optimizer": "adamw", "weight_decay": 0.1}
     training = Training(configure("frozen", stage, **settings), strategy)
     before = training.weights()
-    training.take(make_batch(0), make_batch(1))
+    training.run(make_batch(0), make_batch(1))
     moved = changed(before, training.weights())
     parts = {"segment": {"segmentation"}, "decision": {"decision"}, "joint": {"segmentation", "decision"}}
     expected = {
@@ -127,13 +122,13 @@ def layers_behind_stride_8(network, encoder):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "trainable"), [("single", "top"), slow_case("single", "all"), slow_case("mirrored", "top")]
+    ("strategy", "trainable"), [slow_case("single", "top"), slow_case("mirrored", "top")]
 )
 def test_what_is_trained_of_an_encoder_is_what_is_named(configure, tiny_encoder, strategy, trainable):
     """All of one on several devices: see `test_equality`."""
     training = Training(configure(trainable, "segment"), strategy)
     before = training.weights()
-    training.take(make_batch(0), make_batch(1))
+    training.run(make_batch(0), make_batch(1))
     moved = changed(before, training.weights()) & training.encoder_paths()
     layers = training.network.backbone.layers
     if trainable == "top":
@@ -146,28 +141,14 @@ def test_what_is_trained_of_an_encoder_is_what_is_named(configure, tiny_encoder,
     assert moved == expected
 
 
-def test_a_stage_that_leaves_segmentation_alone_leaves_the_encoder_alone(configure):
-    training = Training(configure("all", "decision"))
-    before = training.weights()
-    training.take(make_batch(0), make_batch(1))
-    assert not changed(before, training.weights()) & training.encoder_paths()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "decay",
-    [
-        pytest.param({"weight_decay": 0.5}, id="decoupled"),
-        pytest.param({"weight_decay": 0.5, "weight_decay_kind": "l2"}, id="l2"),
-    ],
-)
-def test_the_encoder_moves_by_its_own_rate(configure, decay):
+def test_the_encoder_moves_by_its_own_rate(configure):
     """Step and decay of an eighth of what they would be; of all that is not the encoder nothing changes."""
     batch, steps = make_batch(), {}
     for factor in (1.0, 0.125):
-        training = Training(configure("all", encoder_learning_rate=factor, **decay))
+        training = Training(configure("all", encoder_learning_rate=factor, weight_decay=0.5))
         before = training.weights()
-        losses = training.take(batch)
+        losses = training.run(batch)
         assert losses["learning_rate"] == pytest.approx(0.05)
         after = training.weights()
         steps[factor] = {
@@ -192,7 +173,7 @@ def is_gradient(operation):
     return operation.name.startswith("gradient_tape/")
 
 
-@pytest.mark.parametrize(("trainable", "blocks"), [("frozen", 0), ("top", BEHIND)])
+@pytest.mark.parametrize(("trainable", "blocks"), [slow_case("frozen", 0), ("top", BEHIND)])
 def test_what_is_held_has_no_gradient_and_leaves_nothing_for_one(configure, trainable, blocks):
     """What the tape does not ask for again is given back as the forward pass goes on."""
     operations = graph_of(configure(trainable, "segment"), make_batch())
@@ -211,14 +192,15 @@ def test_what_is_held_has_no_gradient_and_leaves_nothing_for_one(configure, trai
     assert bool(blocks_kept) == bool(blocks)
 
 
-@pytest.mark.parametrize("trainable", ["frozen", slow_case("all")])
+@pytest.mark.slow
+@pytest.mark.parametrize("trainable", ["frozen", "all"])
 def test_a_skipped_step_changes_nothing_of_the_encoder(configure, trainable):
     """Where the loss is scaled, the statistics that have moved are put back after an overflow."""
     training = Training(configure(trainable, "segment", precision="mixed_float16"))
     before = training.weights()
     batch = make_batch()
     batch["target"][-1] = 1e9
-    assert training.take(batch)["skipped_steps"] == 1
+    assert training.run(batch)["skipped_steps"] == 1
     assert not changed(before, training.weights())
 
 
@@ -250,8 +232,8 @@ def encode(configure):
     return encode
 
 
-@pytest.mark.parametrize("stage", STAGES, ids=STAGE_NAMES)
-def test_losses_of_features_are_those_of_the_images(configure, encode, stage):
+def test_losses_of_features_are_those_of_the_images(configure, encode):
+    stage = STAGES[-1]
     config = configure("frozen", stage.name)
     keras.utils.set_random_seed(1)
     network = build_initial_network(config, load_pretrained(config))
@@ -273,41 +255,26 @@ def test_training_on_features_is_training_on_images(configure, encode):
     """To the digits that are kept of a feature."""
     batches = [make_batch(seed) for seed in range(3)]
     ours, expected = Training(configure("frozen")), Training(configure("frozen"))
-    ours.take(*(encode(batch) for batch in batches))
-    expected.take(*batches)
+    ours.run(*(encode(batch) for batch in batches))
+    expected.run(*batches)
     check_near(ours, expected, 1e-3)
 
 
 @pytest.mark.slow
-def test_a_network_of_half_precision_takes_the_same_features(configure, encode):
-    """Its step goes where that of full precision goes."""
-    full, half = (Training(configure("frozen", precision=one)) for one in ("float32", "mixed_bfloat16"))
-    batch, before = encode(make_batch()), full.weights()
-    assert half.take(batch)["loss"] == pytest.approx(full.take(batch)["loss"], rel=0.02)
-    check_near(half, full, 1e-2)
-    paths = [variable.path for variable in full.network.trainable_variables]
-    step, apart = (
-        np.concatenate([(full.weights()[path] - other[path]).ravel() for path in paths])
-        for other in (before, half.weights())
-    )
-    assert np.linalg.norm(apart) < 0.15 * np.linalg.norm(step)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("strategy", "images"), [("mirrored", 3), ("mirrored", 1), ("central-storage", 3)])
+@pytest.mark.parametrize(("strategy", "images"), [("mirrored", 3), ("central-storage", 1)])
 def test_replicas_share_features_as_they_share_images(configure, encode, strategy, images):
     """Also where one of them has none: it is given features of nothing, which do not count."""
     config = configure("frozen", network={"normalization": "instance"})
     single, several = Training(config), Training(config, strategy)
     batches = [encode(make_batch(seed, images)) for seed in range(2)]
-    assert several.take(*batches)["loss"] == pytest.approx(single.take(*batches)["loss"], rel=1e-5)
+    assert several.run(*batches)["loss"] == pytest.approx(single.run(*batches)["loss"], rel=1e-5)
     expected = single.weights()
     for path, weights in several.weights().items():
         np.testing.assert_allclose(weights, np.broadcast_to(expected[path], weights.shape), atol=2e-6)
 
 
-@pytest.mark.parametrize("stage", STAGES, ids=STAGE_NAMES)
-def test_a_step_on_features_does_not_count_the_encoder(configure, stage):
+def test_a_step_on_features_does_not_count_the_encoder(configure):
+    stage = STAGES[-1]
     config = configure("frozen", stage.name)
     network = build_initial_network(config, load_pretrained(config))
     shape = (4, SIDE, SIDE, 1)

@@ -57,10 +57,9 @@ def network():
         ("joint", 3 * (SEGMENTATION + DECISION)),
     ],
 )
-@pytest.mark.parametrize("images", [1, 6])
-def test_a_step_counts_what_it_trains_three_times(network, stage, flops, images):
+def test_a_step_counts_what_it_trains_three_times(network, stage, flops):
     (chosen,) = (each for each in STAGES if each.name == stage)
-    assert count_step_flops(network, chosen, (images, 32, 16, 1)) == images * flops
+    assert count_step_flops(network, chosen, (6, 32, 16, 1)) == 6 * flops
 
 
 def test_a_decoder_counts_too(network):
@@ -75,12 +74,11 @@ def test_speed_is_work_by_time_and_its_fraction_of_the_peak():
     assert speed == {"model_flops_per_s": 12_000.0, "flop_utilisation": 0.3}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_the_fastest_product_counts(monkeypatch, dtype):
+def test_the_fastest_product_counts(monkeypatch):
     monkeypatch.setitem(flops_module.SIDES, "CPU", 8)
     durations = [4.0, 2.0, 0.5, 3.0, 4.0]
     clock = itertools.accumulate(number for duration in durations for number in (1.0, duration))
-    assert measure_peak("CPU:0", dtype, clock.__next__) == 2 * 8**3 / 0.5
+    assert measure_peak("CPU:0", "float32", clock.__next__) == 2 * 8**3 / 0.5
 
 
 @pytest.mark.parametrize(

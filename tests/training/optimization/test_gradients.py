@@ -39,7 +39,7 @@ def batches():
     ]
 
 
-def train(tiny_config, devices="cpu:1", *, several=False, **settings):
+def train(tiny_config, devices="cpu:1", *, multi_process=False, **settings):
     """Weights after two joint steps, how far they moved, and the losses."""
     keras.utils.set_random_seed(1)
     strategy = choose_strategy("auto", devices)
@@ -53,8 +53,8 @@ def train(tiny_config, devices="cpu:1", *, several=False, **settings):
     start = [np.asarray(variable.value).copy() for variable in network.variables]
     state = TrainState(network, {"joint": optimizer}, ema, steps_taken)
     experiment = ExperimentConfig(stages=StagesConfig(joint=config))
-    step = build_step(strategy, state, JOINT, experiment, several=several)
-    stop_requests = (tf.constant(0.0),) if several else ()
+    step = build_step(strategy, state, JOINT, experiment, multi_process=multi_process)
+    stop_requests = (tf.constant(0.0),) if multi_process else ()
     distributed = [split_over_replicas(strategy, batch) for batch in batches()]
     losses = [float(step(batch, *stop_requests)["loss"]) for batch in distributed]
     weights = [np.asarray(variable.value) for variable in network.variables]
@@ -63,11 +63,6 @@ def train(tiny_config, devices="cpu:1", *, several=False, **settings):
         np.sqrt(sum(np.sum((new - old) ** 2) for new, old in zip(weights, start, strict=True))),
         losses,
     )
-
-
-@pytest.fixture(scope="module")
-def plain(tiny_config):
-    return train(tiny_config)
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +75,10 @@ def check_equal(weights, expected):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
-def test_clipping_bounds_the_step(plain, clipped):
+@pytest.mark.slow
+def test_clipping_bounds_the_step(clipped):
     longest = STEPS * 0.1 * 0.05  # steps · learning rate · norm
-    assert clipped[1] <= longest * 1.0001
-    assert plain[1] > 2 * longest
+    assert 0.5 * longest < clipped[1] <= longest * 1.0001
 
 
 @pytest.mark.slow
@@ -94,17 +89,12 @@ def test_clipped_mirrored_training_equals_one_device(tiny_config, clipped):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("devices", "parts"), [("cpu:1", 4), ("cpu:1", 3), ("cpu:2", 2)])
-def test_images_in_parts_equal_the_batch(tiny_config, plain, devices, parts):
+@pytest.mark.parametrize(("devices", "parts"), [("cpu:1", 3), ("cpu:2", 2)])
+def test_images_in_parts_equal_the_batch(tiny_config, clipped, devices, parts):
     """With statistics per image; three parts of four images are uneven."""
-    weights, _, losses = train(tiny_config, devices, accumulate=parts)
-    assert losses == pytest.approx(plain[2], rel=1e-5)
-    check_equal(weights, plain[0])
-
-
-@pytest.mark.slow
-def test_parts_and_clipping_go_together(tiny_config, clipped):
-    check_equal(train(tiny_config, accumulate=2, clip_norm=0.05)[0], clipped[0])
+    weights, _, losses = train(tiny_config, devices, accumulate=parts, clip_norm=0.05)
+    assert losses == pytest.approx(clipped[2], rel=1e-5)
+    check_equal(weights, clipped[0])
 
 
 def test_clipping_by_hand():
@@ -142,7 +132,7 @@ def test_a_step_reduces_once(tiny_config, monkeypatch):
     watch("batch_reduce")
     # With this on each replica the time to trace a step would grow with their square.
     monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", None)
-    train(tiny_config, "cpu:2", several=True, clip_norm=0.05)
+    train(tiny_config, "cpu:2", multi_process=True, clip_norm=0.05)
     assert len(messages) == 1  # while the one graph of the step is traced
     assert len(messages[0]) > 10
 

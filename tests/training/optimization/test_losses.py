@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from training.config import LossConfig
+
 tf = pytest.importorskip("tensorflow")
 
 from training.data.synthetic_source import ANY_DEFECT  # noqa: E402
@@ -9,6 +11,8 @@ from training.optimization.losses import decision_loss, dice_loss, segmentation_
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 LN3 = float(np.log(3))  # a logit whose sigmoid is 3/4
+ALL_TERMS = LossConfig(focal_gamma=1.5, dice_weight=0.7)
+"""Every term of the loss."""
 
 
 def pixels(*values):
@@ -16,62 +20,59 @@ def pixels(*values):
     return tf.constant(values, tf.float32)[None, None, :, None]
 
 
-def test_segmentation_loss_by_hand():
-    # Logit 0: ln 2 whatever the target. Logit 2 on a defect: ln(1 + e^−2) = 0.126928, on background 2.126928.
+def loss_of(logits, target, weight=None, positive_weight=1.0, **terms):
+    weight = tf.ones_like(target) if weight is None else weight
+    return segmentation_loss(logits, target, weight, LossConfig(**terms), positive_weight)
+
+
+def test_cross_entropy_by_hand():
+    # Logit 0: ln 2 for any target. Logit 2 on a defect: ln(1 + e^−2) = 0.126928, on background 2.126928.
     logits = tf.constant([[[[0.0], [0.0]]], [[[2.0], [2.0]]]])
     target = tf.constant([[[[0.0], [1.0]]], [[[1.0], [0.0]]]])
-    loss = segmentation_loss(logits, target, tf.ones_like(target))
-    np.testing.assert_allclose(loss, [0.693147, 1.126928], atol=1e-6)
-
-
-def test_positive_weight_and_soft_targets_by_hand():
-    # Logit 2, target 0.25, weight 3: 3 · 0.25 · 0.126928 + 0.75 · 2.126928 = 1.690392.
-    loss = segmentation_loss(pixels(2.0), pixels(0.25), pixels(1.0), 3.0)
-    np.testing.assert_allclose(loss, [1.690392], atol=1e-6)
-
-
-def test_pixel_weights_by_hand():
+    np.testing.assert_allclose(loss_of(logits, target), [0.693147, 1.126928], atol=1e-6)
+    # Target 0.25, weight of defects 3: 3 · 0.25 · 0.126928 + 0.75 · 2.126928 = 1.690392.
+    np.testing.assert_allclose(loss_of(pixels(2.0), pixels(0.25), positive_weight=3.0), [1.690392], atol=1e-6)
     # (2 · 0.126928 + 0.5 · 2.126928) / 2 = 0.658660: the mean is over pixels, not over weights.
-    loss = segmentation_loss(pixels(2.0, 2.0), pixels(1.0, 0.0), pixels(2.0, 0.5))
-    np.testing.assert_allclose(loss, [0.658660], atol=1e-6)
+    weighted = loss_of(pixels(2.0, 2.0), pixels(1.0, 0.0), pixels(2.0, 0.5))
+    np.testing.assert_allclose(weighted, [0.658660], atol=1e-6)
 
 
 def test_focal_factor_by_hand():
     # p = 3/4. Defect: (1/4)² ln(4/3) = 0.0179801; background: (3/4)² ln 4 = 0.7797905.
     for target, expected in ((1.0, 0.0179801), (0.0, 0.7797905), (0.25, 0.25 * 0.0179801 + 0.75 * 0.7797905)):
-        loss = segmentation_loss(pixels(LN3), pixels(target), pixels(1.0), focal_gamma=2.0)
-        np.testing.assert_allclose(loss, [expected], rtol=1e-5)
+        np.testing.assert_allclose(
+            loss_of(pixels(LN3), pixels(target), focal_gamma=2.0), [expected], rtol=1e-5
+        )
 
 
 def test_dice_by_hand():
     # p = 3/4 and 1/2, target 1 and 0: 1 − (2 · 0.75 + 1) / (1.25 + 1 + 1) = 0.2307692.
     logits, target = pixels(LN3, 0.0), pixels(1.0, 0.0)
-    np.testing.assert_allclose(dice_loss(logits, target), [0.2307692], rtol=1e-5)
-    entropy = segmentation_loss(logits, target, tf.ones_like(target))
-    both = segmentation_loss(logits, target, tf.ones_like(target), dice_weight=0.5)
-    np.testing.assert_allclose(both - entropy, [0.1153846], rtol=1e-5)
-    # A good image: 1 − 1 / (1.25 + 1).
-    np.testing.assert_allclose(dice_loss(logits, tf.zeros_like(target)), [0.5555556], rtol=1e-5)
+    ones = tf.ones_like(target)
+    np.testing.assert_allclose(dice_loss(logits, target, ones), [0.2307692], rtol=1e-5)
+    both = loss_of(logits, target, dice_weight=0.5) - loss_of(logits, target)
+    np.testing.assert_allclose(both, [0.1153846], rtol=1e-5)
+    # A good image: 1 − 1 / (1.25 + 1). Pixels without weight do not count: 1 − 1 / (0.75 + 1).
+    np.testing.assert_allclose(dice_loss(logits, 0.0 * target, ones), [0.5555556], rtol=1e-5)
+    np.testing.assert_allclose(dice_loss(logits, 0.0 * target, target), [0.4285714], rtol=1e-5)
 
 
 def test_an_image_of_unknown_mask_has_no_loss_and_no_gradient():
     logits, nothing = pixels(3.0, -3.0), pixels(0.0, 0.0)
     with tf.GradientTape() as tape:
         tape.watch(logits)
-        loss = segmentation_loss(logits, nothing, nothing, 2.0, focal_gamma=2.0, dice_weight=1.0)
+        loss = segmentation_loss(logits, nothing, nothing, ALL_TERMS, 2.0)
     np.testing.assert_array_equal(loss, [0.0])
     np.testing.assert_array_equal(tape.gradient(loss, logits), nothing)
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
-def test_extreme_logits_have_finite_losses_and_gradients(gamma):
+@pytest.mark.parametrize("terms", [LossConfig(), ALL_TERMS])
+def test_extreme_logits_have_finite_losses_and_gradients(terms):
     logits = pixels(-1e4, -100.0, 0.0, 100.0, 1e4)
     for target in (0.0, 0.3, 1.0):
         with tf.GradientTape() as tape:
             tape.watch(logits)
-            loss = segmentation_loss(
-                logits, target * tf.ones_like(logits), tf.ones_like(logits), 5.0, gamma, 1.0
-            )
+            loss = segmentation_loss(logits, target * tf.ones_like(logits), tf.ones_like(logits), terms, 5.0)
         assert np.isfinite(loss).all()
         assert np.isfinite(tape.gradient(loss, logits)).all()
 
@@ -81,39 +82,27 @@ def test_gradients_agree_with_differences():
     target, weight = (tf.constant(np.linspace(*ends, 6).reshape(1, 2, 3, 1)) for ends in ((0, 1), (2, 0.5)))
 
     def loss(values):
-        return segmentation_loss(values, target, weight, 3.0, 1.5, 0.7)
+        return segmentation_loss(values, target, weight, ALL_TERMS, 3.0)
 
     (analytic,), (numeric,) = tf.test.compute_gradient(loss, [logits], delta=1e-5)
     np.testing.assert_allclose(analytic, numeric, atol=1e-8)
 
 
 def test_decision_loss_by_hand():
-    # Softmax of (0, ln 3) is (1/4, 3/4).
-    logits = tf.math.log(tf.constant([[1.0, 3.0], [1.0, 3.0]]))
-    np.testing.assert_allclose(
-        decision_loss(logits, tf.constant([0, 1])), [np.log(4), np.log(4 / 3)], rtol=1e-6
-    )
-
-
-def test_decision_loss_of_some_defect_by_hand():
-    """Softmax of (0, ln 3, ln 2) is (1/6, 3/6, 2/6): some defect it is by 5/6."""
+    """Softmax of (0, ln 3, ln 2) is (1/6, 3/6, 2/6): a defect of unknown class has 5/6."""
+    two = tf.math.log(tf.constant([[1.0, 3.0], [1.0, 3.0]]))
+    np.testing.assert_allclose(decision_loss(two, tf.constant([0, 1])), [np.log(4), np.log(4 / 3)], rtol=1e-6)
     logits = tf.math.log(tf.constant([[1.0, 3.0, 2.0]] * 3))
-    losses = decision_loss(logits, tf.constant([0, 2, ANY_DEFECT]))
-    np.testing.assert_allclose(losses, [np.log(6), np.log(3), np.log(6 / 5)], rtol=1e-6)
-
-
-def test_some_defect_draws_all_classes_of_defects_alike():
-    """Its gradient is P(class) − P(class | defect): classes keep their proportions."""
-    logits = tf.math.log(tf.constant([[1.0, 3.0, 2.0]]))
     with tf.GradientTape() as tape:
         tape.watch(logits)
-        loss = decision_loss(logits, tf.constant([ANY_DEFECT]))
-    np.testing.assert_allclose(
-        tape.gradient(loss, logits), [[1 / 6, 3 / 6 - 3 / 5, 2 / 6 - 2 / 5]], rtol=1e-5
-    )
+        losses = decision_loss(logits, tf.constant([0, 2, ANY_DEFECT]))
+    np.testing.assert_allclose(losses, [np.log(6), np.log(3), np.log(6 / 5)], rtol=1e-6)
+    # P(class) − P(class | defect): the defect classes keep their proportions.
+    gradient = tape.gradient(losses, logits)[2]
+    np.testing.assert_allclose(gradient, [1 / 6, 3 / 6 - 3 / 5, 2 / 6 - 2 / 5], rtol=1e-5)
 
 
-def test_of_extreme_logits_losses_of_some_defect_stay_finite():
+def test_extreme_logits_of_an_unknown_defect_have_finite_losses():
     logits = tf.constant([[1000.0, -1000.0, 0.0], [-1000.0, 1000.0, 1000.0]])
     with tf.GradientTape() as tape:
         tape.watch(logits)

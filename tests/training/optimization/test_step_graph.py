@@ -7,7 +7,7 @@ pytest.importorskip("tensorflow")
 from benchmarks.step_graph import measure
 from training.config import ExperimentConfig
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+pytestmark = [pytest.mark.usefixtures("tensorflow_devices"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,6 @@ def test_noise_is_zero_on_the_corners_and_bounded_between():
     assert 0.3 < np.abs(noise).max() <= 1.0
 
 
-def test_noise_is_smooth_and_differs_from_seed_to_seed():
-    noise, other = (perlin_noise(np.random.default_rng(seed), 64, 64, 16.0) for seed in (0, 1))
-    assert np.abs(np.diff(noise, axis=1)).max() < 0.25
-    assert (noise != other).any()
-
-
 def test_a_shape_is_cut_at_the_border():
     opacity = np.arange(25, dtype=np.float32).reshape(5, 5)
     shape = clip_to_image((10, 8), (1, 7), opacity)

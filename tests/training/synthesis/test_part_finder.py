@@ -36,9 +36,3 @@ def test_what_is_not_uniform_is_no_background():
     image = np.random.default_rng(0).integers(0, 80, (60, 60, 1)).astype(np.uint8)
     image[20:40, 20:40] = 220
     assert find_part(image) is None
-
-
-def test_a_shade_is_no_background():
-    image = np.full((60, 60, 1), 100, np.uint8)
-    image[20:40, 20:40] = 130
-    assert find_part(image) is None

@@ -5,7 +5,7 @@ from math import comb
 
 import pytest
 
-from api.records.line.control_chart import BEYOND, Baseline, HourCount, upper_count_limit
+from api.records.line.control_chart import TAIL_PROBABILITY, Baseline, HourCount, upper_count_limit
 
 HOUR = datetime(2026, 1, 15, 8, tzinfo=UTC)
 
@@ -42,7 +42,7 @@ def test_what_comes_by_chance_is_exact():
                 comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
                 for k in range(trials + 1)
             ]
-            limit = next(k for k in range(trials + 1) if sum(shares[k + 1 :]) <= BEYOND)
+            limit = next(k for k in range(trials + 1) if sum(shares[k + 1 :]) <= TAIL_PROBABILITY)
             assert upper_count_limit(trials, probability) == limit, (trials, probability)
 
 
@@ -66,21 +66,21 @@ def test_an_hour_can_have_too_few_defects_and_too_few_inspections_to_tell():
 
 
 def test_the_centre_is_the_rate_of_all_hours():
-    baseline = Baseline.of(hours((100, 3), (300, 1)))
+    baseline = Baseline.from_hours(hours((100, 3), (300, 1)))
     assert baseline == Baseline(0.01, 1.0)
-    assert Baseline.of(hours((100, 3), (99, 1))) is None
-    assert Baseline.of(hours((1000, 0))) == Baseline(0.001, 1.0)  # as if there had been one
+    assert Baseline.from_hours(hours((100, 3), (99, 1))) is None
+    assert Baseline.from_hours(hours((1000, 0))) == Baseline(0.001, 1.0)  # as if there had been one
 
 
 def test_hours_that_differ_by_more_than_chance_widen_the_limits():
     # 12 hours of 100, 4 and 16 defects in turn: centre 0.1, σ = √(0.1 · 0.9 / 100) = 0.03, so −2 σ and +2 σ;
     # 4 σ from each to the next, 4 / 1.128 = 3.546 times what chance does.
-    spread = Baseline.of(hours(*[(100, 4), (100, 16)] * 6)).spread
+    spread = Baseline.from_hours(hours(*[(100, 4), (100, 16)] * 6)).spread
     assert spread == pytest.approx(3.546, abs=0.001)
     # By chance 20 of 100 at most: 0.1 + 3.546 · 0.1
     assert Baseline(0.1, spread).limits(100) == (0.0, pytest.approx(0.4546, abs=0.001))
 
 
 def test_hours_that_differ_by_less_than_chance_do_not_narrow_them():
-    assert Baseline.of(hours(*[(100, 10)] * 12)).spread == 1.0
-    assert Baseline.of(hours(*[(100, 4), (100, 16)] * 5)).spread == 1.0  # ten hours are too few to tell
+    assert Baseline.from_hours(hours(*[(100, 10)] * 12)).spread == 1.0
+    assert Baseline.from_hours(hours(*[(100, 4), (100, 16)] * 5)).spread == 1.0  # too few hours

@@ -29,7 +29,3 @@ def quiet(hours, inspected, silent):
 )
 def test_silence_is_measured_by_what_is_usual(hours, inspected, silent, expected):
     assert quiet(hours, inspected, silent) is expected
-
-
-def test_the_usual_gap_is_that_of_the_hours_with_inspections():
-    assert StationActivity("a", 8, 480, NOW).usual_gap == timedelta(minutes=1)

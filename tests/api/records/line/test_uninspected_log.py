@@ -7,11 +7,12 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.middleware.uninspected import UninspectedPhotograph
 from api.records.database import writing
 from api.records.line import uninspected_log
 from api.records.line.uninspected_log import UninspectedLog
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.tables import misses
+from tests.api.records.databases import sqlite_only
 
 BEGUN = datetime(2026, 1, 15, 8, tzinfo=UTC)
 
@@ -54,17 +55,18 @@ def unwritten(log):
 
 def test_each_miss_is_known_at_once_and_a_row_soon(log, engine):
     for number in range(3):
-        log.note(miss(number))
+        log.add(miss(number))
     expected = [("a", f"part {number}", 1) for number in range(3)]
     assert unwritten(log) == expected and rows(engine) == []
     log.write()
     assert unwritten(log) == [] and rows(engine) == expected
 
 
+@sqlite_only
 def test_a_flood_shares_rows_that_count_it(log, engine, clock):
     for number in range(100):
-        log.note(miss(number))
-    log.note(miss(100, "b"))
+        log.add(miss(number))
+    log.add(miss(100, "b"))
     log.write()
     assert rows(engine) == [("a", f"part {number}", 1) for number in range(5)]
     assert unwritten(log) == [("a", "part 99", 95), ("b", "part 100", 1)]
@@ -78,59 +80,57 @@ def test_a_flood_shares_rows_that_count_it(log, engine, clock):
     assert rows(engine)[6:] == [("b", "part 100", 1)]
 
 
+@sqlite_only
 def test_a_flood_of_stations_does_not_fill_the_memory(log, monkeypatch):
-    monkeypatch.setattr(uninspected_log, "MOST_WAITING", 10)
+    monkeypatch.setattr(uninspected_log, "MAX_WAITING", 10)
     for number in range(100):
-        log.note(miss(number, station=f"station {number}"))
+        log.add(miss(number, station=f"station {number}"))
     known = unwritten(log)
     assert len(known) == 11 and sum(count for *_, count in known) == 100
     assert known[-1] == ("", "part 99", 90)
 
 
+@sqlite_only
 def test_what_cannot_be_written_waits(log, engine, monkeypatch):
     def fail(_):
         raise SQLAlchemyError("gone")
 
-    log.note(miss(0))
+    log.add(miss(0))
     with monkeypatch.context() as broken:
         broken.setattr(uninspected_log, "writing", fail)
         with pytest.raises(SQLAlchemyError):
             log.write()
-        log.note(miss(1))
+        log.add(miss(1))
         assert unwritten(log) == [("a", "part 0", 1), ("a", "part 1", 1)]
     log.write()
     assert rows(engine) == [("a", "part 0", 1), ("a", "part 1", 1)]
 
 
+@sqlite_only
 def test_what_comes_alike_while_a_write_fails_is_counted(log, monkeypatch):
     def come_and_fail(_):
         for number in (6, 7):
-            log.note(miss(number))
+            log.add(miss(number))
         raise SQLAlchemyError("gone")
 
     log._rows = 1.0
-    log.note(miss(0)), log.note(miss(1))
+    log.add(miss(0)), log.add(miss(1))
     monkeypatch.setattr(uninspected_log, "writing", come_and_fail)
     with pytest.raises(SQLAlchemyError):
         log.write()
     assert sum(count for *_, count in unwritten(log)) == 4
 
 
+@sqlite_only
 def test_the_oldest_rows_go(log, engine, monkeypatch):
-    monkeypatch.setattr(uninspected_log, "MOST_ROWS", 3)
+    monkeypatch.setattr(uninspected_log, "MAX_ROWS", 3)
     for number in range(5):
-        log.note(miss(number))
+        log.add(miss(number))
     log.write()
     assert [part for _, part, _ in rows(engine)] == ["part 2", "part 3", "part 4"]
 
 
-def test_the_last_words_are_written_at_the_end(log, engine):
-    log.start()
-    log.note(miss(0))
-    log.close()
-    assert rows(engine) == [("a", "part 0", 1)]
-
-
+@sqlite_only
 def test_an_error_that_nobody_expects_does_not_end_the_writing(log, engine, monkeypatch):
     failed = threading.Event()
 
@@ -143,7 +143,7 @@ def test_an_error_that_nobody_expects_does_not_end_the_writing(log, engine, monk
     monkeypatch.setattr(uninspected_log, "writing", fail_once)
     monkeypatch.setattr(uninspected_log, "RETRY_S", 0.0)
     log.start()
-    log.note(miss(0))
+    log.add(miss(0))
     assert failed.wait(20)
     while unwritten(log):
         threading.Event().wait(0.01)

@@ -88,12 +88,6 @@ def test_what_differs_and_is_not_reviewed_is_put_up_before_all_others(inspected)
     assert worths == [2, 2, 3, 4, 0, 2]
 
 
-def test_a_candidate_that_never_differs_puts_nothing_up(inspected):
-    add(inspected, said(1, "scratch"))
-    with inspected.connect() as connection:
-        assert connection.execute(select(review_queue)).all() == []
-
-
 def test_a_candidate_is_counted_by_its_own_rows(inspected):
     other = CANDIDATE.model_copy(update={"sha256": "bb"})
     add(inspected, *(said(number, "good") for number in (2, 3, 4)), said(5, "scratch"), said(6, "spot"))
@@ -111,12 +105,6 @@ def test_a_candidate_that_has_seen_nothing(inspected):
     found = report(inspected)
     assert (found.answered, found.differing, found.since) == (0, 0, None)
     assert found.reviewed == CandidateVerdicts()
-
-
-def test_a_model_without_a_manifest_is_counted_too(inspected):
-    unnamed = ModelIdentity(name="parts", version="2", sha256=None)
-    add(inspected, said(1, "good", unnamed), said(2, "good"))
-    assert report(inspected, unnamed).answered == 1
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -1,0 +1,31 @@
+// The banner with the number of photographs that were not inspected. It is the most prominent state of the page.
+
+import { byId } from "../shared/dom.js";
+
+export class FailedBanner {
+  /** Calls `onShow(entry)` to show a photograph, `onRetry(entries)` to inspect some again. */
+  constructor({ onShow, onRetry }) {
+    this.bar = byId("missed");
+    this.title = document.title;
+    this.entries = [];
+    this.displayed = null;
+    byId("missed-next").addEventListener("click", () => {
+      this.displayed = this.entries[(this.entries.indexOf(this.displayed) + 1) % this.entries.length];
+      onShow(this.displayed);
+    });
+    byId("missed-retry").addEventListener("click", () => onRetry([...this.entries]));
+  }
+
+  /** Counts the failed `entries`; hidden for a single photograph, whose panel shows the failure. */
+  update(entries) {
+    this.entries = entries.filter(({ state }) => state === "failed");
+    const count = this.entries.length;
+    const text = `${count} not inspected`;
+    this.bar.hidden = !count || entries.length < 2;
+    document.title = count ? `${text} – ${this.title}` : this.title;
+    if (byId("missed-count").textContent === text) return; // screen readers announce every change
+    byId("missed-count").textContent = text;
+    const hint = count === 1 ? "Hold this part: its condition is unknown." : "Hold these parts: their condition is unknown.";
+    byId("missed-hold").textContent = hint;
+  }
+}

@@ -1,0 +1,35 @@
+// Shows the served model; offers a choice if there are several.
+
+import { byId } from "../shared/dom.js";
+import { listModels } from "./requests.js";
+
+export class ModelSelect {
+  constructor(key) {
+    this.key = key;
+    this.models = [];
+  }
+
+  /** The chosen model; undefined for the service's default. */
+  get chosen() {
+    return this.models[Number(byId("models").value || -1)];
+  }
+
+  /** Fetches the list of served models. */
+  async fill() {
+    try {
+      this.models = await listModels(this.key);
+    } catch (error) {
+      byId("model").textContent = error.message;
+      return;
+    }
+    const several = this.models.length > 1;
+    byId("chooser").hidden = !several;
+    byId("model").textContent = several ? "" : this.models.map(modelName).join();
+    const options = this.models.map((model, index) => new Option(modelName(model), String(index)));
+    byId("models").replaceChildren(new Option("default", "-1"), ...options);
+  }
+}
+
+function modelName({ name, version, labels }) {
+  return `${name} ${version}${labels.length ? ` (${labels.join(", ")})` : ""}`;
+}

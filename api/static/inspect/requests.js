@@ -1,0 +1,34 @@
+// This page's requests to the service.
+
+import { request } from "../shared/service.js";
+
+const LARGE_FILE_BYTES = 2 ** 24; // proxies may reject larger files
+
+/** All served models. */
+export async function listModels(key) {
+  const answer = await request("v1/models", { key });
+  return (await answer.json()).models ?? [];
+}
+
+/**
+ * Inspects one photograph with `model`, one of `listModels`, or the service's default if undefined.
+ *
+ * Returns {decision, json}: the decision, and the whole response as a Blob, so that masks of a long session do not
+ * fill the memory. Calls `onWait(text)` while it waits for the service.
+ */
+export async function inspect(file, { model, key, onWait }) {
+  const body = new FormData();
+  body.append("file", file, file.name);
+  const query = "predict?mask=scores";
+  const path = model
+    ? `v1/models/${encodeURIComponent(model.name)}/versions/${encodeURIComponent(model.version)}/${query}`
+    : `v1/${query}`;
+  const answer = await request(path, { method: "POST", body, key, onWait, noAnswer: connectionErrorText(file) });
+  const json = await answer.blob();
+  return { decision: JSON.parse(await json.text()).decision, json };
+}
+
+function connectionErrorText({ size }) {
+  const large = size > LARGE_FILE_BYTES ? ` A proxy may also reject a file of ${(size / 1e6).toFixed(0)} MB.` : "";
+  return `No response: the service is stopped or unreachable, or the file is unreadable.${large}`;
+}

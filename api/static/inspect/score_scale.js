@@ -1,0 +1,61 @@
+// The score axis: linear in log-odds, because scores cluster near 0 and 1.
+
+import { byId } from "../shared/dom.js";
+import { distinctDecimals } from "./decision.js";
+
+const END = Math.log(1e5); // log-odds at the ends: scores of about 0.00001 and 0.99999
+const TICKS = [0.0001, 0.01, 0.5, 0.99, 0.9999];
+
+/** The position of a score on the axis, 0 to 1, clamped to its ends. */
+export function positionOf(score) {
+  const place = 0.5 + Math.log(score / (1 - score)) / (2 * END);
+  return Math.min(Math.max(place, 0), 1);
+}
+
+/** The score at a position; the ends are exactly 0 and 1, so that every decision can be reached. */
+export function scoreAt(place) {
+  if (place <= 0 || place >= 1) return place <= 0 ? 0 : 1;
+  return 1 / (1 + Math.exp(-(place - 0.5) * 2 * END));
+}
+
+/** A score with few significant digits, also near 0 and 1. */
+export function short(score) {
+  const distance = Math.min(score, 1 - score);
+  const places = distance > 0 ? 2 - Math.floor(Math.log10(distance)) : 4;
+  return String(Number(score.toFixed(Math.min(Math.max(places, 4), 6))));
+}
+
+/** Draws `score` and the limits {threshold, review}; `verdict` is the score's zone. */
+export function drawScale(score, { threshold, review }, verdict) {
+  const [value, ...limits] = review === null ? distinctDecimals(score, threshold) : distinctDecimals(score, threshold, review);
+  const from = review === null ? "" : `review from ${limits[1]}, `;
+  const text = `${from}defect from ${limits[0]}`;
+  byId("scale").dataset.result = verdict;
+  byId("scale").setAttribute("aria-label", `Score ${value} of 1, ${from}threshold ${limits[0]}`);
+  const ends = [positionOf(review ?? threshold), positionOf(threshold)];
+  byId("zone-good").style.width = percent(ends[0]);
+  byId("zone-review").style.width = percent(ends[1] - ends[0]);
+  byId("zone-review").hidden = review === null;
+  byId("score-mark").style.left = percent(positionOf(score));
+  placeText(byId("score-value"), `score ${value}`, positionOf(score));
+  byId("score-limits").textContent = text[0].toUpperCase() + text.slice(1);
+  byId("ticks").replaceChildren(...TICKS.map(tick));
+}
+
+function tick(score) {
+  const made = document.createElement("span");
+  made.textContent = score;
+  made.style.left = percent(positionOf(score));
+  return made;
+}
+
+/** Places `text` centred at `position`, within the axis. */
+function placeText(element, text, position) {
+  element.textContent = text;
+  const half = element.offsetWidth / 2 / byId("scale").offsetWidth;
+  element.style.left = percent(Math.min(Math.max(position, half), 1 - half));
+}
+
+function percent(share) {
+  return `${share * 100}%`;
+}

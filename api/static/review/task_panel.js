@@ -1,0 +1,93 @@
+// The panel of a task: part, model predictions and verdict buttons.
+
+import { byId, createElement } from "../shared/dom.js";
+import { verdictKind, thresholdText, timeText, partName, reasonText, scoreText, verdictText } from "./format.js";
+
+const MAX_RECENT = 4; // recent verdicts
+
+/** Shows a task. */
+export function showTask({ record, why, shadows, error }) {
+  const { answer } = record;
+  byId("part").textContent = partName(record);
+  byId("facts").textContent = [record.station, timeText(record.inspected_at)].filter(Boolean).join(" · ");
+  const [title, text] = reasonText(why);
+  byId("why").dataset.why = why;
+  byId("why-title").textContent = title;
+  byId("why-text").textContent = text;
+  const own = model("Model in service", answer.model, answer.decision, thresholdText(answer.decision));
+  const candidates = shadows.map((shadow) => {
+    const differs = shadow.label !== answer.decision.label;
+    const name = { name: shadow.model, version: shadow.version };
+    return model("Candidate", name, shadow, differs ? "differs" : "agrees", differs);
+  });
+  byId("models").replaceChildren(own, ...candidates);
+  showNotice(error);
+}
+
+/** Shows a button for each verdict, which calls `onJudge(label)`; keeps identical buttons. */
+export function showVerdicts(task, onJudge) {
+  const defects = task.defects.map(({ name, key }) => ({ label: name, key }));
+  const all = [{ label: "good", key: "G" }, ...defects, { label: "unsure", key: "U" }];
+  const wanted = JSON.stringify(all);
+  if (byId("verdicts").dataset.shown === wanted) return;
+  byId("verdicts").dataset.shown = wanted;
+  byId("verdicts").replaceChildren(...all.map((verdict) => verdictButton(verdict, onJudge)));
+}
+
+/** Shows a message, or hides it if empty. */
+export function showNotice(text) {
+  byId("notice").textContent = text;
+  byId("notice").hidden = !text;
+}
+
+/** Lists recent verdicts {task, verdict, state}, newest first. */
+export function showRecent(judged) {
+  byId("recent").hidden = byId("undo").disabled = !judged.length;
+  const shown = judged.slice(-MAX_RECENT).reverse();
+  byId("last").replaceChildren(...shown.map(({ task, verdict, state }) => {
+    const item = createElement("li");
+    item.dataset.kind = verdict ? verdictKind(verdict.label) : "none";
+    const text = verdict ? verdictText(verdict.label) : "Skipped";
+    item.append(createElement("strong", "", text), createElement("span", "", partName(task.record)), createElement("em", "", verdict ? state : ""));
+    return item;
+  }));
+}
+
+/** Shows the number of waiting parts, of verdicts in this session, and the pace. */
+export function showCounts(waiting, tally) {
+  const limit = 10_000; // the service counts no further
+  byId("waiting").textContent = waiting === null ? "" : `${waiting >= limit ? "10\u202f000 or more" : waiting} waiting`;
+  byId("judged").textContent = `${tally.count} reviewed`;
+  byId("pace").textContent = tally.perHour === null ? "" : `${tally.perHour} per hour`;
+}
+
+function model(role, { name, version }, { label, score }, note, differs = false) {
+  const item = createElement("li");
+  item.dataset.kind = verdictKind(label);
+  item.classList.toggle("differs", differs);
+  item.append(
+    createElement("span", "who", `${role} · ${name} ${version}`),
+    createElement("strong", "word", verdictText(label)),
+    createElement("span", "score", `score ${scoreText(score)}`),
+    createElement("span", "limits", note),
+  );
+  return item;
+}
+
+function verdictButton({ label, key }, onJudge) {
+  const button = createElement("button");
+  button.type = "button";
+  button.dataset.kind = label === "unsure" ? "unsure" : verdictKind(label);
+  button.dataset.label = label;
+  if (key) button.setAttribute("aria-keyshortcuts", key);
+  if (key) button.append(hidden(createElement("kbd", "", key)));
+  button.append(createElement("span", "", verdictText(label)));
+  // Ignores the second click of a double click: it would judge an unseen picture.
+  button.addEventListener("click", (event) => event.detail > 1 || onJudge(label));
+  return button;
+}
+
+function hidden(made) {
+  made.setAttribute("aria-hidden", "true");
+  return made;
+}

@@ -1,0 +1,101 @@
+"""The inference benchmark: competitors have the same network, and the table compares them."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from benchmarks.inference import artifact_inference, plain_conversion, speed, workload
+from benchmarks.inference.competitor import Competitor
+from segdec.config import NetworkConfig
+from segdec.errors import RunError
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+
+TINY = NetworkConfig(
+    segmentation_widths=((2,), (3,), (4,)), feature_width=5, feature_kernel=3, decision_widths=(2, 2, 2)
+)
+WORK = """
+from benchmarks.inference.peers.answering import answer_requests
+answer_requests(lambda: ({work}, "library 1"))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A workload of the tiny network."""
+    folder = tmp_path_factory.mktemp("workload")
+    words = ["--engines", "tensorflow", "--plain", "tensorflow"]
+    workload.main([str(folder), "--network", TINY.model_dump_json(), *words])
+    return folder
+
+
+def test_artifact_and_plain_conversion_return_the_same_logits(folder):
+    images = workload.photographs(2, 64, 48)
+    assert (images[0] != images[1]).any()
+    ours, version = artifact_inference.load(folder, "tensorflow")
+    plain, _ = plain_conversion.load(folder, "tensorflow")
+    for one, other in zip(ours(images), plain(images), strict=True):
+        assert one == pytest.approx(other, abs=1e-5)
+    assert ours(images)[0].std() > 0.1  # dead signals would agree too
+    assert version.startswith("tensorflow 2.")
+    with np.load(folder / "weights.npz") as weights:
+        assert "segmentation_1_1/kernel" in weights
+
+
+def test_a_competitor_answers_each_request():
+    with Competitor([sys.executable, "-c", WORK.format(work="lambda: sum(range(1000))")]) as competitor:
+        assert competitor.measure() > 0
+        assert competitor.measure() > 0
+    assert competitor.ready["version"] == "library 1"
+    assert [answer.keys() >= {"seconds", "cpu_seconds", "peak_mb"} for answer in competitor.answers] == [
+        True
+    ] * 2
+
+
+def test_the_output_of_a_failed_competitor_is_in_the_error():
+    failing = Competitor([sys.executable, "-c", WORK.format(work="lambda: exit('out of luck')")])
+    with pytest.raises(RunError, match=r"exited with 1(.|\n)*out of luck"), failing:
+        pass
+
+
+class FakeCompetitor:
+    """Reports given seconds, and half of them as CPU time."""
+
+    def __init__(self, folder, name, seconds, mask):
+        np.savez(speed.logits_file(folder, name), mask=np.full((1, 2, 2, 1), mask), classes=np.zeros((1, 2)))
+        self.seconds, self.answers, self.ready = seconds, [], {"version": "1"}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Does nothing."""
+
+    def measure(self):
+        self.answers.append({"cpu_seconds": self.seconds / 2, "peak_mb": 3.0})
+        return self.seconds
+
+
+def test_rows_and_targets_compare_with_pytorch_and_plain_conversion(tmp_path):
+    given = {"segdec tensorflow": (1.0, 0.1), speed.EAGER: (4.0, 0.0), "plain tensorflow": (3.0, 0.0)}
+    competitors = {name: FakeCompetitor(tmp_path, name, *values) for name, values in given.items()}
+    rows = speed.measure_case(tmp_path, speed.TARGET_CASE, competitors, 2)
+    ours = rows[0]
+    assert (ours[speed.TIMES], ours[speed.GAIN], ours[speed.CPU]) == (4.0, 3.0, 0.5)
+    assert ours[speed.DIFFERENCE] == pytest.approx(1 / (1 + math.exp(-0.1)) - 0.5)
+    found = speed.targets([{"network": speed.PUBLISHED, **row} for row in rows], ["tensorflow"])
+    assert [target.met for target in found] == [
+        True,
+        False,
+        False,
+        True,
+    ]  # no reduced engine, large difference
+
+
+def test_peers_support_published_networks_only():
+    supported = {name for name, network in speed.NETWORKS.items() if workload.peers_support(network)}
+    assert supported == {"seed", "compact", speed.RECOMMENDED}
