@@ -1,8 +1,7 @@
-"""Predicts image files: `segdec predict IMAGE… --model FOLDER`, or `--url` for a service; watches folders of
-cameras: `segdec watch FOLDER --url …`; signs models.
+"""The command `segdec`: predicts image files, watches camera folders and signs models.
 
-In place of a file, a folder stands for all photographs below it, a list for those it names, a pattern for
-those that match it. With `--results` any number of them, on any number of machines, go into Parquet files.
+`segdec predict IMAGE… --model FOLDER`, or `--url` for a service, accepts files, folders, lists and patterns.
+With `--results` it writes any number of results to Parquet files, from any number of machines.
 """
 
 import argparse
@@ -51,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns 0, or 1 if some of the images could not be predicted.
 
     Raises:
-        SystemExit: With 2 on a wrong argument, an unusable model, service, key or output folder.
+        SystemExit: With 2 for an invalid argument, model, service, key or output folder.
     """
     options = build_parser().parse_args(arguments)
     with clean_exit():
@@ -59,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Describes the command line."""
+    """Builds the argument parser."""
     parser = argparse.ArgumentParser(prog=program_name(), description="Find defects in photographs.")
     parser.add_argument("--version", action="version", version=f"segdec {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -82,8 +81,8 @@ def _add_predict(commands: "Commands") -> None:
         help="image files, folders of them, 'patterns/**/*.png', or lists of them (.txt, .csv, .jsonl)",
     )
     source = command.add_mutually_exclusive_group(required=True)
-    source.add_argument("--model", type=Path, metavar="FOLDER", help="artifact that answers here")
-    source.add_argument("--url", help="service that answers, for example http://127.0.0.1:8000")
+    source.add_argument("--model", type=Path, metavar="FOLDER", help="artifact to run on this machine")
+    source.add_argument("--url", help="service to ask, for example http://127.0.0.1:8000")
     command.add_argument(
         "--out", type=Path, metavar="DIR", help="write NAME_mask.png and NAME_overlay.png there"
     )
@@ -97,62 +96,64 @@ def _add_predict(commands: "Commands") -> None:
         "--accept-webp",
         action="store_true",
         default=None,
-        help="with --model: inspect WebP files too, whose damage goes unnoticed: one with zeros for half of "
-        "it may be called good",
+        help="with --model: accept WebP files, in which damage cannot be detected: a file with zeros for "
+        "half of it may be called good",
     )
     command.add_argument(
         "--engine",
         metavar="ENGINE",
-        help=f"with --model: what runs the network, {', '.join(ENGINES)} (default: of those that the "
-        "model was exported for and that are installed, the preferred one)",
+        help=f"with --model: inference engine, {', '.join(ENGINES)} (default: the preferred one of those "
+        "that the model was exported for and that are installed)",
     )
     command.add_argument(
         "--threads",
         type=parse_thread_count,
         metavar="N",
-        help="with --model: threads of the engine (default: one for each core that the process may use); "
-        "reading, preparing, interpreting and writing take one more each, which is short beside it",
+        help="with --model: threads of the engine (default: one per core that the process may use); the "
+        "other steps use one more thread each",
     )
     command.add_argument(
         "--require-signature",
         type=Path,
         metavar="PUBLIC_KEYS",
-        help="with --model: PEM file of trusted public keys; a model that none of them signed is refused",
+        help="with --model: PEM file of trusted public keys, one of which must have signed the model",
     )
     command.add_argument(
         "--threshold",
         type=float,
         metavar="T",
-        help="score from which an image is defective, 0…1, and none is for review (default: the model's own)",
+        help="score from which an image is defective, 0…1, without a review range (default: the model's own)",
     )
     scale = command.add_argument_group("many photographs")
     scale.add_argument(
         "--results",
         type=Path,
         metavar="FOLDER",
-        help="with --model: write Parquet files there and no table; what they hold is not done again",
+        help="with --model: write Parquet files there instead of a table; skip photographs that they contain",
     )
     scale.add_argument(
         "--shard",
         type=parse_shard,
         metavar="I/N",
-        help="inspect part I of N: run all of them, on any machines, into one folder",
+        help="inspect shard I of N; run all shards, on any machines, into one folder",
     )
     scale.add_argument(
-        "--ray", action="store_true", help="with --results: spread over the cluster that RAY_ADDRESS names"
+        "--ray",
+        action="store_true",
+        help="with --results: distribute over the cluster that RAY_ADDRESS names",
     )
     service = command.add_argument_group("with --url")
-    service.add_argument("--model-name", metavar="NAME", help="model; default: the service's own")
+    service.add_argument("--model-name", metavar="NAME", help="name of the model; default: the service's own")
     service.add_argument(
-        "--version", dest="model_version", metavar="V", help="version of that model, or a label of one"
+        "--version", dest="model_version", metavar="V", help="version of that model, or its label"
     )
     service.add_argument(
-        "--api-key-file", type=Path, metavar="FILE", help=f"holds the key; default: ${KEY_VARIABLE}, if set"
+        "--api-key-file", type=Path, metavar="FILE", help=f"file with the API key; default: ${KEY_VARIABLE}"
     )
 
 
 def program_name() -> str:
-    """Returns what the command line was called as: the installed command, or the module."""
+    """Returns how the program was called: the installed command, or the module."""
     return "segdec" if Path(sys.argv[0]).name == "segdec" else "python -m segdec"
 
 
@@ -166,32 +167,32 @@ def inspect_images(options: argparse.Namespace) -> int:
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Refuses what the parser cannot see.
+    """Checks combinations of options.
 
     Raises:
-        ConfigError: For a threshold outside 0…1 or options that do not go together.
+        ConfigError: For a threshold outside 0…1 or conflicting options.
     """
     if options.threshold is not None and not 0.0 <= options.threshold <= 1.0:
-        raise ConfigError(f"--threshold {options.threshold} is no score. Expected a number from 0 to 1.")
+        raise ConfigError(f"--threshold {options.threshold} is not a score. Expected a number from 0 to 1.")
     for name, flag in MODEL_OPTIONS.items():
         if options.url is not None and getattr(options, name) is not None:
-            raise ConfigError(f"{flag} is for --model: a service has its own. Expected it without --url.")
+            raise ConfigError(f"{flag} is only for --model: a service has its own. Use it without --url.")
     if options.results is not None and options.out is not None:
         raise ConfigError(
-            "--results and --out were given. Expected one of them; --results holds the masks too."
+            "--results and --out were given. Use only one of them; --results includes the masks."
         )
     if options.ray and options.results is None:
-        raise ConfigError("--ray without --results. Expected the folder, one that all machines share.")
+        raise ConfigError("--ray needs --results with a folder that all machines share.")
     for name, flag in URL_OPTIONS.items():
         if options.url is None and getattr(options, name) is not None:
-            raise ConfigError(f"{flag} is for a service. Expected it with --url; leave it out with --model.")
+            raise ConfigError(f"{flag} is only for a service. Use it with --url, not with --model.")
     if options.model_version is not None and options.model_name is None:
-        raise ConfigError("--version without --model-name. Expected the name of the model with it.")
+        raise ConfigError("--version needs --model-name.")
 
 
 @contextmanager
 def open_inspector(options: argparse.Namespace) -> Iterator[Inspector]:
-    """Opens what answers: the artifact of --model or the service at --url."""
+    """Opens the artifact of --model or the service at --url."""
     if options.url is None:
         yield open_model(options)
         return
@@ -215,7 +216,7 @@ def open_model(options: argparse.Namespace) -> LocalInspector:
     """Loads the artifact of --model."""
     settings = model_settings(options)
     limit_opencv_threads()
-    inspector = LocalInspector(**settings)  # first: the extra of an engine holds that of the images
+    inspector = LocalInspector(**settings)  # first, because the extra of an engine includes `images`
     raise_pixel_limit(settings["max_pixels"])
     for note in inspector.notes:
         print(f"warning: {note}", file=sys.stderr)
@@ -236,7 +237,7 @@ def model_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
-    """Inspects each of `images`, prints a table row each and writes its pictures to --out."""
+    """Inspects `images`, prints a table and writes the pictures to --out."""
     searched = [path for path in options.images if path.is_dir()]
     folder = None if options.out is None else OverlayFolder(options.out, images, searched)
     with open_inspector(options) as inspector:
@@ -249,9 +250,9 @@ def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
 
 
 def predict_many(images: Sequence[Path], options: argparse.Namespace) -> int:
-    """Inspects those of `images` that the files in --results do not hold, and says how many there were.
+    """Inspects the `images` that --results does not contain, and prints how many there were.
 
-    Those that could not be inspected count each time: nothing is known about them.
+    Photographs that could not be inspected are counted in every run.
     """
     from segdec.command_line.parquet_results import ResultFolder
 
@@ -264,12 +265,12 @@ def predict_many(images: Sequence[Path], options: argparse.Namespace) -> int:
             inspect_on_ray(left, model_settings(options), results)
         else:
             inspect(left, inspector, results)
-    found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(results.counts.items())) or "nothing new"
-    print(f"{len(images):,} photographs, {len(images) - len(left):,} of them done before: {found}")
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(results.counts.items())) or "nothing new"
+    print(f"{len(images):,} photographs, {len(images) - len(left):,} of them done before: {counts}")
     missed = results.counts[NOT_INSPECTED] + sum(str(path) in results.not_inspected for path in images)
     print_missed_count(missed, images)
     if missed:
-        print(f"Their rows in {options.results} have the reason in the column 'error'.", file=sys.stderr)
+        print(f"The column 'error' of {options.results} has the reasons.", file=sys.stderr)
     return EXIT_SOME_FAILED if missed else 0
 
 

@@ -1,4 +1,4 @@
-"""What a model is: its network, its input, its classes and its thresholds."""
+"""Configuration of a model: network, input, classes and thresholds."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -21,29 +21,28 @@ STRIDE = 8
 """Photograph pixels per coarse mask-logit pixel along each side: three 2×2 poolings."""
 
 KERNEL = 5
-"""Side of every convolution except the feature, the mask and the decoder's ones, as published."""
+"""Kernel size of all convolutions except the feature, the mask and the decoder's, as published."""
 
 DECODER_KERNEL = 3
-"""Side of the decoder's convolutions."""
+"""Kernel size of the decoder's convolutions."""
 
 SMOOTHING = 3
-"""Side of the square over which the features of an encoder are averaged."""
-
+"""Window size over which the features of an encoder are averaged."""
 
 GOOD = "good"
 """Name of class 0."""
 REVIEW = "review"
-"""Label of a photograph that is neither good nor defective for sure; no class may be called so."""
+"""Label of a photograph that a person must check; not allowed as a class name."""
 
 
 def _check_odd(side: int) -> int:
     if side % 2 == 0:
-        raise ValueError(f"{side} is even; expected an odd number, which has a middle")
+        raise ValueError(f"{side} is even; expected an odd number")
     return side
 
 
 def _check_among(*allowed: int) -> AfterValidator:
-    """Like a Literal of numbers, which a command line cannot give: its words are text."""
+    """Like a Literal of numbers, but accepts text from the command line."""
 
     def check(value: int) -> int:
         if value not in allowed:
@@ -58,11 +57,11 @@ Width = Annotated[int, Field(gt=0)]
 Side = Annotated[int, Field(gt=0, le=2**15, multiple_of=STRIDE)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 RelativePolygon = Annotated[tuple[tuple[float, float], ...], AfterValidator(check_polygon)]
-"""Corners (x, y) in parts of a photograph's width and height, from its upper left corner on."""
+"""Corners (x, y) in fractions of a photograph's width and height, from the upper left corner."""
 
 
 class Config(BaseModel):
-    """Base of all configuration: immutable, and an unknown key is an error."""
+    """Base of all configuration: immutable, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -71,7 +70,7 @@ class NetworkConfig(Config):
     """Shape of a SegDecNet.
 
     `preset` names the published variant that fills every field not given
-    (`seed`, `jim2019`, `comind2021`, `compact`), or `mobilenet`, which stands on a pretrained encoder.
+    (`seed`, `jim2019`, `comind2021`, `compact`), or `mobilenet`, which has a pretrained encoder.
     """
 
     preset: str = Field("seed", description="variant that fills the fields not given")
@@ -79,11 +78,11 @@ class NetworkConfig(Config):
     num_classes: int = Field(2, ge=2, description="classes, `good` included")
     encoder: str = Field(
         SEGDECNET,
-        description="what the segmentation network stands on: segdecnet = its own convolutions, as "
-        f"published, or a network of keras.applications: {', '.join(ENCODERS)}",
+        description="encoder of the segmentation network: segdecnet = its own convolutions, as published, or "
+        f"a network of keras.applications: {', '.join(ENCODERS)}",
     )
     adapter_width: Width = Field(
-        64, description="channels to which the joined features of an encoder are reduced"
+        64, description="channels to which the combined features of an encoder are reduced"
     )
     segmentation_widths: tuple[tuple[Width, ...], tuple[Width, ...], tuple[Width, ...]] = Field(
         ((32, 32), (64, 64, 64), (64, 64, 64, 64)),
@@ -100,26 +99,26 @@ class NetworkConfig(Config):
     batch_norm_momentum: Fraction = Field(0.9, description="of the moving statistics; batch only")
     mask_normalization: Literal["none", "scale", "affine"] = Field("none", description="of the mask logits")
     mask_activation: Literal["sigmoid", "relu", "linear"] = Field(
-        "sigmoid", description="of the mask on its way into the decision network"
+        "sigmoid", description="of the mask at the input of the decision network"
     )
     mask_stride: Annotated[int, _check_among(1, 2, 4, 8)] = Field(
         STRIDE, description="input px per mask px along each side; below 8 a decoder refines the mask"
     )
     decoder_widths: tuple[Width, Width, Width] = Field(
-        (64, 32, 16), description="channels of the decoder at 1/4, 1/2 and full resolution, as far as it goes"
+        (64, 32, 16), description="channels of the decoder at 1/4, 1/2 and full resolution, as far as needed"
     )
     mask_classes: bool = Field(
         False,
-        description="one mask for each class of defects, so that each region has a class; else one for all",
+        description="one mask per defect class, so that each region has a class; else one mask for all",
     )
     gradient_gate: bool = Field(
         False, description="stop gradients from the decision to the segmentation network"
     )
     mask_prior: Annotated[float, Field(ge=0.0)] = Field(
         0.0,
-        description="first weight of the mask's maximum in the logits of the classes, so that the decision "
-        "starts from what the mask shows, and of its logit, mask_activation linear, from that alone; "
-        "0 = drawn at random like the others, as published",
+        description="initial weight of the mask's maximum in the class logits, so that the decision starts "
+        "from the mask (with mask_activation linear, from the mask alone); 0 = random like the other "
+        "weights, as published",
     )
     initializer: Literal["glorot_uniform", "glorot_normal", "normal_0.01"] = Field(
         "glorot_uniform", description="of the convolution kernels"
@@ -145,39 +144,36 @@ class NetworkConfig(Config):
 
     @property
     def mask_channels(self) -> int:
-        """How many masks the network gives: one for each class of defects, or one for all."""
+        """Number of masks: one per defect class, or one for all."""
         return self.num_classes - 1 if self.mask_classes else 1
 
     @property
     def coarsest_stride(self) -> int:
-        """Photograph pixels per pixel of the coarsest features that a mask logit is made of."""
+        """Photograph pixels per pixel of the coarsest features that a mask logit depends on."""
         return STRIDE if self.encoder == SEGDECNET else ENCODER_STRIDE
 
     @property
     def has_global_context(self) -> bool:
-        """Whether a mask logit depends on all of the image, by a normalisation or a weighting of channels."""
+        """Whether a mask logit depends on the whole image, by normalisation or squeeze-and-excitation."""
         return self.normalization != "batch" or (
             self.encoder != SEGDECNET and ENCODERS[self.encoder].has_squeeze_excitation
         )
 
     @property
     def receptive_field(self) -> int:
-        """Side of the square of the image, px, that the mask in one cell of 8 × 8 px depends on.
+        """Side of the square around a cell of 8 × 8 px, px, that the mask in the cell depends on.
 
-        The square lies about the cell's centre. Nothing further away counts where not all of it does, see
-        `has_global_context`.
+        With `has_global_context` it also depends on statistics of the whole image.
         """
         margin = 0  # mask or decoder pixels beyond the cell on each side
         for _ in range((STRIDE // self.mask_stride).bit_length() - 1):
             margin = -(-(margin + DECODER_KERNEL // 2 + 1) // 2)  # convolution, then interpolation to half
         side = 1 + 2 * margin + self.feature_kernel - 1
         if self.encoder != SEGDECNET:
-            beside = (
-                2 * ENCODER_STRIDE - STRIDE
-            )  # a cell lies beside a coarse one's centre, and is between two
-            shift = ENCODER_STRIDE - 1  # strides see a pixel more on one side, each at its own scale
+            offset = 2 * ENCODER_STRIDE - STRIDE  # a cell is off the centre of a coarse one, and between two
+            shift = ENCODER_STRIDE - 1  # strided convolutions are asymmetric by one pixel at each scale
             smoothed = (SMOOTHING - 1) * ENCODER_STRIDE + ENCODERS[self.encoder].receptive_field
-            return (side - 1) * STRIDE + beside + shift + smoothed
+            return (side - 1) * STRIDE + offset + shift + smoothed
         for widths in reversed(self.segmentation_widths):
             side = 2 * side + (KERNEL - 1) * len(widths)
         return side
@@ -216,55 +212,54 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 class InputConfig(Config):
-    """How a photograph becomes the network's input.
+    """Conversion of a photograph to the network's input.
 
-    `resize` scales to `height` × `width`; `letterbox` does so without changing the proportions and
-    pads the rest; `native` keeps the size and pads right and bottom to multiples of 8; `tile` keeps it
-    too, and the network sees overlapping tiles of `height` × `width`. The mask always comes back at the
-    size of the photograph.
+    `resize` scales to `height` × `width`; `letterbox` keeps the aspect ratio and pads the rest; `native`
+    keeps the size and pads right and bottom to multiples of 8; `tile` keeps the size and splits the
+    photograph into overlapping tiles of `height` × `width`. The mask always has the size of the photograph.
     """
 
     policy: Literal["resize", "letterbox", "native", "tile"] = Field(
         "native",
-        description="scale to height × width, the same with kept proportions, pad, or cut into tiles",
+        description="scale to height × width, scale with padding, pad only, or split into tiles",
     )
     height: Side | None = Field(None, description="rows of the input or of a tile, px; not with native")
     width: Side | None = Field(None, description="columns of the input or of a tile, px; not with native")
     overlap_px: Annotated[int, Field(ge=0, multiple_of=STRIDE)] | None = Field(
         None,
-        description="px that neighbouring tiles share; none = the network's receptive field",
+        description="overlap of neighbouring tiles, px; none = the network's receptive field",
     )
     convert_color: bool = Field(
-        False, description="reduce a colour photograph to grey for a grey model instead of refusing it"
+        False, description="convert a colour photograph to grey for a grey model instead of rejecting it"
     )
     white_level: int | None = Field(
         None,
         ge=256,
         le=65535,
         description="value of a 16-bit photograph that becomes 255, brighter ones are clipped (4095 for "
-        "12-bit data); none = 65535, and a photograph that would be nearly black is refused",
+        "12-bit data); none = 65535, and a photograph that would be nearly black is rejected",
     )
     regions_of_interest: tuple[RelativePolygon, ...] = Field(
         (),
-        description="polygons of corners [x, y], in parts of the photograph's width and height, outside of "
-        "which nothing is inspected; none = all of it is",
+        description="inspected polygons of corners [x, y], in fractions of the photograph's width and "
+        "height; none = the whole photograph",
     )
     ignored_areas: tuple[RelativePolygon, ...] = Field(
-        (), description="polygons like these, within which nothing is inspected"
+        (), description="polygons of the same form that are not inspected"
     )
     interest_mask: Annotated[str, AfterValidator(check_mask)] | None = Field(
         None,
-        description="mask outside of which (0) nothing is inspected, stretched to the photograph: the path "
-        "of its PNG; kept as base64",
+        description="mask of the inspected area (0 = not inspected), stretched to the photograph: the path "
+        "of its PNG; stored as base64",
     )
 
     def inspected_area(self, height: int, width: int) -> Mask | None:
-        """Returns what is inspected of a photograph, uint8 [height, width], 255 inside; None = all of it."""
+        """Returns the inspected area of a photograph, uint8 [height, width], 255 inside; None = all of it."""
         return draw_area(self.regions_of_interest, self.ignored_areas, self.interest_mask, height, width)
 
     @property
     def is_partial(self) -> bool:
-        """Whether a part of the photograph is not inspected."""
+        """Whether parts of the photograph are not inspected."""
         return bool(self.regions_of_interest or self.ignored_areas or self.interest_mask is not None)
 
     @model_validator(mode="after")
@@ -272,7 +267,7 @@ class InputConfig(Config):
         if not leaves_inspected_pixels(self.regions_of_interest, self.ignored_areas, self.interest_mask):
             raise ValueError(
                 "regions_of_interest, ignored_areas and interest_mask leave nothing to inspect; expected a "
-                "part of the photograph that is inside the regions and the mask, and not ignored"
+                "part of the photograph inside the regions and the mask that is not ignored"
             )
         return self
 
@@ -283,10 +278,12 @@ class InputConfig(Config):
             raise ValueError(f"policy '{self.policy}' needs both height and width")
         if self.policy == "native" and any(sized):
             raise ValueError(
-                "policy 'native' takes the photograph's size; remove height and width or use 'resize'"
+                "policy 'native' uses the photograph's size; remove height and width or use 'resize'"
             )
         if self.overlap_px is not None and self.policy != "tile":
-            raise ValueError(f"overlap_px is for tiles; policy is '{self.policy}': remove it or use 'tile'")
+            raise ValueError(
+                f"overlap_px is for tiles, but policy is '{self.policy}': remove it or use 'tile'"
+            )
         return self
 
     @property
@@ -294,17 +291,17 @@ class InputConfig(Config):
         """Height and width, px.
 
         Raises:
-            ValueError: With the policy `native`, which has none.
+            ValueError: With the policy `native`, which has no size.
         """
         if self.height is None or self.width is None:
             raise ValueError(f"The policy '{self.policy}' has no size. Expected another policy.")
         return self.height, self.width
 
     def tile_overlap(self, receptive_field: int) -> int:
-        """Pixels that neighbouring tiles share at least: `overlap_px`, else the receptive field.
+        """Returns the minimum overlap of neighbouring tiles, px: `overlap_px`, else the receptive field.
 
         Raises:
-            ValueError: If tiles are not larger than that.
+            ValueError: If tiles are not larger.
         """
         overlap = -(-receptive_field // STRIDE) * STRIDE if self.overlap_px is None else self.overlap_px
         height, width = self.size
@@ -318,22 +315,22 @@ class InputConfig(Config):
 
 
 class Calibration(Config):
-    """How the network's image score becomes a probability (Platt 1999): a line in log-odds.
+    """Calibration of the image score to a probability (Platt 1999).
 
-    The score is 1 / (1 + exp(−(slope · x + intercept))), where x are the network's own log-odds of a defect.
+    The score is 1 / (1 + exp(−(slope · x + intercept))), where x is the network's log-odds of a defect.
     """
 
     slope: Annotated[float, Field(gt=0.0, le=100.0)] = 1.0
     intercept: Annotated[float, Field(ge=-1000.0, le=1000.0)] = 0.0
     defect_rate: Annotated[float, Field(gt=0.0, lt=1.0)] | None = Field(
         None,
-        description="share of defective photographs for which the score is a probability; none = it is the "
-        "network's own, which is none",
+        description="share of defective photographs for which the score is a probability; none = not "
+        "calibrated",
     )
 
 
 class Thresholds(Config):
-    """Decision limits, chosen on validation images.
+    """Decision thresholds, chosen on validation images.
 
     The label is `good` if the image score is below `score`; a pixel belongs to a defect if its
     mask score is at or above `mask`. With `review`, the label is `review` from there up to `score`.
@@ -342,7 +339,7 @@ class Thresholds(Config):
     score: Fraction = 0.5
     mask: Fraction = 0.5
     review: Fraction | None = Field(
-        None, description="image score from which a photograph is for somebody to look at; none = nobody does"
+        None, description="image score from which a person must check the photograph; none = no review"
     )
 
     @property
@@ -360,17 +357,17 @@ class Thresholds(Config):
 
 
 class EncoderWeights(Config):
-    """Where the weights come from that a network's encoder began with."""
+    """Origin of the initial weights of a network's encoder."""
 
-    encoder: str = Field(description="its row in `segdec.encoders`")
+    encoder: str = Field(description="name in `segdec.encoders`")
     weights: str = Field(description="imagenet, as keras.applications loads them, or the name of a file")
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of the file they were read from")
-    licence: str | None = Field(None, description="of the weights, where it is known")
-    trainable: Literal["frozen", "top", "all"] = Field(description="what of them training may have changed")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of the weights file")
+    licence: str | None = Field(None, description="of the weights, if known")
+    trainable: Literal["frozen", "top", "all"] = Field(description="part that training may have changed")
 
 
 class ModelConfig(Config):
-    """Everything that inference needs to know beside the weights. Class 0 is the good one."""
+    """Everything that inference needs except the weights. Class 0 is good."""
 
     network: NetworkConfig
     input: InputConfig
@@ -380,12 +377,12 @@ class ModelConfig(Config):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What a photograph may be labelled: a class, or `review` where there is a threshold for it."""
+        """Possible labels of a photograph: the classes, and `review` if it has a threshold."""
         return self.classes if self.thresholds.review is None else (*self.classes, REVIEW)
 
     @property
     def tile_overlap(self) -> int:
-        """Pixels that neighbouring tiles share at least; with the policy `tile` only."""
+        """Minimum overlap of neighbouring tiles, px; only with the policy `tile`."""
         return self.input.tile_overlap(self.network.receptive_field)
 
     @model_validator(mode="after")
@@ -403,27 +400,27 @@ class ModelConfig(Config):
             )
         if self.network.mask_classes and len(self.classes) == 2:
             raise ValueError(
-                f"network.mask_classes with one class of defects, '{self.classes[1]}', whose mask is the one "
-                "for all; expected two or more: set network.mask_classes to false, or name the kinds of "
-                "defects in the data set (and leave out data.merge_defects)"
+                f"network.mask_classes with only one defect class, '{self.classes[1]}'; expected two or "
+                "more: set network.mask_classes to false, or name the defect classes in the data set (and "
+                "remove data.merge_defects)"
             )
         if REVIEW in self.classes:
             raise ValueError(
-                f"a class is called '{REVIEW}', which is the verdict of a photograph that somebody has to "
-                "look at; expected another name: rename it in the data set"
+                f"a class has the name '{REVIEW}', which is reserved for photographs that a person must "
+                "check; rename it in the data set"
             )
         return self
 
 
 def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
-    """Turns a validation error into one readable line a field; an unknown key names the nearest known one."""
+    """Converts a validation error to one line per field; suggests a known key for an unknown one."""
     return ConfigError("\n".join(_explain_one(dict(detail), model) for detail in error.errors()))
 
 
 def _explain_one(detail: dict[str, Any], model: type[BaseModel]) -> str:
     path = [str(part) for part in detail["loc"]]
     where = ".".join(path) or model.__name__
-    if not path:  # what arrived is the whole configuration
+    if not path:  # the error concerns the whole configuration
         return f"{where}: {detail['msg']}"
     if detail["type"] != "extra_forbidden":
         return f"{where}: {detail['msg']} (got {detail['input']!r:.200})"
@@ -431,7 +428,7 @@ def _explain_one(detail: dict[str, Any], model: type[BaseModel]) -> str:
 
 
 def nearest_key(name: str, model: type[BaseModel]) -> str:
-    """Returns the dotted field name of `model` that looks most like `name`."""
+    """Returns the dotted field name of `model` that is most similar to `name`."""
     return nearest_name(name, known_keys(model))
 
 

@@ -1,7 +1,7 @@
-"""The encoders that a network's segmentation stage may stand on: one row each.
+"""Encoders for the segmentation stage, one row each.
 
-A row names a network of `keras.applications`, the layers whose features are taken, and what its published
-weights expect of pixels. To add one, add a row, and its licence to `docs/training.md`.
+A row names a network of `keras.applications`, the layers whose features are used, and the pixel values that
+its published weights expect. To add an encoder, add a row, and its licence to `docs/training.md`.
 """
 
 from collections.abc import Mapping
@@ -9,31 +9,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SEGDECNET = "segdecnet"
-"""The published segmentation stage, which stands on no encoder."""
+"""The published segmentation stage, which has no pretrained encoder."""
 
 ENCODER_STRIDE = 16
-"""Photograph pixels per pixel of the coarsest features taken: those of stride 32 cost and give nothing."""
+"""Photograph pixels per pixel of the coarsest features. Stride 32 costs time and does not improve results."""
 
 JOINED_STRIDES = (4, 8, 16)
-"""Of the features that are joined at 1/8 of the image."""
+"""Strides of the features that are combined at 1/8 of the image."""
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """A network of `keras.applications`, and how it is used.
+    """A network of `keras.applications` as encoder.
 
     Attributes:
         application: Its function in `keras.applications`.
-        layers: Stride → the last layer with features of that stride; 4, 8 and 16, and 2 where there is one.
-        weights_file: What `keras.applications` calls its ImageNet weights, without the top, in its cache.
-        licence: Of these weights.
-        receptive_field: Side of the square of the image, px, that a feature of stride 16 depends on, but for
-            what squeeze-and-excitation takes from all of the image.
-        mean: Of red, green and blue, 0…255: is subtracted.
-        deviation: What is left is divided by it.
+        layers: Stride → last layer with features of that stride: 4, 8 and 16, and 2 if it exists.
+        weights_file: File name of its ImageNet weights without the top, in the cache of `keras.applications`.
+        licence: Licence of these weights.
+        receptive_field: Side of the square of the image, px, that a feature of stride 16 depends on, without
+            squeeze-and-excitation.
+        mean: Mean of red, green and blue, 0…255, that is subtracted.
+        deviation: Divisor of the difference.
         blue_first: Whether the weights expect blue, green, red.
-        has_squeeze_excitation: Whether squeeze-and-excitation weighs channels by their means over the image.
-        arguments: Further ones of the function.
+        has_squeeze_excitation: Whether squeeze-and-excitation weights channels by their means over the image.
+        arguments: Further arguments of the function.
     """
 
     application: str

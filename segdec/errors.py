@@ -1,33 +1,33 @@
 """The exceptions of the project.
 
     SegdecError
-    ├── ConfigError          a configuration value or key that cannot be used
-    ├── ImageError           a photograph or mask that cannot be read or used
-    ├── DatasetError         a folder of photographs that does not hold what its layout promises
-    ├── ArtifactError        a model folder that is damaged, incomplete or too new
-    ├── RunError             a training run that cannot start, resume or go on
-    ├── ServiceError         an inspection service that refused a request or did not answer it
+    ├── ConfigError          an invalid configuration value or key
+    ├── ImageError           an unreadable or unusable photograph or mask
+    ├── DatasetError         a data set that does not match its layout
+    ├── ArtifactError        a damaged, incomplete or too new model folder
+    ├── RunError             a training run that cannot start, resume or continue
+    ├── ServiceError         a request that an inspection service rejected or did not answer
     └── MissingExtraError    an optional dependency that is not installed
 
-Each message says what arrived, what was expected and what to do. Entry points print it and leave
-with a non-zero exit code; the service answers it as problem+json.
+Each message says what arrived, what was expected and what to do. Entry points print it and exit with a
+non-zero code; the service returns it as problem+json.
 """
 
 
 class SegdecError(Exception):
-    """Base of every error a user can cause or repair."""
+    """Base of all errors that a user can cause or fix."""
 
 
 class ConfigError(SegdecError):
-    """A configuration value or key that cannot be used."""
+    """An invalid configuration value or key."""
 
 
 class ImageError(SegdecError):
-    """A photograph or mask that cannot be read or used.
+    """An unreadable or unusable photograph or mask.
 
     Args:
         message: What arrived, what was expected, what to do.
-        code: Stable word for programs, for example `truncated_image`.
+        code: Stable error code for programs, for example `truncated_image`.
     """
 
     def __init__(self, message: str, *, code: str) -> None:
@@ -36,26 +36,26 @@ class ImageError(SegdecError):
 
 
 class DatasetError(SegdecError):
-    """A folder of photographs that does not hold what its layout promises."""
+    """A data set that does not match its layout."""
 
 
 class ArtifactError(SegdecError):
-    """A model folder that is damaged, incomplete or too new."""
+    """A damaged, incomplete or too new model folder."""
 
 
 class RunError(SegdecError):
-    """A training run that cannot start, resume or go on."""
+    """A training run that cannot start, resume or continue."""
 
 
 class ServiceError(SegdecError):
-    """An inspection service that refused a request or did not answer it.
+    """A request that an inspection service rejected or did not answer.
 
     Args:
         detail: What arrived, what was expected, what to do.
-        code: Stable word for programs: the service's own, `unexpected_answer` for an answer that is not
-            the service's, or `timeout` or `unreachable` if none came.
-        status: HTTP status; None if no answer came.
-        request_id: Under which the service's log has the request.
+        code: Stable error code: the service's own, `unexpected_answer` for an answer from something else, or
+            `timeout` or `unreachable` without an answer.
+        status: HTTP status; None without an answer.
+        request_id: Id of the request in the service's log.
     """
 
     def __init__(self, detail: str, *, code: str, status: int | None, request_id: str) -> None:
@@ -72,8 +72,8 @@ class MissingExtraError(SegdecError, ImportError):
 
     Args:
         package: The package that could not be imported.
-        extra: The extra of `segdec` that installs it; None for what only the checkout needs.
-        group: The dependency group of the checkout that installs it, where no extra does.
+        extra: The extra of `segdec` that installs it; None if only the checkout needs it.
+        group: The dependency group of the checkout that installs it, if no extra does.
     """
 
     def __init__(self, package: str, extra: str | None = None, *, group: str | None = None) -> None:

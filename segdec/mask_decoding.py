@@ -1,4 +1,4 @@
-"""Masks as the service sends them → pixels."""
+"""Decodes the masks of the service's answers."""
 
 import base64
 import binascii
@@ -21,22 +21,22 @@ CONTENTS = {
     "classes": PNG,
     "class_rle": BY_CLASS,
 }
-"""Encoding → what its data are, in words."""
+"""Encoding → content of its data."""
 
 
 def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
-    """Reads the pixels of an answer's mask in any encoding.
+    """Decodes an answer's mask in any encoding.
 
     Returns:
         uint8 [H, W], 255 = defect, 0 = good; with the encoding `scores` the mask scores × 255, with
-        `classes` and `class_rle` the place of the pixel's class in the answer's `labels`.
+        `classes` and `class_rle` the index of the pixel's class in the answer's `labels`.
 
     Raises:
-        ImageError: With the code `corrupt_mask`, if the data are none of the encoding and size named.
+        ImageError: With the code `corrupt_mask`, if the data does not match its encoding and size.
     """
     expected, arrived = CONTENTS[mask.encoding], _content(mask)
     if arrived != expected:
-        raise _corrupt(f"it names the encoding '{mask.encoding}', which is {expected}, and holds {arrived}")
+        raise _corrupt(f"its encoding '{mask.encoding}' needs {expected}, but it has {arrived}")
     if isinstance(mask.data, str):
         pixels = _unpack_png(mask.data)
     elif isinstance(mask.data, RunLengths):
@@ -46,14 +46,14 @@ def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
     else:
         pixels = fill_polygons(mask.data, mask.height, mask.width)
     if mask.encoding == "png" and (between := pixels[(pixels != 0) & (pixels != 255)]).size:
-        raise _corrupt(f"its encoding 'png' has the values 0 and 255 alone, and it holds {between[0]}")
+        raise _corrupt(f"its encoding 'png' allows only the values 0 and 255, but it has {between[0]}")
     if pixels.shape != (mask.height, mask.width):
         raise _corrupt(f"it has {pixels.shape} rows and columns instead of {(mask.height, mask.width)}")
     return pixels
 
 
 def _content(mask: MaskAnswer) -> str:
-    """What the data are, whatever the encoding says."""
+    """Returns the content of the data, independent of the encoding."""
     if isinstance(mask.data, str):
         return PNG
     if isinstance(mask.data, dict):
@@ -68,38 +68,38 @@ def _unpack_png(data: str) -> NDArray[np.uint8]:
         raise _corrupt(error) from error
     decoded = cv2.imdecode(encoded, cv2.IMREAD_GRAYSCALE) if encoded.size else None
     if decoded is None:
-        raise _corrupt("its data are no PNG")
+        raise _corrupt("its data is not a PNG")
     return np.asarray(decoded, dtype=np.uint8)
 
 
 def fill_polygons(polygons: list[PolygonAnswer], height: int, width: int) -> NDArray[np.uint8]:
-    """Fills what lies between the contours of each part, the pixels below the contours included.
+    """Fills the area between the contours of each polygon, including the contour pixels.
 
     Returns:
         uint8 [height, width], 255 or 0.
 
     Raises:
-        ImageError: With the code `corrupt_mask`, if a contour is empty or leaves the picture.
+        ImageError: With the code `corrupt_mask`, if a contour is empty or outside the picture.
     """
     canvas = np.zeros((height, width), np.uint8)
     for polygon in polygons:
         contours = [polygon.outer, *polygon.holes]
         inside = all(0 <= x < width and 0 <= y < height for contour in contours for x, y in contour)
         if not inside or not all(contours):
-            raise _corrupt("a contour is empty or leaves the mask")
+            raise _corrupt("a contour is empty or outside the mask")
         cv2.fillPoly(canvas, [np.array(contour, np.int32) for contour in contours], 255)
     return canvas
 
 
 def _unpack_run_lengths(data: RunLengths) -> NDArray[np.uint8]:
-    """COCO's runs of good and defect pixels in turn, down the columns."""
+    """Decodes COCO's alternating runs of good and defect pixels, column by column."""
     height, width = data.size
     try:
         lengths = decode_run_lengths(data.counts)
     except ValueError as error:
         raise _corrupt(error) from error
     if min(lengths, default=0) < 0 or sum(lengths) != height * width:
-        raise _corrupt(f"its run lengths do not make {height} × {width} pixels")
+        raise _corrupt(f"its run lengths do not add up to {height} × {width} pixels")
     values = np.where(np.arange(len(lengths)) % 2, np.uint8(255), np.uint8(0))
     return np.repeat(values, lengths).reshape(width, height).T
 
@@ -109,13 +109,13 @@ def _join_classes(by_class: dict[str, RunLengths], mask: MaskAnswer) -> NDArray[
     joined = np.zeros((mask.height, mask.width), np.uint8)
     for label, runs in by_class.items():
         if label not in labels[:256] or runs.size != (mask.height, mask.width):
-            raise _corrupt(f"of the class '{label}' it has no place among {labels}, or another size")
+            raise _corrupt(f"the class '{label}' is not in {labels}, or its mask has another size")
         joined[_unpack_run_lengths(runs) > 0] = labels.index(label)
     return joined
 
 
 def _corrupt(reason: object) -> ImageError:
     return ImageError(
-        f"The answer's mask cannot be unpacked ({reason}). Expected the mask that it describes; ask again.",
+        f"The answer's mask cannot be decoded ({reason}). Send the request again.",
         code="corrupt_mask",
     )

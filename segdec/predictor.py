@@ -1,4 +1,4 @@
-"""Photographs in, predictions out: an engine with its model's pre- and postprocessing around it."""
+"""Predicts photographs: an engine with the model's pre- and postprocessing."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,26 +21,25 @@ from segdec.inference.preprocessing import input_size, prepare_image
 from segdec.inference.tiling import infer_tiles
 
 DEFAULT_SIZE = 256
-"""Side of the photograph that stands for those of a model which takes any size, px."""
+"""Assumed side of a photograph for models that accept any size, px."""
 
 
 class Predictor:
-    """Answers photographs with predictions.
+    """Predicts photographs.
 
-    `predict` does it all, and `predict_many` for any number, one step beside another; `prepare`, `infer` and
-    `interpret` are the steps.
+    `predict` runs all steps, `predict_many` does so for any number of photographs with the steps in parallel.
+    The steps are `prepare`, `infer` and `interpret`.
 
     Args:
         engine: Runs the network.
-        config: What the model is.
-        batch_pixels: Most pixels (B × H × W) in a batch of tiles; None for what the engine advises.
+        config: Configuration of the model.
+        batch_pixels: Limit on the pixels (B × H × W) in a batch of tiles; None: the engine's default.
 
     Attributes:
         config: As given.
-        batch_pixels: As given, else as the engine advises: a larger batch is not faster than its images one
-            by one.
-        manifest: The artifact's manifest; None for a model that was never an artifact.
-        engine_name: Which of the artifact's engines it is.
+        batch_pixels: As given, or the engine's default, beyond which batching is not faster.
+        manifest: The artifact's manifest; None for a model in memory.
+        engine_name: Name of the engine.
 
     Example:
         >>> predictor = Predictor.load(Path("runs/demo/model"))
@@ -72,19 +71,19 @@ class Predictor:
         threads: int | None = None,
         trusted: TrustedKeys | None = None,
     ) -> Self:
-        """Loads the artifact in `folder` after checking all of its files.
+        """Checks all files of the artifact in `folder` and loads it.
 
         Args:
             folder: The artifact.
-            engine: One of those that it was exported for; None for the preferred one that is installed.
+            engine: One of the engines that it was exported for; None: the preferred one that is installed.
             batch_pixels: As in the class.
-            threads: Of the engine; None for its own choice, all cores that the process may use.
-            trusted: Keys of which one must have signed it; None if nobody need.
+            threads: Threads of the engine; None: all cores that the process may use.
+            trusted: Keys one of which must have signed it; None: no signature needed.
 
         Raises:
-            ArtifactError: If the artifact is damaged, incomplete, of another format, not signed by a trusted
-                key, holds what no export writes, or is not for this engine.
-            ConfigError: If there is no such engine, or it has started with another number of threads.
+            ArtifactError: If the artifact is damaged, incomplete, in another format, not signed by a trusted
+                key, has unexpected content, or was not exported for this engine.
+            ConfigError: If the engine is unknown, or has started with another number of threads.
             MissingExtraError: If the engine's package is not installed.
         """
         if engine is not None:
@@ -101,10 +100,10 @@ class Predictor:
         batch_pixels: int | None = None,
         threads: int | None = None,
     ) -> Self:
-        """Loads an artifact that was opened, and perhaps its signature checked; see `load`."""
+        """Loads an open artifact, whose signature may have been checked; see `load`."""
         manifest = artifact.manifest
         name = choose_engine(artifact.folder, manifest.preference, engine)
-        if ENGINES[name].is_installed:  # else loading says what to install
+        if ENGINES[name].is_installed:  # else loading raises the right error
             check_versions(name, manifest.variants[name])
         artifact.check_files(except_folder=name)
         with artifact.private_copy(name) as files:
@@ -114,39 +113,38 @@ class Predictor:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user must know of how the engine runs on this machine; mostly nothing."""
+        """Warnings about how the engine runs on this machine."""
         return tuple(getattr(self.engine, "notes", ()))
 
     def release_memory(self) -> None:
-        """Frees what the largest photographs took, where the engine keeps it; the next ones take it anew."""
+        """Frees the memory of the largest photographs, if the engine keeps it."""
         release = getattr(self.engine, "release_memory", None)
         if release is not None:
             release()
 
     def warmup_shape(self) -> tuple[int, int, int]:
-        """Returns the shape [h, w, c] of the prepared photograph that is likely to come first.
+        """Returns the likely shape [h, w, c] of the first prepared photograph.
 
-        The policies `resize` and `letterbox` know only one; `native` and `tile` take that of the self-test's
-        photograph, else of one of 256 × 256 px.
+        The policies `resize` and `letterbox` have only one shape; for `native` and `tile` it is that of the
+        self-test's photograph, else 256 × 256 px.
         """
         test = self.manifest.self_test if self.manifest else None
         size = (test.height, test.width) if test else (DEFAULT_SIZE, DEFAULT_SIZE)
         return (*input_size(self.config.input, *size), self.config.network.input_channels)
 
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Fits a photograph to the network: uint8 [H, W, C] → [h, w, c].
+        """Converts a photograph to the network's input: uint8 [H, W, C] → [h, w, c].
 
         Raises:
-            ImageError: If the photograph does not fit the model.
-            ValueError: If the array is no photograph.
+            ImageError: If the photograph does not suit the model.
+            ValueError: If the array is not a photograph.
         """
         return prepare_image(image, self.config.input, self.config.network.input_channels)
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
-        """Runs the network on prepared photographs [B, h, w, c]: the only step that uses the engine.
+        """Runs the network on prepared photographs [B, h, w, c].
 
-        With the policy `tile` the engine gets tiles of them, in batches of its own; see
-        `segdec.inference.tiling`.
+        With the policy `tile` the engine receives batches of tiles; see `segdec.inference.tiling`.
         """
         if self.config.input.policy == "tile":
             return infer_tiles(self.engine, prepared, self.config, batch_pixels=self.batch_pixels)
@@ -155,16 +153,16 @@ class Predictor:
     def interpret(
         self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
     ) -> Prediction:
-        """Reads the answer for one photograph out of a batch's logits.
+        """Returns the prediction for one photograph of a batch.
 
         Args:
-            logits: What `infer` answered.
-            row: Position of the photograph in the batch.
+            logits: Result of `infer`.
+            row: Index of the photograph in the batch.
             size: Height and width of the photograph, px.
             threshold: Replaces the model's image threshold, 0…1.
 
         Raises:
-            ConfigError: If `threshold` lies outside 0…1.
+            ConfigError: If `threshold` is not in 0…1.
             SegdecError: If a logit is not a finite number.
         """
         return interpret(logits.mask[row], logits.classes[row], size, self.config, threshold=threshold)
@@ -176,17 +174,17 @@ class Predictor:
         threshold: float | None = None,
         batch_size: int = 8,
     ) -> list[Prediction]:
-        """Predicts `images`, in their order; those of one prepared size share batches.
+        """Predicts `images` in order; those of the same prepared size share batches.
 
         Args:
             images: Photographs, uint8 [H, W, C] each, of any sizes.
             threshold: Replaces the model's image threshold, 0…1.
-            batch_size: Most images the engine gets at once.
+            batch_size: Maximum number of images in a batch.
 
         Raises:
-            ImageError: If a photograph does not fit the model.
-            ConfigError: If `threshold` lies outside 0…1.
-            ValueError: If an array is no photograph or `batch_size` is below 1.
+            ImageError: If a photograph does not suit the model.
+            ConfigError: If `threshold` is not in 0…1.
+            ValueError: If an array is not a photograph or `batch_size` is below 1.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size}. Expected at least 1.")
@@ -207,24 +205,23 @@ class Predictor:
         batch_size: int | None = None,
         max_in_flight: int | None = None,
     ) -> Pipeline[Prediction]:
-        """Predicts any number of `images`, in their order, while the next ones are taken and prepared.
+        """Predicts any number of `images` in order, with the steps in parallel.
 
-        Taking from `images`, preparing, running the network and interpreting each have a thread; an
-        iterable that decodes files as it goes overlaps too. What goes wrong with a photograph, decoding
-        included, `next` raises in that photograph's place and may be called again for the following one;
-        see `segdec.inference.pipeline`.
+        Reading from `images` (including decoding, if the iterable decodes), preprocessing, the network and
+        postprocessing each have a thread. If a photograph fails, `next` raises at its position and continues
+        with the following photograph when it is called again; see `segdec.inference.pipeline`.
 
         Args:
             images: Photographs, uint8 [H, W, C] each, of any sizes.
             threshold: Replaces the model's image threshold, 0…1.
-            batch_size: Most photographs of one prepared size that share a batch, if they wait already; None
-                for what the engine gains by, at most 8.
-            max_in_flight: Most photographs that are held at once; None for two batches and 3.
+            batch_size: Limit on the photographs of the same prepared size in a batch; None: as many as the
+                engine profits from, at most 8.
+            max_in_flight: Limit on the photographs in memory; None: two batches and 3.
 
         Raises:
-            ImageError: In a photograph's place, if it does not fit the model.
-            ConfigError: In a photograph's place, if `threshold` lies outside 0…1.
-            ValueError: If `batch_size` or `max_in_flight` is below 1; in its place, if an array is no
+            ImageError: At a photograph's position, if it does not suit the model.
+            ConfigError: At a photograph's position, if `threshold` is not in 0…1.
+            ValueError: If `batch_size` or `max_in_flight` is below 1; at its position, if an array is not a
                 photograph.
 
         Example:
@@ -243,27 +240,27 @@ class Predictor:
 
 
 def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> None:
-    """Refuses files that are loaded and answer something else than the manifest says."""
+    """Checks that the loaded engine's output matches the manifest."""
     network = config.network
     try:
         found = engine.infer(np.zeros((1, STRIDE, STRIDE, network.input_channels), np.uint8))
         shapes = found.mask.shape, found.classes.shape
-    except Exception as error:  # an engine may raise anything, and its own words are for programmers
+    except Exception as error:  # engines raise any exception
         raise ArtifactError(
-            f"{folder} cannot answer ({type(error).__name__}). Expected the network that its manifest "
-            "describes; export the model again."
+            f"The model in {folder} cannot run ({type(error).__name__}). Expected the network that its "
+            "manifest describes; export the model again."
         ) from error
     side = STRIDE // network.mask_stride
     expected = (1, side, side, network.mask_channels), (1, network.num_classes)
     if shapes != expected:
         raise ArtifactError(
-            f"{folder} answers with mask logits {shapes[0]} and class logits {shapes[1]}. Expected "
-            f"{expected[0]} and {expected[1]}, as its manifest says; export the model again."
+            f"The model in {folder} returns mask logits {shapes[0]} and class logits {shapes[1]}. Expected "
+            f"{expected[0]} and {expected[1]}, as in its manifest; export the model again."
         )
 
 
 def _batches(prepared: Sequence[NDArray[np.uint8]], batch_size: int) -> Iterator[list[int]]:
-    """Indices of images of equal shape, at most `batch_size` at once."""
+    """Yields the indices of images of equal shape, at most `batch_size` at once."""
     groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, image in enumerate(prepared):
         groups[image.shape].append(index)

@@ -1,10 +1,10 @@
-"""Signatures of artifacts: Ed25519 over the manifest, whose checksums cover every other file.
+"""Signs artifacts with Ed25519. A signature covers the manifest, whose checksums cover all other files.
 
     model/
     └── signatures/
-        └── 3f1c0a….sig    64 bytes, named after the key; each key that signs adds its own
+        └── 3f1c0a….sig    64 bytes, named after the key; one file per key
 
-A signature says who vouches for a model. It is no part of the model, whose identity stays as it was.
+A signature shows who approved a model. It does not change the model's identity.
 """
 
 import hashlib
@@ -28,17 +28,17 @@ SIGNATURES = "signatures"
 SIGNATURE_BYTES = 64
 MAX_KEY_BYTES = 2**16
 
-KEYGEN_HINT = "Make a pair with: segdec keygen NAME.key"
+KEYGEN_HINT = "Generate a key pair with: segdec keygen NAME.key"
 
 _PUBLIC_KEYS = re.compile(rb"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class TrustedKeys:
-    """The public keys of those whose models may be loaded.
+    """Public keys whose models may be loaded.
 
     Attributes:
-        source: File that they were read from.
+        source: Their file.
         keys: Identifier → key.
     """
 
@@ -47,28 +47,28 @@ class TrustedKeys:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Reads a file of one or more public keys, PEM; whatever stands between them is left alone.
+        """Reads a file with one or more public keys, PEM; ignores text between them.
 
         Raises:
-            ConfigError: If the file cannot be read, holds no key, a private one, or one of another kind.
+            ConfigError: If the file cannot be read, has no key, a private key, or a key of another type.
             MissingExtraError: If the extra `sign` is not installed.
         """
         data = _read_key_file(path)
         if b"PRIVATE KEY-----" in data:
             raise ConfigError(
-                f"{path} holds a private key, which signs. Expected public ones, which check; leave the "
-                "private one where models are signed."
+                f"{path} has a private key. Expected public keys; keep the private key where models are "
+                "signed."
             )
         keys = {key_id(key): key for key in (_public_key(path, text) for text in _PUBLIC_KEYS.findall(data))}
         if not keys:
-            raise ConfigError(f"{path} holds no public key. Expected PEM, Ed25519. {KEYGEN_HINT}")
+            raise ConfigError(f"{path} has no public key. Expected PEM, Ed25519. {KEYGEN_HINT}")
         return cls(path, keys)
 
     def check(self, folder: Path, manifest: bytes) -> str:
-        """Returns the identifier of a trusted key that signed `manifest`, that of the artifact in `folder`.
+        """Returns the identifier of a trusted key that signed `manifest` of the artifact in `folder`.
 
         Raises:
-            ArtifactError: If there is none: it is not signed, or by others, or was changed afterwards.
+            ArtifactError: If it is not signed, signed by other keys, or changed since.
         """
         from cryptography.exceptions import InvalidSignature
 
@@ -89,25 +89,25 @@ class TrustedKeys:
         trusted = f"Expected a signature by a key of {self.source} ({', '.join(self.keys)})"
         if changed:
             return (
-                f"{folder} is not what was signed: the signature of the key {', '.join(changed)} does not "
-                f"fit its manifest. {trusted}; copy the model again from where it was signed."
+                f"{folder} has changed since it was signed: the signature of the key {', '.join(changed)} "
+                f"does not match its manifest. {trusted}; copy the signed model again."
             )
         others = sorted(path.stem for path in (folder / SIGNATURES).glob("*.sig"))[:8]
         if others:
             return (
-                f"{folder} is signed by unknown keys ({', '.join(others)}). {trusted}; have it signed by one "
-                "of them, or add the key if you trust whoever holds it."
+                f"{folder} is signed by unknown keys ({', '.join(others)}). {trusted}; have it signed with "
+                "one of them, or add its key if you trust the signer."
             )
         return f"{folder} is not signed. {trusted}: segdec sign {folder} --key PRIVATE_KEY"
 
 
 def key_id(key: "Ed25519PublicKey") -> str:
-    """Returns what names a key: the first 16 digits of the SHA-256 of its 32 bytes."""
+    """Returns the identifier of a key: the first 16 hex digits of the SHA-256 of its 32 bytes."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:16]
 
 
 def generate_key_pair(private: Path) -> tuple[Path, str]:
-    """Makes a pair of keys: `private`, which only its owner may read, and beside it the public one, `.pub`.
+    """Generates a key pair: `private`, readable only by its owner, and the public key with the suffix `.pub`.
 
     Returns:
         Path of the public key, and its identifier.
@@ -125,16 +125,16 @@ def generate_key_pair(private: Path) -> tuple[Path, str]:
     secret = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    shown = key.public_key().public_bytes(
+    public_pem = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     for path in (private, public):
         if path.exists():
-            raise ConfigError(f"{path} exists. Expected a new name: a lost key cannot be made again.")
+            raise ConfigError(f"{path} exists. Expected a new name: an overwritten key cannot be recovered.")
     try:
         with os.fdopen(os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secret)
-        write_bytes_atomic(public, shown)
+        write_bytes_atomic(public, public_pem)
     except OSError as error:
         raise ConfigError(
             f"The keys cannot be written to {private} and {public}: {error.strerror}."
@@ -146,7 +146,7 @@ def read_private_key(path: Path) -> "Ed25519PrivateKey":
     """Reads a private key, PEM; asks for its passphrase if it has one.
 
     Raises:
-        ConfigError: If the file cannot be read, or is no private key of this kind.
+        ConfigError: If the file cannot be read or is not an Ed25519 private key.
         MissingExtraError: If the extra `sign` is not installed.
     """
     _require_cryptography()
@@ -158,11 +158,11 @@ def read_private_key(path: Path) -> "Ed25519PrivateKey":
         key = serialization.load_pem_private_key(data, _passphrase(path, data))
     except (ValueError, TypeError) as error:
         raise ConfigError(
-            f"{path} is no private key that can be read. Expected PEM, Ed25519, and the right passphrase if "
-            f"it has one. {KEYGEN_HINT}"
+            f"{path} is not a readable private key. Expected PEM, Ed25519, and the right passphrase if it "
+            f"has one. {KEYGEN_HINT}"
         ) from error
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise ConfigError(f"{path} is another kind of key. Expected Ed25519. {KEYGEN_HINT}")
+        raise ConfigError(f"{path} is a key of another type. Expected Ed25519. {KEYGEN_HINT}")
     return key
 
 
@@ -179,13 +179,13 @@ def write_signature(folder: Path, manifest: bytes, key: "Ed25519PrivateKey") -> 
         write_bytes_atomic(path, key.sign(manifest))
     except OSError as error:
         raise ArtifactError(
-            f"{path} cannot be written: {error.strerror}. Sign the model where its folder may be written."
+            f"{path} cannot be written: {error.strerror}. Sign the model where its folder is writable."
         ) from error
     return name
 
 
 def _read_signature(path: Path) -> bytes | None:
-    """None where there is none: no file, or one that no signature is."""
+    """Returns None if the file does not exist or is not a plain file."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return None
@@ -213,9 +213,9 @@ def _public_key(path: Path, text: bytes) -> "Ed25519PublicKey":
     try:
         key = serialization.load_pem_public_key(text)
     except ValueError as error:
-        raise ConfigError(f"{path} holds a damaged key. Expected PEM, Ed25519. {KEYGEN_HINT}") from error
+        raise ConfigError(f"{path} has a damaged key. Expected PEM, Ed25519. {KEYGEN_HINT}") from error
     if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise ConfigError(f"{path} holds another kind of key. Expected Ed25519. {KEYGEN_HINT}")
+        raise ConfigError(f"{path} has a key of another type. Expected Ed25519. {KEYGEN_HINT}")
     return key
 
 
@@ -223,7 +223,7 @@ def _passphrase(path: Path, key: bytes) -> bytes | None:
     if b"-----BEGIN ENCRYPTED" not in key:
         return None
     if not sys.stdin.isatty():
-        raise ConfigError(f"{path} asks for a passphrase. Expected a terminal where it can be typed.")
+        raise ConfigError(f"{path} needs a passphrase. Run the command in a terminal and type it.")
     return getpass(f"Passphrase of {path}: ").encode()
 
 

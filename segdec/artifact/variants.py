@@ -1,4 +1,4 @@
-"""What a manifest says of the forms in which an artifact holds its model, one for each engine."""
+"""Manifest sections of a model's variants, one for each engine."""
 
 import re
 from collections.abc import Sequence
@@ -12,73 +12,75 @@ from segdec.engines import ENGINES, Precision
 from segdec.errors import ArtifactError
 
 Release = Annotated[str, Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}[0-9A-Za-z.+-]{0,40}$")]
-"""Version of a package, of which the first two numbers are compared."""
+"""Version of a package; the first two numbers are compared."""
 
 
 class ValidationMetrics(Config):
-    """How good a model is on validation photographs."""
+    """Quality of a model on validation photographs."""
 
-    average_precision: Fraction | None = Field(None, description="absent without good or defective ones")
+    average_precision: Fraction | None = Field(
+        None, description="absent if there are no good or no defective photographs"
+    )
     threshold: Fraction | None = Field(
-        None, description="of models before format 7: the image score that these photographs would choose"
+        None, description="only before format 7: the threshold chosen from these photographs"
     )
     missed: int = Field(ge=0, description="defective photographs called good, at the model's threshold")
     false_alarms: int = Field(ge=0, description="good photographs called defective, at the model's threshold")
 
 
 class Verification(Config):
-    """What became of the answers to the validation photographs."""
+    """Comparison of a variant with the network on validation photographs."""
 
-    photographs: int = Field(ge=1, description="that were compared")
+    photographs: int = Field(ge=1, description="number of compared photographs")
     score_difference: FiniteFloat = Field(ge=0, description="largest difference of an image score")
     mask_difference: FiniteFloat = Field(ge=0, description="largest difference of a mask score")
     decisions_changed: int = Field(ge=0, description="photographs with another label")
-    before: ValidationMetrics = Field(description="of the network")
-    after: ValidationMetrics = Field(description="of this variant")
-    forced: bool = Field(False, description="exported although it is worse than allowed")
+    before: ValidationMetrics = Field(description="metrics of the network")
+    after: ValidationMetrics = Field(description="metrics of this variant")
+    forced: bool = Field(False, description="exported although the loss exceeds the limit")
 
 
 class Variant(Config):
-    """The model as one engine runs it, in the artifact's folder of the engine's name."""
+    """The model for one engine, in the artifact's folder with the engine's name."""
 
-    precision: Precision = Field("float32", description="in which it multiplies")
+    precision: Precision = Field("float32", description="of its multiplications")
     built_with: dict[Literal["tensorflow", "openvino"], Release] = Field(
-        {}, description="package → version that wrote it"
+        {}, description="package → version that wrote the variant"
     )
     score_tolerance: FiniteFloat = Field(0.0, ge=0, description="added to that of the self-test")
     mask_tolerance: FiniteFloat = Field(0.0, ge=0, description="added to that of the self-test")
     verification: Verification | None = Field(
-        None, description="absent where no validation photographs were at hand"
+        None, description="absent if the export had no validation photographs"
     )
 
 
 MIN_SPEEDUP = 1.1
-"""From so many times as fast on, one goes before what else would come first: what is nearer may be chance."""
+"""Speed-up from which an engine precedes the preferred one; smaller differences may be noise."""
 
 Milliseconds = Annotated[FiniteFloat, Field(gt=0)]
 
 
 class Speed(Config):
-    """How long the engines took for one photograph where the artifact was written."""
+    """Processing time of the engines for one photograph, measured during the export."""
 
-    height: int = Field(ge=1, description="of the photograph, or tile, as the network sees it, px")
-    width: int = Field(ge=1, description="of the photograph, or tile, as the network sees it, px")
-    processor: str = Field(description="on which it was measured")
-    threads: int = Field(ge=1, description="that the engines could use")
+    height: int = Field(ge=1, description="of the network's input (photograph or tile), px")
+    width: int = Field(ge=1, description="of the network's input (photograph or tile), px")
+    processor: str = Field(description="name of the CPU")
+    threads: int = Field(ge=1, description="available to the engines")
     cpu_ms: dict[str, Milliseconds] = Field(
-        min_length=1, description="engine → processor time of all its threads, ms: the least of a few runs"
+        min_length=1, description="engine → minimum CPU time of a few runs, all threads, ms"
     )
 
 
 def order_by_speed(named: Sequence[str], speed: Speed | None) -> tuple[str, ...]:
-    """Orders engines by preference: as they were named, but of the exact ones the fastest goes first.
+    """Orders engines by preference: as named, but the fastest exact engine precedes the other exact ones.
 
-    The exact ones (`float32`) answer alike, so that only speed tells them apart. A reduced one keeps its
-    place: it answers differently, which nobody but the user can weigh.
+    Exact engines (`float32`) give the same results, so that only speed matters. An engine with reduced
+    precision keeps its position, because its results differ and the user must weigh that.
 
     Args:
         named: Engines in the order in which the user named them.
-        speed: What was measured; None leaves the order.
+        speed: The measured speed; None keeps the order.
     """
     exact = [name for name in named if ENGINES[name].precision == "float32"]
     if speed is None or not exact or not set(exact) <= set(speed.cpu_ms):
@@ -91,22 +93,22 @@ def order_by_speed(named: Sequence[str], speed: Speed | None) -> tuple[str, ...]
 
 
 def check_versions(name: str, variant: Variant) -> None:
-    """Refuses to run a variant with an older package than wrote it, which may not know what it reads.
+    """Checks that the installed packages are not older than those that wrote a variant.
 
     Args:
-        name: Of the engine.
-        variant: Its section of the manifest; its packages are installed.
+        name: Name of the engine.
+        variant: Its manifest section; its packages must be installed.
 
     Raises:
-        ArtifactError: If a package's major and minor version are older.
+        ArtifactError: If the major and minor version of a package is older.
     """
     for package, built_with in variant.built_with.items():
         installed = metadata.version(package)
         if _release(installed) < _release(built_with):
             raise ArtifactError(
-                f"The variant '{name}' was written with {package} {built_with}; {installed} is installed. "
-                f"Expected {built_with} or newer: install it, or export the model again with {installed}: "
-                f"python -m training export RUN OUT --engines {name}"
+                f"The variant '{name}' was written with {package} {built_with}, but {installed} is "
+                f"installed. Expected {built_with} or newer: install it, or export the model again with "
+                f"{installed}: python -m training export RUN OUT --engines {name}"
             )
 
 

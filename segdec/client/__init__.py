@@ -1,5 +1,10 @@
-"""A client of the inspection service: `Client` waits for each answer, `AsyncClient` is for an event loop."""
+"""Clients of the inspection service: `Client` is synchronous, `AsyncClient` is for an event loop."""
 
-from segdec.client.clients import AsyncClient, Client
+from segdec.errors import MissingExtraError
+
+try:
+    from segdec.client.clients import AsyncClient, Client
+except ModuleNotFoundError as error:
+    raise MissingExtraError(error.name or "httpx", "client") from error
 
 __all__ = ["AsyncClient", "Client"]

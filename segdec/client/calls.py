@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import quote
 
+import httpx
 import numpy as np
 from numpy.typing import NDArray
 
 from segdec.client.replies import REQUEST_ID, Reply, read_batch, read_models, read_ready, response_reader
-from segdec.errors import ConfigError, MissingExtraError
+from segdec.errors import ConfigError
 from segdec.images import encode_png, read_file
 from segdec.schemas import (
     Answer,
@@ -25,11 +26,6 @@ from segdec.schemas import (
     RecordedMaskForm,
     ReloadAnswer,
 )
-
-try:
-    import httpx
-except ImportError as error:
-    raise MissingExtraError("httpx", "client") from error
 
 T = TypeVar("T")
 

@@ -6,6 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar, Unpack
 
+import anyio
+import httpx
+
 from segdec.client.calls import (
     BatchOptions,
     Call,
@@ -20,24 +23,18 @@ from segdec.client.calls import (
     reload_call,
 )
 from segdec.client.connection import connection_options
-from segdec.client.replies import Reply, is_loss, replica_lost
+from segdec.client.replies import Reply, is_final_loss, is_loss, replica_lost
 from segdec.client.retries import MAX_LOSSES, NO_RETRY, RetryPolicy
-from segdec.errors import MissingExtraError
 from segdec.schemas import Answer, InspectAnswer, ModelDetail, Problem, ReloadAnswer
-
-try:
-    import anyio
-    import httpx
-except ImportError as error:
-    raise MissingExtraError(error.name or "httpx", "client") from error
 
 T = TypeVar("T")
 
 
 def _read(call: Call[T], replies: list[Reply]) -> T:
-    if is_loss(replies[-1]) and sum(map(is_loss, replies)) >= MAX_LOSSES:
-        raise replica_lost(replies[-1])
-    return call.read(replies[-1])
+    last = replies[-1]
+    if is_loss(last) and not is_final_loss(last) and sum(map(is_loss, replies)) >= MAX_LOSSES:
+        raise replica_lost(last)
+    return call.read(last)
 
 
 class Client:

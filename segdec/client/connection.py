@@ -4,13 +4,10 @@ import ssl
 from pathlib import Path
 from typing import TypedDict
 
-from segdec import __version__
-from segdec.errors import ConfigError, MissingExtraError
+import httpx
 
-try:
-    import httpx
-except ImportError as error:
-    raise MissingExtraError("httpx", "client") from error
+from segdec import __version__
+from segdec.errors import ConfigError
 
 
 class Connection(TypedDict):

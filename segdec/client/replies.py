@@ -3,15 +3,11 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import httpx
 from pydantic import BaseModel, ValidationError
 
-from segdec.errors import MissingExtraError, ServiceError
+from segdec.errors import ServiceError
 from segdec.schemas import Answer, BatchAnswer, Health, ModelDetail, ModelList, Problem
-
-try:
-    import httpx
-except ImportError as error:
-    raise MissingExtraError("httpx", "client") from error
 
 Reply = httpx.Response | httpx.RequestError
 """Outcome of sending a request once."""
@@ -23,6 +19,8 @@ REQUEST_ID = "X-Request-ID"
 LOST_ERRORS = (httpx.ReadError, httpx.RemoteProtocolError)
 """The connection broke after the request was sent: the replica may have crashed on the photograph."""
 
+REPLICA_LOST = "replica_lost"
+
 NOT_READY_STATUSES = frozenset({502, 503, 504})
 
 
@@ -33,6 +31,11 @@ def is_loss(reply: Reply) -> bool:
     if isinstance(reply, httpx.RequestError):
         return isinstance(reply, LOST_ERRORS)
     return reply.status_code == httpx.codes.BAD_GATEWAY
+
+
+def is_final_loss(reply: Reply) -> bool:
+    """Returns whether the gateway has already tried another replica, which was lost too."""
+    return isinstance(reply, httpx.Response) and is_loss(reply) and REPLICA_LOST.encode() in reply.content
 
 
 def response_reader(kind: type[Result]) -> Callable[[Reply], Result]:
@@ -89,7 +92,7 @@ def replica_lost(reply: Reply) -> ServiceError:
     return ServiceError(
         f"The connection to {reply.request.url} ended twice without an answer ({lost}). Two replicas may "
         "have crashed on this photograph, so it is not sent again. Keep it and check the service's log.",
-        code="replica_lost",
+        code=REPLICA_LOST,
         status=reply.status_code if isinstance(reply, httpx.Response) else None,
         request_id=reply.request.headers[REQUEST_ID],
     )

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from segdec.client.replies import Reply, is_loss
-from segdec.errors import MissingExtraError
+import httpx
 
-try:
-    import httpx
-except ImportError as error:
-    raise MissingExtraError("httpx", "client") from error
+from segdec.client.replies import Reply, is_final_loss, is_loss
 
 RETRIED_STATUSES = frozenset({429, 502, 503})
 """Temporary states. 504 is not retried: the deadline that the sender allowed has passed."""
@@ -51,7 +47,7 @@ class RetryPolicy:
     def wait_s(self, replies: list[Reply]) -> float | None:
         """Returns the seconds to wait after these replies to one request; None if the last one is final."""
         attempt, reply = len(replies) - 1, replies[-1]
-        if attempt >= self.retries or not is_transient(reply):
+        if attempt >= self.retries or not is_transient(reply) or is_final_loss(reply):
             return None
         asked_s = 0.0 if isinstance(reply, httpx.RequestError) else retry_after_s(reply) or 0.0
         if asked_s > self.max_wait_s or sum(map(is_loss, replies)) >= MAX_LOSSES:

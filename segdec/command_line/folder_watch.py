@@ -43,7 +43,7 @@ class FolderWatch:
         inspector: Has them inspected.
         events: Wake and stop the loop.
         messages: Show what it waits for.
-        settle_s: Seconds without a change after which a photograph is complete.
+        stable_after_s: Seconds without a change after which a photograph is complete.
         scan_interval_s: Seconds between scans of the folder without an event.
         answers: Whether to write each answer next to its photograph.
     """
@@ -53,7 +53,7 @@ class FolderWatch:
     inspector: RecordedInspector
     events: "FolderEvents"
     messages: StatusMessages
-    settle_s: float
+    stable_after_s: float
     scan_interval_s: float
     answers: bool = False
 
@@ -77,7 +77,7 @@ class FolderWatch:
                 self.events.wait(self.scan_interval_s)
                 continue
             if not found and self.incoming.has_files:
-                self.events.wait(self.settle_s / 2)
+                self.events.wait(self.stable_after_s / 2)
             elif not found:
                 self.events.wait_for_change(self.scan_interval_s)
 

@@ -35,13 +35,15 @@ class IncomingFiles:
 
     Args:
         folder: Folder that receives them.
-        settle_s: Seconds without a change after which a file is complete. Measured by `clock`, because the
-            writing machine's clock may differ.
+        stable_after_s: Seconds without a change after which a file is complete. Measured by `clock`, because
+            the writing machine's clock may differ.
         clock: Monotonic clock, seconds.
     """
 
-    def __init__(self, folder: Path, settle_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._folder, self._settle_s, self._clock = folder, settle_s, clock
+    def __init__(
+        self, folder: Path, stable_after_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._folder, self._stable_after_s, self._clock = folder, stable_after_s, clock
         self._seen: dict[str, tuple[FileSignature, float]] = {}
 
     def stable_files(self) -> list[Path]:
@@ -60,7 +62,9 @@ class IncomingFiles:
             for signature, name in oldest
         }
         return [
-            self._folder / name for name, (_, since) in self._seen.items() if now - since >= self._settle_s
+            self._folder / name
+            for name, (_, since) in self._seen.items()
+            if now - since >= self._stable_after_s
         ]
 
     @property

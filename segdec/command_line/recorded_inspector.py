@@ -84,7 +84,7 @@ class RecordedInspector:
         client: Client of the service.
         station: Where the photographs are taken.
         part_pattern: Finds the part id in a file name, as its group `part`; None: no part id is sent.
-        settle_s: Seconds before a photograph that has changed is read again.
+        stable_after_s: Seconds before a photograph that has changed is read again.
         accept_unrecorded: Whether to accept an answer without a record.
         wait: Waits for a number of seconds; returns True if the command is stopping.
         report_wait: Shows what the command waits for; None: it no longer waits.
@@ -94,7 +94,7 @@ class RecordedInspector:
     client: InspectingClient
     station: str
     part_pattern: re.Pattern[str] | None
-    settle_s: float
+    stable_after_s: float
     accept_unrecorded: bool
     wait: Callable[[float], bool]
     report_wait: Callable[[str | None], None]
@@ -118,7 +118,7 @@ class RecordedInspector:
             except InspectionFailedError:
                 if _read(claim.path, 0)[1] == signature:
                     raise
-            self._wait(self.settle_s)  # the camera is still writing it
+            self._wait(self.stable_after_s)  # the camera is still writing it
         raise InspectionFailedError(f"It changed during each of {MAX_CHANGES} reads.", "still_changing")
 
     def _part(self, name: str) -> str | None:

@@ -21,7 +21,7 @@ from segdec.runtime.files import folder_lock
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-SETTLE_S = 2.0
+STABLE_AFTER_S = 2.0
 LOOK_S = 10.0
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -55,8 +55,9 @@ def add_watch(commands: "Commands") -> None:
     )
     command.add_argument(
         "--settle",
+        dest="stable_after_s",
         type=_seconds,
-        default=SETTLE_S,
+        default=STABLE_AFTER_S,
         metavar="S",
         help="seconds without a change after which a file is complete (default: %(default)g)",
     )
@@ -125,12 +126,12 @@ def watch(options: argparse.Namespace) -> int:
             client,
             station=options.station,
             part_pattern=options.part_pattern,
-            settle_s=options.settle,
+            stable_after_s=options.stable_after_s,
             accept_unrecorded=options.unrecorded,
             wait=events.wait,
             report_wait=messages.report_wait,
         )
-        incoming = IncomingFiles(options.folder, options.settle)
+        incoming = IncomingFiles(options.folder, options.stable_after_s)
         events.start()
         print(f"watching {options.folder} for {options.url}; Ctrl-C stops it", file=sys.stderr, flush=True)
         FolderWatch(
@@ -139,7 +140,7 @@ def watch(options: argparse.Namespace) -> int:
             inspector,
             events,
             messages,
-            settle_s=options.settle,
+            stable_after_s=options.stable_after_s,
             scan_interval_s=options.look_every,
             answers=options.answers,
         ).run()

@@ -1,4 +1,4 @@
-"""What runs an artifact: one small protocol, one module an engine."""
+"""Inference engines: a common protocol and one module per engine."""
 
 import sys
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from segdec.errors import ArtifactError, ConfigError, MissingExtraError
 
 Precision = Literal["float32", "bfloat16", "int8"]
-"""In what an engine multiplies; its answers are float32."""
+"""Precision of an engine's multiplications; its results are float32."""
 
 
 @dataclass(frozen=True)
 class Logits:
-    """What the network answers: `mask` [B, H/s, W/s, M] and `classes` [B, C], both float32.
+    """The network's output: `mask` [B, H/s, W/s, M] and `classes` [B, C], both float32.
 
     s is the network's `mask_stride`, M its `mask_channels`.
     """
@@ -42,20 +42,20 @@ class Engine(Protocol):
 
 
 class Loader(Protocol):
-    """The class of an engine."""
+    """Loads an engine."""
 
     def load(self, folder: Path, precision: Precision, threads: int | None) -> Engine:
-        """Loads what the export wrote into `folder`, to run with `threads` threads; None for all cores."""
+        """Loads the files that the export wrote to `folder`; `threads` None: all cores."""
         ...
 
 
 @dataclass(frozen=True)
 class EngineKind:
-    """An engine in one precision; its files lie in the artifact's folder of its name.
+    """An engine with a precision.
 
     Attributes:
-        package: What must be installed.
-        precision: In what it multiplies.
+        package: Required package.
+        precision: Precision of its multiplications.
     """
 
     package: Literal["tensorflow", "openvino"]
@@ -63,7 +63,7 @@ class EngineKind:
 
     @property
     def is_installed(self) -> bool:
-        """Whether its package is."""
+        """Whether its package is installed."""
         if self.package in sys.modules:
             return sys.modules[self.package] is not None
         return find_spec(self.package) is not None
@@ -72,11 +72,11 @@ class EngineKind:
         """Loads the engine from its folder inside an artifact.
 
         Args:
-            folder: Inside the artifact.
-            threads: That it runs with; None for all cores that the process may use.
+            folder: Its folder inside the artifact.
+            threads: Number of threads; None for all cores that the process may use.
 
         Raises:
-            ArtifactError: If the folder does not hold what it needs.
+            ArtifactError: If the files are missing or invalid.
             MissingExtraError: If its package is not installed; the extra has the same name.
         """
         module = import_module(f"segdec.engines.{self.package}")
@@ -90,42 +90,42 @@ ENGINES: dict[str, EngineKind] = {
     "openvino-bfloat16": EngineKind("openvino", "bfloat16"),
     "openvino-int8": EngineKind("openvino", "int8"),
 }
-"""All engines, by the names that users give."""
+"""All engines by name. The files of an engine are in the artifact's folder with its name."""
 
 
 def check_engine(name: str) -> None:
-    """Refuses the name of no engine.
+    """Checks the name of an engine.
 
     Raises:
-        ConfigError: If there is no such engine.
+        ConfigError: If it is unknown.
     """
     if name not in ENGINES:
         raise ConfigError(f"engine {name!r} is unknown. Expected one of: {', '.join(ENGINES)}.")
 
 
-def choose_engine(folder: Path, held: Sequence[str], asked: str | None) -> str:
-    """Chooses the engine that shall run the artifact in `folder`.
+def choose_engine(folder: Path, exported: Sequence[str], requested: str | None) -> str:
+    """Chooses the engine for the artifact in `folder`.
 
     Args:
-        folder: Named in errors.
-        held: Names of the engines that the artifact was exported for, in the order of preference.
-        asked: By the user; None for the first one whose package is installed.
+        folder: The artifact, for error messages.
+        exported: Names of the engines that the artifact was exported for, in order of preference.
+        requested: Name that the user requests; None: the first one whose package is installed.
 
     Raises:
-        ConfigError: If there is no engine of that name.
+        ConfigError: If the requested engine is unknown.
         ArtifactError: If the artifact was not exported for it.
-        MissingExtraError: If none is asked for and no package is installed.
+        MissingExtraError: If none is requested and no package is installed.
     """
-    if asked is None:
-        installed = [name for name in held if ENGINES[name].is_installed]
+    if requested is None:
+        installed = [name for name in exported if ENGINES[name].is_installed]
         if not installed:
-            package = ENGINES[held[0]].package
+            package = ENGINES[exported[0]].package
             raise MissingExtraError(package, package)
         return installed[0]
-    check_engine(asked)
-    if asked not in held:
+    check_engine(requested)
+    if requested not in exported:
         raise ArtifactError(
-            f"{folder} was exported for {', '.join(held)}, not for the engine '{asked}'. Export it again, "
-            f"with --engines {' '.join([*held, asked])}."
+            f"{folder} was exported for {', '.join(exported)}, not for the engine '{requested}'. Export it "
+            f"again with --engines {' '.join([*exported, requested])}."
         )
-    return asked
+    return requested

@@ -18,24 +18,23 @@ from segdec.runtime.threads import available_cores
 ov = import_openvino()
 
 SPECTRA = "spectra_"
-"""Begins the names of inputs that are spectra of a kernel, which lies beside the model as `LAYER.npy`."""
+"""Prefix of the inputs for kernel spectra; the kernel is in `LAYER.npy` next to the model."""
 
 BATCH_PIXELS = 2**17
-"""Larger batches are hardly faster, and OpenVINO keeps the memory that the largest one took."""
+"""Larger batches are hardly faster, and OpenVINO keeps the memory of the largest one."""
 
 NO_BFLOAT16 = (
-    "This CPU does not multiply in bfloat16: OpenVINO computes in float32 here. Expected a CPU with "
-    "AVX-512 BF16 or AMX; the engine 'openvino' gives the same numbers as the network, and is faster here."
+    "This CPU does not support bfloat16, so OpenVINO uses float32. Expected a CPU with AVX-512 BF16 or AMX; "
+    "here the engine 'openvino' is faster and exact."
 )
 
 
 class OpenVINOEngine:
-    """Runs a model of OpenVINO on the CPU; one shape-less compilation takes every batch and image size.
+    """Runs an OpenVINO model on the CPU. It is compiled once for all batch and image sizes.
 
     Args:
-        model: What `openvino.Core.compile_model` returned, with the outputs `mask_logits` and
-            `class_logits`.
-        notes: What the user must know of how it runs here.
+        model: Result of `openvino.Core.compile_model`, with the outputs `mask_logits` and `class_logits`.
+        notes: Warnings about how it runs on this machine.
     """
 
     batch_pixels = BATCH_PIXELS
@@ -48,10 +47,10 @@ class OpenVINOEngine:
 
     @classmethod
     def load(cls, folder: Path, precision: Precision = "float32", threads: int | None = None) -> Self:
-        """Loads the model in `folder`, to run with `threads` threads; None for all cores.
+        """Loads the model in `folder`; `threads` None: all cores.
 
         Raises:
-            ArtifactError: If it holds what no export writes, or OpenVINO cannot load it.
+            ArtifactError: If it has unexpected content, or OpenVINO cannot load it.
         """
         core = openvino_core()
         hint = "bf16" if precision != "float32" and has_bfloat16() else "f32"
@@ -68,10 +67,10 @@ class OpenVINOEngine:
             return cls(core.compile_model(model, "CPU", settings), notes)
         except SegdecError:
             raise
-        except Exception as error:  # damaged models fail in any way
+        except Exception as error:  # damaged models raise any exception
             raise ArtifactError(
-                f"{folder} holds no model that OpenVINO {ov.__version__} can load ({error}). Export it "
-                "again, with the version of OpenVINO that is installed here."
+                f"OpenVINO {ov.__version__} cannot load the model in {folder} ({error}). Export it again "
+                "with the OpenVINO version that is installed here."
             ) from error
 
     def infer(self, images: NDArray[np.uint8]) -> Logits:
@@ -81,7 +80,7 @@ class OpenVINOEngine:
             return Logits(np.array(found["mask_logits"]), np.array(found["class_logits"]))
 
     def release_memory(self) -> None:
-        """Frees what the largest images took, which OpenVINO keeps; the next ones take it anew."""
+        """Frees the memory of the largest images, which OpenVINO keeps otherwise."""
         with self._one_at_a_time:
             self._model.release_memory()
 
@@ -90,7 +89,7 @@ ENGINE = OpenVINOEngine
 
 
 def _insert_spectra(model: Any, folder: Path) -> None:
-    """Turns the inputs that are spectra into constants, computed from the kernels."""
+    """Replaces the spectra inputs by constants that are computed from the kernels."""
     for port in list(model.inputs):
         name = port.any_name
         if name.startswith(SPECTRA):
@@ -102,10 +101,10 @@ def _insert_spectra(model: Any, folder: Path) -> None:
 
 
 def _read_kernel(folder: Path, name: str) -> NDArray[np.float32]:
-    """The kernel [k, k, C, D] in the file `name`, which the model chose."""
+    """Reads the kernel [k, k, C, D] from the file that the model names."""
     if not KERNEL.fullmatch(name):
-        raise ValueError(f"it asks for the kernel {name!r}, expected the name of a layer")
-    kernel = np.lib.format.open_memmap(folder / name, mode="r")  # takes no memory for what is not there
+        raise ValueError(f"it names the kernel file {name!r}, expected the name of a layer")
+    kernel = np.lib.format.open_memmap(folder / name, mode="r")  # a wrong header allocates no memory
     if kernel.dtype != np.float32 or kernel.ndim != 4 or kernel.shape[0] != kernel.shape[1]:
-        raise ValueError(f"{name} holds {kernel.dtype} {kernel.shape}, expected float32 [k, k, C, D]")
+        raise ValueError(f"{name} has {kernel.dtype} {kernel.shape}, expected float32 [k, k, C, D]")
     return np.array(kernel)

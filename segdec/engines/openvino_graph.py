@@ -1,8 +1,7 @@
-"""What a model of OpenVINO may hold before OpenVINO sees it: arithmetic on photographs and weights.
+"""Checks that an OpenVINO model has only expected content before OpenVINO loads it.
 
-OpenVINO opens whatever it can read, by its content: a file that is no model of its own may be one of another
-format, which names further files. So the text is read here first, without loading it, and whatever an export
-does not write is refused.
+OpenVINO detects formats by content: a file in another format may name further files to open. Therefore the
+XML is parsed here first, and everything that an export does not write is rejected.
 """
 
 import re
@@ -13,10 +12,10 @@ from segdec.engines.unexpected_content import unexpected_content
 
 MODEL, WEIGHTS = "model.xml", "model.bin"
 KERNEL = re.compile(r"[A-Za-z0-9_]+\.npy")
-"""Name of the file that holds the kernel of a layer."""
+"""Name of a layer's kernel file."""
 
 BEGINNING = b'<?xml version="1.0"?>\n<net '
-"""As OpenVINO writes it, in UTF-8. It leaves no room for declarations, which could stand for anything."""
+"""As OpenVINO writes it in UTF-8. It excludes entity declarations."""
 
 OPERATIONS = {
     "opset1": "Add AvgPool Clamp Concat Const Convert ConvertLike Convolution Divide FakeQuantize Gather "
@@ -31,18 +30,16 @@ OPERATIONS = {
     "opset7": "Gelu",
     "opset8": "Gather MaxPool Slice",
 }
-"""Version → operations that the networks of every preset and every encoder are computed with.
-
-An extension has no `opset`."""
+"""Version → operations of the networks of all presets and encoders. Extensions have no `opset`."""
 
 _OPERATIONS = frozenset((kind, version) for version, kinds in OPERATIONS.items() for kind in kinds.split())
 
 
 def check_openvino_model(folder: Path) -> None:
-    """Refuses a model that holds more than an export writes. Loads nothing.
+    """Rejects a model with unexpected content, without loading it.
 
     Args:
-        folder: Of the model; it must not change until it is loaded, see `segdec.artifact`.
+        folder: The model; it must not change until it is loaded, see `segdec.artifact`.
 
     Raises:
         ArtifactError: If there is a file or an operation that no export writes.
@@ -57,12 +54,12 @@ def check_openvino_model(folder: Path) -> None:
     path = folder / MODEL
     text = path.read_bytes()
     if not text.startswith(BEGINNING):
-        raise unexpected_content(path, "another beginning than a model of OpenVINO", repr(BEGINNING.decode()))
+        raise unexpected_content(path, "another format than OpenVINO's", repr(BEGINNING.decode()))
     _check_text(path, text)
 
 
 def _check_text(path: Path, text: bytes) -> None:
-    """Goes through the elements; an operation is a `layer`, however deep it lies."""
+    """Checks all elements; an operation is a `layer` at any depth."""
 
     def check_element(name: str, attributes: dict[str, str]) -> None:
         kind, version = attributes.get("type", ""), attributes.get("version", "")

@@ -1,4 +1,4 @@
-"""OpenVINO as a package that stays by itself."""
+"""Imports OpenVINO without telemetry and shares one core."""
 
 import sys
 from functools import cache
@@ -10,14 +10,14 @@ from segdec.errors import MissingExtraError
 def import_openvino() -> Any:
     """Imports the package `openvino`, without its telemetry.
 
-    Of itself it reports its import and every conversion to its makers. An inspection station calls nobody,
-    and the processes that it would fork to do so come to a halt beside TensorFlow's threads.
+    By default it reports its import and every conversion to its makers. An inspection station must not send
+    data, and the processes that OpenVINO forks for it hang next to TensorFlow's threads.
 
     Raises:
         MissingExtraError: If it is not installed.
     """
     if "openvino" not in sys.modules:
-        sys.modules["openvino_telemetry"] = None  # type: ignore[assignment] # as if it were not installed
+        sys.modules["openvino_telemetry"] = None  # type: ignore[assignment] # acts as not installed
     try:
         import openvino
     except ImportError as error:
@@ -27,11 +27,11 @@ def import_openvino() -> Any:
 
 @cache
 def openvino_core() -> Any:
-    """Returns the one `openvino.Core` of the process, which is never given back.
+    """Returns the only `openvino.Core` of the process, which is never freed.
 
-    Each gives its thread a stack for signals and, when it goes, the one that it had found. Two of them that
-    do not go in the reverse order of their coming leave a stack that is no more: the next signal then kills
-    the process (OpenVINO 2026.4).
+    Each core replaces its thread's signal stack and restores the previous one when it is freed. Two cores
+    that are freed in the wrong order leave an invalid stack, and the next signal kills the process (OpenVINO
+    2026.4).
 
     Raises:
         MissingExtraError: If OpenVINO is not installed.

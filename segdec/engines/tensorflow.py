@@ -1,4 +1,4 @@
-"""Runs a network with TensorFlow: from an artifact's SavedModel, or one that is still in memory."""
+"""Runs a network with TensorFlow, from a SavedModel or from memory."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -19,30 +19,30 @@ except ImportError as error:
 
 CPU_BATCH_PIXELS = 2**19
 GPU_BATCH_PIXELS = 2**24
-"""Larger batches are not faster, or take much memory."""
+"""Larger batches are not faster, or need much memory."""
 
 SLOW_BFLOAT16 = (
-    "This CPU does not multiply in bfloat16: TensorFlow imitates it, which is slower than float32. "
-    "Expected a CPU with AVX-512 BF16 or AMX, or a GPU; use the engine 'tensorflow' here."
+    "This CPU does not support bfloat16: TensorFlow emulates it, which is slower than float32. Expected a "
+    "CPU with AVX-512 BF16 or AMX, or a GPU; use the engine 'tensorflow' here."
 )
 
 
 class TensorFlowEngine:
     """Runs a SavedModel.
 
-    One traced function takes every batch and image size, so nothing is traced again while serving. On a
-    CPU, convolutions that are faster by Fourier transforms are computed so; the spectra of their kernels
-    are computed once, here. GPUs convolve directly.
+    One traced function accepts all batch and image sizes, so serving never traces again. On a CPU, large
+    convolutions use Fourier transforms where these are faster; the kernel spectra are computed once when the
+    model is loaded. GPUs convolve directly.
 
     Args:
-        model: What `tf.saved_model.load` returned: `serve` takes uint8 [B, H, W, C] and returns `mask_logits`
-            and `class_logits`. Where it has convolutions for Fourier transforms, `fourier_kernels`
-            returns their kernels and `serve_fourier` takes the spectra of these behind the images.
-        notes: What the user must know of how it runs here.
+        model: Result of `tf.saved_model.load`: `serve` takes uint8 [B, H, W, C] and returns `mask_logits` and
+            `class_logits`. If it has convolutions for Fourier transforms, `fourier_kernels` returns their
+            kernels and `serve_fourier` takes their spectra after the images.
+        notes: Warnings about how it runs on this machine.
     """
 
     def __init__(self, model: Any, notes: tuple[str, ...] = ()) -> None:
-        self._model = model  # its variables live as long as it does
+        self._model = model  # keeps the variables alive
         self._spectra: tuple[Any, ...] = ()
         if hasattr(model, "fourier_kernels") and not _has_gpu():
             kernels = [np.asarray(kernel, np.float32) for kernel in model.fourier_kernels()]
@@ -52,11 +52,11 @@ class TensorFlowEngine:
 
     @classmethod
     def load(cls, folder: Path, precision: Precision = "float32", threads: int | None = None) -> Self:
-        """Loads the SavedModel in `folder`, to run with `threads` threads; None for all cores.
+        """Loads the SavedModel in `folder`; `threads` None: all cores.
 
         Raises:
-            ArtifactError: If it holds what no export writes, or TensorFlow cannot load it.
-            ConfigError: If TensorFlow has started with another number of threads.
+            ArtifactError: If it has unexpected content, or TensorFlow cannot load it.
+            ConfigError: If TensorFlow has already started with another number of threads.
         """
         if threads is not None:
             set_tensorflow_threads(threads)
@@ -66,10 +66,10 @@ class TensorFlowEngine:
             return cls(tf.saved_model.load(str(folder)), (SLOW_BFLOAT16,) if slow else ())
         except SegdecError:
             raise
-        except Exception as error:  # damaged objects and functions fail in any way
+        except Exception as error:  # damaged objects and functions raise any exception
             raise ArtifactError(
-                f"{folder} holds no SavedModel that TensorFlow {tf.__version__} can load ({error}). "
-                "Export the model again."
+                f"TensorFlow {tf.__version__} cannot load the SavedModel in {folder} ({error}). Export the "
+                "model again."
             ) from error
 
     def infer(self, images: NDArray[np.uint8]) -> Logits:
@@ -83,7 +83,7 @@ ENGINE = TensorFlowEngine
 
 
 class NetworkEngine:
-    """Runs a network in memory, as training does to evaluate it.
+    """Runs a network in memory, for evaluation during training.
 
     Args:
         network: Keras model: [B, H, W, C] → `mask_logits`, `class_logits`.
@@ -101,34 +101,34 @@ class NetworkEngine:
 
 
 def set_tensorflow_threads(threads: int) -> None:
-    """Gives TensorFlow `threads` threads for its arithmetic, in the whole process, before it starts.
+    """Sets TensorFlow's number of threads for the whole process, before it starts.
 
     Raises:
-        ConfigError: If it has started with another number.
+        ConfigError: If it has already started with another number.
     """
     try:
         tf.config.threading.set_intra_op_parallelism_threads(threads)  # within an operation
-        tf.config.threading.set_inter_op_parallelism_threads(threads)  # operations beside one another
+        tf.config.threading.set_inter_op_parallelism_threads(threads)  # between operations
     except RuntimeError:
-        there = tf.config.threading.get_intra_op_parallelism_threads() or "all cores"
+        current = tf.config.threading.get_intra_op_parallelism_threads() or "all cores"
         raise ConfigError(
-            f"threads={threads} came too late: TensorFlow has already started in this process, with {there}. "
-            "Expected one number for the whole process, given to the first model that is loaded."
+            f"threads={threads} is too late: TensorFlow has already started in this process with {current}. "
+            "Set one number for the whole process, with the first model that is loaded."
         ) from None
 
 
 def default_batch_pixels() -> int:
-    """Returns the pixels beyond which a batch is not faster, on the device that this process uses."""
+    """Returns the pixels per batch beyond which batching is not faster on this process's device."""
     return GPU_BATCH_PIXELS if _has_gpu() else CPU_BATCH_PIXELS
 
 
 def input_signature(network: Any) -> Any:
-    """Describes what the exported function takes: uint8 [B, H, W, C] with B, H and W open."""
+    """Returns the exported function's signature: uint8 [B, H, W, C] with variable B, H and W."""
     return tf.TensorSpec([None, None, None, network.input_shape[-1]], tf.uint8, name="images")
 
 
 def to_logits(outputs: dict[str, Any]) -> Logits:
-    """Returns the network's answer as float32 arrays."""
+    """Returns the network's output as float32 arrays."""
     return Logits(
         mask=np.asarray(outputs["mask_logits"], dtype=np.float32),
         classes=np.asarray(outputs["class_logits"], dtype=np.float32),
@@ -136,7 +136,7 @@ def to_logits(outputs: dict[str, Any]) -> Logits:
 
 
 def _share(array: NDArray[np.float32]) -> Any:
-    """A tensor in the memory of `array`, which is aligned."""
+    """Returns a tensor that shares the memory of `array`, which is aligned."""
     return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
 
 

@@ -1,9 +1,8 @@
-"""What a SavedModel may hold before TensorFlow sees it: arithmetic on photographs and weights.
+"""Checks that a SavedModel has only expected content before TensorFlow loads it.
 
-To TensorFlow a model is a program: it may write files, read them, call Python, and have things done while it
-is loaded. Ours computes. So its files are read here first, without loading them, and whatever an export does
-not write is refused: another file, another field, another operation. A list of what is known to be harmful
-would lack the next one.
+To TensorFlow a model is a program that may read and write files, call Python and run code while it is loaded.
+Our models only compute. Therefore their files are parsed here first, and everything that an export does not
+write is rejected: unknown files, fields and operations. A list of harmful operations would never be complete.
 """
 
 import math
@@ -30,10 +29,7 @@ OPERATIONS = frozenset(
         "TensorListStack",
     )
 )
-"""What the networks of every preset and every encoder are computed with.
-
-Each makes its result of its inputs, and no more.
-"""
+"""Operations of the networks of all presets and encoders. They have no side effects."""
 
 ATTRIBUTES = frozenset(
     (
@@ -44,7 +40,7 @@ ATTRIBUTES = frozenset(
         *("_read_only_resource_inputs", "_user_specified_name", "_construction_context", "_input_shapes"),
     )
 )
-"""Of operations, functions and their arguments. Others choose devices, compilers or other functions."""
+"""Attributes of operations, functions and arguments. Others select devices, compilers or functions."""
 
 FIELDS: Mapping[str, str] = {
     # === Functions ===
@@ -92,29 +88,29 @@ FIELDS: Mapping[str, str] = {
     "TrackableObjectGraph.TrackableObject.SerializedTensor": "name full_name checkpoint_key",
     "BoolValue": "value",
 }
-"""Message → its fields that an export sets. Left out are those that have something done at loading (assets,
-initialisers, savers, registered classes), on a device, or in place of a gradient or of another function."""
+"""Message → fields that an export sets. Excluded are fields that run code during loading (assets,
+initialisers, savers, registered classes), select a device, or replace a gradient or another function."""
 
 _FIELDS = frozenset(f"{message}.{field}" for message, fields in FIELDS.items() for field in fields.split())
 
 IDENTIFIERS = frozenset({"_generic_user_object", "trackable_list_wrapper"})
-"""Of saved objects: the network, and the list of its weights."""
+"""Identifiers of saved objects: the network and the list of its weights."""
 
 MAX_CONSTANT_SIZE = 2**20
-"""In one constant; a few bytes can stand for any number of equal ones. Ours have 13 thousand at most."""
+"""Values of one constant: a few bytes can encode many equal values. Our models have at most 13 thousand."""
 
 MAX_NODES = 2**20
-"""With every function counted wherever it is called."""
+"""Operations of a function, with those of all functions that it calls."""
 
 
 def check_saved_model(folder: Path) -> None:
-    """Refuses a SavedModel that holds more than an export writes. Loads nothing.
+    """Rejects a SavedModel with unexpected content, without loading it.
 
     Args:
-        folder: Of the SavedModel; it must not change until it is loaded, see `segdec.artifact`.
+        folder: The SavedModel; it must not change until it is loaded, see `segdec.artifact`.
 
     Raises:
-        ArtifactError: If there is a file, a field, an operation or an amount that no export writes.
+        ArtifactError: If there is a file, field, operation or size that no export writes.
         OSError: If a file cannot be read.
         ValueError: If a file is damaged.
     """
@@ -128,7 +124,7 @@ def check_saved_model(folder: Path) -> None:
     except DecodeError as error:
         raise ValueError(f"{path.name} is damaged: {error}") from error
     if len(saved.meta_graphs) != 1 or not saved.meta_graphs[0].object_graph_def.nodes:
-        raise unexpected_content(path, "another number of graphs than one with its objects", "exactly one")
+        raise unexpected_content(path, "not exactly one graph with objects", "one graph")
     (graph,) = saved.meta_graphs
     _check_functions(path, {one.signature.name: one for one in graph.graph_def.library.function})
     _check_objects(path, graph.object_graph_def)
@@ -151,7 +147,7 @@ def _check_fields(path: Path, message: Any) -> None:
 
 
 def _set_fields(message: Any) -> Iterator[str]:
-    """Names of what is set in a message and in those below it, without the package's name before."""
+    """Yields the names of all fields that are set in a message and its submessages, without the package."""
     for field, value in message.ListFields():
         yield field.full_name.removeprefix("tensorflow.").removeprefix("google.protobuf.")
         if field.message_type is None:
@@ -202,10 +198,10 @@ def _check_attributes(path: Path, where: str, names: Any) -> None:
 def _count_nodes(
     path: Path, name: str, functions: Mapping[str, Any], sizes: dict[str, int], callers: tuple[str, ...]
 ) -> int:
-    """Nodes of a function and of those that it calls: a loop may be unrolled into its caller."""
+    """Counts the nodes of a function and of all functions that it calls, as if they were inlined."""
     if name in callers or len(callers) > 16:
         raise unexpected_content(
-            path, f"the function {name!r}, which calls itself or is called too deep", "a plain tree"
+            path, f"the function {name!r}, which is recursive or nested too deeply", "a call tree"
         )
     if name not in sizes:
         nodes = functions[name].node_def
@@ -213,7 +209,7 @@ def _count_nodes(
         for other in called:
             if other not in functions:
                 raise unexpected_content(
-                    path, f"a call of {other!r}, which it does not hold", ", ".join(functions)
+                    path, f"a call of the missing function {other!r}", ", ".join(functions)
                 )
         inside = sum(_count_nodes(path, other, functions, sizes, (*callers, name)) for other in called)
         sizes[name] = len(nodes) + inside
@@ -233,18 +229,18 @@ def _check_objects(path: Path, objects: Any) -> None:
         if kind == "user_object" and node.user_object.identifier not in IDENTIFIERS:
             allowed = ", ".join(sorted(IDENTIFIERS))
             raise unexpected_content(path, f"an object of the class {node.user_object.identifier!r}", allowed)
-    held = path.with_name("variables").joinpath("variables.data-00000-of-00001").stat().st_size
+    size = path.with_name("variables").joinpath("variables.data-00000-of-00001").stat().st_size
     numbers = sum(
         math.prod(max(one.size, 0) for one in node.variable.shape.dim)
         for node in objects.nodes
         if node.WhichOneof("kind") == "variable"
     )
-    if numbers > held:  # each takes a byte at least
-        raise unexpected_content(path, f"{numbers} weights", f"those in its {held} bytes of weights")
+    if numbers > size:  # each needs at least one byte
+        raise unexpected_content(path, f"{numbers} weights", f"at most {size}, the bytes of its weights file")
 
 
 def _check_weights(folder: Path) -> None:
-    """What a checkpoint says of its objects, which TensorFlow restores with savers that it may name."""
+    """Checks the objects of the checkpoint, which may name savers that TensorFlow would run."""
     import tensorflow as tf
     from google.protobuf.message import DecodeError
     from tensorflow.core.protobuf import trackable_object_graph_pb2

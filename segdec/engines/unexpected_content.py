@@ -1,4 +1,4 @@
-"""How a model is refused that holds what no export writes."""
+"""Error for a model file with content that no export writes."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ from segdec.errors import ArtifactError
 
 
 def unexpected_content(path: Path, what: str, allowed: str) -> ArtifactError:
-    """Returns the error for a file that holds `what`, where only `allowed` is expected."""
+    """Returns the error for a file with the content `what` instead of `allowed`."""
     return ArtifactError(
-        f"{path} holds {what}. Expected {allowed}. It may do more than compute, so nothing of it was loaded. "
-        "Export the model again from its run with this version of segdec, or ask whoever made it; a layer of "
-        "your own: see docs/extending.md."
+        f"{path} has {what}. Expected {allowed}. It might run other code, so it was not loaded. Export the "
+        "model again from its run with this version of segdec, or ask its author. For layers of your own see "
+        "docs/extending.md."
     )

@@ -1,4 +1,4 @@
-"""A trained network to an artifact: what each engine loads, checked against what the network answers."""
+"""Exports a trained network as an artifact and checks each engine against the network."""
 
 import shutil
 import tempfile
@@ -35,27 +35,27 @@ from segdec.runtime.cpu_features import cpu_name
 from segdec.runtime.threads import available_cores
 
 TOLERANCE = 1e-4
-"""Largest difference between a logit of the network and of an exact engine, absolute plus relative."""
+"""Maximum difference between a logit of the network and of an exact engine, absolute plus relative."""
 
 Verify = Callable[[str, Predictor], Verification]
-"""Compares the answers of an engine, given by its name, with the network's; raises to refuse it."""
+"""Compares the results of the named engine with the network's; raises to reject the engine."""
 
 PROBES = ((1, 8, 8), (4, 5, 11))
-"""Batch size, rows and columns (in units of 8 px) of the images that compare the two."""
+"""Batch size, rows and columns (in units of 8 px) of the images for the comparison."""
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What a manifest says of a model beside its configuration.
+    """The manifest's description of a model, without its configuration.
 
     Attributes:
-        name: Of the model.
-        version: Of the model.
-        metrics: Measured on `metrics_split`.
+        name: Name of the model.
+        version: Version of the model.
+        metrics: Metrics on `metrics_split`.
         metrics_split: Part of the data, for example `test`.
         data_fingerprint: Identifies the training data.
-        encoder: Where the weights that the network's encoder began with come from.
-        parent: The version that it was trained on from; None where it began anew.
+        encoder: Origin of the encoder's initial weights.
+        parent: The version from which training continued; None if it started from scratch.
     """
 
     name: str
@@ -69,13 +69,12 @@ class ModelCard:
 
 @dataclass(frozen=True)
 class ValidationPhotographs:
-    """What an export uses of the validation photographs; all of it can be done without.
+    """Optional validation photographs for an export.
 
     Attributes:
-        sample: Photograph uint8 [H, W, C] of the self-test, which travels in the artifact; None for seeded
-            noise.
-        calibration: Photographs uint8 [H, W, C] that show int8 the ranges of what is computed.
-        verify: Compares an engine's answers with the network's; None leaves that out.
+        sample: Photograph uint8 [H, W, C] of the self-test, stored in the artifact; None: seeded noise.
+        calibration: Photographs uint8 [H, W, C] that calibrate int8.
+        verify: Compares an engine's results with the network's; None: no comparison.
     """
 
     sample: NDArray[np.uint8] | None = None
@@ -97,27 +96,27 @@ def export_model(
     measure: bool = True,
     overwrite: bool = False,
 ) -> Manifest:
-    """Writes `network` as an artifact for `engines` with a self-test, and checks what each of them answers.
+    """Exports `network` as an artifact for `engines` with a self-test, and checks each engine's results.
 
-    How long several engines take stands in the manifest, so that the fastest exact one runs the model where
-    none is asked for. For OpenVINO it is also measured whether Fourier transforms pay at the input's size.
+    The manifest has the speed of several engines, so that the fastest exact one is the default. For OpenVINO
+    the export also measures whether Fourier transforms are faster at the input's size.
 
     Args:
-        network: Trained.
-        folder: Where the artifact shall lie.
-        config: What the model is, with its thresholds.
+        network: Trained network.
+        folder: Output folder.
+        config: Configuration of the model, with its thresholds.
         card: Name, version and origin of the model.
         engines: Names, see `segdec.engines.ENGINES`. The first one is preferred, or, if it is exact, the
             fastest of the exact ones.
-        validation: To test, calibrate and compare with.
-        measure: Whether to measure how long they take. Without it, or where TensorFlow sees a GPU, the first
-            one is preferred, and two exports of one network are alike.
+        validation: Photographs for test, calibration and comparison.
+        measure: Whether to measure speed. Without it, or if TensorFlow sees a GPU, the first engine is
+            preferred, and two exports of one network are identical.
         overwrite: Whether to replace an artifact at `folder`.
 
     Raises:
-        ArtifactError: If `folder` cannot be written or the written model answers differently.
-        ConfigError: If `network` and `config` do not belong together, an engine is unknown, or a value
-            cannot stand in a manifest (a metric that is not finite, an empty name).
+        ArtifactError: If `folder` cannot be written or the exported model gives other results.
+        ConfigError: If `network` and `config` do not match, an engine is unknown, or a manifest value is
+            invalid (a metric that is not finite, an empty name).
         ImageError: If a photograph does not fit the model.
         MissingExtraError: If an engine's package is not installed.
     """
@@ -130,7 +129,7 @@ def export_model(
         answer = Predictor(reference, config).predict([photograph])[0]
     manifest = _manifest(config, card, make_self_test(photograph, answer, config.calibration.slope), engines)
     inputs = [_network_input(one, config) for one in validation.calibration]
-    usual = _network_input(photograph, config)
+    example = _network_input(photograph, config)
     measure = measure and not tf.config.list_physical_devices("GPU")
 
     def build(staged: Path) -> Manifest:
@@ -138,7 +137,7 @@ def export_model(
         described = manifest
         cpu_ms: dict[str, float] = {}
         for engine in engines:
-            write_engine(engine, network, staged / engine, inputs, usual if measure else None)
+            write_engine(engine, network, staged / engine, inputs, example if measure else None)
             loaded = ENGINES[engine].load(staged / engine)
             with full_precision():
                 if ENGINES[engine].precision == "float32":
@@ -147,8 +146,8 @@ def export_model(
                 described = described.model_copy(update={"variants": {**described.variants, engine: variant}})
                 run_self_test(Predictor(loaded, described, engine_name=engine), staged)
             if measure and len(engines) > 1:
-                cpu_ms |= min_cpu_ms({engine: partial(loaded.infer, usual[None])})
-        return described.model_copy(update={"speed": _speed(usual, cpu_ms)})
+                cpu_ms |= min_cpu_ms({engine: partial(loaded.infer, example[None])})
+        return described.model_copy(update={"speed": _speed(example, cpu_ms)})
 
     return write_artifact(folder, build, overwrite=overwrite)
 
@@ -158,20 +157,20 @@ def write_engine(
     network: SegDecNet,
     folder: Path,
     prepared: Sequence[NDArray[np.uint8]],
-    usual: NDArray[np.uint8] | None = None,
+    example: NDArray[np.uint8] | None = None,
 ) -> None:
-    """Writes what the engine `name` loads into `folder`, which is made.
+    """Writes the files of the engine `name` to the new folder `folder`.
 
     Args:
         name: See `segdec.engines.ENGINES`.
-        network: Trained.
-        folder: Inside the artifact.
-        prepared: Photographs as the network sees them, uint8 [h, w, C] each, to calibrate int8 with.
-        usual: What the network will see, uint8 [h, w, C], to measure with which form of it is the fastest;
-            None for the one that mostly is.
+        network: Trained network.
+        folder: Folder inside the artifact.
+        prepared: Prepared photographs, uint8 [h, w, C] each, that calibrate int8.
+        example: Typical network input, uint8 [h, w, C], to measure which form of the model is faster; None:
+            use the form that usually is.
 
     Raises:
-        ConfigError: If int8 is to be calibrated without photographs.
+        ConfigError: If there are no photographs to calibrate int8.
         MissingExtraError: If a package is not installed.
     """
     kind = ENGINES[name]
@@ -180,39 +179,39 @@ def write_engine(
         save_network(fold_network(network, dtype), folder)
         reduce_saved_model(folder)
         return
-    from segdec.export import openvino_model  # not above: its package is an extra
+    from segdec.export import openvino_model  # not at the top: its package is an extra
 
     served = fold_network(network)
     if kind.precision == "int8":
         openvino_model.save_int8(served, folder, prepared)
         return
     transformed = openvino_model.save_float(served, folder, kind.precision)
-    if transformed and usual is not None:
+    if transformed and example is not None:
         with tempfile.TemporaryDirectory() as other:
             openvino_model.save_float(served, Path(other), kind.precision, transform=False)
-            if _is_clearly_faster(kind, Path(other), folder, usual):
+            if _is_faster(kind, Path(other), folder, example):
                 shutil.rmtree(folder)
                 shutil.copytree(other, folder)
 
 
-def _is_clearly_faster(kind: EngineKind, one: Path, other: Path, usual: NDArray[np.uint8]) -> bool:
-    """Whether the engine is faster with the files in the folder `one`, by more than chance."""
+def _is_faster(kind: EngineKind, one: Path, other: Path, example: NDArray[np.uint8]) -> bool:
+    """Returns whether the engine is faster with the files in `one` than in `other`, by more than noise."""
     engines = {str(folder): kind.load(folder) for folder in (one, other)}
-    took = min_cpu_ms({name: partial(engine.infer, usual[None]) for name, engine in engines.items()})
-    return took[str(one)] * MIN_SPEEDUP <= took[str(other)]
+    cpu_ms = min_cpu_ms({name: partial(engine.infer, example[None]) for name, engine in engines.items()})
+    return cpu_ms[str(one)] * MIN_SPEEDUP <= cpu_ms[str(other)]
 
 
-def _speed(usual: NDArray[np.uint8], cpu_ms: Mapping[str, float]) -> Speed | None:
-    """The manifest's section of what was measured on `usual` [h, w, C]."""
+def _speed(example: NDArray[np.uint8], cpu_ms: Mapping[str, float]) -> Speed | None:
+    """Returns the manifest section of the speed on `example` [h, w, C]."""
     if not cpu_ms:
         return None
-    height, width = usual.shape[:2]
+    height, width = example.shape[:2]
     rounded = {name: float(f"{value:.3g}") for name, value in cpu_ms.items()}
     return Speed(height=height, width=width, processor=cpu_name(), threads=available_cores(), cpu_ms=rounded)
 
 
 def _network_input(photograph: NDArray[np.uint8], config: ModelConfig) -> NDArray[np.uint8]:
-    """What the network sees of a photograph: all of it, prepared, or one tile."""
+    """Returns the prepared photograph, or one tile of it."""
     prepared = prepare_image(photograph, config.input, config.network.input_channels)
     if config.input.policy != "tile":
         return prepared
@@ -227,7 +226,7 @@ def _describe(
     answer: Prediction,
     verify: Verify | None,
 ) -> Variant:
-    """The manifest's section of an engine, which may miss the self-test by twice of what it does here."""
+    """Returns the manifest section of an engine, with twice its difference here as tolerance."""
     kind = ENGINES[name]
     found = predictor.predict([photograph])[0]
     exact = kind.precision == "float32"
@@ -242,7 +241,7 @@ def _describe(
 
 @contextmanager
 def full_precision() -> Iterator[None]:
-    """Keeps a GPU from rounding float32 to TF32, which would hide a difference of 1e-5 in noise."""
+    """Turns off TF32 on GPUs, whose rounding would hide differences of 1e-5."""
     before = tf.config.experimental.tensor_float_32_execution_enabled()
     tf.config.experimental.enable_tensor_float_32_execution(False)
     try:
@@ -252,10 +251,10 @@ def full_precision() -> Iterator[None]:
 
 
 def check_parity(reference: Engine, exported: Engine, config: ModelConfig) -> None:
-    """Compares the answers of two engines on random images.
+    """Compares the results of two engines on random images.
 
     Raises:
-        ArtifactError: If a logit differs by more than `TOLERANCE`, or is not a number.
+        ArtifactError: If a logit differs by more than `TOLERANCE` or is NaN.
     """
     random = np.random.default_rng(0)
     for batch, rows, columns in PROBES:
@@ -267,7 +266,7 @@ def check_parity(reference: Engine, exported: Engine, config: ModelConfig) -> No
 
 
 def _manifest(config: ModelConfig, card: ModelCard, self_test: SelfTest, engines: Sequence[str]) -> Manifest:
-    """The manifest before anything is written, whose variants say no more than their precision."""
+    """Returns the manifest before the export, with only the precision of each variant."""
     try:
         return Manifest(
             **config.model_dump(include=set(ModelConfig.model_fields)),

@@ -1,4 +1,4 @@
-"""A network as a model of OpenVINO: in float32 and bfloat16, or quantised to int8."""
+"""Converts a network to OpenVINO, in float32, bfloat16 or quantised to int8."""
 
 import logging
 import tempfile
@@ -23,32 +23,32 @@ from segdec.network.network import SegDecNet
 ov = import_openvino()
 
 _ORIGIN = ["conversion_parameters", "input_model"]
-"""Where a converted model says what it was made of."""
+"""Metadata of a converted model with its source path."""
 
 MIN_SAVING: dict[Precision, float] = {"float32": 6.0, "bfloat16": 12.0, "int8": 12.0}
-"""From so many times fewer multiplications on, transforms are faster than a direct convolution, which reduced
-precision speeds up the most. OpenVINO transforms all of an image at once, outside the cache."""
+"""Reduction of multiplications from which Fourier transforms are faster than direct convolution, which
+profits more from reduced precision. OpenVINO transforms a whole image at once, outside the cache."""
 
 EXACT_KINDS = {"MatMul", "MVN"}
-"""Operations that int8 leaves as they are: the dense layer, Fourier transforms, and instance normalisation,
-whose means and variances would be those of rounded numbers."""
+"""Operations that int8 excludes: the dense layer, Fourier transforms, and instance normalisation, whose
+statistics would come from rounded numbers."""
 
 
 def save_float(
     network: SegDecNet, folder: Path, precision: Precision = "float32", *, transform: bool = True
 ) -> bool:
-    """Writes the network with its large convolutions by Fourier transforms, and their kernels beside it.
+    """Writes the network, with Fourier transforms for its large convolutions and their kernels next to it.
 
-    The kernels' spectra, five times as large, are computed where it is loaded.
+    The kernels' spectra, which are five times as large, are computed when the model is loaded.
 
     Args:
-        network: As it shall be served.
-        folder: Is made.
-        precision: In which it will multiply: bfloat16 is a setting where it is loaded.
-        transform: Whether to convolve so; directly otherwise.
+        network: Network for serving, see `segdec.network.folding`.
+        folder: New folder.
+        precision: Precision in which it will run; bfloat16 is set when it is loaded.
+        transform: Whether to use Fourier transforms.
 
     Returns:
-        Whether there is a convolution by Fourier transforms in it.
+        Whether any convolution uses Fourier transforms.
     """
     layers = fourier_layers(network, MIN_SAVING[precision]) if transform else []
     _save(_convert(network, layers), folder)
@@ -57,12 +57,12 @@ def save_float(
 
 
 def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np.uint8]]) -> None:
-    """Writes the network quantised to int8 after training; what runs by Fourier transforms stays as it was.
+    """Quantises the network to int8 after training, except Fourier transforms, and writes it.
 
     Args:
-        network: As it shall be served.
-        folder: Is made.
-        photographs: Prepared ones, uint8 [h, w, C] each, that show the ranges of what is computed.
+        network: Network for serving, see `segdec.network.folding`.
+        folder: New folder.
+        photographs: Prepared photographs, uint8 [h, w, C] each, that calibrate the value ranges.
 
     Raises:
         ConfigError: If there are no photographs.
@@ -70,21 +70,21 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     """
     if not photographs:
         raise ConfigError(
-            "No validation photograph to calibrate int8 with. Expected the data set of the run where it was; "
-            "put it back or leave openvino-int8 out of --engines."
+            "There is no validation photograph to calibrate int8. Expected the run's data set at its path; "
+            "restore it or remove openvino-int8 from --engines."
         )
     try:
         import nncf
     except ImportError as error:
         raise MissingExtraError("nncf", group="quantize") from error
-    nncf.set_log_level(logging.ERROR)  # it tells of each layer
+    nncf.set_log_level(logging.ERROR)  # else it logs each layer
     layers = fourier_layers(network, MIN_SAVING["int8"])
     model = _convert(network, layers)
     spectra = {SPECTRA + layer.name: kernel_spectra(_kernel(layer)) for layer in layers}
     inputs = nncf.Dataset([{"images": photograph[None], **spectra} for photograph in photographs])
     kinds = sorted(EXACT_KINDS & {node.get_type_name() for node in model.get_ops()})
     exact = nncf.IgnoredScope(names=_kept_exact(model, network.config.mask_channels), types=kinds)
-    # Means of an encoder's features tell too little: corrected by them, masks are three times as wrong.
+    # Bias correction by the means of an encoder's features triples the error of the masks.
     uncorrected = nncf.AdvancedQuantizationParameters(disable_bias_correction=network.encoder is not None)
     quantized = nncf.quantize(
         model,
@@ -98,10 +98,11 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
 
 
 def _kept_exact(model: Any, masks: int) -> list[str]:
-    """Names of what stays in float32: the convolutions to mask logits (1×1) and the decision network.
+    """Returns the operations that stay in float32: the 1×1 convolutions to mask logits and the decision
+    network.
 
-    They cost next to nothing, and they decide. OpenVINO 2026.4 also forgets the scale of a quantised
-    convolution that is an output, or that nothing quantised follows.
+    They are cheap and their precision matters. Also, OpenVINO 2026.4 loses the scale of a quantised
+    convolution that is an output or is not followed by a quantised operation.
     """
     nodes = [node for node in model.get_ordered_ops() if node.get_type_name() not in ("Constant", "Result")]
     segmentation = _and_before(model.output("mask_logits").get_node())
@@ -115,12 +116,12 @@ def _kept_exact(model: Any, masks: int) -> list[str]:
 
 
 def _makes_masks(kernel: Any, masks: int) -> bool:
-    """Whether a convolution of this kernel [D, C, k, k] is one to the logits of so many masks."""
+    """Returns whether a convolution with this kernel [D, C, k, k] computes the logits of `masks` masks."""
     return bool(kernel[0] == masks and kernel[2] == kernel[3] == 1)
 
 
 def _and_before(node: Any) -> set[str]:
-    """Names of a node and of all that it depends on."""
+    """Returns the names of a node and of all nodes that it depends on."""
     found, waiting = {node.get_friendly_name()}, [node]
     while waiting:
         before = [port.get_node() for port in waiting.pop().input_values()]
@@ -130,14 +131,14 @@ def _and_before(node: Any) -> set[str]:
 
 
 def _convert(network: SegDecNet, layers: Sequence[FourierConv2D] = ()) -> Any:
-    """The network as a model of OpenVINO, in which `layers` convolve by Fourier transforms."""
+    """Converts the network to OpenVINO, with Fourier transforms for `layers`."""
     with tempfile.TemporaryDirectory() as saved:
         if layers:
             save_fourier_network(network, Path(saved), layers)
         else:
             save_network(network, Path(saved))
         model = ov.convert_model(saved)
-    model.set_rt_info("", _ORIGIN)  # a folder of this process, else: each export would be another
+    model.set_rt_info("", _ORIGIN)  # it is a temporary path, which would make each export different
     return model
 
 
@@ -151,7 +152,7 @@ def _kernel(layer: FourierConv2D) -> NDArray[np.float32]:
 
 
 def _save(model: Any, folder: Path) -> None:
-    """Writes a model, its operations named by their places: OpenVINO counts those of the whole process."""
+    """Writes a model with reproducible names: OpenVINO numbers the operations of the whole process."""
     for place, node in enumerate(model.get_ordered_ops()):
         if node.get_type_name() != "Parameter":
             node.set_friendly_name(f"{node.get_type_name()}_{place}")

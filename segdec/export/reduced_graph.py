@@ -1,8 +1,8 @@
-"""A SavedModel cut down to what serving loads: the same bytes for the same network, and nothing that writes.
+"""Reduces a SavedModel to the parts that serving loads; the same network gives the same bytes.
 
-What TensorFlow saves besides, in the order and under the numbers of the process that wrote it, is for
-training on and for other loaders: functions that write and read checkpoints, a graph of version 1 that calls
-them, a random identity. `segdec.engines.tensorflow_graph` refuses them.
+TensorFlow also saves parts for further training and for other loaders, with names that depend on the process:
+functions that read and write checkpoints, a version 1 graph that calls them, a random id.
+`segdec.engines.tensorflow_graph` rejects these.
 """
 
 import shutil
@@ -14,11 +14,11 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 GRAPH = "saved_model.pb"
 SIGNATURES = "signatures"
-"""The child of the saved object under which TensorFlow keeps what other loaders call."""
+"""Child of the saved object with the functions for other loaders."""
 
 
 def reduce_saved_model(folder: Path) -> None:
-    """Rewrites the SavedModel in `folder`, in place; the functions of the saved object answer as before."""
+    """Reduces the SavedModel in `folder` in place; its functions give the same results."""
     (saved,) = saved_model_pb2.SavedModel.FromString((folder / GRAPH).read_bytes()).meta_graphs
     objects = _without_signatures(saved.object_graph_def)
     functions = {function.signature.name: function for function in saved.graph_def.library.function}
@@ -40,10 +40,10 @@ def reduce_saved_model(folder: Path) -> None:
 
 
 def _without_signatures(objects: Any) -> Any:
-    """The objects that the first one leads to, by other ways than its signatures, counted anew."""
+    """Returns the objects that are reachable from the first one without its signatures, renumbered."""
     order = [0]
     for number in order:
-        order += [one for one in _led_to(objects, number) if one not in order]
+        order += [one for one in _references(objects, number) if one not in order]
     places = {number: place for place, number in enumerate(order)}
     kept = type(objects)()
     for number in order:
@@ -63,7 +63,7 @@ def _without_signatures(objects: Any) -> Any:
     return kept
 
 
-def _led_to(objects: Any, number: int) -> list[int]:
+def _references(objects: Any, number: int) -> list[int]:
     node = objects.nodes[number]
     bound = [
         one for name in _concrete_functions(node) for one in objects.concrete_functions[name].bound_inputs
@@ -79,19 +79,19 @@ def _concrete_functions(node: Any) -> list[str]:
 
 
 def _plain_names(objects: Any, functions: dict[str, Any]) -> dict[str, str]:
-    """Name of each function that is called → where it is called from, instead of a number of the process."""
+    """Returns a reproducible name for each function, from its caller instead of a process-wide number."""
     names: dict[str, str] = {}
 
-    def give(function: str, name: str) -> None:
+    def assign(function: str, name: str) -> None:
         if function in names:
             return
         names[function] = name
         for index, called in enumerate(_called(functions[function])):
-            give(called, f"{name}_{index}")
+            assign(called, f"{name}_{index}")
 
     for child in objects.nodes[0].children:
         for function in objects.nodes[child.node_id].function.concrete_functions:
-            give(function, child.local_name)
+            assign(function, child.local_name)
     return names
 
 
@@ -103,7 +103,7 @@ def _called(function: Any) -> Iterator[str]:
 
 
 def _renamed_function(function: Any, names: dict[str, str]) -> Any:
-    """With arguments named by their places: those of a loop's condition have numbers of the process, too."""
+    """Returns the function with reproducible names; arguments are named by position."""
     renamed = type(function)()
     renamed.CopyFrom(function)
     renamed.signature.name = names[function.signature.name]

@@ -1,4 +1,4 @@
-"""A network as a SavedModel, which TensorFlow runs and other engines are made from."""
+"""Saves a network as a SavedModel, which TensorFlow runs and other engines convert."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,12 +17,12 @@ from segdec.network.network import SegDecNet
 def save_network(network: SegDecNet, folder: Path) -> None:
     """Writes a SavedModel whose functions take uint8 [B, H, W, C]: any batch, any size divisible by 8.
 
-    `serve` convolves directly. Where convolutions are faster by Fourier transforms, `serve_fourier` computes
-    them so; behind the images it takes the spectra of what `fourier_kernels` returns.
+    `serve` convolves directly. If Fourier transforms are faster for some convolutions, `serve_fourier` uses
+    them; after the images it takes the spectra of the kernels that `fourier_kernels` returns.
 
     Args:
-        network: As it shall be served, see `segdec.network.folding`.
-        folder: Is made.
+        network: Network for serving, see `segdec.network.folding`.
+        folder: New folder.
     """
     model = _with_variables(network)
     model.serve = tf.function(
@@ -37,12 +37,12 @@ def save_network(network: SegDecNet, folder: Path) -> None:
 
 
 def save_fourier_network(network: SegDecNet, folder: Path, layers: Sequence[FourierConv2D]) -> None:
-    """Writes a SavedModel whose only function is `serve_fourier`, without a loop: for other engines.
+    """Writes a SavedModel with only the function `serve_fourier`, without a loop, for other engines.
 
     Args:
-        network: As it shall be served.
-        folder: Is made.
-        layers: That convolve by Fourier transforms.
+        network: Network for serving.
+        folder: New folder.
+        layers: Layers that use Fourier transforms.
     """
     model = _with_variables(network)
     function = _fourier_function(network, layers, bounded=False)
@@ -50,7 +50,7 @@ def save_fourier_network(network: SegDecNet, folder: Path, layers: Sequence[Four
 
 
 def _with_variables(network: keras.Model) -> tf.Module:
-    """A module that owns the network's variables, once; what Keras exports holds them twice."""
+    """Returns a module with the network's variables; an export by Keras would store them twice."""
     model = tf.Module()
     model.network_variables = [variable.value for variable in network.variables]
     return model

@@ -1,12 +1,12 @@
-"""The self-test: a photograph that travels in the artifact with the answer it must get wherever it is served.
+"""The self-test: a photograph in the artifact, with the result that it must get on every machine.
 
     model/
     └── self_test/
         ├── photograph.png
-        └── mask_scores.png    what the network answered at the export, 255 = 1.0
+        └── mask_scores.png    the network's result during the export, 255 = 1.0
 
-Checksums tell that the files are those of the export; the self-test tells that this machine, with its
-decoder and its engine, makes the same answer of them.
+Checksums show that the files are those of the export; the self-test shows that this machine's decoder and
+engine give the same result.
 """
 
 import math
@@ -25,21 +25,21 @@ from segdec.inference.postprocessing import Prediction
 from segdec.predictor import DEFAULT_SIZE, Predictor
 
 ADVICE = (
-    "This machine's arithmetic is another or its engine is damaged: do not serve this model here; "
-    "export it again, or install the versions that it was exported with."
+    "This machine computes differently or its engine is damaged: do not serve this model here. Export it "
+    "again, or install the versions that it was exported with."
 )
 
 MAX_LOG_ODDS_DIFFERENCE = 0.02
-"""By which the network's log-odds may differ from one machine to another, however sure they are."""
+"""Maximum difference of the network's log-odds between machines."""
 
 
 @dataclass(frozen=True)
 class SelfTestResult:
-    """How far the answer of a passed self-test is from the stored one.
+    """Differences of a passed self-test from the stored result.
 
     Attributes:
-        score_difference: |found − stored|.
-        mask_difference: Largest |found − stored| of a mask score.
+        score_difference: Absolute difference of the image score.
+        mask_difference: Largest absolute difference of a mask score.
     """
 
     score_difference: float
@@ -47,23 +47,24 @@ class SelfTestResult:
 
 
 def run_self_test(predictor: Predictor, folder: Path) -> SelfTestResult:
-    """Predicts the stored photograph and compares the answer with the stored one.
+    """Predicts the stored photograph and compares the result with the stored one.
 
-    Mask scores are compared rather than the mask cut out of them, which would hide a photograph shifted by
-    a pixel and differ by chance where scores lie near the threshold. For the same reason a label is not
-    compared if moving the probabilities by the tolerance could change it.
+    It compares mask scores instead of the mask, which would hide a shift by one pixel and differ by chance
+    near the threshold. For the same reason it skips the label if the tolerance could change it.
 
     Args:
-        predictor: Loaded from `folder`; tests in memory may bring another engine.
+        predictor: Loaded from `folder`.
         folder: The artifact.
 
     Raises:
-        ArtifactError: If the stored files cannot be read or the answer is another one.
+        ArtifactError: If the stored files cannot be read or the results differ.
         MissingExtraError: If the extra `images` is not installed.
-        ValueError: If the predictor's model was never an artifact.
+        ValueError: If the predictor was not loaded from an artifact.
     """
     if predictor.manifest is None:
-        raise ValueError("The predictor has no manifest. Expected one that was loaded from an artifact.")
+        raise ValueError(
+            "The predictor has no manifest. Expected a predictor that was loaded from an artifact."
+        )
     expected = predictor.manifest.self_test
     variant = predictor.manifest.variants[predictor.engine_name]
     photograph, mask_scores = _read(folder, predictor.manifest)
@@ -80,16 +81,16 @@ def run_self_test(predictor: Predictor, folder: Path) -> SelfTestResult:
 def write_self_test(
     folder: Path, stored: SelfTest, photograph: NDArray[np.uint8], answer: Prediction
 ) -> None:
-    """Writes the photograph [H, W, C] and the mask scores of its answer to where the manifest says."""
+    """Writes the photograph [H, W, C] and the mask scores of its result to the paths in the manifest."""
     (folder / stored.photograph).parent.mkdir()
     write_png(folder / stored.photograph, photograph)
     write_png(folder / stored.mask_scores, np.rint(answer.mask_scores * 255).astype(np.uint8))
 
 
 def make_self_test(photograph: NDArray[np.uint8], answer: Prediction, slope: float = 1.0) -> SelfTest:
-    """Makes the manifest's section for a photograph [H, W, C] and its answer.
+    """Returns the manifest section for a photograph [H, W, C] and its result.
 
-    A score that was calibrated with this `slope` may move as far as the network's own within its tolerance.
+    The tolerance of the network's own score is converted to that of the score calibrated with `slope`.
     """
     height, width = photograph.shape[:2]
     own = 1 / (1 + math.exp(-abs(answer.log_odds)))
@@ -105,7 +106,7 @@ def make_self_test(photograph: NDArray[np.uint8], answer: Prediction, slope: flo
 
 
 def random_photograph(config: ModelConfig) -> NDArray[np.uint8]:
-    """Draws seeded noise uint8 [H, W, C] of the input's size, or a little larger than a tile."""
+    """Returns seeded noise uint8 [H, W, C] of the input's size, or slightly larger than a tile."""
     height, width = config.input.height or DEFAULT_SIZE, config.input.width or DEFAULT_SIZE
     if config.input.policy == "tile":
         height, width = height + STRIDE, width + STRIDE
@@ -117,7 +118,7 @@ def random_photograph(config: ModelConfig) -> NDArray[np.uint8]:
 
 
 def _read(folder: Path, manifest: Manifest) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Photograph [H, W, C] and mask scores [H, W], decoded as any other file."""
+    """Reads the photograph [H, W, C] and the mask scores [H, W] with the usual decoder."""
     expected = manifest.self_test
     names = expected.photograph, expected.mask_scores
     try:
@@ -130,7 +131,7 @@ def _read(folder: Path, manifest: Manifest) -> tuple[NDArray[np.uint8], NDArray[
     if photograph.shape[:2] != size or stored.shape != (*size, 1):
         raise ArtifactError(
             f"The self-test of {folder} has a photograph {photograph.shape} and mask scores {stored.shape}. "
-            f"Expected {size}, the scores with 1 channel, as the manifest says; export it again."
+            f"Expected {size}, and 1 channel for the scores, as in the manifest; export it again."
         )
     return photograph, np.asarray(stored[..., 0] / 255, dtype=np.float32)
 
@@ -145,7 +146,7 @@ def _predict(predictor: Predictor, photograph: NDArray[np.uint8], folder: Path) 
 
 
 def _widened(expected: SelfTest, variant: Variant) -> SelfTest:
-    """With the tolerances of the engine, whose answer may differ from the network's by its precision."""
+    """Adds the tolerances of the engine, whose precision may be lower."""
     return expected.model_copy(
         update={
             "score_tolerance": expected.score_tolerance + variant.score_tolerance,
@@ -155,7 +156,7 @@ def _widened(expected: SelfTest, variant: Variant) -> SelfTest:
 
 
 def _find_problem(found: Prediction, expected: SelfTest, result: SelfTestResult) -> str:
-    """What is wrong, in words; empty if nothing is."""
+    """Returns a description of the first difference; empty if there is none."""
     if result.score_difference > expected.score_tolerance:
         return f"the score is {found.score:.6f}, expected {expected.score:.6f} ± {expected.score_tolerance:g}"
     certain = _is_certain(found, expected.score_tolerance, expected.mask_tolerance)
@@ -170,7 +171,7 @@ def _find_problem(found: Prediction, expected: SelfTest, result: SelfTestResult)
 
 
 def _is_certain(found: Prediction, tolerance: float, mask_tolerance: float) -> bool:
-    """Whether the label stays the same if every probability, and every mask score, moves so far."""
+    """Returns whether the label cannot change if probabilities and mask scores move by the tolerances."""
     limits = found.threshold if found.review_threshold is None else found.review_threshold, found.threshold
     if any(abs(found.score - limit) <= tolerance for limit in limits):
         return False

@@ -1,25 +1,25 @@
-"""How much processor time work takes: unlike that of a clock it is the same beside other work."""
+"""Measures CPU time, which unlike wall time does not depend on other processes."""
 
 import time
 from collections.abc import Callable, Mapping
 
 ROUNDS = 5
-"""In which each work is done once; the first one is not counted."""
+"""Rounds that run each function once; the first one is not counted."""
 MIN_ROUNDS, MAX_TOTAL_S = 3, 10.0
-"""Rounds that are gone through in any case, and processor time after which no further one is begun."""
+"""Minimum number of rounds, and CPU time after which no further round starts."""
 
 TICK_S = 1e-6
-"""The least that is told; some clocks stand still between two ticks."""
+"""Minimum result, because the clock has a limited resolution."""
 
 
 def min_cpu_ms(
     works: Mapping[str, Callable[[], object]], clock: Callable[[], float] = time.process_time
 ) -> dict[str, float]:
-    """Does each work once a round, in turn, and returns the least processor time of each, ms.
+    """Runs each function once per round and returns the minimum CPU time of each, ms.
 
     Args:
-        works: What is measured, by name; the only work of this process meanwhile.
-        clock: Seconds of processor time of all threads of the process.
+        works: Functions to measure, by name; nothing else may run in this process.
+        clock: Returns the CPU time of all threads of the process, seconds.
     """
     found: dict[str, list[float]] = {name: [] for name in works}
     begun = clock()

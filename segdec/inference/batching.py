@@ -12,16 +12,16 @@ from segdec.engines import Logits
 from segdec.inference.postprocessing import Prediction
 
 MAX_BATCH = 8
-"""Photographs in a batch, at most, unless the caller says otherwise."""
+"""Default limit on the photographs in a batch."""
 
 
 @dataclass(eq=False)
 class PendingPhotograph:
-    """A photograph on its way to a prediction.
+    """A photograph that is being predicted.
 
     Attributes:
         pixels: uint8 [H, W, C].
-        inferred: What the network said of a batch, and the photograph's row in it.
+        inferred: The logits of its batch, and its row there.
     """
 
     pixels: NDArray[np.uint8]
@@ -32,43 +32,33 @@ Pending = TypeVar("Pending", bound=PendingPhotograph)
 
 
 class PredictionSteps(Protocol):
-    """The steps of a `segdec.predictor.Predictor`, told here so that this module need not import that one."""
+    """The methods of `segdec.predictor.Predictor`; a protocol, because that module imports this one."""
 
     @property
-    def batch_pixels(self) -> int:
-        """Pixels (B × H × W) beyond which a batch is not faster than its photographs one by one."""
-        ...
+    def batch_pixels(self) -> int: ...
 
-    def warmup_shape(self) -> tuple[int, int, int]:
-        """Returns the shape [h, w, c] of the prepared photograph that is likely to come first."""
-        ...
+    def warmup_shape(self) -> tuple[int, int, int]: ...
 
-    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Fits a photograph to the network: uint8 [H, W, C] → [h, w, c]."""
-        ...
+    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]: ...
 
-    def infer(self, prepared: NDArray[np.uint8]) -> Logits:
-        """Runs the network on prepared photographs [B, h, w, c]."""
-        ...
+    def infer(self, prepared: NDArray[np.uint8]) -> Logits: ...
 
     def interpret(
         self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
-    ) -> Prediction:
-        """Reads the answer for one photograph out of a batch's logits."""
-        ...
+    ) -> Prediction: ...
 
 
 class Batcher:
-    """Predicts photographs that pass `prepare`, `infer` and `interpret`, each in one thread, all in order.
+    """Batches photographs between `prepare`, `infer` and `interpret`, each of which runs in its own thread.
 
-    Photographs of one prepared size that already wait for the network share a batch; none waits for another
-    to come. Batches hold 1, 2, 4, 8… photographs, since some engines set themselves up anew for each size.
+    Waiting photographs of the same prepared size share a batch; none waits for later ones. Batches have 1, 2,
+    4, 8… photographs, because some engines need set-up time for each new batch size.
 
     Args:
-        steps: Of the predictor, one by one.
+        steps: The steps of the predictor.
         threshold: Replaces the model's image threshold, 0…1.
-        batch_size: Most photographs in a batch; None for as many of the size that the model expects as
-            the `batch_pixels` of `steps` hold, at most 8.
+        batch_size: Limit on the photographs in a batch; None: as many of the usual size as `batch_pixels`
+            allows, at most 8.
 
     Attributes:
         max_in_flight: Photographs under way that keep the network busy: a batch in it, a batch before it, and
@@ -85,7 +75,7 @@ class Batcher:
             raise ValueError(f"batch_size={batch_size}. Expected at least 1.")
         self._steps = steps
         self._threshold = threshold
-        self._batch_size = batch_size or min(self._room(steps.warmup_shape()), MAX_BATCH)
+        self._batch_size = batch_size or min(self._useful_size(steps.warmup_shape()), MAX_BATCH)
         self.max_in_flight = 2 * self._batch_size + 3
         self._waiting: deque[tuple[PendingPhotograph, NDArray[np.uint8]]] = deque()
 
@@ -95,12 +85,12 @@ class Batcher:
         return pending
 
     def infer(self, pending: Pending) -> Pending:
-        """Runs the network, unless an earlier photograph's batch has taken this one along.
+        """Runs the network, unless the photograph was in an earlier batch.
 
-        An error is that of every photograph of the batch; `interpret` raises it.
+        An error applies to every photograph of the batch; `interpret` raises it.
         """
         if not pending.inferred.done():
-            batch = [self._waiting.popleft() for _ in range(self._count_alike())]
+            batch = [self._waiting.popleft() for _ in range(self._next_batch_size())]
             try:
                 logits = self._steps.infer(np.stack([prepared for _, prepared in batch]))
             except Exception as error:
@@ -112,18 +102,18 @@ class Batcher:
         return pending
 
     def interpret(self, pending: PendingPhotograph) -> Prediction:
-        """Reads the photograph's answer; raises as `Predictor.interpret`, or what the network raised."""
+        """Returns the photograph's prediction; raises as `Predictor.interpret`, or the error of its batch."""
         logits, row = pending.inferred.result()
         height, width = pending.pixels.shape[:2]
         return self._steps.interpret(logits, row, (height, width), threshold=self._threshold)
 
-    def _count_alike(self) -> int:
-        """How many of those that wait go together: a power of two, from the first one on."""
+    def _next_batch_size(self) -> int:
+        """Returns how many waiting photographs form the next batch: a power of two."""
         shape = self._waiting[0][1].shape
-        most = min(self._batch_size, self._room(shape), len(self._waiting))
-        count = next((n for n in range(1, most) if self._waiting[n][1].shape != shape), most)
+        limit = min(self._batch_size, self._useful_size(shape), len(self._waiting))
+        count = next((n for n in range(1, limit) if self._waiting[n][1].shape != shape), limit)
         return int(2 ** (count.bit_length() - 1))
 
-    def _room(self, shape: tuple[int, ...]) -> int:
-        """Prepared photographs of `shape` [h, w, c] that a batch gains by."""
+    def _useful_size(self, shape: tuple[int, ...]) -> int:
+        """Returns the batch size for photographs of `shape` [h, w, c] beyond which batching gains nothing."""
         return max(self._steps.batch_pixels // (shape[0] * shape[1]), 1)

@@ -1,4 +1,4 @@
-"""Overlaps the steps of a work: each has a thread of its own, so that the slowest one sets the pace."""
+"""Runs processing steps in parallel, each in its own thread."""
 
 import weakref
 from collections import deque
@@ -13,21 +13,21 @@ Stage = Callable[[Any], Any]
 
 
 class Pipeline(Iterator[R]):
-    """What `stages` make of `items`, in their order.
+    """Applies `stages` to `items` and yields the results in order.
 
-    Every stage has a thread of its own and gets what the one before it returned; a further thread takes the
-    items out of their iterable. A thread has one item at a time, in their order, so a stage may keep state.
+    Each stage has its own thread and receives the result of the previous stage; another thread iterates over
+    the items. A thread processes one item at a time, in order, so a stage may keep state.
 
-    `next` raises the exception of an item in that item's place, whether a stage raised it or the iterable,
-    and may be called again for the item after it; a `for` loop ends there. (A generator that raised has
-    ended; `map` goes on.) Closing, leaving the `with` block or dropping the last reference stops the
-    threads, each after the call that it is in; closing also waits for them.
+    If a stage or the iterable raises, `next` raises that exception at the item's position; the next call
+    continues with the following item, while a `for` loop ends. (A generator ends when it raises, `map` does
+    not.) Closing, leaving the `with` block or dropping the last reference stops each thread after its current
+    call; closing also waits for them.
 
     Args:
-        items: What to work on, perhaps without end; taken as needed, from the first `next` on.
+        items: Items, possibly endless; read as needed, from the first `next` on.
         stages: Functions of one argument.
-        max_in_flight: Most items that are under way, from being taken to being returned, which bounds the
-            memory; None for two more than there are stages: one for each thread and one that waits.
+        max_in_flight: Limit on the items that are read but not yet returned, which bounds the memory; None:
+            number of stages + 2, one for each thread and one that waits.
 
     Raises:
         ValueError: If `max_in_flight` is below 1.
@@ -40,22 +40,24 @@ class Pipeline(Iterator[R]):
 
     def __init__(self, items: Iterable[Any], *stages: Stage, max_in_flight: int | None = None) -> None:
         if max_in_flight is not None and max_in_flight < 1:
-            raise ValueError(f"ahead={max_in_flight}. Expected at least 1.")
+            raise ValueError(f"max_in_flight={max_in_flight}. Expected at least 1.")
         self._items = iter(items)
         self._stages = stages
-        self._ahead = max_in_flight or len(stages) + 2
-        self._under_way: deque[Future[R]] = deque()
+        self._max_in_flight = max_in_flight or len(stages) + 2
+        self._pending: deque[Future[R]] = deque()
         self._threads = [ThreadPoolExecutor(1, f"stage-{number}") for number in range(len(stages) + 1)]
         self._stopped = Event()
-        self._stop = weakref.finalize(self, _stop, self._threads, self._stopped)  # threads know no pipeline
+        self._stop = weakref.finalize(
+            self, _stop, self._threads, self._stopped
+        )  # the threads hold no reference to the pipeline
 
     def __next__(self) -> R:
-        while self._stop.alive and len(self._under_way) < self._ahead:
-            self._under_way.append(self._start())
+        while self._stop.alive and len(self._pending) < self._max_in_flight:
+            self._pending.append(self._start())
         try:
-            if self._under_way:
-                return self._under_way.popleft().result()
-        except StopIteration:  # of the items
+            if self._pending:
+                return self._pending.popleft().result()
+        except StopIteration:  # raised by the items
             self.close()
         raise StopIteration
 
@@ -68,14 +70,14 @@ class Pipeline(Iterator[R]):
         self.close()
 
     def close(self) -> None:
-        """Stops the threads and waits for them; nothing is left to come."""
+        """Stops the threads and waits for them; discards pending results."""
         self._stop()
-        self._under_way.clear()
+        self._pending.clear()
         for thread in self._threads:
             thread.shutdown(wait=True)
 
     def _start(self) -> Future[Any]:
-        """Sends the next item on its way."""
+        """Starts the next item."""
         future = self._threads[0].submit(next, self._items)
         for thread, stage in zip(self._threads[1:], self._stages, strict=True):
             future = thread.submit(_continue, stage, future, self._stopped)
@@ -83,7 +85,7 @@ class Pipeline(Iterator[R]):
 
 
 def _continue(stage: Stage, before: Future[Any], stopped: Event) -> Any:
-    """Waits for the stage before, whose exception passes this one by."""
+    """Waits for the previous stage and applies this one; exceptions of the previous stage pass through."""
     item = before.result()
     if stopped.is_set():
         raise CancelledError

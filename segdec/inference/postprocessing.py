@@ -1,4 +1,4 @@
-"""Logits to a prediction: label, score, mask at the size of the photograph, regions."""
+"""Turns logits into a prediction: label, score, mask at the photograph's size, regions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ class Region:
         area_px: Number of defect pixels.
         score_max: Highest mask score inside.
         polygon: Outer contour as (x, y) corners; holes are not in it.
-        label: Class of the defect; None for a model that has one mask for all classes.
+        label: Class of the defect; None for a model with one mask for all classes.
     """
 
     bbox: tuple[int, int, int, int]
@@ -34,27 +34,26 @@ class Region:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The answer for one photograph, whatever engine gave it; on the wire, a `segdec.schemas.Answer`.
+    """The result for one photograph; the service returns it as `segdec.schemas.Answer`.
 
     Attributes:
-        label: `good` (the first class), a class of defects, or `review` between the two. The class is the
-            most probable one, or with a mask for each class that of the region with the highest score.
+        label: `good` (the first class), a defect class, or `review` between the two. The class is the most
+            probable one, or with a mask per class that of the region with the highest score.
         score: 1 − P(good).
         log_odds: The network's own ln(P(defect) / P(good)), before calibration.
-        threshold: The score from which on the photograph is defective.
-        review_threshold: The score from which on it is at least for review; None where there is no review.
-        probabilities: Of every class; they sum to 1.
+        threshold: Score from which the photograph is defective.
+        review_threshold: Score from which it needs review; None without a review range.
+        probabilities: Class → probability; they sum to 1.
         mask: uint8 [H, W], 255 where a mask score is at or above `mask_threshold`.
         mask_scores: float32 [H, W], 0…1.
-        grid_scores: float32 [h/s, w/s], 0…1: the mask scores as the network gave them, one for each
-            s × s px of the prepared photograph [h, w]; s is the network's `mask_stride`.
-        mask_threshold: The mask score from which on a pixel belongs to a defect.
+        grid_scores: float32 [h/s, w/s], 0…1: the network's own mask scores, one for each s × s px of the
+            prepared photograph [h, w]; s is the network's `mask_stride`.
+        mask_threshold: Mask score from which a pixel belongs to a defect.
         regions: Connected parts of the mask, highest score first.
-        area: uint8 [H, W], 255 where the photograph is inspected; None = everywhere. Elsewhere the scores
-            are 0.
-        class_mask: uint8 [H, W], index of each pixel's class, 0 where `mask` is 0; None for a model that has
-            one mask for all classes. `mask_scores` and `grid_scores` are the highest of all classes.
-        grid_classes: uint8 [h/s, w/s], the class with each of the grid's scores; None likewise.
+        area: uint8 [H, W], 255 = inspected; None = everywhere. Outside, scores are 0.
+        class_mask: uint8 [H, W], index of each pixel's class, 0 where `mask` is 0; None for a model with one
+            mask for all classes. `mask_scores` and `grid_scores` are the maximum over all classes.
+        grid_classes: uint8 [h/s, w/s], class index of each grid score; None for a model with one mask.
     """
 
     label: str
@@ -81,17 +80,17 @@ def interpret(
     *,
     threshold: float | None = None,
 ) -> Prediction:
-    """Reads what the network answered for one photograph.
+    """Turns the logits of one photograph into its prediction.
 
     Args:
-        mask_logits: float32 [h/s, w/s, M], s is the network's `mask_stride`, M how many masks it gives.
+        mask_logits: float32 [h/s, w/s, M]; s is the network's `mask_stride`, M its number of masks.
         class_logits: float32 [C], the good class first.
         size: Height and width of the photograph, px.
         config: The model's classes, input policy, calibration and thresholds.
-        threshold: Replaces the model's image threshold, 0…1; then there is no review.
+        threshold: Replaces the model's image threshold, 0…1, without a review range.
 
     Raises:
-        ConfigError: If `threshold` lies outside 0…1.
+        ConfigError: If `threshold` is not in 0…1.
         SegdecError: If a logit is not a finite number.
     """
     _check_finite(mask_logits, class_logits)
@@ -99,7 +98,7 @@ def interpret(
     review = config.thresholds.review if threshold is None else None
     odds = defect_log_odds(class_logits)
     probabilities = calibrated_probabilities(class_logits, odds, config.calibration)  # [C]
-    score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact also where P(good) rounds to 1
+    score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact even if P(good) rounds to 1
     doubtful = review is not None and review <= score < limit
     grid_scores, grid_classes, mask_scores, classes = _mask_scores(mask_logits, size, config)
     area = config.input.inspected_area(*size)
@@ -108,7 +107,7 @@ def interpret(
         grid_scores = np.where(_grid_area(config, size), grid_scores, np.float32(0.0))
     mask = np.where(mask_scores >= config.thresholds.mask, np.uint8(255), np.uint8(0))
     if area is not None:
-        mask &= area  # also where the mask's threshold is 0
+        mask &= area  # even if the mask threshold is 0
     class_mask = None
     if classes is None:
         regions = find_regions(mask, mask_scores)
@@ -140,9 +139,9 @@ def interpret(
 def _mask_scores(
     mask_logits: NDArray[np.float32], size: tuple[int, int], config: ModelConfig
 ) -> tuple[NDArray[np.float32], NDArray[np.uint8] | None, NDArray[np.float32], NDArray[np.uint8] | None]:
-    """Scores and classes of the logits [h/s, w/s, M] on their grid, then on the photograph [H, W].
+    """Returns scores and classes on the logits' grid [h/s, w/s], then on the photograph [H, W].
 
-    Where M is 1 there are no classes.
+    Classes are None if M is 1.
     """
 
     def restore(scores: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -156,7 +155,7 @@ def _mask_scores(
 
 
 def _grid_area(config: ModelConfig, size: tuple[int, int]) -> NDArray[np.bool_]:
-    """Which scores of the network's own grid lie in the inspected area, if only in part, [h/s, w/s]."""
+    """Returns which grid cells overlap the inspected area, [h/s, w/s]."""
     prepared, stride = prepare_area(config.input, *size), config.network.mask_stride
     if prepared is None:
         return np.ones((1, 1), np.bool_)
@@ -165,14 +164,14 @@ def _grid_area(config: ModelConfig, size: tuple[int, int]) -> NDArray[np.bool_]:
 
 
 def find_regions(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> tuple[Region, ...]:
-    """Finds the connected parts of `mask` [H, W]: pixels that touch, also at a corner, belong together.
+    """Finds the connected regions of `mask` [H, W], with 8-connectivity.
 
     Args:
         mask: uint8, above 0 = defect.
         scores: float32 [H, W], the mask scores.
 
     Returns:
-        Regions, highest score first, larger ones first among equals.
+        Regions, highest score first, then largest first.
     """
     count, found, boxes, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
     numbered = np.asarray(found, dtype=np.int32)  # [H, W], 0 = no defect
@@ -187,7 +186,7 @@ def _ordered(regions: Iterable[Region]) -> tuple[Region, ...]:
 def _classed_regions(
     class_mask: NDArray[np.uint8], scores: NDArray[np.float32], classes: Sequence[str]
 ) -> tuple[Region, ...]:
-    """The connected parts of each class, all in one order."""
+    """Returns the connected regions of all classes in one order."""
     return _ordered(
         replace(region, label=name)
         for number, name in enumerate(classes)
@@ -203,7 +202,7 @@ def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def defect_log_odds(logits: NDArray[np.float32]) -> float:
-    """Returns ln(P(defect) / P(good)) of the softmax of `logits` [C], exact also where one rounds to 1."""
+    """Returns ln(P(defect) / P(good)) of `logits` [C], exact even if one probability rounds to 1."""
     defects = logits[1:].astype(np.float64)
     highest = defects.max()
     return float(highest + np.log(np.exp(defects - highest).sum()) - np.float64(logits[0]))
@@ -212,7 +211,7 @@ def defect_log_odds(logits: NDArray[np.float32]) -> float:
 def calibrated_probabilities(
     logits: NDArray[np.float32], log_odds: float, calibration: Calibration
 ) -> NDArray[np.float64]:
-    """Returns probabilities [C] with calibrated log-odds of a defect; the classes of defects share it."""
+    """Returns class probabilities [C] with the calibrated probability of a defect."""
     moved = calibration.slope * log_odds + calibration.intercept
     good = 1 / (1 + np.exp(np.minimum(moved, 700.0)))
     defect = 1 / (1 + np.exp(np.minimum(-moved, 700.0)))
@@ -220,9 +219,9 @@ def calibrated_probabilities(
 
 
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns 1 / (1 + exp(−x)) of each logit, without overflow at either end."""
+    """Returns 1 / (1 + exp(−x)) of each logit, without overflow."""
     small = np.abs(logits)
-    np.exp(np.negative(small, out=small), out=small)  # in place: these are as large as photographs
+    np.exp(np.negative(small, out=small), out=small)  # in place, because these arrays are large
     scores = np.where(logits >= 0, np.float32(1.0), small)
     small += 1.0
     return np.divide(scores, small, out=scores)
@@ -243,12 +242,12 @@ def _region(
 def _check_finite(mask_logits: NDArray[np.float32], class_logits: NDArray[np.float32]) -> None:
     if not (np.isfinite(mask_logits).all() and np.isfinite(class_logits).all()):
         raise SegdecError(
-            "The network answered values that are not finite. Expected finite logits: "
-            "its weights are damaged or its training diverged; use another model."
+            "The network returned logits that are not finite: its weights are damaged or its training "
+            "diverged. Use another model."
         )
 
 
 def _checked_threshold(threshold: float) -> float:
     if not 0.0 <= threshold <= 1.0:
-        raise ConfigError(f"threshold={threshold} is no score. Expected a number from 0 to 1.")
+        raise ConfigError(f"threshold={threshold} is not a score. Expected a number from 0 to 1.")
     return float(threshold)

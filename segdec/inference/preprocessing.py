@@ -1,4 +1,4 @@
-"""Photograph to network input and mask back to photograph: the single definition for training and serving."""
+"""Converts photographs to network input, and masks back to photographs; shared by training and serving."""
 
 from typing import Literal, TypeVar
 
@@ -14,35 +14,35 @@ from segdec.imaging.inspected_area import fill_outside
 Value = TypeVar("Value", np.uint8, np.float32)
 
 GREY_TOLERANCE = 3
-"""Levels, of 255, by which the channels of a pixel may differ in a photograph that counts as grey.
+"""Maximum difference between the channels of a pixel, in levels of 255, for a grey photograph.
 
-JPEG and WebP store brightness and two differences of colour. A grey photograph has none, but rounding on the
-way may leave a step of one in each, and that sets red, green and blue 3 levels apart at most (ITU-R BT.601).
+JPEG and WebP store brightness and two colour differences. Rounding may change each difference of a grey
+photograph by one, which moves red, green and blue up to 3 levels apart (ITU-R BT.601).
 """
 
 
 def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) -> NDArray[np.uint8]:
-    """Fits a photograph to the network.
+    """Converts a photograph to the network's input.
 
     `resize` and `letterbox` average over areas when shrinking and interpolate linearly when enlarging;
-    `letterbox` uses one factor for both sides. What is missing at the right and at the bottom repeats the
-    last row and column: with `letterbox` up to `height` × `width`, with `native` up to multiples of 8,
-    with `tile` up to those and at least one tile. Values stay 0…255: the first layer of the network scales
-    them. What is not inspected is filled first, so that nothing of it is seen.
+    `letterbox` uses one factor for both sides. Padding on the right and at the bottom repeats the last row
+    and column: for `letterbox` up to `height` × `width`, for `native` up to multiples of 8, for `tile` also
+    up to one tile. Values stay 0…255; the first layer of the network scales them. Areas that are not
+    inspected are filled first.
 
     Args:
         image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
-        config: Size policy, and whether colour may be reduced to grey.
-        channels: Channels the network takes, 1 or 3.
+        config: Size policy, and whether colour may be converted to grey.
+        channels: Channels of the network's input, 1 or 3.
 
     Returns:
         uint8 [h, w, channels], h and w divisible by 8.
 
     Raises:
-        ImageError: With the code `unsupported_channels`, if C is neither 1 nor 3, or a photograph whose
-            channels differ by more than `GREY_TOLERANCE` meets a grey network; with `nothing_inspected`, if
-            it has no pixel in the area that is inspected.
-        ValueError: If `image` is no uint8 array [H, W, C].
+        ImageError: With the code `unsupported_channels`, if C is neither 1 nor 3, or the network is grey and
+            the channels differ by more than `GREY_TOLERANCE`; with `nothing_inspected`, if no pixel is in the
+            inspected area.
+        ValueError: If `image` is not a uint8 array [H, W, C].
     """
     check_image(image)
     converted = _convert_channels(_fill(image, config), config, channels)
@@ -51,13 +51,14 @@ def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) 
 
 
 def prepare_mask(mask: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uint8]:
-    """Moves a mask along with its photograph: uint8 [H, W] → [h, w], 255 where there is a defect.
+    """Transforms a mask like its photograph: uint8 [H, W] → [h, w], 255 = defect.
 
-    Scaling keeps even the thinnest defect; see `segdec.images.resize_mask`. Padding repeats the last row and
-    column as in the photograph, but what `letterbox` adds, which may be most of the input, is background.
+    Scaling preserves thin defects; see `segdec.images.resize_mask`. Padding repeats the last row and column
+    as in the photograph, except with `letterbox`, whose padding is background because it may be most of the
+    input.
 
     Raises:
-        ValueError: If `mask` is no uint8 array [H, W].
+        ValueError: If `mask` is not a uint8 array [H, W].
     """
     if mask.dtype != np.uint8 or mask.ndim != 2 or 0 in mask.shape:
         raise ValueError(f"Wrong mask {mask.dtype} {mask.shape}. Expected uint8 [H, W], 255 = defect.")
@@ -67,14 +68,14 @@ def prepare_mask(mask: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uin
 
 
 def prepare_classes(classes: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uint8]:
-    """Moves a map of classes along with its photograph: uint8 [H, W] → [h, w], the nearest pixel's class."""
+    """Transforms a class map like its photograph: uint8 [H, W] → [h, w], with the nearest pixel's class."""
     height, width = scaled_size(config, *classes.shape)
     scaled = cv2.resize(classes, (width, height), interpolation=cv2.INTER_NEAREST_EXACT)
     return _pad(np.asarray(scaled, np.uint8), input_size(config, *classes.shape), "edge")
 
 
 def prepare_area(config: InputConfig, height: int, width: int) -> NDArray[np.uint8] | None:
-    """Returns what is inspected of a prepared photograph, uint8 [h, w], 255 inside; None = all of it.
+    """Returns the inspected area of a prepared photograph, uint8 [h, w], 255 inside; None = everywhere.
 
     Args:
         config: The policy and the area.
@@ -88,11 +89,11 @@ def prepare_area(config: InputConfig, height: int, width: int) -> NDArray[np.uin
 def restore_mask(
     scores: NDArray[np.float32], config: InputConfig, height: int, width: int, stride: int = STRIDE
 ) -> NDArray[np.float32]:
-    """Brings mask scores back to the size of the photograph, linearly between pixel centres.
+    """Resizes mask scores to the photograph, with linear interpolation about pixel centres.
 
     Args:
-        scores: float32 [h/s, w/s], of the prepared photograph [h, w].
-        config: The policy the photograph was prepared with.
+        scores: float32 [h/s, w/s] of the prepared photograph [h, w].
+        config: The policy with which the photograph was prepared.
         height: Rows of the photograph, px.
         width: Columns of the photograph, px.
         stride: s, the network's `mask_stride`, px.
@@ -101,7 +102,7 @@ def restore_mask(
         float32 [height, width].
 
     Raises:
-        ValueError: If `scores` does not belong to a photograph of that size.
+        ValueError: If the shape of `scores` does not match the photograph.
     """
     rows, columns = input_size(config, height, width)
     cells = (rows // stride, columns // stride)
@@ -111,7 +112,7 @@ def restore_mask(
             f"Expected {cells} for a photograph of {height} × {width} at {stride} px per score."
         )
     inside = scaled_size(config, height, width)
-    rows, columns = (-(-side // stride) for side in inside)  # cells of padding alone do not count
+    rows, columns = (-(-side // stride) for side in inside)  # without cells that are only padding
     grid = scores[:rows, :columns, None]
     if inside != (rows * stride, columns * stride):
         grid = _resize(grid, rows * stride, columns * stride)[: inside[0], : inside[1]]
@@ -130,16 +131,16 @@ def input_size(config: InputConfig, height: int, width: int) -> tuple[int, int]:
 
 
 def scaled_size(config: InputConfig, height: int, width: int) -> tuple[int, int]:
-    """Returns rows and columns, px, that a photograph of `height` × `width` takes of the network input.
+    """Returns rows and columns, px, of a photograph of `height` × `width` inside the network input.
 
-    They are its upper left part; the rest is padding.
+    It is in the upper left corner; the rest is padding.
     """
     if config.policy == "resize":
         return config.size
     if config.policy != "letterbox":
         return height, width
     rows, columns = config.size
-    if rows * width <= columns * height:  # the height limits it
+    if rows * width <= columns * height:  # limited by the height
         return rows, _rounded(width * rows, height)
     return _rounded(height * columns, width), columns
 
@@ -148,7 +149,7 @@ def cell_area(config: InputConfig, height: int, width: int, stride: int = STRIDE
     """Returns how many pixels of a photograph of `height` × `width` one mask score covers.
 
     Args:
-        config: The policy the photograph is prepared with.
+        config: The policy with which the photograph is prepared.
         height: Rows of the photograph, px.
         width: Columns of the photograph, px.
         stride: The network's `mask_stride`, px of its input.
@@ -158,21 +159,22 @@ def cell_area(config: InputConfig, height: int, width: int, stride: int = STRIDE
 
 
 def check_image(image: NDArray[np.uint8]) -> None:
-    """Refuses what is no uint8 photograph [H, W, C] with 1 or 3 channels.
+    """Checks that `image` is a uint8 photograph [H, W, C] with 1 or 3 channels.
 
     Raises:
         ImageError: With the code `unsupported_channels`, if C is neither 1 nor 3.
-        ValueError: If type or number of axes are wrong or an axis is empty.
+        ValueError: If the type or number of axes is wrong or an axis is empty.
     """
     if image.ndim != 3 or 0 in image.shape:
         raise ValueError(
-            f"Wrong image shape {image.shape}. Expected [H, W, C]; consider image[..., None] for a grey one."
+            f"Wrong image shape {image.shape}. Expected [H, W, C]; consider image[..., None] for a grey "
+            "image."
         )
     if image.dtype != np.uint8:
         raise ValueError(f"Wrong image type {image.dtype}. Expected uint8 values 0…255.")
     if image.shape[2] not in (1, 3):
         raise ImageError(
-            f"The image has {image.shape[2]} channels. Expected 1 (grey) or 3 (RGB); drop the others.",
+            f"The image has {image.shape[2]} channels. Expected 1 (grey) or 3 (RGB); remove the others.",
             code="unsupported_channels",
         )
 
@@ -184,8 +186,8 @@ def _fill(image: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uint8]:
         return image
     if not area.any():
         raise ImageError(
-            f"The image of {width} × {height} px has no pixel in the area that the model inspects. Expected "
-            "a larger one, such as those that it was trained on.",
+            f"The image of {width} × {height} px has no pixel in the model's inspected area. Expected a "
+            "larger image, like those in training.",
             code="nothing_inspected",
         )
     return fill_outside(image, area)
@@ -196,33 +198,33 @@ def _convert_channels(image: NDArray[np.uint8], config: InputConfig, channels: i
         return image
     if channels == 3:
         return np.repeat(image, 3, axis=2)
-    apart = _most_apart(image)
-    if apart > GREY_TOLERANCE and not config.convert_color:
+    difference = _max_channel_difference(image)
+    if difference > GREY_TOLERANCE and not config.convert_color:
         raise ImageError(
-            f"The image is in colour (channels differ by up to {apart} of 255), the model takes grey ones. "
-            f"Expected {GREY_TOLERANCE} at most: send a grey image, or train a model with "
-            "network.input_channels = 3, or with input.convert_color = true to drop colours.",
+            f"The image has colour (channels differ by up to {difference} of 255), but the model expects "
+            f"grey (at most {GREY_TOLERANCE}). Send a grey image, or train a model with "
+            "network.input_channels = 3, or with input.convert_color = true to convert colour to grey.",
             code="unsupported_channels",
         )
-    # By BT.601, brightness as JPEG and WebP store it; of equal channels it is their value.
+    # Brightness by BT.601, as in JPEG and WebP; equal channels keep their value.
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8)[..., None]
 
 
-def _most_apart(image: NDArray[np.uint8]) -> int:
-    """The largest difference between two channels of a pixel, of [H, W, 3]."""
+def _max_channel_difference(image: NDArray[np.uint8]) -> int:
+    """Returns the largest difference between two channels of a pixel of [H, W, 3]."""
     red, green, blue = cv2.split(image)
     return max(int(cv2.absdiff(*pair).max()) for pair in ((red, green), (green, blue), (blue, red)))
 
 
 def _rounded(part: int, whole: int) -> int:
-    """The whole number nearest to `part / whole`, at least 1."""
+    """Returns the integer nearest to `part / whole`, at least 1."""
     return max(1, (2 * part + whole) // (2 * whole))
 
 
 def _pad(
     image: NDArray[np.uint8], size: tuple[int, int], mode: Literal["edge", "constant"]
 ) -> NDArray[np.uint8]:
-    """Adds rows below and columns to the right of `image` [H, W, …] until it has `size`."""
+    """Pads `image` [H, W, …] at the bottom and on the right to `size`."""
     if image.shape[:2] == size:
         return image
     missing = [(0, size[0] - image.shape[0]), (0, size[1] - image.shape[1])]
@@ -231,7 +233,7 @@ def _pad(
 
 
 def _resize(image: NDArray[Value], rows: int, columns: int) -> NDArray[Value]:
-    """Shrinks [H, W, C] along the axes that shrink, then enlarges along the others, about pixel centres."""
+    """Resizes [H, W, C] about pixel centres: first the axes that shrink, then those that grow."""
     result = image
     for height, width, mode in (
         (min(rows, image.shape[0]), min(columns, image.shape[1]), cv2.INTER_AREA),

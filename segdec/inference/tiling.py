@@ -1,14 +1,14 @@
-"""Large photographs in overlapping tiles: where these lie, and one answer out of theirs.
+"""Splits large photographs into overlapping tiles and combines the tiles' logits.
 
-Towards its neighbours a tile ends where the photograph goes on, so that the network sees zeros there.
-Mask logits that depend on them, a border of half the receptive field, are left to the neighbour; between
-the borders of both, logits pass over linearly from one tile to the other. With batch normalisation they are
-those of the photograph in one piece. Instance and feature normalisation and encoders with
-squeeze-and-excitation take statistics from the tile, so that neighbours never agree wholly: there at least
-half of the overlap is blended. Tiles that lie outside of what is inspected are left out.
+At the inner edge of a tile the network sees zero padding instead of the photograph. Mask logits that depend
+on it (a border of half the receptive field) are taken from the neighbouring tile; between the borders of both
+tiles, logits are blended linearly. With batch normalisation the result equals that of the photograph in one
+piece. Instance and feature normalisation and encoders with squeeze-and-excitation use statistics of the tile,
+so that neighbours always differ; there at least half of the overlap is blended. Tiles outside the inspected
+area are skipped.
 
-    tile          |  counts alone  |  blended  | border |
-    its neighbour             | border |  blended  |  counts alone  |
+    tile          |  used alone  |  blended  | border |
+    its neighbour           | border |  blended  |  used alone  |
 """
 
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ from segdec.config import STRIDE, InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Engine, Logits
 
 OUTSIDE_LOGIT = -20.0
-"""Of the mask where no tile was looked at."""
+"""Mask logit of skipped tiles."""
 
 
 @dataclass(frozen=True)
-class Cuts:
-    """How one side of a photograph is cut into tiles.
+class TileAxis:
+    """The tiles along one side of a photograph.
 
     Attributes:
         starts: First pixels of the tiles, ascending.
         tile: Pixels of a tile.
-        stride: Pixels of a mask logit.
-        weights: What each tile counts in the mask logits it covers, [tiles, tile / stride]; at every mask
-            logit of the photograph they sum to 1.
+        stride: Pixels per mask logit.
+        weights: Weight of each tile at each of its mask logits, [tiles, tile / stride]; they sum to 1 at
+            every mask logit of the photograph.
     """
 
     starts: tuple[int, ...]
@@ -42,11 +42,11 @@ class Cuts:
     weights: NDArray[np.float32]
 
     def pixels(self, index: int) -> slice:
-        """Returns where a tile lies in the photograph."""
+        """Returns the pixels of a tile in the photograph."""
         return slice(self.starts[index], self.starts[index] + self.tile)
 
     def logits(self, index: int) -> slice:
-        """Returns where a tile's mask logits lie among those of the photograph, which may end before it."""
+        """Returns the mask logits of a tile in the photograph, which may end before the tile."""
         return slice(self.starts[index] // self.stride, (self.starts[index] + self.tile) // self.stride)
 
 
@@ -55,27 +55,28 @@ def infer_tiles(
 ) -> Logits:
     """Runs the network on the tiles of prepared photographs.
 
-    Beside the photographs and their mask logits, memory holds one batch of tiles. What a prediction takes
-    beside the network grows with the photograph all the same, because it, its stitched logits and the scores
-    of its own size are there whole: of a grey one 10 bytes a pixel at mask stride 8, 17 at 1 (peak, measured
-    with 10,000 × 10,000 px).
+    Memory holds the photographs, their mask logits and one batch of tiles. The peak of a whole prediction,
+    without the network, is 10 bytes per pixel of a grey photograph at mask stride 8 and 17 at stride 1
+    (measured with 10,000 × 10,000 px).
 
     Args:
         engine: Runs the network.
-        images: uint8 [B, H, W, C], H and W divisible by 8 and at least those of a tile.
-        config: The model, whose input policy is `tile`.
-        batch_pixels: Most pixels (B × H × W) in a batch of tiles, which has one at least; None for the
+        images: uint8 [B, H, W, C], H and W divisible by 8 and at least one tile.
+        config: The model, with the input policy `tile`.
+        batch_pixels: Limit on the pixels (B × H × W) in a batch of tiles, which has at least one; None: the
             engine's own.
 
     Returns:
-        Mask logits [B, H/s, W/s, M], and of each photograph the class logits of the tile with the highest
-        score 1 − P(good), the first one among equals.
+        Mask logits [B, H/s, W/s, M], and for each photograph the class logits of the tile with the highest
+        score 1 − P(good), the first of equal ones.
 
     Raises:
-        ValueError: If the photographs do not fit.
+        ValueError: If the size of the photographs is wrong.
     """
     _check_images(images.shape, config.input.size)
-    rows, columns = (_cut(*sides, config) for sides in zip(images.shape[1:3], config.input.size, strict=True))
+    rows, columns = (
+        _tile_axis(*sides, config) for sides in zip(images.shape[1:3], config.input.size, strict=True)
+    )
     places = inspected_tiles(config.input, images.shape[1:3], rows.starts, columns.starts)
     tiles = [(i, y, x) for i in range(len(images)) for y, x in places]
     at_once = max(1, (batch_pixels or engine.batch_pixels) // (rows.tile * columns.tile))
@@ -90,7 +91,7 @@ def infer_tiles(
     for first in range(0, len(tiles), at_once):
         batch = tiles[first : first + at_once]
         parts = [images[i, rows.pixels(y), columns.pixels(x)] for i, y, x in batch]
-        found = engine.infer(np.stack([_continued(part, rows.tile, columns.tile) for part in parts]))
+        found = engine.infer(np.stack([_pad_tile(part, rows.tile, columns.tile) for part in parts]))
         for (i, y, x), logits in zip(batch, found.mask, strict=True):
             place = mask[i, rows.logits(y), columns.logits(x)]
             weights = np.multiply.outer(rows.weights[y], columns.weights[x])[..., None]
@@ -103,19 +104,21 @@ def infer_tiles(
 def tile_starts(side: int, tile: int, overlap: int, cell: int = STRIDE) -> tuple[int, ...]:
     """Returns the first pixels of the tiles that cover `side` pixels, ascending.
 
-    All tiles have `tile` pixels; neighbours share at least `overlap`. The last one ends with the side, or
-    reaches beyond it: to a whole cell, or if the side is shorter than one tile.
+    All tiles have `tile` pixels; neighbours overlap by at least `overlap`. The last one ends at the side's
+    end, or after it if cells or the side's length require it.
 
     Args:
         side: Pixels to cover, a multiple of 8.
         tile: Pixels of a tile, a multiple of 8.
-        overlap: Pixels that neighbours share at least, a multiple of 8, less than `tile`; up to a cell less
-            where that does not divide what is left of a tile.
+        overlap: Minimum overlap of neighbours, px, a multiple of 8, less than `tile`; up to one cell less if
+            it does not divide the rest of a tile.
         cell: Pixels of the network's coarsest features.
     """
     if side <= tile:
         return (0,)
-    units = -(-(side - tile) // cell)  # spread evenly, but in whole cells: pooling must cut as in one piece
+    units = -(
+        -(side - tile) // cell
+    )  # spread evenly in whole cells, so that pooling is aligned as without tiles
     steps = -(-units // max((tile - overlap) // cell, 1))
     return tuple(cell * (units * step // steps) for step in range(steps + 1))
 
@@ -123,19 +126,18 @@ def tile_starts(side: int, tile: int, overlap: int, cell: int = STRIDE) -> tuple
 def inspected_tiles(
     config: InputConfig, shape: tuple[int, ...], rows: tuple[int, ...], columns: tuple[int, ...]
 ) -> list[tuple[int, int]]:
-    """Returns which tiles hold a pixel that is inspected, or lie within 8 px of one, row by row.
+    """Returns the tiles that contain an inspected pixel or are within 8 px of one, row by row.
 
-    Padding makes a photograph longer by less than that, so that none is left out that the photograph itself
-    would show to hold one.
+    The margin covers the padding, which adds less than 8 px.
 
     Args:
-        config: Size of a tile, and what is inspected.
+        config: Size of a tile, and the inspected area.
         shape: Rows and columns of the prepared photograph, px.
-        rows: Where the tiles begin, px.
-        columns: Where the tiles begin, px.
+        rows: First rows of the tiles, px.
+        columns: First columns of the tiles, px.
 
     Returns:
-        Number of row and column of each.
+        Row and column index of each tile.
     """
     every = list(np.ndindex(len(rows), len(columns)))
     area = config.inspected_area(shape[0], shape[1])
@@ -157,28 +159,29 @@ def inspected_tiles(
 def blending_weights(
     starts: tuple[int, ...], tile: int, border: int, min_blend_share: float = 0.0
 ) -> NDArray[np.float32]:
-    """Weighs each tile along one side, [tiles, tile]; all weights sum to 1 at every place.
+    """Returns the weights of the tiles along one side, [tiles, tile]; they sum to 1 at every position.
 
-    Of what two neighbours share, `border` counts for nothing at the end of either tile, or half of it where
-    that is less; in between the weights are ramps.
+    In the overlap of two neighbours, the `border` of each tile (at most half of the overlap) has the weight
+    0; in between the weights are linear ramps.
 
     Args:
-        starts: Where the tiles begin, ascending; as all lengths here, in mask logits.
+        starts: First positions of the tiles, ascending; all lengths are in mask logits.
         tile: Length of a tile.
-        border: What a tile is not trusted with.
-        min_blend_share: Part of the overlap, 0…1, that the ramps take at least, at the border's cost.
+        border: Length at a tile's end whose logits are not used.
+        min_blend_share: Minimum share of the overlap, 0…1, that the ramps use, even if they reduce the
+            border.
     """
     weights = np.ones((len(starts), tile))
     for index, (start, following) in enumerate(pairwise(starts)):
         shared = start + tile - following
         left_out = min(border, int(shared * (1 - min_blend_share)) // 2)
-        blend_width = max(shared - 2 * left_out, 1e-9)  # a step in the middle where nothing is left
-        # Half a logit further, for a ramp is read at the centres: so both weigh alike in its middle.
+        blend_width = max(shared - 2 * left_out, 1e-9)  # 0 width becomes a step in the middle
+        # Evaluated at the centres of the logits, so that both tiles weigh the same in the middle.
         rising = np.clip((np.arange(shared) + 0.5 - left_out) / blend_width, 0.0, 1.0)
-        # The least of both, as a tile shorter than two overlaps already rises where it begins to fall.
+        # The minimum of both ramps, which overlap in a tile shorter than two overlaps.
         weights[index, tile - shared :] = np.minimum(weights[index, tile - shared :], 1.0 - rising)
         weights[index + 1, :shared] = rising
-    totals = np.zeros(starts[-1] + tile)  # not 1 where more than two tiles overlap
+    totals = np.zeros(starts[-1] + tile)  # not 1 if more than two tiles overlap
     for start, one in zip(starts, weights, strict=True):
         totals[start : start + tile] += one
     normalized = [one / totals[start : start + tile] for start, one in zip(starts, weights, strict=True)]
@@ -186,19 +189,19 @@ def blending_weights(
 
 
 def most_defective(classes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Picks the class logits [B, C] with the highest 1 − P(good) among those of the tiles [B, tiles, C].
+    """Returns the class logits [B, C] of the tile with the highest 1 − P(good), from [B, tiles, C].
 
-    Logits that are not finite numbers come before all others, so that they do not pass unnoticed.
+    Logits that are not finite win, so that they are reported.
     """
     finite = np.isfinite(classes).all(axis=2)  # [B, tiles]
     exact = np.where(np.isfinite(classes), classes, 0).astype(np.float64)
-    # The logit of 1 − P(good), which itself would round to 1 in many tiles at once.
+    # The logit of 1 − P(good), because the probability itself would round to 1 in many tiles.
     against_good = np.logaddexp.reduce(exact[..., 1:], axis=2) - exact[..., 0]
     chosen = np.where(finite, against_good, np.inf).argmax(axis=1)
     return np.take_along_axis(classes, chosen[:, None, None], axis=1)[:, 0]
 
 
-def _cut(side: int, tile: int, config: ModelConfig) -> Cuts:
+def _tile_axis(side: int, tile: int, config: ModelConfig) -> TileAxis:
     stride = config.network.mask_stride
     starts = tile_starts(side, tile, config.tile_overlap, config.network.coarsest_stride)
     border = -(-_border_px(config.network) // stride)
@@ -206,18 +209,18 @@ def _cut(side: int, tile: int, config: ModelConfig) -> Cuts:
     weights = blending_weights(
         tuple(start // stride for start in starts), tile // stride, border, min_blend_share
     )
-    return Cuts(starts, tile, stride, weights)
+    return TileAxis(starts, tile, stride, weights)
 
 
-def _continued(part: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Goes on with the photograph [h, w, C] where a tile reaches beyond it, as where it was prepared."""
+def _pad_tile(part: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """Pads a tile [h, w, C] at the end of the photograph, in the same way as preprocessing."""
     missing = (height - part.shape[0], width - part.shape[1])
     return np.pad(part, [(0, missing[0]), (0, missing[1]), (0, 0)], mode="edge") if any(missing) else part
 
 
 def _border_px(network: NetworkConfig) -> int:
-    """Pixels from an inner edge of a tile within which mask logits are others than in the photograph."""
-    # Of a receptive field, what lies beyond the 8 px that share a mask logit: half of it on either side.
+    """Returns the width of the border, px, in which mask logits differ from those without tiles."""
+    # Half of the receptive field without the 8 px of the cell itself.
     return -(-(network.receptive_field - STRIDE) // 2 // STRIDE) * STRIDE
 
 
@@ -226,5 +229,5 @@ def _check_images(shape: tuple[int, ...], tile: tuple[int, int]) -> None:
     if height % STRIDE or width % STRIDE or height < tile[0] or width < tile[1]:
         raise ValueError(
             f"Wrong input shape height={height}, width={width}. Expected both divisible by {STRIDE} and at "
-            f"least one tile of {tile[0]} × {tile[1]} px; use what `prepare` returns."
+            f"least one tile of {tile[0]} × {tile[1]} px; pass the result of `prepare`."
         )

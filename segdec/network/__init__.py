@@ -1,1 +1,1 @@
-"""The network: layers, stages, and the form of it that is served."""
+"""The network: layers, stages, and its form for serving."""

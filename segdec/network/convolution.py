@@ -1,4 +1,4 @@
-"""The block that the network is made of: convolution, normalisation, ReLU."""
+"""The basic block of the network: convolution, normalisation, ReLU."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ from segdec.network.layers import ComputePolicy, normalization
 def convolution(
     x: Any, config: NetworkConfig, policy: ComputePolicy, width: int, kernel: int, name: str
 ) -> Any:
-    """Applies convolution without bias, normalisation, ReLU: one layer where the normalisation is folded.
+    """Applies a convolution without bias, normalisation and ReLU; one layer if the normalisation is folded.
 
     Args:
         x: Symbolic tensor [B, H, W, C].
-        config: Names the normalisation and the first weights.
-        policy: How it computes.
-        width: Channels that come out.
-        kernel: Side of the kernel, px.
-        name: Of the convolution; the layers behind it are called after it.
+        config: Selects the normalisation and the initializer.
+        policy: How the network computes.
+        width: Output channels.
+        kernel: Kernel size, px.
+        name: Name of the convolution, and prefix of the next layers' names.
 
     Returns:
         Symbolic tensor [B, H, W, width].
@@ -47,16 +47,16 @@ def convolution(
 
 
 def make_initializer(config: NetworkConfig) -> keras.initializers.Initializer | str:
-    """Returns the initializer of convolution kernels that `config` names."""
+    """Returns the initializer of convolution kernels that `config` selects."""
     if config.initializer == "normal_0.01":
         return keras.initializers.RandomNormal(stddev=0.01)
     return config.initializer
 
 
 def normalized_convolutions(model: keras.Model) -> dict[str, str]:
-    """Finds what multiplies by kernels, with channels scaled behind it: name of the one → name of the other.
+    """Finds layers with kernels whose channels the next layer scales: name → name of the next layer.
 
-    They are scaled by batch normalisation, or by the `LayerScale` of `keras.applications`.
+    The next layer is batch normalisation or the `LayerScale` of `keras.applications`.
     """
     found = {}
     for layer in model.layers:

@@ -1,4 +1,4 @@
-"""The decoder: mask logits finer than 1/8 of the image."""
+"""The decoder: mask logits with a stride below 8."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,18 +18,17 @@ def refine_mask(
     config: NetworkConfig,
     policy: ComputePolicy = DEFAULT_POLICY,
 ) -> Any:
-    """Enlarges the coarse mask logits smoothly and adds a correction that finer features know.
+    """Upsamples the coarse mask logits and adds a correction from finer features.
 
-    The correction starts as zero, so that an untrained decoder gives the enlarged coarse mask and training
-    begins from what the network knows already. Enlarging is bilinear about pixel centres, as
-    `segdec.inference.preprocessing.restore_mask` does it.
+    The correction is initially zero, so that an untrained decoder returns the upsampled coarse mask.
+    Upsampling is bilinear about pixel centres, as in `segdec.inference.preprocessing.restore_mask`.
 
     Args:
-        coarse_logits: [B, H/8, W/8, M], one for each mask.
+        coarse_logits: [B, H/8, W/8, M].
         features: [B, H/8, W/8, F].
-        skips: Stride s → features [B, H/s, W/s, ·] of the way down, for s = 4, 2 and 1 as far as needed.
+        skips: Stride s → features [B, H/s, W/s, ·] of the encoder, for s = 4, 2 and 1 as needed.
         config: Stride of the mask and widths of the decoder.
-        policy: How it computes while it is trained.
+        policy: How the network computes.
 
     Returns:
         Mask logits [B, H/s, W/s, M], s = `config.mask_stride`.

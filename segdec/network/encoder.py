@@ -1,4 +1,4 @@
-"""A network of `keras.applications` as encoder: its features of several strides, smoothed and cut to size."""
+"""A network of `keras.applications` as encoder: smoothed features of several strides."""
 
 import warnings
 from collections.abc import Mapping
@@ -15,36 +15,37 @@ from segdec.network.layers import DEFAULT_POLICY, ComputePolicy, ReplicaBatchNor
 from segdec.network.served_layers import serve_layer
 
 BACKBONE, PADDED = "backbone", "padded"
-"""Names, within the encoder, of the network of `keras.applications` and of what it is given."""
+"""Names, inside the encoder, of the network of `keras.applications` and of its input."""
 
 
 def build_encoder(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds image [B, H, W, C], 0…255 → features by name, of what is joined and of what a finer mask needs.
+    """Builds image [B, H, W, C], 0…255 → features by name, for the combination and for the decoder.
 
     `joined_4` [B, H/8, W/8, ·] is averaged over 2 × 2 px, `joined_8` and `joined_16` [B, ⌈H/16⌉, ⌈W/16⌉, ·]
-    are not; all are smoothed over 3 × 3 px. `skip_s` [B, H/s, W/s, ·] are as they come, s = 4, 2, 1 as far as
-    the mask goes; where the encoder has no features of that stride, they are the image itself.
+    are not; all are smoothed over 3 × 3 px. `skip_s` [B, H/s, W/s, ·] are the unchanged features of the
+    strides s = 4, 2, 1 that the mask needs, or the image itself if the encoder has none of that stride.
     """
     row, exact = ENCODERS[config.encoder], keras.config.floatx()
     image = keras.Input((None, None, config.input_channels), name="image")
     pixels = EncoderInput(**_expected(row, config, policy), dtype=exact, name="pixels")(image)
-    shown = pixels  # where the encoder has no features so fine
+    skip_pixels = pixels  # used if the encoder has no features of that stride
     if policy.folded:
-        shown = EncoderInput(**_expected(row, config, DEFAULT_POLICY), dtype=exact, name="shown")(image)
+        skip_pixels = EncoderInput(**_expected(row, config, DEFAULT_POLICY), dtype=exact, name="shown")(image)
     padded = PadToMultiple(ENCODER_STRIDE, dtype=exact, name=PADDED)(pixels)
     skips = [stride for stride in (4, 2, 1) if config.mask_stride <= stride < STRIDE]
     strides = sorted({*JOINED_STRIDES, *(set(skips) & row.layers.keys())})
     backbone = _backbone(row, strides, padded.shape[-1], policy)
     features = dict(zip(strides, backbone(padded), strict=True))
     outputs = {f"joined_{one}": _smoothed(features[one], one, pixels, policy) for one in JOINED_STRIDES}
-    outputs |= {f"skip_{one}": _skip(features.get(one), one, shown, policy) for one in skips}
+    outputs |= {f"skip_{one}": _skip(features.get(one), one, skip_pixels, policy) for one in skips}
     return keras.Model(image, outputs, name="encoder")
 
 
 def _expected(row: Encoder, config: NetworkConfig, policy: ComputePolicy) -> dict[str, Any]:
-    """Settings of the layer `pixels`. Where all is folded, the first kernel has what is linear of it.
+    """Returns the settings of the layer `pixels`. If folded, the first kernel includes its linear part.
 
-    Without the mean, which must be gone before zeros are padded; one channel stands for three equal ones.
+    The mean cannot be folded, because it must be subtracted before zero padding. A grey image with equal
+    means keeps one channel.
     """
     if not policy.folded:
         return {"mean": row.mean, "deviation": row.deviation, "blue_first": row.blue_first}
@@ -64,7 +65,7 @@ def _smoothed(features: Any, stride: int, pixels: Any, policy: ComputePolicy) ->
     if stride < STRIDE:
         features = layers.AveragePooling2D(STRIDE // stride, dtype=dtype, name=f"pooled_{stride}")(features)
     smooth = partial(layers.AveragePooling2D, SMOOTHING, 1, padding="same", dtype=dtype)
-    if stride == ENCODER_STRIDE:  # of which padding never is a whole pixel
+    if stride == ENCODER_STRIDE:  # padding is always less than one pixel
         return smooth(name=f"joined_{stride}")(features)
     crop = CropToStride(STRIDE, dtype=dtype, name=f"joined_{stride}")
     return crop([smooth(name=f"smoothed_{stride}")(features), pixels])
@@ -78,9 +79,9 @@ def _skip(features: Any, stride: int, pixels: Any, policy: ComputePolicy) -> Any
 
 
 def _backbone(row: Encoder, strides: list[int], channels: int, policy: ComputePolicy) -> keras.Model:
-    """The application cut behind the coarsest of its features, built anew of layers that know of replicas.
+    """Builds the application up to its coarsest used features, with layers that support replicas.
 
-    Or, where all is folded, of those that are served, for as many channels as come in.
+    If folded, it uses the layers for serving, with the given number of input channels.
     """
     whole = load_application(row)
     cut = keras.Model(whole.input, [whole.get_layer(row.layers[stride]).output for stride in strides])
@@ -88,14 +89,16 @@ def _backbone(row: Encoder, strides: list[int], channels: int, policy: ComputePo
     places, named = {layer.name: place for place, layer in enumerate(cut.layers)}, set(row.layers.values())
 
     def clone(layer: Any) -> Any:
-        if not isinstance(layer, keras.layers.Layer):  # arithmetic, which has neither weights nor settings
+        if not isinstance(layer, keras.layers.Layer):  # an operation without weights and settings
             return layer
         if isinstance(layer, keras.Sequential):
             return [clone(one) for one in layer.layers]
         kind, settings = type(layer), layer.get_config()
         if policy.dtype is not None:
             settings["dtype"] = policy.dtype
-        if not layer.weights and layer.name in places.keys() - named:  # a name that counts on in the process
+        if (
+            not layer.weights and layer.name in places.keys() - named
+        ):  # the default name depends on the process
             settings["name"] = f"layer_{places[layer.name]}"
         if layer.name in folded:
             settings["use_bias"] = True
@@ -104,7 +107,7 @@ def _backbone(row: Encoder, strides: list[int], channels: int, policy: ComputePo
         return serve_layer(kind, settings) if policy.folded else kind.from_config(settings)
 
     def call(layer: Any, x: Any, *rest: Any, **named: Any) -> Any:
-        if isinstance(layer, list):  # layers in a row, which become layers among the others
+        if isinstance(layer, list):  # a Sequential model, which is flattened
             return reduce(lambda y, one: call(one, y), layer, x)
         gone = layer.name in folded.values() or isinstance(layer, layers.Dropout)
         return x if gone else layer(x, *rest, **named)
@@ -116,18 +119,18 @@ def _backbone(row: Encoder, strides: list[int], channels: int, policy: ComputePo
 
 @keras.saving.register_keras_serializable(package="segdec")
 class EncoderInput(keras.layers.Layer):
-    """What the weights of an encoder expect of pixels: three channels, their mean and spread.
+    """Converts pixels to the values that the weights of an encoder expect.
 
     Args:
-        mean: Of red, green and blue, 0…255: is subtracted. One number for what stays one channel.
-        deviation: What is left is divided by it, where it is given.
-        blue_first: Whether blue comes out first.
+        mean: Mean of red, green and blue, 0…255, that is subtracted. One number keeps one channel.
+        deviation: Divisor of the difference, if given.
+        blue_first: Whether the output order is blue, green, red.
 
     Input shape:
-        `[B, H, W, 1 or 3]`; the one channel of a grey image goes into all three.
+        `[B, H, W, 1 or 3]`; a grey channel is copied to all three.
 
     Output shape:
-        `[B, H, W, 3]`, or the one channel that `mean` is of.
+        `[B, H, W, 3]`, or one channel if `mean` has one number.
     """
 
     def __init__(
@@ -142,7 +145,7 @@ class EncoderInput(keras.layers.Layer):
         self.mean, self.deviation, self.blue_first = tuple(mean), tuple(deviation), blue_first
 
     def call(self, inputs: Any) -> Any:
-        """Changes `inputs` [B, H, W, C], 0…255."""
+        """Converts `inputs` [B, H, W, C], 0…255."""
         x = ops.cast(inputs, self.compute_dtype)
         x = x - ops.convert_to_tensor(self.mean, x.dtype)  # a grey channel is broadcast to three
         if self.deviation:
@@ -165,9 +168,9 @@ class EncoderInput(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="segdec")
 class PadToMultiple(keras.layers.Layer):
-    """Continues images by zeros on the right and below, until both sides divide by `multiple`.
+    """Pads images with zeros on the right and at the bottom to multiples of `multiple`.
 
-    Zero is the mean of the pixels that an encoder expects, and what its convolutions pad with.
+    Zero is the mean of an encoder's pixels, and the padding of its convolutions.
 
     Input shape:
         `[B, H, W, C]`
@@ -187,7 +190,7 @@ class PadToMultiple(keras.layers.Layer):
         return ops.pad(inputs, [[0, 0], *more, [0, 0]])
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Rounds both sides up, where they are known."""
+        """Rounds up the known sides."""
         batch, *sides, channels = input_shape
         return (batch, *(side if side is None else self._ceiling(side) for side in sides), channels)
 
@@ -201,7 +204,7 @@ class PadToMultiple(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="segdec")
 class CropToStride(keras.layers.Layer):
-    """Cuts features of a padded image to ⌈H / stride⌉ × ⌈W / stride⌉, H and W those of the image.
+    """Crops features of a padded image to ⌈H / stride⌉ × ⌈W / stride⌉, for the image's H and W.
 
     Input shape:
         Features `[B, h, w, C]` and the image `[B, H, W, ·]`.
@@ -215,14 +218,14 @@ class CropToStride(keras.layers.Layer):
         self.stride = stride
 
     def call(self, inputs: list[Any]) -> Any:
-        """Cuts the features in `inputs`."""
+        """Crops the features in `inputs`."""
         features, image = inputs
         batch, _, _, channels = ops.shape(features)
         rows, columns = map(self._ceiling, ops.shape(image)[1:3])
         return ops.slice(features, (0, 0, 0, 0), (batch, rows, columns, channels))
 
     def compute_output_shape(self, input_shape: list[tuple[int | None, ...]]) -> tuple[int | None, ...]:
-        """Returns the sides of the image by the stride, where they are known."""
+        """Returns the image's known sides divided by the stride."""
         (batch, _, _, channels), (_, *sides, _) = input_shape
         return (batch, *(side if side is None else self._ceiling(side) for side in sides), channels)
 

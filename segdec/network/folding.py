@@ -1,4 +1,4 @@
-"""The network as it is served: what is linear beside a convolution is part of its weights."""
+"""Folds linear operations next to a convolution into its weights, for serving."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,15 +19,15 @@ Weights = NDArray[np.float32]
 Change = Callable[[Weights], Weights]
 
 FIRST = "segmentation_1_1"
-"""The convolution that sees the pixels, where there is no encoder."""
+"""The first convolution without an encoder."""
 
 
 def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
-    """Makes a network with the same answers in inference and fewer operations.
+    """Returns a network with the same results in inference and fewer operations.
 
     Args:
-        network: Trained; stays as it is.
-        dtype: Keras dtype policy in which the other one computes, see `ComputePolicy`.
+        network: Trained network; not changed.
+        dtype: Keras dtype policy of the result, see `ComputePolicy`.
     """
     served = build_network(network.config, ComputePolicy(dtype=dtype, folded=True))
     first = _first_kernel(served)
@@ -36,26 +36,26 @@ def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
     return served
 
 
-def fourier_layers(network: SegDecNet, worthwhile: float = MIN_SAVING) -> list[FourierConv2D]:
-    """Finds the convolutions that transforms save so many times their multiplications or more."""
+def fourier_layers(network: SegDecNet, min_saving: float = MIN_SAVING) -> list[FourierConv2D]:
+    """Returns the convolutions whose multiplications Fourier transforms reduce at least by this factor."""
     return [
         layer
         for layer in all_layers(network)
-        if isinstance(layer, FourierConv2D) and layer.saving >= worthwhile
+        if isinstance(layer, FourierConv2D) and layer.saving >= min_saving
     ]
 
 
 def _first_kernel(served: SegDecNet) -> tuple[str, Change]:
-    """Name of the convolution that sees the pixels, and how its kernel takes over what was done to them."""
+    """Returns the name of the first convolution, and how pixel scaling is folded into its kernel."""
     if served.backbone is None:
         return FIRST, lambda kernel: kernel * np.float32(PIXEL_SCALE)
     first = next(layer for layer in served.backbone.layers if isinstance(layer, layers.Conv2D))
     row, channels = ENCODERS[served.config.encoder], first.kernel.shape[2]
-    return first.name, partial(_take_over_pixels, row=row, channels=channels)
+    return first.name, partial(_fold_pixel_scaling, row=row, channels=channels)
 
 
-def _take_over_pixels(kernel: Weights, row: Encoder, channels: int) -> Weights:
-    """The kernel [k, k, 3, D] of what an encoder expects → [k, k, C, D] of pixels 0…255 less their mean."""
+def _fold_pixel_scaling(kernel: Weights, row: Encoder, channels: int) -> Weights:
+    """Converts a kernel [k, k, 3, D] for scaled pixels to [k, k, C, D] for pixels 0…255 minus their mean."""
     kernel = kernel[:, :, ::-1] if row.blue_first else kernel
     kernel = kernel / np.asarray(row.deviation, np.float32)[:, None]
     return kernel if channels == kernel.shape[2] else kernel.sum(axis=2, keepdims=True)
@@ -83,10 +83,9 @@ def _copy_weights(trained: keras.Model, served: keras.Model, first: tuple[str, C
 def _fold(
     convolution: keras.layers.Layer, weights: list[Weights], scaling: keras.layers.Layer
 ) -> list[Weights]:
-    """The kernel and the bias [D] that do what the convolution and what scales its channels did.
+    """Returns kernel and bias [D] that combine the convolution with the scaling of its channels.
 
-    The kernel is [k, k, C, D], [C, D] of a dense layer, or [k, k, D, 1] of a convolution of each channel for
-    itself.
+    The kernel is [k, k, C, D], [C, D] for a dense layer, or [k, k, D, 1] for a depthwise convolution.
     """
     kernel, *bias = weights
     scale, offset = _scale_and_offset(scaling)
@@ -95,7 +94,7 @@ def _fold(
 
 
 def _scale_and_offset(layer: keras.layers.Layer) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What a layer multiplies channels with and then adds, [D] each."""
+    """Returns scale and offset of a layer's channels, [D] each."""
     gamma, *others = (np.asarray(weight, np.float64) for weight in layer.get_weights())
     if not isinstance(layer, layers.BatchNormalization):
         return gamma, np.zeros_like(gamma)

@@ -1,6 +1,6 @@
-"""What a convolution by Fourier transforms is made of: tiles, their transforms, the spectra of a kernel.
+"""Parts of a convolution by Fourier transforms: tiles, transform matrices, kernel spectra.
 
-From NumPy alone, so that every engine that runs such a network can prepare its kernels.
+Uses only NumPy, so that every engine can prepare the kernels.
 """
 
 import math
@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float32]
 
 MIN_SAVING = 3.0
-"""From so many times fewer multiplications on, transforms are faster on a CPU than a direct convolution,
-where images are gone through in bands, which stay in the cache."""
+"""Reduction of multiplications from which transforms are faster on a CPU than direct convolution, with images
+processed in bands that stay in the cache."""
 
 CHANNEL_GROUP_SIZE = 64
-"""Channels of the result that are computed together, which bounds what is held between the transforms."""
+"""Output channels that are computed together, which limits the memory between the transforms."""
 
 ALIGNMENT = 64
-"""Bytes, of one register of AVX-512."""
+"""Bytes of an AVX-512 register."""
 
 
 @dataclass(frozen=True)
 class Transforms:
-    """The matrices that take a T × T tile to its spectrum and back; F = T / 2 + 1 rows tell all of it.
+    """Matrices that transform a T × T tile to its spectrum and back; F = T / 2 + 1 rows are sufficient.
 
-    A complex number is two real ones, its parts: the real one, then the imaginary one.
+    A complex number is stored as two real ones: real part, then imaginary part.
 
     Attributes:
         tile: T, even.
-        kernel: k, the side of the kernel, odd.
+        kernel: k, the kernel size, odd.
     """
 
     tile: int
@@ -40,23 +40,23 @@ class Transforms:
 
     @property
     def kept(self) -> int:
-        """S = T − k + 1, the side of what a tile gives."""
+        """S = T − k + 1, the side of a tile's result."""
         return self.tile - self.kernel + 1
 
     @property
     def half(self) -> int:
-        """F, the rows of half a spectrum."""
+        """F, the rows of half of a spectrum."""
         return self.tile // 2 + 1
 
     @cached_property
     def to_half(self) -> Matrix:
-        """Along the height, [F · 2, T]: the row before the part."""
+        """Transform along the height, [F · 2, T]: index of row, then part."""
         angle = self._angles(self.half, self.tile)
         return _single(np.stack([np.cos(angle), -np.sin(angle)], axis=1).reshape(-1, self.tile))
 
     @cached_property
     def to_whole(self) -> Matrix:
-        """Along the width, [T · 2, 2 · T]: the part before the column, and in the result behind it."""
+        """Transform along the width, [T · 2, 2 · T]: column, then part; from part, then column."""
         angle = self._angles(self.tile, self.tile)
         real = np.hstack([np.cos(angle), np.sin(angle)])
         imaginary = np.hstack([-np.sin(angle), np.cos(angle)])
@@ -64,10 +64,10 @@ class Transforms:
 
     @cached_property
     def from_whole(self) -> tuple[Matrix, Matrix]:
-        """Back along the width, for the columns that are kept: [2 · S, T · 2] twice.
+        """Two inverse transforms along the width for the kept columns, [2 · S, T · 2] each.
 
-        The first one is for a spectrum times the real part of another one, the second one for the same
-        spectrum times the imaginary part; their sum is for the complex product.
+        The first is for a spectrum times the real part of another one, the second for its imaginary part; the
+        sum of both results belongs to the complex product.
         """
         angle = self._angles(self.kept, self.tile)
         real = np.vstack([np.cos(angle), np.sin(angle)]) / self.tile
@@ -78,15 +78,15 @@ class Transforms:
 
     @cached_property
     def from_half(self) -> Matrix:
-        """Back along the height, for the rows that are kept: [S, F · 2]."""
+        """Inverse transform along the height for the kept rows, [S, F · 2]."""
         angle = self._angles(self.kept, self.half)
-        twice = np.full(self.half, 2.0)  # a row stands for its mirror image, which is left out
+        twice = np.full(self.half, 2.0)  # a row also represents its omitted mirror image
         twice[[0, -1]] = 1.0
         parts = np.stack([twice * np.cos(angle), -twice * np.sin(angle)], axis=2)
         return _single(parts.reshape(self.kept, -1) / self.tile)
 
     def multiplications(self, channels: int, width: int) -> int:
-        """Counts the real multiplications of a tile of `channels` that becomes one of `width` channels."""
+        """Returns the real multiplications of a tile with `channels` inputs and `width` outputs."""
         forth = self.to_half.size * self.tile + self.half * self.to_whole.size
         back = 2 * self.half * self.from_whole[0].size + self.from_half.size * self.kept
         return forth * channels + 4 * self.half * self.tile * channels * width + back * width
@@ -97,27 +97,28 @@ class Transforms:
 
 @lru_cache
 def transforms(kernel: int) -> Transforms:
-    """Makes those for a kernel of that side: the tile is the smallest multiple of 8 above its double."""
+    """Returns the matrices for a kernel size; the tile is the next multiple of 8 above twice that size."""
     return Transforms(tile=-(-(2 * kernel + 1) // 8) * 8, kernel=kernel)
 
 
 def saving(kernel: int, channels: int, width: int) -> float:
-    """Returns how many times fewer multiplications a convolution of `channels` to `width` takes so."""
+    """Returns the factor by which transforms reduce the multiplications of a convolution."""
     by = transforms(kernel)
     return (by.kept * kernel) ** 2 * channels * width / by.multiplications(channels, width)
 
 
 def channel_groups(width: int) -> int:
-    """Returns the number of equal groups that `width` channels of a result are computed in."""
+    """Returns the number of equal groups in which `width` output channels are computed."""
     return width // CHANNEL_GROUP_SIZE if width % CHANNEL_GROUP_SIZE == 0 else 1
 
 
 def kernel_spectra(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Computes the conjugate spectrum of a kernel [k, k, C, D]: a network's convolution is a correlation.
+    """Computes the conjugate spectrum of a kernel [k, k, C, D], because a network's convolution is a
+    correlation.
 
     Returns:
-        [G, 2, F · T, C, D / G]: by groups of channels and by parts, each one block of memory, and aligned
-        as engines want it, so that they need not copy it.
+        [G, 2, F · T, C, D / G]: by channel group and part, contiguous and aligned, so that engines need not
+        copy it.
     """
     side, channels, width = kernel.shape[1:]
     by, groups = transforms(side), channel_groups(width)
@@ -128,7 +129,7 @@ def kernel_spectra(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def spectrum(kernel: Any, ops: Any) -> Any:
-    """Computes the conjugate spectrum [2, F · T, C, D] of a kernel [k, k, C, D] by NumPy or `keras.ops`."""
+    """Computes the conjugate spectrum [2, F · T, C, D] of a kernel [k, k, C, D] with NumPy or `keras.ops`."""
     side, channels, width = kernel.shape[1:]
     by = transforms(side)
     x = ops.matmul(by.to_half[:, :side], ops.reshape(kernel, (side, -1)))

@@ -1,13 +1,13 @@
-"""Convolution with large kernels by Fourier transforms of tiles: the same numbers, fewer multiplications.
+"""Convolution with large kernels by Fourier transforms of tiles: the same result, fewer multiplications.
 
-The image is cut into overlapping tiles of T × T pixels (overlap-save). The spectrum of a tile times that of
-the kernel, and back, gives the S × S = (T − k + 1)² pixels of the convolution that do not depend on what
-lies beyond the tile. Transforms are products with constant real matrices, for T is small: matrix products
-are what every engine does best, have gradients, and need no operation that an engine may lack.
+The image is split into overlapping tiles of T × T pixels (overlap-save). The inverse transform of a tile's
+spectrum times the kernel's gives the S × S = (T − k + 1)² pixels of the convolution that depend only on the
+tile. Because T is small, the transforms are products with constant real matrices: every engine supports them,
+runs them fast and has their gradients.
 
-With k = 15: T = 32, S = 18, and F = 17 rows tell all of a tile's spectrum, for that of real pixels mirrors
-itself. Each step reshapes until the axis to be transformed stands where a matrix product takes it; comments
-name the axes. N counts the tiles of a band, in all images of the batch.
+With k = 15: T = 32, S = 18, and F = 17 rows are sufficient, because the spectrum of real pixels is symmetric.
+Each step reshapes the data for a matrix product along the transformed axis; comments name the axes. N is the
+number of tiles of a band, in all images of the batch.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,9 +22,9 @@ from keras import ops
 from segdec.network.fourier import Transforms, channel_groups, saving, spectrum, transforms
 
 TILES_PER_PX = 3
-"""Tiles that are multiplied together, a pixel of the kernel's side, whatever the size of the image: few where
-all of it stays in the cache; more where the kernel's spectrum, which does not, is read anew each time. With a
-kernel of 15 × 15 px, the 64 channels that are computed at once take 0.28 MB a tile, 13 MB together."""
+"""Tiles per band and pixel of the kernel size. Few tiles stay in the cache; more tiles read the kernel's
+spectrum, which does not fit, less often. With a kernel of 15 × 15 px, 64 channels need 0.28 MB per tile, 13
+MB per band."""
 
 _transforming: ContextVar["FourierTransforms | None"] = ContextVar("transforming", default=None)
 
@@ -33,30 +33,29 @@ Finish = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class FourierTransforms:
-    """How the convolutions within `fourier_transforms` compute.
+    """Settings of the convolutions inside `fourier_transforms`.
 
     Attributes:
-        spectra: Of the kernels, by the names of their layers; None for all layers.
-        bounded: Whether images are gone through in bands.
+        spectra: Kernel spectra by layer name; None: all layers, with computed spectra.
+        bounded: Whether images are processed in bands.
     """
 
     spectra: Mapping[str, Any] | None
     bounded: bool
 
     def includes(self, layer: str) -> bool:
-        """Returns whether the layer of this name shall convolve so."""
+        """Returns whether the layer of this name uses Fourier transforms."""
         return self.spectra is None or layer in self.spectra
 
 
 @contextmanager
 def fourier_transforms(spectra: Mapping[str, Any] | None = None, *, bounded: bool = True) -> Iterator[None]:
-    """Lets each `FourierConv2D` within the block convolve by Fourier transforms.
+    """Makes each `FourierConv2D` inside the block use Fourier transforms.
 
     Args:
-        spectra: Of kernels that do not change meanwhile, by the names of their layers, as
-            `FourierConv2D.spectra` gives them; the other layers convolve directly. None for all layers, with
-            spectra that are computed anew for each call.
-        bounded: Whether images are gone through in bands, in a loop, which bounds the memory.
+        spectra: Results of `FourierConv2D.spectra` by layer name, for constant kernels; other layers convolve
+            directly. None: all layers, with spectra that are computed in each call.
+        bounded: Whether images are processed in bands, in a loop, which limits the memory.
     """
     token = _transforming.set(FourierTransforms(spectra, bounded))
     try:
@@ -67,10 +66,10 @@ def fourier_transforms(spectra: Mapping[str, Any] | None = None, *, bounded: boo
 
 @keras.saving.register_keras_serializable(package="segdec")
 class FourierConv2D(keras.layers.Conv2D):
-    """A convolution, stride 1 and zeros around the image, by Fourier transforms where that is asked for.
+    """A convolution with stride 1 and zero padding that can use Fourier transforms.
 
-    Weights and answers are those of `keras.layers.Conv2D`, which is what it is outside `fourier_transforms`.
-    The spectra of a kernel take 2 · F · T / k² times its memory, about 5 times.
+    Weights and results are those of `keras.layers.Conv2D`, which it uses outside `fourier_transforms`. The
+    spectra of a kernel need 2 · F · T / k² times its memory, about 5 times.
 
     Input shape:
         `[B, H, W, C]`
@@ -91,7 +90,8 @@ class FourierConv2D(keras.layers.Conv2D):
         if len(sides) > 1 or sides.pop() % 2 == 0 or strides != {1} or self.groups != 1:
             raise ValueError(
                 f"Kernel {self.kernel_size}, strides {self.strides}, dilation {self.dilation_rate}, "
-                f"{self.groups} groups. Expected a square kernel of odd side and all others 1; use Conv2D."
+                f"{self.groups} groups. Expected a square kernel of odd size and 1 for the others; use "
+                "Conv2D."
             )
         if (self.padding, self.data_format) != ("same", "channels_last"):
             raise ValueError(
@@ -101,23 +101,23 @@ class FourierConv2D(keras.layers.Conv2D):
 
     @property
     def saving(self) -> float:
-        """How many times less transforms multiply, which they do in float32, than the direct convolution."""
-        directly = 1 if self.compute_dtype == "float32" else 2  # times as fast in bfloat16
+        """Factor by which transforms, always in float32, reduce the multiplications."""
+        directly = 1 if self.compute_dtype == "float32" else 2  # direct convolution is faster in bfloat16
         return saving(self.kernel_size[0], *self.kernel.shape[2:]) / directly
 
     def spectra(self) -> Any:
-        """Computes those of the present kernel, float32, see `segdec.network.fourier.kernel_spectra`."""
+        """Computes the float32 spectra of the current kernel, see `segdec.network.fourier.kernel_spectra`."""
         kernel, groups = ops.cast(self.kernel, "float32"), channel_groups(self.filters)
         return ops.stack([spectrum(group, ops) for group in ops.split(kernel, groups, axis=3)])
 
     def call(self, inputs: Any) -> Any:
         """Convolves `inputs` [B, H, W, C]."""
-        way = _transforming.get()
-        if way is None or not way.includes(self.name):
+        settings = _transforming.get()
+        if settings is None or not settings.includes(self.name):
             return super().call(inputs)
-        spectra = self.spectra() if way.spectra is None else way.spectra[self.name]
+        spectra = self.spectra() if settings.spectra is None else settings.spectra[self.name]
         inputs = ops.cast(inputs, "float32")
-        return convolve(inputs, spectra, self.kernel_size[0], self._finish, bounded=way.bounded)
+        return convolve(inputs, spectra, self.kernel_size[0], self._finish, bounded=settings.bounded)
 
     def _finish(self, x: Any) -> Any:
         x = x if self.bias is None else x + ops.cast(self.bias, "float32")
@@ -125,15 +125,15 @@ class FourierConv2D(keras.layers.Conv2D):
 
 
 def convolve(image: Any, spectra: Any, kernel: int, finish: Finish, *, bounded: bool) -> Any:
-    """Convolves an image with the kernel that has these spectra, zeros around the image.
+    """Convolves an image, with zero padding, with the kernel that has these spectra.
 
     Args:
         image: [B, H, W, C] float32.
         spectra: [G, 2, F · T, C, D / G], see `segdec.network.fourier.kernel_spectra`.
-        kernel: Side of the kernel, px, odd.
-        finish: What becomes of the result, pixel by pixel.
-        bounded: Whether the image is gone through in bands, of `TILES_PER_PX` tiles a pixel of the
-            kernel, or one row of them.
+        kernel: Kernel size, px, odd.
+        finish: Applied to the result (bias and activation).
+        bounded: Whether to process the image in bands of `TILES_PER_PX` tiles per pixel of the kernel size,
+            at least one row of tiles.
 
     Returns:
         [B, H, W, D].
@@ -141,11 +141,11 @@ def convolve(image: Any, spectra: Any, kernel: int, finish: Finish, *, bounded: 
     by = transforms(kernel)
     batch, height, width, channels = ops.shape(image)
     rows, columns = -(-height // by.kept), -(-width // by.kept)  # of tiles
-    # As many rows of tiles at once as the cache holds, spread evenly: a loop wants bands of one shape.
+    # As many rows of tiles as fit into the cache, spread evenly, because bands must have the same shape.
     bands = -(-rows // ops.maximum(1, TILES_PER_PX * kernel // (batch * columns))) if bounded else 1
     at_once = -(-rows // bands)
     step, around = at_once * by.kept, by.kernel // 2
-    below, right = bands * step - height, columns * by.kept - width  # fill up the last tiles, cut off again
+    below, right = bands * step - height, columns * by.kept - width  # padding of the last tiles
     padded = ops.pad(image, ((0, 0), (around, around + below), (around, around + right), (0, 0)))
     size = batch, step + 2 * around, width + right + 2 * around, channels
 
@@ -155,7 +155,7 @@ def convolve(image: Any, spectra: Any, kernel: int, finish: Finish, *, bounded: 
 
     if not bounded:
         return convolve_band(0)[:, :height]
-    # Bands overlap by k − 1 rows, so each is cut from the padded image only in its turn.
+    # Bands overlap by k − 1 rows, so each is cut from the padded image in the loop.
     found = ops.map(convolve_band, ops.arange(bands))  # [bands, B, step, W, D]
     found = ops.transpose(found, (1, 0, 2, 3, 4))
     return ops.reshape(found, (batch, bands * step, width, ops.shape(found)[-1]))[:, :height]
@@ -164,38 +164,38 @@ def convolve(image: Any, spectra: Any, kernel: int, finish: Finish, *, bounded: 
 def _convolve(image: Any, spectra: Any, by: Transforms, rows: Any, columns: Any) -> Any:
     """Convolves an image [B, rows · S + k − 1, columns · S + k − 1, C] to [B, rows · S, columns · S, D].
 
-    Along the height first: as long as a tile is not cut along the width, its neighbours share the transform.
+    The height comes first, because horizontal neighbours then share the transform.
     """
     batch, _, width, channels = ops.shape(image)
     count, place = batch * rows * columns, ops.arange(by.tile, dtype="int32")[:, None]
 
-    # Cut into rows of tiles, which overlap; transform their T rows of pixels to F rows of two parts.
+    # Split into overlapping rows of tiles; transform their T pixel rows to F rows of two parts.
     x = ops.take(image, by.kept * ops.arange(rows, dtype="int32") + place, axis=1)  # [B, T, rows, width, C]
     x = ops.reshape(ops.transpose(x, (1, 0, 2, 3, 4)), (by.tile, -1))
     x = ops.reshape(ops.matmul(by.to_half, x), (2 * by.half, batch * rows, width, channels))
 
-    # Cut these into tiles, and transform their T columns; real and imaginary part enter together.
+    # Split these into tiles and transform their T columns, with real and imaginary parts together.
     x = ops.take(x, by.kept * ops.arange(columns, dtype="int32") + place, axis=2)
     x = ops.transpose(x, (0, 2, 1, 3, 4))  # [F · 2, T, B · rows, columns, C]
     x = ops.matmul(by.to_whole, ops.reshape(x, (by.half, 2 * by.tile, count * channels)))  # [F, T · 2, N · C]
 
-    # A convolution is now one product over the channels at each place of the spectrum. Groups of channels of
-    # the result go one after another, for all of them at once would not stay in the cache.
+    # The convolution is now one product over the channels at each frequency. Groups of output channels are
+    # computed one after another, because all at once would not fit into the cache.
     x = ops.reshape(x, (by.half * by.tile, 2 * count, channels))
     x = ops.concatenate([_multiply(x, group, count, by) for group in ops.unstack(spectra)], axis=-1)
 
-    # What is kept of the tiles lies side by side, without overlap.
+    # The kept parts of the tiles are adjacent, without overlap.
     x = ops.reshape(x, (by.kept, by.kept, batch, rows, columns, ops.shape(x)[-1]))
     x = ops.transpose(x, (2, 3, 0, 4, 1, 5))  # [B, rows, S, columns, S, D]
     return ops.reshape(x, (batch, rows * by.kept, columns * by.kept, ops.shape(x)[-1]))
 
 
 def _multiply(tiles: Any, spectra: Any, count: Any, by: Transforms) -> Any:
-    """The products of spectra [F · T, 2 · N, C] and [2, F · T, C, D], transformed back: [S, S, N, D]."""
+    """Multiplies spectra [F · T, 2 · N, C] and [2, F · T, C, D] and transforms back: [S, S, N, D]."""
     width = spectra.shape[3]
     shape = (by.half, 2 * by.tile, count * width)
-    # A complex product is four real ones, of both parts of the tiles and of the kernel. They are not added up
-    # here: the way back is linear, so each has a matrix with its signs, and only what is kept is summed.
+    # A complex product has four real ones. Because the inverse transform is linear, each is transformed with
+    # its own matrix, which includes the sign, and only the kept parts are summed.
     x = sum(
         ops.matmul(from_whole, ops.reshape(ops.matmul(tiles, part), shape))
         for from_whole, part in zip(by.from_whole, ops.unstack(spectra), strict=True)

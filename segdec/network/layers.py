@@ -1,4 +1,4 @@
-"""Layers that Keras lacks, and the choice among all normalisations."""
+"""Layers that Keras does not have, and the choice of the normalisation."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +16,13 @@ EPSILON = 1e-3
 
 @dataclass(frozen=True)
 class ComputePolicy:
-    """How a network computes; what it has learnt does not depend on it.
+    """How a network computes; its weights do not depend on it.
 
     Attributes:
-        dtype: Keras dtype policy of all layers but the first and the last; None is Keras' own default.
-        synchronized: Whether batch normalisation takes its statistics from the images of all replicas.
-        folded: Whether the convolutions do the work of what is linear beside them, the scaling of the pixels
-            before the first one and batch normalisation; for inference alone.
+        dtype: Keras dtype policy of all layers except the first and the last; None: Keras' default.
+        synchronized: Whether batch normalisation uses the statistics of all replicas.
+        folded: Whether pixel scaling and batch normalisation are folded into the convolutions; only for
+            inference.
     """
 
     dtype: str | None = None
@@ -31,21 +31,20 @@ class ComputePolicy:
 
 
 DEFAULT_POLICY = ComputePolicy()
-"""Keras' own precision, statistics of each replica."""
-
+"""Keras' default precision, statistics per replica."""
 
 _present: ContextVar[Any] = ContextVar("present", default=1.0)
 
 
 @contextmanager
 def ignore_dummy_images(present: Any) -> Iterator[None]:
-    """Lets batch normalisation within the block leave stand-in images out of its statistics.
+    """Makes batch normalisation inside the block ignore dummy images.
 
-    Convolutions and poolings cannot do with no image on every device (oneDNN gives them wrong shapes, or
-    ends the process), so a replica without images is given one that must not count.
+    Convolutions and poolings fail without an image (with oneDNN they return wrong shapes or end the process),
+    so a replica without images gets a dummy image that must not affect the statistics.
 
     Args:
-        present: 1 where the images are real, 0 where they only stand in; a scalar tensor of the replica.
+        present: 1 for real images, 0 for a dummy image; a scalar tensor of the replica.
     """
     token = _present.set(present)
     try:
@@ -56,15 +55,13 @@ def ignore_dummy_images(present: Any) -> Iterator[None]:
 
 @keras.saving.register_keras_serializable(package="segdec")
 class ReplicaBatchNormalization(keras.layers.BatchNormalization):
-    """Batch normalisation that knows of the replicas: it trains on `tf.distribute` as on one device.
+    """Batch normalisation that gives the same result with `tf.distribute` as on one device.
 
-    The moving statistics are averaged over the replicas; Keras keeps one drifting copy on each and saves
-    the first. With `synchronized=True` the statistics of the forward pass are those of the global batch,
-    too, and with them the gradient: replicas exchange count, mean and variance, one all-reduce a layer
-    instead of Keras' three, and combine them by the formula for parallel variances. Unlike Keras'
-    E[x²] − E[x]² it does not cancel where the mean is large.
-
-    With `synchronized=True` a replica whose images only stand in (see `ignore_dummy_images`) takes no part.
+    The moving statistics are averaged over the replicas; Keras keeps a separate copy on each and saves the
+    first. With `synchronized=True` the forward pass and its gradient use the statistics of the global batch:
+    replicas exchange count, mean and variance with one all-reduce per layer (Keras needs three) and combine
+    them by the formula for parallel variances. Unlike Keras' E[x²] − E[x]² it is exact for large means. A
+    replica with dummy images (see `ignore_dummy_images`) is then ignored.
 
     Input shape:
         `[B, H, W, C]`
@@ -77,13 +74,13 @@ class ReplicaBatchNormalization(keras.layers.BatchNormalization):
     """
 
     def add_weight(self, *args: Any, trainable: bool = True, **kwargs: Any) -> Any:
-        """Adds a weight; the moving statistics (the weights that are not trained) are mean-aggregated."""
+        """Adds a weight; moving statistics (not trainable) use mean aggregation."""
         if not trainable:
             kwargs["aggregation"] = "mean"
         return super().add_weight(*args, trainable=trainable, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """Normalises `inputs` [B, H, W, C], in training by their own statistics."""
+        """Normalises `inputs` [B, H, W, C], in training with their own statistics."""
         if not (training and self.trainable):
             return super().call(inputs, training=False, mask=mask)
         x = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
@@ -96,7 +93,7 @@ class ReplicaBatchNormalization(keras.layers.BatchNormalization):
         return ops.cast(y, self.compute_dtype)
 
     def _statistics(self, x: Any) -> tuple[Any, Any]:
-        """Mean and variance [C] of the batch, or the moving ones where it holds no image."""
+        """Returns mean and variance [C] of the batch, or the moving ones if it has no image."""
         count = ops.cast(ops.prod(ops.shape(x)[:-1]), x.dtype) * ops.cast(_present.get(), x.dtype)
         mean, variance = ops.moments(x, axes=(0, 1, 2))
         if self.synchronized:
@@ -110,7 +107,7 @@ class ReplicaBatchNormalization(keras.layers.BatchNormalization):
 
 
 def _gather(count: Any, mean: Any, variance: Any) -> Any:
-    """The row `count, mean, variance` of each replica, [replicas, 2 · C + 1]; zeros where it is empty."""
+    """Returns `count, mean, variance` of each replica, [replicas, 2 · C + 1]; zeros for empty ones."""
     import tensorflow as tf
 
     row = ops.concatenate([ops.reshape(count, (1,)), mean, variance])
@@ -123,12 +120,12 @@ def _gather(count: Any, mean: Any, variance: Any) -> Any:
 
 
 def _fill_rows(own: Any) -> Any:
-    """Adds up what the replicas have, of which each has a row of its own and zeros elsewhere.
+    """Sums over the replicas, each of which has one row and zeros elsewhere.
 
-    `ReplicaContext.all_reduce` and its gradient, but for the time to trace it: that wraps the sum in
-    `tf.custom_gradient`, which looks for variables between result and argument, on each replica through the
-    graphs of all. Here only an identity is wrapped, and the sum joins it as a constant; own + (sum − own) is
-    the sum to the bit, since one of the two is 0 in each row.
+    It equals `ReplicaContext.all_reduce` with its gradient, but traces faster: that wraps the sum in
+    `tf.custom_gradient`, which searches the graphs of all replicas for variables. Here only an identity is
+    wrapped, and the sum is added as a constant; own + (sum − own) is exactly the sum, because one of the two
+    is 0 in each row.
     """
     import tensorflow as tf
 
@@ -150,7 +147,7 @@ def _sum_over_replicas(value: Any) -> Any:
 
 
 def _combine(rows: Any) -> tuple[Any, Any, Any]:
-    """Count, mean and variance of all from those of the parts."""
+    """Combines count, mean and variance of the replicas."""
     channels = (rows.shape[1] - 1) // 2
     counts, means, variances = rows[:, :1], rows[:, 1 : channels + 1], rows[:, channels + 1 :]
     count = ops.sum(counts)
@@ -161,11 +158,10 @@ def _combine(rows: Any) -> tuple[Any, Any, Any]:
 
 @keras.saving.register_keras_serializable(package="segdec")
 class InstanceNormalization(keras.layers.GroupNormalization):
-    """Normalises each channel of each image; the form of it that is served.
+    """Normalises each channel of each image; used for serving.
 
-    Keras' own reshapes to five axes, one group a channel. Mean and variance over the second, third and last
-    of these are what takes most of the time of a small network, in every engine; over height and width they
-    are cheap, and written in this way OpenVINO makes one operation (`MVN`) of them.
+    Keras' own layer reshapes to five axes and is slow in every engine. Here mean and variance are computed
+    over height and width, which is cheap, and which OpenVINO fuses to one operation (`MVN`).
 
     Input shape:
         `[B, H, W, C]`
@@ -193,7 +189,7 @@ class FeatureNormalization(keras.layers.Layer):
     """Normalises each channel of each image by the root of its standard deviation.
 
     `y = gamma · (x − mean) / sqrt(std + epsilon) + beta`, mean and unbiased std over height and width.
-    The square root of the *standard deviation*, not of the variance, is what the paper's network uses.
+    As in the paper's network, it uses the square root of the *standard deviation*, not of the variance.
 
     Args:
         epsilon: Added to the standard deviation.
@@ -215,7 +211,7 @@ class FeatureNormalization(keras.layers.Layer):
         self.center = center
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Creates one scale and one offset a channel."""
+        """Creates one scale and one offset per channel."""
         shape = (input_shape[-1],)
         self.gamma = self.add_weight(shape=shape, initializer="ones", autocast=False, name="gamma")
         self.beta = None
@@ -225,11 +221,13 @@ class FeatureNormalization(keras.layers.Layer):
     def call(self, inputs: Any) -> Any:
         """Normalises `inputs` [B, H, W, C]."""
         wide = keras.backend.result_type(self.compute_dtype, "float32")
-        x = ops.cast(inputs, wide)  # statistics over H·W pixels overflow in half precision
+        x = ops.cast(inputs, wide)  # sums over H·W pixels overflow in half precision
         pixels = ops.cast(ops.shape(x)[1] * ops.shape(x)[2], wide)
         centered = x - ops.mean(x, axis=(1, 2), keepdims=True)  # [B, H, W, C]
         variance = ops.sum(ops.square(centered), axis=(1, 2), keepdims=True) / ops.maximum(pixels - 1.0, 1.0)
-        std = ops.sqrt(ops.maximum(variance, keras.config.epsilon() ** 2))  # the root has no gradient at zero
+        std = ops.sqrt(
+            ops.maximum(variance, keras.config.epsilon() ** 2)
+        )  # the square root has no gradient at zero
         y = self.gamma * centered / ops.sqrt(std + self.epsilon)
         y = y if self.beta is None else y + self.beta
         return ops.cast(y, self.compute_dtype)
@@ -241,7 +239,7 @@ class FeatureNormalization(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="segdec")
 class GradientGate(keras.layers.Layer):
-    """Passes its input on and lets no gradient back.
+    """Returns its input and stops its gradient.
 
     Input shape:
         Any.
@@ -251,13 +249,13 @@ class GradientGate(keras.layers.Layer):
     """
 
     def call(self, inputs: Any) -> Any:
-        """Returns `inputs`, cut from the gradient."""
+        """Returns `inputs` without gradient."""
         return ops.stop_gradient(inputs)
 
 
 @keras.saving.register_keras_serializable(package="segdec")
 class ChannelMaximum(keras.layers.Layer):
-    """Keeps the largest channel of each pixel.
+    """Returns the maximum over the channels of each pixel.
 
     Input shape:
         `[B, H, W, C]`
@@ -271,18 +269,18 @@ class ChannelMaximum(keras.layers.Layer):
         return ops.max(inputs, axis=-1, keepdims=True)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Leaves one channel."""
+        """Returns the shape with one channel."""
         return (*input_shape[:-1], 1)
 
 
 @keras.saving.register_keras_serializable(package="segdec")
 class BilinearUpsampling(keras.layers.Layer):
-    """Enlarges images bilinearly about pixel centres; beyond the border the last pixel goes on.
+    """Upsamples images bilinearly about pixel centres, and repeats the last pixel at the border.
 
-    What `cv2.resize` does with `INTER_LINEAR`. Keras' own `UpSampling2D` cannot be traced for open sizes.
+    It equals `cv2.resize` with `INTER_LINEAR`. Keras' own `UpSampling2D` cannot be traced for variable sizes.
 
     Args:
-        factor: How many pixels become of one along each side.
+        factor: Output pixels per input pixel along each side.
 
     Input shape:
         `[B, H, W, C]`
@@ -296,7 +294,7 @@ class BilinearUpsampling(keras.layers.Layer):
         self.factor = factor
 
     def call(self, inputs: Any) -> Any:
-        """Enlarges `inputs` [B, H, W, C]."""
+        """Upsamples `inputs` [B, H, W, C]."""
         batch, height, width, channels = ops.shape(inputs)
         before = ops.concatenate([inputs[:, :, :1], inputs[:, :, :-1]], axis=2)
         after = ops.concatenate([inputs[:, :, 1:], inputs[:, :, -1:]], axis=2)
@@ -308,7 +306,7 @@ class BilinearUpsampling(keras.layers.Layer):
         return ops.reshape(x, (batch, height * self.factor, width * self.factor, channels))
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Multiplies both sides by the factor, where they are known."""
+        """Multiplies the known sides by the factor."""
         batch, *sides, channels = input_shape
         return (batch, *(side if side is None else side * self.factor for side in sides), channels)
 
@@ -317,7 +315,7 @@ class BilinearUpsampling(keras.layers.Layer):
         return {**super().get_config(), "factor": self.factor}
 
     def _between(self, before: Any, x: Any, after: Any) -> list[Any]:
-        """The new pixels of each old one, from it and from the neighbour that is nearer."""
+        """Returns the new pixels of each old one, interpolated with its nearer neighbour."""
         offsets = [(pixel + 0.5) / self.factor - 0.5 for pixel in range(self.factor)]
         return [
             x * (1.0 - abs(offset)) + (before if offset < 0 else after) * abs(offset) for offset in offsets
@@ -327,7 +325,7 @@ class BilinearUpsampling(keras.layers.Layer):
 def normalization(
     config: NetworkConfig, *, center: bool = True, policy: ComputePolicy = DEFAULT_POLICY, **kwargs: Any
 ) -> keras.layers.Layer:
-    """Makes the normalisation layer that `config` names, with or without its offset."""
+    """Returns the normalisation layer that `config` selects, with or without offset."""
     common = {"epsilon": EPSILON, "center": center, "dtype": policy.dtype, **kwargs}
     if config.normalization == "batch":
         momentum, synchronized = config.batch_norm_momentum, policy.synchronized
@@ -339,6 +337,6 @@ def normalization(
 
 
 def all_layers(model: keras.Model) -> Iterator[keras.layers.Layer]:
-    """Yields the layers of a model, those of models within it in their place."""
+    """Yields the layers of a model, including those of nested models."""
     for layer in model.layers:
         yield from all_layers(layer) if isinstance(layer, keras.Model) else (layer,)

@@ -1,4 +1,4 @@
-"""The first weights of a decision that starts from what the mask shows."""
+"""Initial weights of a decision that starts from the mask."""
 
 from typing import Any
 
@@ -8,16 +8,16 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="segdec")
 class MaskPrior(keras.initializers.Initializer):
-    """First weights of the decision's last layer: its last input, the maximum of the mask, leads.
+    """Initializer of the decision's last layer in which the last input, the mask's maximum, dominates.
 
-    It speaks for every defect and against good. Adam moves a weight by no more than the learning rate a
-    step: in a few hundred steps a small random weight cannot grow to where the mask would decide, and the
-    other inputs learn a dozen defects by heart.
+    It favours all defect classes over good. Adam changes a weight by at most the learning rate per step:
+    within a few hundred steps a small random weight could not grow enough for the mask to decide, and the
+    other inputs would memorise a dozen defects.
 
     Args:
-        gain: Weight of the last input in the logit of each defect class; that of good gets its negative.
-        even: Value of the last input at which the bias makes all classes alike.
-        alone: Whether the other inputs start at zero, so that the first answer is the mask's; else random.
+        gain: Weight of the last input in the logit of each defect class; its negative for good.
+        even: Value of the last input at which the bias makes all classes equal.
+        alone: Whether the other inputs start at zero, so that only the mask decides; else random.
     """
 
     def __init__(self, gain: float, even: float, alone: bool) -> None:
@@ -34,5 +34,5 @@ class MaskPrior(keras.initializers.Initializer):
         return ops.concatenate([self._others(shape, dtype)[:-1], prior[None]])
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this initializer again."""
+        """Returns the arguments of this initializer."""
         return {"gain": self.gain, "even": self.even, "alone": self.alone}

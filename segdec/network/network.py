@@ -1,4 +1,4 @@
-"""The two-stage segmentation and decision network, from Keras layers alone."""
+"""The two-stage segmentation and decision network, built only from Keras layers."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,30 +23,28 @@ from segdec.network.layers import (
 from segdec.network.mask_prior import MaskPrior
 
 PIXEL_SCALE = 1.0 / 255.0
-"""What pixel values 0…255 are multiplied with before the first convolution."""
+"""Factor of the pixel values 0…255 before the first convolution."""
 
 
 @keras.saving.register_keras_serializable(package="segdec")
 class SegDecNet(keras.Model):
     """Segmentation network, and a decision network on its features and mask.
 
-    The parts are models of their own, `segmentation` and `decision`, so that a training stage can
-    hold one of them still. Pixel values are 0…255: the first layer scales them. Where the configuration
-    asks for a mask finer than 1/8 of the image, a decoder, which belongs to `segmentation`, refines what
-    comes out; the decision network sees the coarse mask, as published. Of several masks, one for each class
-    of defects, it sees the largest logit of each pixel.
+    The parts `segmentation` and `decision` are separate models, so that a training stage can freeze one of
+    them. Pixel values are 0…255; the first layer scales them. For a mask stride below 8, a decoder in
+    `segmentation` refines the mask; the decision network uses the coarse mask, as published. With one mask
+    per defect class, it uses the maximum logit of each pixel.
 
     Args:
         config: Shape of the network.
-        policy: How it computes while it is trained. It is no part of the network's configuration.
+        policy: How it computes; not part of the saved configuration.
 
     Input shape:
         `[B, H, W, input_channels]`, H and W divisible by 8.
 
     Output shape:
-        `{"mask_logits": [B, H/s, W/s, M], "class_logits": [B, num_classes]}`, float32; s is the stride
-        of the mask, 8 unless the configuration says otherwise, and M is 1, or with `mask_classes` the number
-        of classes of defects.
+        `{"mask_logits": [B, H/s, W/s, M], "class_logits": [B, num_classes]}`, float32; s is the mask
+        stride, by default 8; M is 1, or with `mask_classes` the number of defect classes.
 
     Example:
         >>> network = SegDecNet(NetworkConfig(preset="compact"))
@@ -79,46 +77,46 @@ class SegDecNet(keras.Model):
         """Runs both parts on `inputs` [B, H, W, C].
 
         Raises:
-            ValueError: If the height, the width or the channels do not fit the network.
+            ValueError: If the height, the width or the channels are wrong.
         """
         check_input_shape(tuple(inputs.shape), self.config.input_channels)
         return super().call(inputs, training=training, mask=mask)
 
     @property
     def encoder(self) -> keras.Model | None:
-        """What computes the features that the segmentation network stands on; None as published."""
+        """The encoder; None for the published network."""
         return self.segmentation.get_layer("encoder") if self.config.encoder != SEGDECNET else None
 
     @property
     def backbone(self) -> keras.Model | None:
-        """The network of `keras.applications` within the encoder."""
+        """The network of `keras.applications` inside the encoder."""
         return self.encoder.get_layer(BACKBONE) if self.encoder is not None else None
 
     @property
     def head(self) -> keras.Model | None:
-        """What makes the mask of the encoder's features, by their names; None as published."""
+        """The part from the encoder's features to the mask; None for the published network."""
         return self.segmentation.get_layer("head") if self.config.encoder != SEGDECNET else None
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this network again."""
+        """Returns the arguments of this network."""
         return {"config": self.config.model_dump(mode="json"), "name": self.name}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:  # noqa: ARG003
-        """Makes a network from what `get_config` returned."""
+        """Creates a network from the result of `get_config`."""
         return cls(**{**config, "config": NetworkConfig.model_validate(config["config"])})
 
 
 def build_network(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> SegDecNet:
-    """Makes the network of `config` with freshly drawn weights."""
+    """Creates the network of `config` with random weights."""
     return SegDecNet(config, policy, name="segdec")
 
 
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
     """Builds image [B, H, W, C] → features [B, H/8, W/8, F], coarse [B, H/8, W/8, M] and final mask logits.
 
-    The final ones [B, H/s, W/s, M] are the coarse ones where the stride s is 8. With an encoder the parts are
-    models of their own, `encoder` and `head`.
+    The final ones [B, H/s, W/s, M] are the coarse ones if the stride s is 8. With an encoder, the parts
+    `encoder` and `head` are separate models.
     """
     image = keras.Input((None, None, config.input_channels), name="image")
     if config.encoder != SEGDECNET:
@@ -141,10 +139,10 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
 def build_head(
     encoder: keras.Model, config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
 ) -> keras.Model:
-    """Builds the encoder's features, by name → the same as the published segmentation stage.
+    """Builds the encoder's features by name → the same outputs as the published segmentation stage.
 
-    A 1×1 convolution of the joined features is the sum of one of each stride, which costs less: those of the
-    coarse ones are taken before they are enlarged.
+    A 1×1 convolution of the concatenated features is computed as a sum of one per stride, which is faster
+    because the coarse features are convolved before they are upsampled.
     """
     dtype = policy.dtype
     features = {
@@ -176,7 +174,7 @@ def build_head(
 def _masks(
     x: Any, skips: Mapping[int, Any], config: NetworkConfig, policy: ComputePolicy
 ) -> tuple[Any, Any, Any]:
-    """The features, the coarse mask logits and the final ones, of what is seen at 1/8 of the image."""
+    """Returns features, coarse and final mask logits from the tensor `x` at 1/8 of the image."""
     features = convolution(x, config, policy, config.feature_width, config.feature_kernel, "features")
     coarse_logits = mask_logits = _mask_head(features, config, policy)
     if config.mask_stride < STRIDE:
@@ -200,7 +198,7 @@ def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
     x = layers.Concatenate(dtype=dtype, name="volume")([volume, mask])  # [B, h, w, F + 1]
     for index, width in enumerate(config.decision_widths, start=1):
         pool = layers.MaxPooling2D(padding="same", dtype=dtype, name=f"decision_{index}_pool")
-        x = pool(x)  # "same" keeps small inputs alive
+        x = pool(x)  # "same" also works for small inputs
         x = convolution(x, config, policy, width, KERNEL, f"decision_{index}")
     pooled = [
         layers.GlobalAveragePooling2D(dtype=exact, name="features_mean")(x),
@@ -215,20 +213,20 @@ def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
 
 
 def _mask_prior(config: NetworkConfig) -> dict[str, Any]:
-    """The first weights of the last layer, where they start from the mask."""
+    """Returns the initializers of the last layer if the decision starts from the mask."""
     if not config.mask_prior:
         return {}
     bounded = config.mask_activation == "sigmoid"
-    even = 0.5 if bounded else 0.0  # where the mask's logit is 0
+    even = 0.5 if bounded else 0.0  # activation of the logit 0
     prior = MaskPrior(config.mask_prior, even, alone=not bounded)
     return {"kernel_initializer": prior, "bias_initializer": prior}
 
 
 def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
-    """Refuses a known input shape that the network cannot take; unknown sides pass.
+    """Checks an input shape; unknown sides pass.
 
     Raises:
-        ValueError: If the rank, the sides or the channels do not fit.
+        ValueError: If the rank, the sides or the channels are wrong.
     """
     if len(shape) != 4 or shape[3] != channels:
         raise ValueError(f"Wrong input shape {shape}. Expected [B, H, W, {channels}].")
@@ -242,7 +240,7 @@ def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
 
 
 def _mask_head(features: Any, config: NetworkConfig, policy: ComputePolicy) -> Any:
-    """1×1 convolution to the mask logits; its bias gives way to a normalisation where there is one."""
+    """Applies the 1×1 convolution to mask logits, with a bias or a normalisation."""
     plain, exact = config.mask_normalization == "none", keras.config.floatx()
     name = "mask_logits" if plain else "mask_projection"
     common = {"kernel_initializer": make_initializer(config), "dtype": exact, "name": name}

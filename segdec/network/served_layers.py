@@ -1,4 +1,4 @@
-"""Layers of `keras.applications` as they are served: the same answers from fewer kinds of operations."""
+"""Replaces layers of `keras.applications` for serving: the same results with fewer operation types."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -11,12 +11,11 @@ Settings = Mapping[str, Any]
 
 
 def serve_layer(kind: type[layers.Layer], settings: Settings) -> layers.Layer:
-    """Makes the layer of a class and its settings, or the one that is served in its place.
+    """Creates the layer of a class and its settings, or its replacement for serving.
 
-    A dense layer, which is one of the pixels, becomes a 1×1 convolution, which int8 knows. A convolution in
-    as many groups as channels becomes one of each channel for itself; Keras has XLA compile the former.
-    Activations that bring a gradient of their own become what they compute. Weights change by no more than
-    their shape.
+    A dense layer becomes a 1×1 convolution, which int8 supports. A convolution with as many groups as
+    channels becomes a depthwise convolution, because Keras compiles the former with XLA. Activations with a
+    custom gradient become plain operations. Weights change only in shape.
     """
     if issubclass(kind, layers.Dense):
         layer = layers.Conv2D(settings["units"], 1, **_common(settings))

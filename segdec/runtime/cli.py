@@ -34,8 +34,12 @@ def clean_exit(extra: str | None = None, *, group: str | None = None) -> Iterato
         SystemExit: With that code.
     """
     try:
-        with _named_source(extra, group):
+        try:
             yield
+        except ModuleNotFoundError as error:
+            if error.name is None or (extra is None and group is None):
+                raise
+            raise MissingExtraError(error.name, extra, group=group) from error
         sys.stdout.flush()
     except SegdecError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -50,16 +54,6 @@ def clean_exit(extra: str | None = None, *, group: str | None = None) -> Iterato
         place = f"{error.filename}: " if error.filename else ""
         print(f"error: {place}{error.strerror or error}", file=sys.stderr)
         raise SystemExit(EXIT_ERROR) from None
-
-
-@contextmanager
-def _named_source(extra: str | None, group: str | None) -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is None or (extra is None and group is None):
-            raise
-        raise MissingExtraError(error.name, extra, group=group) from error
 
 
 def _drop_output() -> None:

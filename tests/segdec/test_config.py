@@ -27,10 +27,6 @@ def test_preset_fills_what_is_not_given() -> None:
     assert config.feature_width == 64
 
 
-def test_seed_is_the_default_preset() -> None:
-    assert NetworkConfig() == NetworkConfig(preset="seed")
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 def test_preset_survives_a_round_trip_through_json(preset: str) -> None:
     config = NetworkConfig(preset=preset)
@@ -115,11 +111,6 @@ def test_native_takes_no_size() -> None:
 @pytest.mark.parametrize("level", [255, 65536])
 def test_white_level_outside_16_bits_is_refused(level: int) -> None:
     assert message(InputConfig, {"white_level": level}).startswith("white_level: ")
-
-
-def test_white_level_is_not_needed() -> None:
-    written_before = {"policy": "native", "height": None, "width": None, "convert_color": False}
-    assert InputConfig.model_validate(written_before).white_level is None
 
 
 def test_classes_must_match_the_network() -> None:

@@ -55,13 +55,13 @@ def test_data_of_another_encoding_are_refused(
     with pytest.raises(ImageError) as caught:
         unpack_mask(sent(data, 2, 2, encoding))
     text = str(caught.value)
-    assert f"it names the encoding '{encoding}', which is {expected}, and holds {arrived}" in text
-    assert "Expected the mask that it describes; ask again" in text
+    assert f"its encoding '{encoding}' needs {expected}, but it has {arrived}" in text
+    assert "Send the request again" in text
     assert caught.value.code == "corrupt_mask"
 
 
 def test_scores_are_no_mask_of_good_and_defect() -> None:
-    with pytest.raises(ImageError, match="'png' has the values 0 and 255 alone, and it holds 128"):
+    with pytest.raises(ImageError, match="'png' allows only the values 0 and 255, but it has 128"):
         unpack_mask(sent(as_png(np.array([[0, 128]], np.uint8)), 1, 2, "png"))
 
 
@@ -141,6 +141,6 @@ def test_long_runs() -> None:
     ],
 )
 def test_damaged_masks_are_told(answer: MaskAnswer) -> None:
-    with pytest.raises(ImageError, match=r"mask cannot be decompressed \(.*\)\. Expected") as caught:
+    with pytest.raises(ImageError, match=r"mask cannot be decoded \(.*\)\. Send") as caught:
         unpack_mask(answer)
     assert caught.value.code == "corrupt_mask"

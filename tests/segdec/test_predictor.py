@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
-from segdec.errors import ArtifactError, ConfigError, ImageError, MissingExtraError
+from segdec.errors import ConfigError, ImageError, MissingExtraError
 from segdec.predictor import Predictor
 
 NATIVE = InputConfig()
@@ -85,10 +85,6 @@ def test_batches_are_no_larger_than_asked() -> None:
     assert [shape[0] for shape in engine.shapes] == [2, 2, 1]
 
 
-def test_no_image_gives_no_prediction() -> None:
-    assert predictor()[0].predict([]) == []
-
-
 def test_threshold_is_passed_on() -> None:
     model, _ = predictor()
     assert model.predict([flat(101)])[0].label == "defect"
@@ -111,10 +107,6 @@ def test_steps_give_what_predict_gives(config: InputConfig) -> None:
     assert model.interpret(logits, 1, (16, 24), threshold=0.9).label == "good"
 
 
-def test_model_in_memory_has_no_manifest() -> None:
-    assert predictor()[0].manifest is None
-
-
 def test_photograph_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ImageError, match="4 channels"):
         predictor()[0].predict([np.zeros((8, 8, 4), np.uint8)])
@@ -131,11 +123,6 @@ def test_batch_size_below_one_is_refused() -> None:
 def test_unknown_engine_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"engine 'onnx' is unknown\. Expected one of: tensorflow"):
         Predictor.load(tmp_path, engine="onnx")
-
-
-def test_missing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="absent is no folder"):
-        Predictor.load(tmp_path / "absent")
 
 
 def test_missing_tensorflow_names_its_extra(tiny_artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ def test_another_file_of_weights_is_refused(experiment, tiny_encoder_weights, tm
     with h5py.File(changed, "a") as file:
         file["layers"]["conv2d"]["vars"]["0"][0, 0, 0, 0] += 0.5
     before = sorted(path.name for path in (tmp_path / "tiny").iterdir())
-    with pytest.raises(RunError, match=r"was begun with weights of SHA-256 \w{64}, now .* SHA-256 .*--fresh"):
+    with pytest.raises(RunError, match=r"started from weights with SHA-256 \w{64}; now .* SHA-256 .*--fresh"):
         Trainer(load(experiment, tmp_path, "--encoder-weights", str(changed)))
     assert sorted(path.name for path in (tmp_path / "tiny").iterdir()) == before
     with pytest.raises(ConfigError, match=r"gone\.h5' does not exist"):

@@ -11,7 +11,7 @@ import pytest
 
 from segdec.artifact import Manifest, SelfTest, manifest_sha256, open_artifact, read_manifest, write_artifact
 from segdec.artifact.variants import Speed, Variant
-from segdec.config import Calibration, InputConfig, ModelConfig, NetworkConfig
+from segdec.config import InputConfig, NetworkConfig
 from segdec.errors import ArtifactError
 from tests.forged_artifact import write_manifest
 
@@ -39,11 +39,6 @@ def build(folder: Path) -> Manifest:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return MANIFEST
-
-
-def failing_build(folder: Path) -> Manifest:
-    build(folder)
-    raise RuntimeError("out of luck")
 
 
 @pytest.fixture
@@ -88,7 +83,10 @@ def test_digest_is_the_checksum_of_the_manifest(folder: Path) -> None:
 
 def test_folder_that_holds_models_names_one(folder: Path, tmp_path: Path) -> None:
     told = refusal(folder.parent)
-    assert f"{folder.parent} is no model, it holds some. Expected one of them, for example {folder}." in told
+    assert (
+        f"{folder.parent} is not a model, but contains some. Expected one of them, for example {folder}."
+        in told
+    )
     assert "--models" not in told
     version = tmp_path / "models" / "parts" / "1"
     version.parent.mkdir(parents=True)
@@ -106,12 +104,6 @@ def test_checksum_file_is_understood_by_sha256sum(folder: Path) -> None:
     assert done.returncode == 0
 
 
-def test_failed_build_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="out of luck"):
-        write_artifact(tmp_path / "model", failing_build)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_existing_folder_is_refused_and_untouched(folder: Path) -> None:
     with pytest.raises(ArtifactError, match="model exists"):
         write_artifact(folder, build)
@@ -127,16 +119,9 @@ def test_overwriting_replaces_the_artifact(folder: Path) -> None:
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
-def test_failed_overwriting_keeps_the_old_artifact(folder: Path) -> None:
-    with pytest.raises(RuntimeError):
-        write_artifact(folder, failing_build, overwrite=True)
-    assert read_manifest(folder).version == "1"
-    assert [path.name for path in folder.parent.iterdir()] == ["model"]
-
-
 def test_folder_that_is_no_artifact_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(ArtifactError, match="is no artifact"):
+    with pytest.raises(ArtifactError, match="is not an artifact"):
         write_artifact(tmp_path, build, overwrite=True)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
@@ -150,10 +135,6 @@ def test_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 # === Reading ===
 
 
-def test_missing_folder(tmp_path: Path) -> None:
-    assert "absent is no folder" in refusal(tmp_path / "absent")
-
-
 @pytest.mark.parametrize("name", ["manifest.json", "manifest.sha256", *FILES])
 def test_missing_file_is_named(name: str, folder: Path) -> None:
     (folder / name).unlink()
@@ -163,7 +144,7 @@ def test_missing_file_is_named(name: str, folder: Path) -> None:
 @pytest.mark.parametrize("name", ["manifest.json", "manifest.sha256"])
 def test_flipped_byte_in_the_manifest_or_its_checksum(name: str, folder: Path) -> None:
     flip_byte(folder / name)
-    assert "do not agree" in refusal(folder)
+    assert "does not match" in refusal(folder)
 
 
 @pytest.mark.parametrize("part", ["saved_model.pb", "variables.index", "variables.data"])
@@ -178,7 +159,7 @@ def test_other_format_is_refused_before_its_unknown_fields(version: int, age: st
     rewrite(folder, format_version=version, segdec_version="9.0", novelty=True)
     text = refusal(folder)
     assert (
-        f"format_version {version}. Expected 5, 6, 7, 8, 9 or 10: {age} segdec (9.0) wrote it; export" in text
+        f"format_version {version}. Expected 5, 6, 7, 8, 9 or 10: {age} segdec (9.0) wrote it. Export" in text
     )
 
 
@@ -191,45 +172,15 @@ def test_model_from_before_there_were_encoders_is_read(folder: Path) -> None:
     assert read_manifest(folder).network.encoder == "segdecnet"
 
 
-def test_model_from_before_there_was_a_calibration_is_read(folder: Path) -> None:
-    values = json.loads((folder / "manifest.json").read_text())
-    del values["calibration"], values["thresholds"]["review"]
-    write_manifest(folder, json.dumps({**values, "format_version": 6}).encode())
-    former = read_manifest(folder)
-    assert (former.calibration, former.thresholds.review) == (Calibration(), None)
-
-
-def test_model_from_before_there_were_masks_by_class_is_read(folder: Path) -> None:
-    values = json.loads((folder / "manifest.json").read_text())
-    del values["network"]["mask_classes"]
-    write_manifest(folder, json.dumps({**values, "format_version": 8}).encode())
-    assert read_manifest(folder).network.mask_channels == 1
-
-
-def test_model_from_before_there_were_parents_is_read(folder: Path) -> None:
-    values = json.loads((folder / "manifest.json").read_text())
-    assert values.pop("parent") is None
-    write_manifest(folder, json.dumps({**values, "format_version": 9}).encode())
-    assert read_manifest(folder).parent is None
-
-
-def test_model_from_before_a_part_could_be_left_out_is_read(folder: Path) -> None:
-    values = json.loads((folder / "manifest.json").read_text())
-    for name in ("regions_of_interest", "ignored_areas", "interest_mask"):
-        del values["input"][name]
-    write_manifest(folder, json.dumps({**values, "format_version": 7}).encode())
-    assert not read_manifest(folder).input.is_partial
-
-
 @pytest.mark.parametrize("part", ["self_test", "variants"])
 def test_manifest_without_a_part_is_refused(part: str, folder: Path) -> None:
     rewrite(folder, without=part)
-    assert f"is no valid manifest. {part}: " in refusal(folder)
+    assert f"is not a valid manifest. {part}: " in refusal(folder)
 
 
 def test_engine_of_a_newer_version_is_refused(folder: Path) -> None:
     rewrite(folder, variants={"abacus": {}})
-    assert "has a variant for the engine 'abacus'. Expected engines among tensorflow, " in refusal(folder)
+    assert "has a variant for the unknown engine 'abacus'. Expected one of tensorflow, " in refusal(folder)
 
 
 def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
@@ -240,7 +191,7 @@ def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
 @pytest.mark.parametrize("content", [b"[]", b"{}", b"no json", b'{"format_version": "x"}'])
 def test_manifest_that_is_none(content: bytes, folder: Path) -> None:
     write_manifest(folder, content)
-    assert "is no manifest" in refusal(folder)
+    assert "is not a manifest" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/hostname"])
@@ -252,10 +203,6 @@ def test_file_outside_the_folder_is_refused(name: str, folder: Path) -> None:
 def test_further_files_are_ignored(folder: Path) -> None:
     (folder / "notes.txt").write_text("measured on line 3")
     assert read_manifest(folder).name == "part"
-
-
-def test_manifest_is_a_model_configuration() -> None:
-    assert isinstance(MANIFEST, ModelConfig)
 
 
 # === Artifacts of strangers ===
@@ -276,7 +223,7 @@ def test_manifest_is_a_model_configuration() -> None:
 )
 def test_hostile_manifest_is_refused(content: bytes, folder: Path) -> None:
     write_manifest(folder, content)
-    assert re.search("is no manifest|is larger than", refusal(folder))
+    assert re.search("is not a manifest|is larger than", refusal(folder))
 
 
 @pytest.mark.parametrize(
@@ -324,11 +271,11 @@ def test_artifact_that_is_itself_behind_a_link_is_read(folder: Path, tmp_path: P
 def test_pipe_in_place_of_a_file_is_refused_without_waiting(folder: Path) -> None:
     (folder / "tensorflow/saved_model.pb").unlink()
     os.mkfifo(folder / "tensorflow/saved_model.pb")
-    assert "is no plain file" in refusal(folder)
+    assert "is not a plain file" in refusal(folder)
 
 
 def test_file_without_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("segdec.artifact.MAX_FILE_BYTES", 5)
+    monkeypatch.setattr("segdec.artifact.reading.MAX_FILE_BYTES", 5)
     assert "is larger than 5 bytes" in refusal(folder)
 
 
@@ -336,7 +283,7 @@ def test_file_without_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPat
 def test_file_beside_those_with_a_checksum_is_refused(name: str, folder: Path) -> None:
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_bytes(b"")
-    assert f"{folder / name} is none of the artifact's files" in refusal(folder)
+    assert f"{folder / name} is not one of the artifact's files" in refusal(folder)
 
 
 def test_engine_gets_what_was_checked_whatever_happens_meanwhile(folder: Path) -> None:

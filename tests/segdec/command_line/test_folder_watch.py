@@ -129,12 +129,6 @@ def test_photographs_are_inspected_by_age_and_lie_in_done(folder, service, capsy
     assert told.out.splitlines()[0] == "c.png\tspot\t0.800\t0.500\trecord 1" and told.err == ""
 
 
-def test_without_answers_photographs_alone_lie_there(folder, service):
-    drop(folder, "a.png")
-    open_watch(folder, service, answers=False).run()
-    assert found(folder) == ["a.png"]
-
-
 def test_the_same_name_and_content_again_is_another_photograph(folder, service):
     for _ in range(3):
         drop(folder, "a.png")
@@ -370,15 +364,6 @@ def test_who_prints_for_nobody_ends(folder, service, monkeypatch):
     with pytest.raises(BrokenPipeError):
         open_watch(folder, service).run()
     assert found(folder) == ["a.png", "a.png.json"]
-
-
-def test_what_is_done_may_be_moved_away(folder, service):
-    for name in ("a.png", "b.png"):
-        drop(folder, name)
-        watch = open_watch(folder, service)
-        watch.run()
-        (folder / "done").rename(folder / f"archive_{name}")
-    assert found(folder, "archive_b.png") == ["b.png", "b.png.json"] and len(service.records) == 2
 
 
 def test_a_file_that_cannot_be_read_does_not_stop_the_line(folder, service, monkeypatch):

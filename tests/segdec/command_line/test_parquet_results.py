@@ -100,21 +100,6 @@ def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> 
         ResultFolder(tmp_path, MODEL)
 
 
-def test_folder_from_before_there_were_reviews_goes_on(tmp_path: Path) -> None:
-    with ResultFolder(tmp_path, MODEL) as found:
-        found.add_inspected(inspected("a.png", np.zeros((5, 7), np.uint8)))
-    (part,) = tmp_path.iterdir()
-    pq.write_table(pq.read_table(part).drop_columns(["review_threshold"]), part)
-    with ResultFolder(tmp_path, MODEL) as found:
-        assert found.done == {"a.png"}
-        found.add_inspected(inspected("b.png", np.zeros((5, 7), np.uint8)))
-    tables = [pq.read_table(path) for path in tmp_path.iterdir()]
-    both = pa.concat_tables(tables, promote_options="default").to_pylist()
-    thresholds = {row["image"]: row["review_threshold"] for row in both}
-    assert thresholds == {"a.png": None, "b.png": 0.25}
-    assert [row["image"] for row in rows(tmp_path)] == ["a.png", "b.png"]
-
-
 def test_parts_are_written_as_they_fill_and_when_the_work_breaks_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +141,7 @@ def test_shards_together_inspect_everything_once(
     assert output.out == "7 photographs, 7 of them done before: nothing new\n"
     assert output.err == (
         "NOT INSPECTED: 1 of 7 photographs. Hold these parts; their state is unknown.\n"
-        f"Their rows in {found} have the reason in the column 'error'.\n"
+        f"The column 'error' of {found} has the reasons.\n"
     )
     assert len(rows(found)) == 7
     one = next(row for row in rows(found) if row["error"] is None)

@@ -57,30 +57,6 @@ def test_export_again_is_the_same(
 ON_ENCODER = {"preset": "mobilenet", "adapter_width": 8, "feature_width": 8, "decision_widths": (4, 4, 4)}
 
 
-@pytest.mark.parametrize("engine", ["tensorflow", slow_case("openvino")])
-def test_export_of_an_encoder_again_is_the_same(
-    engine: str,
-    tiny_encoder: str,
-    tensorflow_devices: list[str],  # noqa: ARG001
-    tmp_path: Path,
-) -> None:
-    """Keras numbers some layers of an application by process."""
-    from segdec.export.model_export import write_engine
-    from segdec.network.network import build_network
-
-    config = NetworkConfig.model_validate({**ON_ENCODER, "encoder": tiny_encoder})
-    network = build_network(config)
-    for name in ("first", "second"):
-        write_engine(engine, network, tmp_path / name, [])
-        build_network(config)
-    first, second = ({path.name: path.read_bytes() for path in files(tmp_path / name)} for name in ORDER)
-    assert first.keys() == second.keys()
-    assert {name for name in first if first[name] != second[name]} == set()
-
-
-ORDER = ("first", "second")
-
-
 def files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 

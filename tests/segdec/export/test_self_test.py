@@ -21,7 +21,7 @@ from segdec.export.self_test import (
     run_self_test,
     write_self_test,
 )
-from segdec.images import read_image, write_png
+from segdec.images import read_image
 from segdec.predictor import Predictor
 
 HEIGHT, WIDTH = 40, 50
@@ -139,18 +139,6 @@ def test_changed_answer_with_right_checksums_is_refused(artifact_copy: Path) -> 
         run_self_test(Predictor.load(artifact_copy), artifact_copy)
 
 
-def test_two_exports_store_the_same_self_test(
-    tiny_artifact: Path, tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
-) -> None:
-    from segdec.export.model_export import ModelCard, export_model
-
-    again = export_model(tiny_network, tmp_path / "again", tiny_config, ModelCard("tiny", "1"))
-    first = read_manifest(tiny_artifact)
-    assert again.self_test == first.self_test
-    for name in ("self_test/photograph.png", "self_test/mask_scores.png"):
-        assert again.files[name] == first.files[name]
-
-
 def test_given_photograph_is_stored_and_a_wrong_one_refused(
     tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
 ) -> None:
@@ -185,7 +173,7 @@ def test_differences_are_measured(store: Callable[..., Path]) -> None:
 def test_score_beyond_the_tolerance_is_refused(store: Callable[..., Path]) -> None:
     text = refusal(store(), (0.102, 0.698, 0.2))
     assert "the score is 0.898000, expected 0.900000 ± 0.001" in text
-    assert "arithmetic is another or its engine is damaged: do not serve" in text
+    assert "computes differently or its engine is damaged: do not serve" in text
 
 
 @pytest.mark.parametrize(
@@ -208,11 +196,6 @@ def test_equally_probable_defects_may_change_places(store: Callable[..., Path]) 
     run(store(label="spot"), (0.1, 0.4505, 0.4495))
 
 
-@pytest.mark.parametrize("mask_score", [0.829, 0.771])
-def test_mask_scores_within_the_tolerance_pass(mask_score: float, store: Callable[..., Path]) -> None:
-    run(store(), SURE, mask_score)
-
-
 @pytest.mark.parametrize(("mask_score", "difference"), [(0.84, 0.04), (0.76, 0.04), (0.1, 0.7)])
 def test_other_mask_scores_are_refused(
     mask_score: float, difference: float, store: Callable[..., Path]
@@ -221,23 +204,7 @@ def test_other_mask_scores_are_refused(
     assert f"a mask score differs by {difference:.3f}, expected at most 0.03" in text
 
 
-def test_one_pixel_is_enough(store: Callable[..., Path]) -> None:
-    folder = store()
-    scores = np.full((HEIGHT, WIDTH), 204, np.uint8)
-    scores[7, 9] = 128
-    write_png(folder / "self_test" / "mask_scores.png", scores)
-    rehash(folder, lambda _values: None)
-    assert "a mask score differs by 0.298" in refusal(folder)
-
-
 # === Stored files ===
-
-
-def test_truncated_photograph_has_another_checksum(store: Callable[..., Path]) -> None:
-    folder = store()
-    truncate(folder)
-    with pytest.raises(ArtifactError, match=r"photograph\.png has changed since the export"):
-        read_manifest(folder)
 
 
 def test_truncated_photograph_with_its_checksum_is_refused(store: Callable[..., Path]) -> None:

@@ -128,7 +128,7 @@ def test_many_changed_files(seed: int) -> None:
         process.submit(fuzz, seed, count=50_000).result()
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 7, 8, 11, 12, 15, 16, 20, 24, 30, 33, 40])
+@pytest.mark.parametrize("length", [0, 2, 8, 12, 20, 33])
 def test_first_bytes_of_every_format(length: int) -> None:
     for data in whole_files().values():
         for padding in (b"", bytes(64), b"\xff" * 64):

@@ -1,5 +1,4 @@
 import base64
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -57,10 +56,6 @@ def test_regions_hold_at_every_size_of_the_photograph() -> None:
         np.testing.assert_array_equal(area(height, width, regions_of_interest=[LEFT_HALF]), expected)
 
 
-def test_a_region_of_the_whole_picture_holds_every_pixel() -> None:
-    assert (area(5, 9, regions_of_interest=[WHOLE]) == 255).all()
-
-
 def test_several_regions_add_up_and_ignored_areas_are_taken_away() -> None:
     found = area(
         4, 4, regions_of_interest=[LEFT_HALF, UPPER_HALF], ignored_areas=[[(0, 0), (0.25, 0), (0, 1)]]
@@ -112,7 +107,7 @@ def test_a_mask_that_is_none_is_refused(data: str) -> None:
 def test_a_photograph_too_small_to_hold_the_area_is_refused() -> None:
     config = InputConfig(regions_of_interest=(((0.4, 0.4), (0.45, 0.4), (0.45, 0.45), (0.4, 0.45)),))
     assert prepare_image(noise(80, 80), config, 1).shape == (80, 80, 1)
-    with pytest.raises(ImageError, match="has no pixel in the area") as caught:
+    with pytest.raises(ImageError, match="has no pixel in the model's inspected area") as caught:
         prepare_image(noise(4, 4), config, 1)
     assert caught.value.code == "nothing_inspected"
 
@@ -211,19 +206,3 @@ def test_tiles_that_were_not_looked_at_have_no_say(tiny_config: ModelConfig) -> 
 
 
 # === Where it is kept ===
-
-
-def test_an_artifact_keeps_what_is_inspected(
-    tiny_network: Engine, tiny_config: ModelConfig, tmp_path: Path
-) -> None:
-    from segdec.export.model_export import ModelCard, export_model
-
-    mask = np.zeros((8, 8), np.uint8)
-    mask[:, 2:] = 255
-    geometry = InputConfig(regions_of_interest=(LEFT_HALF,), interest_mask=packed(mask))
-    config = tiny_config.model_copy(update={"input": geometry})
-    export_model(tiny_network, tmp_path / "model", config, ModelCard("tiny", "1"))
-    loaded = Predictor.load(tmp_path / "model")
-    assert loaded.config.input == geometry
-    found = loaded.predict([noise(16, 32)])[0]
-    assert np.flatnonzero(found.mask_scores.any(axis=0)).tolist() == list(range(8, 16))

@@ -35,8 +35,8 @@ def scan_starts(data: bytes) -> list[int]:
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("progressive", [True, False])
-@pytest.mark.parametrize("quality", [5, 50, 75, 95, 100])
-@pytest.mark.parametrize("subsampling", ["4:4:4", "4:2:2", "4:2:0"])
+@pytest.mark.parametrize("quality", [5, 95])
+@pytest.mark.parametrize("subsampling", ["4:4:4", "4:2:0"])
 def test_whole_files_of_pillow_pass(channels: int, progressive: bool, quality: int, subsampling: str) -> None:
     data = jpeg(channels, quality=quality, progressive=progressive, subsampling=subsampling)
     assert len(scan_starts(data)) > 1 or not progressive
@@ -52,7 +52,7 @@ def test_whole_files_of_opencv_pass(channels: int, restart: int) -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("quality", [5, 75, 100])
+@pytest.mark.parametrize("quality", [5, 100])
 def test_file_cut_between_any_two_scans_and_closed_is_refused(channels: int, quality: int) -> None:
     data = jpeg(channels, quality=quality, progressive=True)
     starts = scan_starts(data)

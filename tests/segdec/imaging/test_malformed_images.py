@@ -13,7 +13,7 @@ from segdec.errors import ImageError
 from segdec.images import decode_image
 from tests.malformed_images import BOMB, malformed_images, whole_files
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BOMB_LIMIT_MB = 50
 IMAGES = list(malformed_images())
 

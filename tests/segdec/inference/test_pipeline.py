@@ -160,7 +160,7 @@ def test_process_ends_though_nobody_closed() -> None:
         "import itertools; from segdec.inference.pipeline import Pipeline\n"
         "results = Pipeline(itertools.count(), str); print(next(results), next(results))"
     )
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=root,
@@ -173,5 +173,5 @@ def test_process_ends_though_nobody_closed() -> None:
 
 
 def test_no_item_under_way_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"ahead=0\. Expected at least 1"):
+    with pytest.raises(ValueError, match=r"max_in_flight=0\. Expected at least 1"):
         Pipeline[int]([], max_in_flight=0)

@@ -190,5 +190,5 @@ def test_given_threshold_leaves_nothing_for_review() -> None:
 def test_review_is_below_the_threshold_and_no_class() -> None:
     with pytest.raises(ValidationError, match=r"review=0\.5 is not below score=0\.5; expected a lower one"):
         Thresholds(score=0.5, review=0.5)
-    with pytest.raises(ValidationError, match="a class is called 'review'"):
+    with pytest.raises(ValidationError, match="a class has the name 'review'"):
         ModelConfig(network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "review"))

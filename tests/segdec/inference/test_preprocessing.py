@@ -42,10 +42,6 @@ def image(height: int, width: int, channels: int = 1) -> NDArray[np.uint8]:
 # === Size ===
 
 
-def test_native_keeps_sizes_that_are_divisible_by_8() -> None:
-    np.testing.assert_array_equal(prepare_image(image(16, 24), NATIVE, 1), image(16, 24))
-
-
 def test_native_repeats_the_last_row_and_column() -> None:
     prepared = prepare_image(image(13, 18), NATIVE, 1)
     assert prepared.shape == (16, 24, 1)
@@ -66,10 +62,6 @@ def test_enlarging_interpolates_between_pixel_centres() -> None:
     pixels = np.array([[0, 200]], np.uint8).repeat(8, axis=0)[..., None]
     prepared = prepare_image(pixels, resize(8, 8), 1)
     assert prepared[0, :, 0].tolist() == [0, 0, 25, 75, 125, 175, 200, 200]
-
-
-def test_one_axis_may_shrink_while_the_other_grows() -> None:
-    assert prepare_image(image(40, 8, 3), resize(8, 40), 3).shape == (8, 40, 3)
 
 
 @pytest.mark.parametrize(
@@ -158,16 +150,6 @@ def test_grey_jpeg_whose_colours_are_a_step_off_is_the_grey_one_to_a_level(blue:
     assert np.abs(prepared.astype(int) - as_grey).max() <= (1 if blue or red else 0)
 
 
-@pytest.mark.parametrize("quality", [30, 75, 100])
-def test_grey_webp_fits_a_grey_model(quality: int) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 1), dtype=np.uint8)
-    data = encode(noise.repeat(3, axis=2), "WEBP", quality=quality)
-    pixels = decode_image(data, "part", accept_webp=True).pixels
-    assert (pixels != pixels[..., :1]).any()  # rounding alone has made it coloured
-    luma = pixels @ np.array([0.299, 0.587, 0.114])
-    assert np.abs(prepare_image(pixels, NATIVE, 1)[..., 0] - luma).max() <= 0.501  # rounded
-
-
 @pytest.mark.parametrize("bits", [8, 16])
 def test_colours_further_apart_are_refused(bits: int) -> None:
     level = 1 if bits == 8 else 257
@@ -184,7 +166,7 @@ def test_colours_further_apart_are_refused(bits: int) -> None:
 
 
 def test_true_colour_is_refused_by_a_grey_model() -> None:
-    with pytest.raises(ImageError, match=r"in colour.*convert_color") as caught:
+    with pytest.raises(ImageError, match=r"has colour.*convert_color") as caught:
         prepare_image(image(8, 8, 3), NATIVE, 1)
     assert caught.value.code == "unsupported_channels"
 
@@ -277,13 +259,6 @@ def test_finer_scores_are_restored_by_their_stride(stride: int) -> None:
     np.testing.assert_array_equal(restored, enlarged[:13, :18])
     with pytest.raises(ValueError, match=rf"Expected \({16 // stride}, .* at {stride} px per score"):
         restore_mask(scores[1:], NATIVE, 13, 18, stride)
-
-
-def test_native_cuts_the_padding_off() -> None:
-    scores = np.array([[0.0, 1.0]], np.float32)
-    np.testing.assert_array_equal(
-        restore_mask(scores, NATIVE, 8, 13), restore_mask(scores, NATIVE, 8, 16)[:, :13]
-    )
 
 
 def test_scores_of_another_photograph_are_refused() -> None:

@@ -108,20 +108,12 @@ def test_a_cell_is_as_large_as_the_photograph_makes_it(
     assert {region.label for region in interpret(found, DEFECTIVE, size, config).regions} == expected
 
 
-def test_one_mask_answers_as_before() -> None:
-    one = CONFIG.model_copy(update={"network": CONFIG.network.model_copy(update={"mask_classes": False})})
-    found = interpret(logits().max(axis=2, keepdims=True), DEFECTIVE, (16, 16), one)
-    assert (found.label, found.class_mask, found.grid_classes) == ("scratch", None, None)
-    assert [region.label for region in found.regions] == [None, None]
-    np.testing.assert_array_equal(found.mask_scores, answer(logits()).mask_scores)
-
-
 def test_mask_classes_with_one_class_is_refused() -> None:
     values = {"network": {"mask_classes": True}, "input": {}, "classes": ("good", "defect")}
     with pytest.raises(ValidationError) as caught:
         ModelConfig.model_validate(values)
     text = str(config_error(caught.value, ModelConfig))
-    assert "network.mask_classes with one class of defects, 'defect'" in text
+    assert "network.mask_classes with only one defect class, 'defect'" in text
     assert "set network.mask_classes to false" in text
 
 

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, config_error
 from segdec.engines import Logits
-from segdec.inference.tiling import _border_px, blending_weights, infer_tiles, most_defective, tile_starts
+from segdec.inference.tiling import blending_weights, infer_tiles, most_defective, tile_starts
 from segdec.predictor import Predictor
 
 WIDTHS = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "decision_widths": (4, 4, 4)}
@@ -156,12 +156,6 @@ def test_overlap_is_the_receptive_field() -> None:
     assert model(96, 104, 16).tile_overlap == 16
 
 
-def test_native_has_no_size() -> None:
-    assert model(96, 104).input.size == (96, 104)
-    with pytest.raises(ValueError, match="'native' has no size"):
-        _ = InputConfig().size
-
-
 @pytest.mark.parametrize(
     ("side", "overlap_px", "reason"), [(72, None, "72 px (the network's"), (48, 48, "48 px (overlap_px)")]
 )
@@ -244,28 +238,6 @@ def test_tiles_answer_as_the_photograph_in_one_piece(stride, tensorflow_devices)
     assert whole.shape == (1, 256 // stride, 304 // stride, 1)
     assert whole.std() > 0.02
     np.testing.assert_allclose(Predictor(engine, tiled).infer(prepared).mask, whole, rtol=0, atol=1e-5)
-
-
-def test_tiles_of_an_encoder_answer_as_the_photograph_in_one_piece(tiny_encoder, tensorflow_devices):  # noqa: ARG001
-    """No side of the photograph or of the step is a multiple of 16, only that of the tiles."""
-    fields = {"preset": "mobilenet", "encoder": tiny_encoder, "adapter_width": 8}
-    tiled, engine = model(344, 360, **fields), EagerEngine(**fields)
-    images = noise(1, 400, 456)
-    whole = engine.infer(images).mask
-    assert whole.std() > 0.02
-    found = infer_tiles(engine, images, tiled).mask
-    inside = slice(None, -_border_px(tiled.network) // 8)  # there the photograph ends otherwise
-    np.testing.assert_allclose(found[:, inside, inside], whole[:, inside, inside], rtol=0, atol=1e-5)
-
-
-def test_a_smaller_overlap_shows_at_the_inner_borders(tensorflow_devices):  # noqa: ARG001
-    """What the border is for: 32 px of overlap leave 16 px to each tile, the network sees 30 px."""
-    engine, images = EagerEngine(), noise(1, 96, 176)
-    tiled = infer_tiles(engine, images, model(96, 104, 32)).mask
-    differs = np.abs(tiled - engine.infer(images).mask).max(axis=(0, 1, 3)) > 1e-5
-    assert np.flatnonzero(differs).tolist() == [9, 10, 11, 12]  # within 30 px of a tile's end, as far as used
-    exact = infer_tiles(engine, images, model(96, 104, 64)).mask
-    np.testing.assert_allclose(exact, engine.infer(images).mask, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("normalization", ["instance", "feature"])

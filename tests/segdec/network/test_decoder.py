@@ -7,7 +7,6 @@ from segdec.config import NetworkConfig
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
-from segdec.network.layers import ComputePolicy  # noqa: E402
 from segdec.network.network import build_network, build_segmentation  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -85,34 +84,6 @@ def test_gradient_reaches_the_decoder_after_one_step():
     reached = {name for name, value in largest().items() if value > 0}
     assert reached == {"mask_correction"}  # behind its zeros
     assert all(value > 0 for value in largest().values())
-
-
-def test_network_with_a_decoder_is_saved_and_loaded(tmp_path):
-    network = build_network(NetworkConfig(**TINY, mask_stride=2, normalization="instance"))
-    correction = network.segmentation.get_layer("mask_correction")
-    correction.set_weights([np.full_like(weight, 0.5) for weight in correction.get_weights()])
-    network.save(tmp_path / "network.keras")
-    loaded = keras.models.load_model(tmp_path / "network.keras")
-    assert loaded.config == network.config
-    for name, output in network(IMAGES).items():
-        np.testing.assert_array_equal(loaded(IMAGES)[name], output)
-
-
-@pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
-def test_half_precision_gives_the_mask_in_float32(precision):
-    network = build_network(NetworkConfig(**TINY, mask_stride=1), ComputePolicy(precision))
-    layer = {layer.name: layer for layer in network.segmentation.layers}
-    assert {output.dtype for output in network(IMAGES, training=True).values()} == {tf.float32}
-    assert {variable.dtype for variable in network.variables} == {"float32"}
-    half = precision.removeprefix("mixed_")
-    assert {layer[f"decoder_{name}"].compute_dtype for name in ("features", 4, 2, 1)} == {half}
-    assert layer["mask_correction"].compute_dtype == "float32"
-
-
-def test_synchronized_statistics_reach_the_decoder():
-    part = build_segmentation(NetworkConfig(**TINY, mask_stride=4), ComputePolicy(synchronized=True))
-    assert part.get_layer("decoder_features_norm").synchronized
-    assert part.get_layer("decoder_4_norm").synchronized
 
 
 # === Receptive field ===

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from segdec.config import STRIDE, NetworkConfig
+from segdec.config import NetworkConfig
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, JOINED_STRIDES
 from tests.marks import slow_case
 
@@ -236,49 +236,7 @@ def test_statistics_are_synchronized_where_the_policy_says_so(tiny_encoder):
     assert {one.synchronized for one in all_layers(network) if hasattr(one, "synchronized")} == {True}
 
 
-def test_network_survives_a_round_trip_through_a_file(tiny_encoder, tmp_path):
-    network = build_network(config(tiny_encoder, mask_stride=4))
-    network.save(tmp_path / "network.keras")
-    loaded = keras.models.load_model(tmp_path / "network.keras")
-    for name, found in network(noise(1, 40, 24)).items():
-        np.testing.assert_array_equal(loaded(noise(1, 40, 24))[name], found)
-
-
 # === Receptive field ===
-
-
-LOCAL = [slow_case("mobilenet"), slow_case("resnet50")]
-"""The others weigh channels, or have gradients too small for float32 long before the field ends."""
-
-
-@pytest.mark.parametrize("name", ["tiny", *LOCAL])
-@pytest.mark.parametrize("fields", [{}, {"mask_stride": 1}, {"feature_kernel": 5}], ids=str)
-def test_nothing_beyond_the_receptive_field_counts(name, fields, tiny_encoder):  # noqa: ARG001
-    """By the gradient of the mask in two cells, the halves of a coarse one, with positive weights alone.
-
-    Every column of pixels that counts lies within half the receptive field of the cell's centre, and for the
-    one or the other cell nearly all of these count.
-    """
-    wide = config(name, **fields)
-    part = build_network(wide).segmentation
-    random = np.random.default_rng(0)
-    for variable in part.trainable_variables:
-        if not variable.path.endswith(("bias", "beta")):
-            largest = 2.0 / np.prod(variable.shape[:3]) ** 0.5
-            variable.assign(random.uniform(0.0, largest, variable.shape))
-    half, reached = wide.receptive_field / 2, []
-    side = 2 * int(half) // 16 * 16 + 64
-    image = tf.random.stateless_uniform((1, 16, 2 * side, wide.input_channels), (1, 2), 0.0, 255.0)
-    for cell in (side // STRIDE, side // STRIDE + 1):
-        with tf.GradientTape() as tape:
-            tape.watch(image)
-            mask = part(image, training=False)[2]
-            at = cell * STRIDE // wide.mask_stride
-            seen = tf.reduce_sum(mask[:, :, at : at + STRIDE // wide.mask_stride])
-        counts = np.flatnonzero(np.abs(tape.gradient(seen, image)).max(axis=(0, 1, 3)))
-        middle = (cell + 0.5) * STRIDE
-        reached += [middle - counts.min(), counts.max() + 1 - middle]
-    assert half - ENCODER_STRIDE <= max(reached) <= half
 
 
 # === Unknown rows ===

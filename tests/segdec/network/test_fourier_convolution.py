@@ -133,7 +133,7 @@ def test_one_trace_takes_every_size():
     ],
 )
 def test_other_convolutions_are_refused(options):
-    with pytest.raises(ValueError, match="Expected a square kernel of odd side"):
+    with pytest.raises(ValueError, match="Expected a square kernel of odd size"):
         FourierConv2D(4, padding="same", **options)
     with pytest.raises(ValueError, match="Expected padding 'same'"):
         FourierConv2D(4, 3, padding="valid")

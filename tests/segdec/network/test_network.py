@@ -182,18 +182,3 @@ def test_how_it_was_trained_is_no_part_of_a_network(tmp_path):
         np.testing.assert_array_equal(ours, theirs)
     assert {layer.compute_dtype for layer in plain.segmentation.layers} == {"float32"}
     assert plain.get_config() == trained.get_config()
-
-
-def test_coarse_network_is_the_one_of_old_weights():
-    """At stride 8 there is no decoder: files written before there was one load."""
-    network = build_network(NetworkConfig(**TINY))
-    blocks = ["segmentation_1_1", "segmentation_2_1", "segmentation_3_1", "features"]
-    heads = {"features": ["mask_logits/kernel", "mask_logits/bias"]}
-    expected = []
-    for block in [*blocks, "decision_1", "decision_2", "decision_3"]:
-        norm = [f"{block}_norm/{name}" for name in ("gamma", "beta", "moving_mean", "moving_variance")]
-        expected += [f"{block}/kernel", *norm, *heads.get(block, [])]
-    expected += ["class_logits/kernel", "class_logits/bias"]
-    assert [variable.path for variable in network.variables] == expected
-    _, coarse, mask = network.segmentation(make_images(1, 16, 24))
-    np.testing.assert_array_equal(coarse, mask)

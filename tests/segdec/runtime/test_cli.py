@@ -57,11 +57,6 @@ def test_missing_package_of_nobody_keeps_its_traceback() -> None:
         import no_such_package  # noqa: F401
 
 
-def test_success_passes() -> None:
-    with clean_exit():
-        pass
-
-
 def test_lines_of_native_code_are_hidden(capfd: pytest.CaptureFixture[str]) -> None:
     with hide_stderr():
         os.write(2, b"start-up noise\n")

@@ -12,7 +12,7 @@ import pytest
 
 from segdec.runtime.files import atomic_folder, remove_temporary_files, write_bytes_atomic, write_text_atomic
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_text_is_written_as_given(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from segdec.runtime.threads import available_cores, limit_opencv_threads, parse_thread_count
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_cores_are_those_of_the_process() -> None:
@@ -68,6 +68,4 @@ except ConfigError as error:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     first, second, refused = done.stdout.splitlines()
     assert (first, second) == ("3 3", "3 3")
-    assert refused.startswith(
-        "threads=4 came too late: TensorFlow has already started in this process, with 3."
-    )
+    assert refused.startswith("threads=4 is too late: TensorFlow has already started in this process with 3.")

@@ -237,7 +237,7 @@ def test_a_run_goes_on_without_what_is_broken_and_lists_it(load, damaged, capsys
         assert name not in folder.splits.read_text()
     shutil.rmtree(root)
     write_toy(root, 24, size=32)
-    with pytest.raises(RunError, match=r"The images .* were others"):  # the repaired ones are back
+    with pytest.raises(RunError, match=r"The data of the run .* have changed"):  # the repaired ones are back
         RunFolder.open(config, load_run_data(config), fresh=False)
 
 

@@ -43,7 +43,7 @@ def test_its_words_are_plain(toy_root):
     told = "\n".join(describe_profile(survey_folder(toy_root).profile, ["Something to note."]))
     assert "24 photographs, 32 × 32 px" in told
     assert "12 good, 12 defect" in told
-    assert "12 masks; the smallest has the area of a square of" in told
+    assert "12 masks; the smallest has an area of" in told
     assert "note        Something to note." in told
     assert max(map(len, told.splitlines())) <= 110
 
@@ -76,7 +76,9 @@ def test_a_class_of_two_parts_joins_the_others(profiled_of):
     assert merged.profile.counts == (9, 7)
     assert merged.profile.merged
     assert {photograph.record.label for photograph in merged.checked.photographs} == {0, 1}
-    assert merged.notes[-1] == "scratch: fewer than 3 parts: all become one class (data.merge_defects)"
+    assert (
+        merged.notes[-1] == "scratch: fewer than 3 parts: all defects become one class (data.merge_defects)"
+    )
 
 
 def test_annotations_of_what_trains_are_what_counts(profiled_of):
@@ -129,7 +131,7 @@ def test_what_cannot_be_used_is_left_out_where_that_is_said(tmp_path):
     profiled = profile_dataset(dataset, "folder", root, ReadOptions(skip_broken=True))
     assert len(profiled.checked.photographs) == 23
     assert profiled.profile.read_options.skip_broken
-    assert profiled.notes[0].startswith(f"left out: {broken} is not whole")
+    assert profiled.notes[0].startswith(f"skipped: {broken} is not whole")
 
 
 def test_good_photographs_alone_are_a_data_set(tmp_path):

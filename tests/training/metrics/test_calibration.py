@@ -57,7 +57,7 @@ def test_scores_that_rank_the_wrong_way_round_still_rise_with_the_log_odds():
 
 @pytest.mark.parametrize("labels", [[0, 0], [1, 2]])
 def test_one_kind_alone_is_refused(labels):
-    with pytest.raises(ValueError, match=r"2 photographs are defective\. Expected good ones, too"):
+    with pytest.raises(ValueError, match=r"2 images are defective\. Expected good and defective ones"):
         fit_calibration(labels, [0.0, 1.0])
 
 

@@ -62,7 +62,7 @@ def test_a_plainly_better_run_is_called_so(make):
         f"'{second}' has the higher average precision, by more than chance.",
         f"'{second}' has the higher pixel F1, by more than chance.",
         f"'{second}' misses fewer defects, by more than chance.",
-        f"'{second}' labels more photographs right, by more than chance.",
+        f"'{second}' labels more photographs correctly, by more than chance.",
     )
     assert compare_runs(second, first).conclusion() == comparison.conclusion()
 
@@ -82,14 +82,14 @@ def test_review_counts_as_not_right(make_result, make_run, tmp_path, capsys):
     rate = comparison.differences["false_negative_rate"]
     assert (rate.first, rate.second) == (0, 0)  # five defective ones are for review, none is called good
     assert (
-        f"'{first}' labels more photographs right, by more than chance. Those for review count as not right."
-        in comparison.conclusion()
+        f"'{first}' labels more photographs correctly, by more than chance. "
+        "Photographs for review count as not correct." in comparison.conclusion()
     )
     main(["compare", str(first), str(second)])
     printed = capsys.readouterr().out
-    assert "Right in neither: 1.\n" in printed
+    assert "Correct in neither: 1.\n" in printed
     assert (
-        "For review: 0 in A, 10 in B. They count as not right, but neither as missed nor as false alarms."
+        "For review: 0 in A, 10 in B. They count as not correct, but neither as missed nor as false alarms."
         in printed
     )
 
@@ -125,7 +125,7 @@ def test_only_common_photographs_count(make):
 def test_few_items_tell_nothing(make):
     comparison = compare_runs(make("first", {1}, count=4), make("second", count=4))
     assert comparison.differences["auroc"].interval is None
-    assert comparison.conclusion() == ("There are too few items to tell a difference from chance.",)
+    assert comparison.conclusion() == ("There are too few items to measure a significant difference.",)
 
 
 def test_runs_of_other_data_are_refused(make, make_result, make_run, tmp_path):
@@ -134,16 +134,16 @@ def test_runs_of_other_data_are_refused(make, make_result, make_run, tmp_path):
     with pytest.raises(RunError, match=r"different photographs.*training join"):
         compare_runs(first, strange)
     masked = make_run(tmp_path / "masked", [make_result("01", 1, 0.9, pixels=PixelCounts(tp=7))])
-    with pytest.raises(RunError, match="'01' has another label or mask"):
+    with pytest.raises(RunError, match="'01' has different labels or masks"):
         compare_runs(first, masked)
-    with pytest.raises(RunError, match=r"knows the classes good, defect, .* good, defect, stain"):
+    with pytest.raises(RunError, match=r"has the classes good, defect, .* good, defect, stain"):
         compare_runs(first, make("other", classes=("good", "defect", "stain")))
 
 
 def test_command_line(make, capsys):
     main(["compare", str(make("first", {3})), str(make("second"))])
     printed = capsys.readouterr().out
-    assert "Right in B alone: 1.\n  03\n" in printed
+    assert "Correct only in B: 1.\n  03\n" in printed
     assert printed.endswith("The difference is within chance.\n")
 
 

@@ -168,5 +168,5 @@ def test_arrays_bring_a_histogram_back():
     histogram = histogram_of((np.array([[0.9, 0.1]]), np.array([[255, 0]], np.uint8)))
     again = PixelHistogram.from_arrays(histogram.to_arrays())
     assert (again.aupro(), again.average_precision(), again.regions) == (1, 1, 1)
-    with pytest.raises(ValueError, match=rf"'defect' has the shape \(256,\), expected \({BINS},\)"):
+    with pytest.raises(ValueError, match=rf"'defect' has the shape \(256,\); expected \({BINS},\)"):
         PixelHistogram.from_arrays({**histogram.to_arrays(), "defect": np.zeros(256)})

@@ -80,7 +80,7 @@ def test_evaluation_of_an_earlier_version_is_read(run, results):
 
 def test_review_without_a_review_threshold_is_no_class(run):
     table = run / "predictions.csv"
-    with pytest.raises(ValueError, match="has the class 'review', which is none of the model's"):
+    with pytest.raises(ValueError, match="has the class 'review', which the model does not have"):
         table.write_text(table.read_text().replace(",good,good,", ",good,review,"))
         read_predictions(table, ("good", "defect"))
 

@@ -15,8 +15,7 @@ from training.metrics.evaluation import Evaluation, evaluate
 from training.metrics.metrics import compute_metrics
 from training.metrics.pixel_histogram import PixelHistogram
 from training.reporting.gallery import draw_cards, frame_small_regions, shrink_mask
-from training.reporting.report import choose_near, picture_side, write_report
-from training.reporting.summary import describe
+from training.reporting.report import choose_near, write_report
 
 FACTS = {"Model": "compact", "Score threshold": "0.5, chosen on validation"}
 
@@ -133,21 +132,6 @@ def test_page_reads_without_script(page, evaluation):
     assert "<noscript>" in page
 
 
-def test_report_holds_facts_figures_and_curves(page):
-    for text in (
-        "<title>toy",
-        *FACTS.values(),
-        "Average precision",
-        "Precision and recall",
-        "ROC",
-        "Reliability",
-    ):
-        assert text in page
-    assert page.count("<svg") == 4
-    assert "Pixel AP" in page
-    assert "AP, trapezoid" in page
-
-
 def test_report_pictures_every_error(page, evaluation):
     for number, result in enumerate(evaluation.errors(), start=1):
         card = re.search(
@@ -163,16 +147,11 @@ def test_report_pictures_every_error(page, evaluation):
     assert f'id="error-{len(evaluation.errors()) + 1}"' not in page
 
 
-def test_ids_of_the_page_are_unique(page):
-    ids = [name for name in Page(page).ids if not re.fullmatch(r"[mp][0-9a-f]+", name)]
-    assert len(ids) == len(set(ids))
-
-
 def test_report_without_errors(predictor, make_samples, tmp_path):
     samples = make_samples(("a", 0, None, False), ("b", 1, 220, True))
     result = evaluate(predictor, *samples, progress=False)
     page = write(tmp_path / "report.html", result, make_show(predictor, samples))
-    assert "All 2 images are labelled right." in page
+    assert "All 2 images are labelled correctly." in page
     assert 'id="error-1"' not in page
     assert re.findall(r'id="near-\d" data-row="(\d)"', page) == ["1", "0"]
     Page(page)
@@ -244,22 +223,6 @@ def test_names_cannot_leave_the_embedded_rows(make_samples, predictor, tmp_path,
     assert not set("<>&\u2028\u2029") & set(text)
 
 
-def test_large_photographs_are_shrunk(make_samples, predictor, tmp_path):
-    samples = make_samples(("a", 1, 100, True), side=1200)
-    result = evaluate(predictor, *samples, progress=False)
-    page = write(tmp_path / "report.html", result, make_show(predictor, samples))
-    sources = [source for source in Page(page).sources if source.startswith("data:")]
-    assert len(sources) == 4
-    for source in sources:
-        assert decode(source).shape == (512, 512, 3)
-
-
-def test_gallery_keeps_small_photographs(evaluation, show):
-    card = draw_cards(evaluation.results[2:3], show, 512)[0]
-    assert decode(card.pictures[0].source).shape == (32, 32, 3)
-    assert [picture.caption for picture in card.pictures] == ["image", "truth", "prediction", "mask scores"]
-
-
 def test_regions_lost_in_a_large_photograph_get_a_frame(predictor, make_samples):
     records, read = make_samples(("a", 1, 220, True), side=800)
     sample = read(records[0])
@@ -278,19 +241,6 @@ def test_shrinking_keeps_single_defect_pixels():
     small = shrink_mask(mask, 100)
     assert small.shape == (33, 100)
     assert 1 <= np.count_nonzero(small) <= 4
-
-
-def test_failure_leaves_the_former_report(evaluation, tmp_path):
-    path = tmp_path / "report.html"
-    path.write_text("before")
-    with pytest.raises(KeyError):
-        write(path, evaluation, lambda name: {}[name])
-    assert path.read_text() == "before"
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
-
-
-def test_headline_counts_errors(evaluation):
-    assert describe(evaluation) == "2 of 5 images are labelled wrong: 1 missed defect, 1 false alarm."
 
 
 def made_up(results, classes=("good", "defect")):
@@ -317,11 +267,6 @@ def test_hundreds_of_errors_have_small_cards_each(predictor, make_result, tmp_pa
         160,
         3,
     )
-
-
-@pytest.mark.parametrize(("errors", "side"), [(0, 512), (60, 512), (61, 256), (300, 256), (301, 160)])
-def test_pictures_shrink_with_their_number(errors, side):
-    assert picture_side(errors) == side
 
 
 def test_near_misses_are_the_nearest_right_ones_in_log_odds(make_result):
@@ -351,16 +296,6 @@ def test_photographs_without_defect_pixels_are_named(predictor, make_result, sup
     assert card.unmasked == f"{words}, not counted for pixels"
     captions = [picture.caption for picture in card.pictures]
     assert ("truth (boxes)" in captions) == (supervision == "box")
-
-
-@pytest.mark.parametrize(
-    ("split", "words"), [("train", "was trained on these"), ("val", "chosen on these photographs")]
-)
-def test_figures_of_photographs_known_before_are_warned_of(predictor, make_samples, tmp_path, split, words):
-    records, read = make_samples(("a", 0, None, False), ("b", 1, 220, True))
-    records = tuple(record.with_split(split) for record in records)
-    result = evaluate(predictor, records, read, progress=False)
-    assert words in write(tmp_path / "report.html", result, make_show(predictor, (records, read)))
 
 
 # === Review ===
@@ -467,7 +402,7 @@ def write_made_up(evaluation, predictor, tmp_path):
 def test_calibration_is_told_with_what_was_before(make_result, predictor, tmp_path):
     page = write_made_up(calibrated(make_result, 0.5), predictor, tmp_path)
     Page(page)
-    assert "Is the score a probability?" in page
+    assert "<h2>Calibration</h2>" in page
     assert "where 50\N{NO-BREAK SPACE}% of the photographs are defective" in page
     tiles = re.findall(r'<div class="figure">([\d.]+) <span class="interval">before: ([\d.]+)<', page)
     # Brier: 0.2 · 0.8² + 0.8 · 0.2² = 0.16 in both bins. Half of them are defective: 0.5 was right, and dull.
@@ -478,15 +413,7 @@ def test_calibration_is_told_with_what_was_before(make_result, predictor, tmp_pa
 
 def test_score_that_was_not_calibrated_is_called_none(make_result, predictor, tmp_path):
     page = write_made_up(calibrated(make_result, None), predictor, tmp_path)
-    assert "The score is the network's own, not calibrated" in unescape(page)
+    assert "The score is not calibrated" in unescape(page)
     assert "before:" not in page
     assert "before calibration" not in page
     assert "Calibration error" in page
-
-
-def test_one_kind_of_photographs_cannot_tell(make_result, predictor, tmp_path):
-    results = [make_result(str(n), 0, 0.1) for n in range(6)]
-    page = write_made_up(made_up(results), predictor, tmp_path)
-    assert "Whether it is one cannot be measured here: there is no defective photograph." in page
-    assert "Calibration error" not in page
-    assert page.count("<svg") == 1  # of the scores

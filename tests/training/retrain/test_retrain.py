@@ -79,7 +79,7 @@ def test_the_next_version_begins_with_the_weights_of_the_former(
     retrain(run, reviewed, "--parent", model, "--force")
     printed = capsys.readouterr().out
     assert "reviewed    20 new photographs: 6 good + 6 defective to train, 2 good + 2 defective" in printed
-    assert "the test photographs of before" in printed and "the photographs held back" in printed
+    assert "the former test photographs" in printed and "the new test photographs" in printed
     assert "next        POST /v1/admin/models/tiny/candidate with " in printed
     next_run, next_model = run.with_name("tiny_2"), model.with_name("2")
     config = load_experiment(next_run / "config.toml")
@@ -130,7 +130,7 @@ def test_a_worse_version_is_not_exported(run, model, write_reviewed, monkeypatch
         retrain(run, write_reviewed(), "--parent", model)
     assert refused.value.code == 2 and not model.with_name("2").exists()
     assert re.search(
-        r"error: tiny 2 is worse than 1, and was not exported\..*--force", capsys.readouterr().err
+        r"error: tiny 2 is worse than 1 and was not exported\..*--force", capsys.readouterr().err
     )
 
 
@@ -163,7 +163,7 @@ def test_what_cannot_be_learnt_from_is_refused(run, model, write_reviewed, capsy
     for reviewed, words, told in (
         (write_reviewed("other", label="hole"), (), "10 photographs have the label 'hole'"),
         (write_reviewed("none", 0), (), "has no entry"),
-        (write_reviewed("some"), ("--minutes", "0"), "--minutes 0. Expected how long"),
+        (write_reviewed("some"), ("--minutes", "0"), "--minutes 0. Expected a time limit"),
         (write_reviewed("more"), ("--name", "../x"), "'../x' cannot name a run"),
     ):
         with pytest.raises(SystemExit) as refused:
@@ -180,12 +180,12 @@ def test_lineage_is_found_and_counts_on(run, model, tmp_path, monkeypatch, tiny_
     found = find_lineage(folder, None, None, None)
     assert (found.name, found.version, found.out) == ("tiny", "2", model.with_name("2"))
     model.rename(tmp_path / "exported")
-    with pytest.raises(ArtifactError, match=r"No model of the run .* --parent MODEL"):
+    with pytest.raises(ArtifactError, match=r"No model of the run .*--parent MODEL"):
         find_lineage(folder, None, None, None)
     assert find_lineage(folder, tmp_path / "exported", None, None).out == tmp_path / "exported_2"
     with pytest.raises(ArtifactError, match=r"exported exists\..* another --version or --out"):
         find_lineage(folder, tmp_path / "exported", None, tmp_path / "exported")
-    with pytest.raises(ConfigError, match="--version 1 is that of the model"):
+    with pytest.raises(ConfigError, match="--version 1 is the version of the model"):
         find_lineage(folder, tmp_path / "exported", "1", None)
     with pytest.raises(ArtifactError, match="was trained on other photographs"):
         find_lineage(folder, tiny_artifact, None, None)
@@ -217,7 +217,7 @@ def test_folds_of_a_run_that_began_with_learnt_weights_are_refused(run):
     experiment = (
         RunFolder(run).experiment().model_copy(update={"initial_weights": run / "network.weights.h5"})
     )
-    with pytest.raises(ConfigError, match="has learnt from the photographs of every fold"):
+    with pytest.raises(ConfigError, match="were trained on the photographs of every fold"):
         next(score_folds(RunFolder(run), experiment, 2))
 
 

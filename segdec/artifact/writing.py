@@ -1,0 +1,78 @@
+"""Writes artifacts atomically."""
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from segdec.artifact.manifest import CHECKSUM, MANIFEST, Manifest
+from segdec.errors import ArtifactError
+from segdec.runtime.files import atomic_folder
+
+
+def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite: bool = False) -> Manifest:
+    """Writes an artifact atomically.
+
+    Args:
+        folder: Output folder.
+        build: Writes the model's files into the empty folder that it receives, and returns the manifest
+            without `files`.
+        overwrite: Whether to replace an artifact at `folder`.
+
+    Returns:
+        The manifest with its files.
+
+    Raises:
+        ArtifactError: If `folder` exists and `overwrite` is false or it is not an artifact, or if it cannot
+            be written.
+    """
+    _check_replaceable(folder, overwrite)
+    with _write_errors(folder), atomic_folder(folder, overwrite=overwrite) as staged:
+        complete = build(staged).model_copy(update={"files": _checksums(staged)})
+        content = (complete.model_dump_json(indent=2) + "\n").encode()
+        (staged / MANIFEST).write_bytes(content)
+        (staged / CHECKSUM).write_text(f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}\n")
+    return complete
+
+
+def check_writable(folder: Path, overwrite: bool) -> None:
+    """Checks that an artifact can be written to `folder`.
+
+    Raises:
+        ArtifactError: If it exists and may not be replaced, or cannot be written.
+    """
+    _check_replaceable(folder, overwrite)
+    with _write_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent):
+            pass
+
+
+def _check_replaceable(folder: Path, overwrite: bool) -> None:
+    if not folder.exists():
+        return
+    if not overwrite:
+        raise ArtifactError(f"{folder} exists. Choose a new folder, or pass --overwrite.")
+    if not (folder / MANIFEST).is_file():
+        raise ArtifactError(
+            f"{folder} exists and is not an artifact (it has no {MANIFEST}), so it is not overwritten. "
+            "Choose another folder or remove it."
+        )
+
+
+@contextmanager
+def _write_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ArtifactError(
+            f"{folder} cannot be written ({error}). Check the path and the free space."
+        ) from error
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    }
