@@ -34,8 +34,8 @@ def index(root: Path) -> Dataset:
     """Lists the photographs below `root` with their annotations.
 
     Raises:
-        DatasetError: If a folder cannot be listed, photographs or LabelMe files are missing, or the split file
-            is invalid.
+        DatasetError: If a folder cannot be listed, photographs or LabelMe files are missing, or the split
+            file is invalid.
     """
     photographs = photographs_below(root)
     sources = [
