@@ -249,7 +249,7 @@ def test_all_problems_are_told_at_once(export, task, tmp_path, write_picture):
         "text": (["dent"], ["has no value"]),
         "both": ([rectangle(), choice("good")], ["has the labels good and dent"]),
         "choices": ([choice("dent", "pore")], ["has the labels dent and pore"]),
-        "choice": ([{**choice(), "value": {"choices": "dent"}}], ["the choices are no list"]),
+        "choice": ([{**choice(), "value": {"choices": "dent"}}], ["the choices are not a list"]),
         "twice": ([], ["has 2 annotations"]),
     }
     tasks = [task(f"{name}.png", *results) for name, (results, _) in broken.items()]
