@@ -50,7 +50,7 @@ class EvaluatedRun:
         results: One per image.
         mask_scores: Histograms of the mask scores of all images whose defect pixels are known.
         defect_rate: Share of defective images for which the score is a probability; None if it is not
-            calibrated, and for evaluations of earlier versions.
+            calibrated.
     """
 
     path: Path
@@ -122,13 +122,13 @@ def _load(folder: Path) -> EvaluatedRun:
             f"{PREDICTIONS_FILE} and {PIXEL_SCORES_FILE} belong to different evaluations, or were edited"
         )
     results = read_predictions(folder / PREDICTIONS_FILE, classes)
-    rate = figures["run"].get("defect_rate")
+    rate = figures["run"]["defect_rate"]
     return EvaluatedRun(
         path=folder,
         seed=figures["run"]["seed"],
         split=str(figures["split"]),
         classes=classes,
-        results=_with_regions(results, arrays["overlaps"], arrays.get("false_regions")),
+        results=_with_regions(results, arrays["overlaps"], arrays["false_regions"]),
         mask_scores=PixelHistogram.from_arrays(arrays),
         defect_rate=None if rate is None else float(rate),
     )
@@ -155,14 +155,14 @@ def _list_false_regions(results: Sequence[PhotographResult]) -> NDArray[np.int64
 
 
 def _with_regions(
-    results: Sequence[PhotographResult], listed: NDArray[np.int64], alarms: NDArray[np.int64] | None
+    results: Sequence[PhotographResult], listed: NDArray[np.int64], alarms: NDArray[np.int64]
 ) -> tuple[PhotographResult, ...]:
-    """The results with their regions; files of earlier versions have no classes and no false regions."""
+    """The results with their regions."""
     overlaps: list[list[Overlap]] = [[] for _ in results]
     for place, area, covered, *classes in listed.tolist():
         overlaps[place].append(Overlap(area, covered, *classes))
     false: list[list[int]] = [[] for _ in results]
-    for place, number in [] if alarms is None else alarms.tolist():
+    for place, number in alarms.tolist():
         false[place].append(number)
     return tuple(
         replace(result, overlaps=tuple(own), false_regions=tuple(wrong))

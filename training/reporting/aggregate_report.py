@@ -21,9 +21,9 @@ from training.metrics.aggregation import Aggregate, AggregatedRun, MeanStd
 from training.metrics.photograph_results import PhotographResult
 from training.reporting.charts import (
     LabelledScores,
-    aggregate_precision_recall_chart,
-    aggregate_roc_chart,
+    precision_recall_chart,
     reliability_chart,
+    roc_chart,
     score_chart,
 )
 from training.reporting.html_page import format_interval, render
@@ -253,8 +253,8 @@ def _draw_charts(
     )
     charts = []
     if any(images.has_both for images in pooled):
-        charts.append(("Precision and recall", aggregate_precision_recall_chart(runs, pooled)))
-        charts.append(("ROC", aggregate_roc_chart(runs, pooled)))
+        charts.append(("Precision and recall", precision_recall_chart(pooled, runs=runs)))
+        charts.append(("ROC", roc_chart(pooled, runs=runs)))
     if len(pooled) == 1:
         charts.insert(0, ("Scores, all runs", score_chart(pooled[0], None)))
     return [(title, Markup(svg)) for title, svg in charts]

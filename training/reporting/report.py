@@ -250,8 +250,8 @@ def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
     scores = score_chart(images, threshold, full_recall_threshold(results), metrics.review_threshold)
     charts = [("Scores", scores)]
     if images.has_both:
-        charts.append(("Precision and recall", precision_recall_chart(images, threshold)))
-        charts.append(("ROC", roc_chart(images, threshold)))
+        charts.append(("Precision and recall", precision_recall_chart([images], threshold)))
+        charts.append(("ROC", roc_chart([images], threshold)))
     return [(title, Markup(svg)) for title, svg in charts]
 
 
