@@ -10,8 +10,7 @@ read in any order.
 
 from datasets import file_systems
 from datasets.sample import Dataset
-from datasets.sharding.index_parts import PackedShard
-from datasets.sharding.shard_index import read_index
+from datasets.sharding.shard_index import PackedShard, read_index
 from datasets.sharding.shard_records import ShardRecords
 from segdec.errors import DatasetError
 

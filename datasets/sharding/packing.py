@@ -16,9 +16,15 @@ from datasets.shard_file import (
     PHOTOGRAPH,
     encode_record,
 )
-from datasets.sharding.index_parts import PackedShard
 from datasets.sharding.record_table import PackedRecord, RecordTable
-from datasets.sharding.shard_index import INDEX_FILE, TABLE_FILE, ShardIndex, read_index, write_index
+from datasets.sharding.shard_index import (
+    INDEX_FILE,
+    TABLE_FILE,
+    PackedShard,
+    ShardIndex,
+    read_index,
+    write_index,
+)
 from datasets.sharding.shard_plan import PlannedShard, packable, plan_shards
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS

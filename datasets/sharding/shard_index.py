@@ -1,7 +1,7 @@
 """The index of a set of shards: the location and the digest of each file.
 
-index.json     classes, shards, and size and digest of the table; written last, so its presence marks a
-complete set records.table  a row for each photograph (`datasets.sharding.record_table`)
+index.json     classes, shards, size and digest of the table; written last, so it marks a complete set
+records.table  a row for each photograph (`datasets.sharding.record_table`)
 """
 
 import hashlib
@@ -9,19 +9,38 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from datasets import file_systems
-from datasets.sharding.index_parts import Digest, IndexHeader, IndexPart, PackedShard
-from datasets.sharding.listed_index import ListedIndex
 from datasets.sharding.record_table import CLASS_MASK, RecordTable
 from segdec.errors import DatasetError
 
 INDEX_FILE = "index.json"
 TABLE_FILE = "records.table"
 VERSION, WITHOUT_CLASSES = 4, 3
-"""Version 4 has masks with classes, version 3 has none; a set without such masks is written as version 3.
-Versions 1 and 2 listed the records in `index.json`."""
+"""Version 4 has masks with classes, version 3 has none; a set without such masks is written as version 3."""
+
+Bytes = Annotated[int, Field(ge=0)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+FileName = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
+
+
+class _IndexPart(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PackedShard(_IndexPart):
+    """One TFRecord file: its name in the folder of the index, and its size, bytes."""
+
+    name: FileName
+    bytes: Bytes
+
+
+class _Version(BaseModel):
+    """The fields of every index version."""
+
+    format: Literal["segdec shards"]
+    version: int
 
 
 @dataclass(frozen=True)
@@ -33,7 +52,7 @@ class ShardIndex:
     records: RecordTable
 
 
-class _Index(IndexPart):
+class _Index(_IndexPart):
     """The content of `index.json`."""
 
     format: Literal["segdec shards"] = "segdec shards"
@@ -58,15 +77,13 @@ def read_index(root: str) -> ShardIndex:
         )
     text = file_systems.read(place)
     try:
-        found = IndexHeader.model_validate_json(text)
+        found = _Version.model_validate_json(text)
         if found.version > VERSION:
             raise DatasetError(
                 f"{place} has the format version {found.version}; this program reads versions up to "
                 f"{VERSION}. Use a newer program, or pack the set again with this one."
             )
-        if found.version < WITHOUT_CLASSES:
-            listed = ListedIndex.model_validate_json(text)
-            return ShardIndex(listed.classes, listed.shards, listed.table())
+
         index = _Index.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]

@@ -1,5 +1,4 @@
 import shutil
-import sys
 
 import cv2
 import numpy as np
@@ -21,15 +20,6 @@ def test_toy_then_inspect(tmp_path, capsys):
     assert read_image(sheet).pixels.shape[2] == 3
 
 
-def test_inspect_takes_a_split_file(kolektor_root, tmp_path, capsys):
-    splits = tmp_path / "splits.txt"
-    splits.write_text("test kos01\n")
-    options = ["--splits", str(splits), "--out", str(tmp_path / "sheet.png")]
-    main(["inspect", "kolektor", str(kolektor_root), *options])
-    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all "))
-    assert line.split() == ["all", "0", "0", "2", "2", "4"]
-
-
 def test_pack_then_inspect(kolektor_root, tmp_path, capsys):
     pytest.importorskip("tensorflow")
     splits, out = tmp_path / "splits.txt", f"ram://{tmp_path.name}/packed"
@@ -40,17 +30,6 @@ def test_pack_then_inspect(kolektor_root, tmp_path, capsys):
     main(["inspect", "shards", out, "--out", str(tmp_path / "sheet.png")])
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all "))
     assert line.split() == ["all", "2", "0", "0", "0", "2"]
-
-
-@pytest.mark.parametrize(
-    "arguments", [["inspect", "shards", "packed"], ["pack", "kolektor", "photographs", "packed"]]
-)
-def test_shards_without_tensorflow_name_the_extra(arguments, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "tensorflow", None)
-    with pytest.raises(SystemExit) as exit_:
-        main(arguments)
-    assert exit_.value.code == 2
-    assert "'tensorflow' is not installed. Install the extra 'tensorflow'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -250,16 +229,6 @@ def test_split_refuses_what_it_cannot_do(many_root, tmp_path, monkeypatch, capsy
     assert list(tmp_path.iterdir()) == [many_root]
 
 
-def test_split_leaves_out_what_is_broken_when_told_to(many_root, tmp_path, capsys):
-    (many_root / "good/1.png").write_bytes(b"")
-    out = tmp_path / "mine.txt"
-    assert "1.png is empty" in refused(["split", "folder", many_root, out], capsys).err
-    assert not out.exists()
-    main(["split", "folder", str(many_root), str(out), "--skip-broken"])
-    assert "left out: " in capsys.readouterr().err
-    assert "good/1\n" not in out.read_text()
-
-
 def test_pack_refuses_problems_and_leaks(many_root, tmp_path, capsys):
     pytest.importorskip("tensorflow")
     (many_root / "good/1.png").write_bytes(b"")
@@ -271,26 +240,6 @@ def test_pack_refuses_problems_and_leaks(many_root, tmp_path, capsys):
     assert not out.exists()
     main([str(word) for word in (*command, "--skip-broken", "--allow-leak", "good")])
     assert "6 photographs in 2 shards" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("level", ["255", "65536", "white"])
-def test_white_level_out_of_range(level, capsys):
-    with pytest.raises(SystemExit):
-        main(["inspect", "folder", "parts", "--white-level", level])
-    assert f"'{level}' is not a white level. Expected a number from 256 to 65535." in capsys.readouterr().err
-
-
-def test_12_bit_photographs_are_packed_and_inspected(folder_root, tmp_path, capsys):
-    pytest.importorskip("tensorflow")
-    for path in (folder_root / "good").iterdir():
-        cv2.imwrite(str(path), np.arange(240, dtype=np.uint16).reshape(12, 20) + len(path.stem))
-    out, sheet = f"ram://{tmp_path.name}/dark", ["--out", str(tmp_path / "sheet.png")]
-    main(["pack", "folder", str(folder_root), out])
-    with pytest.raises(SystemExit):
-        main(["inspect", "shards", out, *sheet])
-    assert "input.white_level" in capsys.readouterr().err
-    main(["inspect", "shards", out, *sheet, "--white-level", "4095"])
-    assert "contact sheet" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["inspect", "split", "pack"])

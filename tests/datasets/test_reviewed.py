@@ -77,13 +77,6 @@ def test_a_class_that_the_data_set_does_not_have_is_refused(folder_root, make_re
     assert told(dataset) == {"reviewed/a": ("defect", "label"), "reviewed/b": ("good", "mask")}
 
 
-def test_a_split_file_divides_both(folder_root, make_reviewed, tmp_path):
-    splits = tmp_path / "splits.txt"
-    splits.write_text("train good/a\nval reviewed/a\n")
-    dataset = load_dataset("folder", folder_root, splits, reviewed=[make_reviewed("one", ("a", "good"))])
-    assert [record.name for record in dataset.of_split("val")] == ["reviewed/a"]
-
-
 def test_defects_alone_can_be_added(folder_root, make_reviewed):
     assert (
         len(load_dataset("folder", folder_root, reviewed=[make_reviewed("one", ("a", "dent"))]).records) == 5

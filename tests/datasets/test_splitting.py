@@ -64,33 +64,6 @@ def test_bad_lines_are_refused_with_their_number(items, split_file, text, messag
         apply_splits(items, split_file(text))
 
 
-def test_all_bad_lines_are_told_at_once(items, split_file):
-    with pytest.raises(DatasetError) as error:
-        apply_splits(items, split_file("trian kos01\nval\n"))
-    assert all(f"line {number}: " in str(error.value) for number in (1, 2))
-    with pytest.raises(DatasetError) as error:
-        apply_splits(items, split_file("".join(f"val kos{n}\n" for n in range(70, 95)) + "val kos01\n"))
-    assert [f"named 'kos{n}'" in str(error.value) for n in range(69, 96)] == [False, *[True] * 25, False]
-
-
-def test_same_split_twice_is_no_contradiction(items, split_file):
-    dataset = apply_splits(items, split_file("val kos01\nval kos01/Part0\n"))
-    assert splits_of(dataset)["kos01/Part0"] == "val"
-
-
-def test_missing_file_is_named(items, tmp_path):
-    with pytest.raises(DatasetError, match=r"none\.txt does not exist"):
-        apply_splits(items, tmp_path / "none.txt")
-
-
-def test_folder_and_binary_file_are_refused(items, tmp_path):
-    with pytest.raises(DatasetError, match="cannot be read"):
-        apply_splits(items, tmp_path)
-    (tmp_path / "splits.txt").write_bytes(b"train \xff\xfe")
-    with pytest.raises(DatasetError, match="not UTF-8 text"):
-        apply_splits(items, tmp_path / "splits.txt")
-
-
 def test_default_split_is_stratified_grouped_and_complete(items):
     dataset = default_split(items)
     for label in (0, 1):  # five groups with a defect, five without

@@ -70,12 +70,6 @@ def test_a_box_is_drawn_around_what_the_threshold_leaves(limited, folder_root):
     assert np.argwhere(sample.mask).tolist() == [[2, 2], [2, 3], [3, 2], [3, 3]]
 
 
-def test_a_broken_mask_below_a_box_is_named(limited, folder_root):
-    (folder_root / "masks/dent/c.png").write_text("no mask")
-    (problem,) = check_dataset(limited("box dent\n")).dataset.problems
-    assert "masks/dent/c.png is not an image" in problem.text
-
-
 def test_a_mask_that_is_not_there_is_a_problem_for_each_photograph(folder_root, write_picture, tmp_path):
     write_picture(folder_root / "dent/e.png")
     (folder_root / "masks/dent/c.png").unlink()

@@ -64,10 +64,3 @@ def test_broken_table_is_one_clear_error(tmp_path, data, words):
     path.write_bytes(data)
     with pytest.raises(DatasetError, match=words):
         table(path)
-
-
-def test_missing_and_unreadable_tables_are_named(tmp_path):
-    with pytest.raises(DatasetError, match=r"gone\.csv does not exist"):
-        read_csv(tmp_path / "gone.csv")
-    with pytest.raises(DatasetError, match="cannot be read"):
-        read_csv(tmp_path)

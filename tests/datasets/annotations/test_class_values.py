@@ -5,7 +5,7 @@ import pytest
 
 from datasets.annotations.class_values import box_classes, read_classes, spread_classes
 from datasets.checking import check_dataset
-from datasets.layouts import coco, folder
+from datasets.layouts import coco
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import VALUES_ARE_CLASSES
@@ -93,16 +93,6 @@ def test_regions_keep_the_class_that_a_tool_gave_them(two_kinds):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_a_photograph_of_one_kind_is_read_as_before(two_kinds):
-    content = json.loads((two_kinds / "annotations.json").read_text())
-    content["annotations"] = content["annotations"][:1]
-    (two_kinds / "annotations.json").write_text(json.dumps(content))
-    both = coco.index(two_kinds).records[0]
-    assert both.mask_values is None
-    assert np.unique(read(both).mask).tolist() == [0, 255]
-    assert read(both).classes is None
-
-
 def test_boxes_of_several_kinds_keep_them(two_kinds):
     (two_kinds / "boxes.txt").write_text("box  images/both\n")
     dataset = load_dataset("coco", two_kinds, supervision=two_kinds / "boxes.txt")
@@ -161,7 +151,3 @@ def test_an_unknown_value_of_a_mask_file_is_named(valued):
 def test_a_value_of_an_unknown_class_is_refused(valued):
     with pytest.raises(DatasetError, match=r"names the unknown class 'sport'.*Did you mean 'spot'"):
         load_dataset("folder", valued, mask_values={"sport": 20})
-
-
-def test_a_folders_masks_have_its_class(valued):
-    assert all(record.mask_values is None for record in folder.list_records(valued).records)

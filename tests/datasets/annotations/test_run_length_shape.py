@@ -27,24 +27,10 @@ def test_packed_counts_are_those_of_pycocotools():
     np.testing.assert_array_equal(drawn(RunLengthShape.from_coco(packed, 37, 23), 37, 23), mask)
 
 
-def test_packed_counts_by_hand():
-    # 1, 4, 3 as they are; the fourth, 1, as its difference to the second: -3, which is 0b11101 = "M"
-    shape = RunLengthShape.from_coco("143M", 3, 3)
-    np.testing.assert_array_equal(drawn(shape), MASK)
-
-
 def test_starts_count_from_one_in_any_order():
     shape = RunLengthShape.from_starts("9 1 2 4", 3, 3)
     np.testing.assert_array_equal(drawn(shape), MASK)
     assert shape == RunLengthShape.from_coco([1, 4, 3, 1], 3, 3)
-
-
-def test_touching_runs_and_the_last_pixel():
-    np.testing.assert_array_equal(drawn(RunLengthShape.from_starts("1 3 4 6", 3, 3)), 1)
-
-
-def test_defect_in_the_first_pixel_begins_with_no_good_one():
-    assert drawn(RunLengthShape.from_coco([0, 2, 7], 3, 3))[:, 0].tolist() == [1, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -37,17 +37,6 @@ def test_polygon_that_meets_itself_leaves_its_hole_free():
     assert rows(drawn(ring, height=5, width=5)) == ["11111", "10001", "10001", "10001", "11111"]
 
 
-def test_polygon_of_many_corners_is_the_disc_that_it_approximates():
-    turn = np.linspace(0, 2 * np.pi, 200, endpoint=False)
-    disc = Polygon(tuple(zip(30.2 + 20 * np.cos(turn), 28.7 + 20 * np.sin(turn), strict=True)))
-    y, x = np.mgrid[:60, :64] + 0.5
-    distance = np.hypot(x - 30.2, y - 28.7)
-    mask = drawn(disc, height=60, width=64)
-    assert mask[distance < 19.99].all()
-    assert not mask[distance > 20].any()
-    assert disc.area_px == pytest.approx(np.pi * 400, rel=1e-3)
-
-
 def test_polygon_too_thin_to_hold_a_centre_marks_the_pixels_it_runs_through():
     assert rows(drawn(Polygon.from_flat([1.6, 1, 1.8, 4, 1.7, 4]), height=5, width=3)) == [
         "000",
@@ -55,15 +44,6 @@ def test_polygon_too_thin_to_hold_a_centre_marks_the_pixels_it_runs_through():
         "010",
         "010",
         "010",  # its lower end lies on the edge between two pixels: of the lower one
-    ]
-
-
-def test_shapes_are_cut_off_at_the_edge_of_the_picture():
-    assert drawn(Polygon.from_flat([-1, -1, 9, -1, 9, 7, -1, 7])).all()
-    assert rows(drawn(Box(-1, -1, 3, 2), height=2, width=4)) == ["1100", "0000"]
-    assert rows(drawn(Bitmap.from_mask(-1, 1, np.array([[1, 1], [0, 1], [1, 1]])), height=2, width=3)) == [
-        "000",
-        "100",
     ]
 
 

@@ -126,12 +126,6 @@ def test_photographs_of_a_subset_lie_in_its_folder(write_set, write_picture, fol
     assert [record.name for record in index(root).records] == [f"{folder}/a"]
 
 
-def test_split_file_is_used(write_set):
-    root = write_set([annotation(1, 1, SQUARE)])
-    (root / "splits.txt").write_text("train images/a\ntest images/b\n")
-    assert [record.split for record in index(root).records] == ["train", "test", None, None, None]
-
-
 def test_numbers_may_be_texts_or_end_in_point_0(write_set):
     annotations = [annotation("1", "1", SQUARE), annotation(2.0, 2, SQUARE), annotation("007", 1, SQUARE)]
     dataset = index(

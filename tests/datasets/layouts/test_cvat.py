@@ -78,13 +78,6 @@ def test_shapes_by_hand(export, tmp_path, drawn, pixels, supervision):
     assert dataset.records[0].supervision == supervision
 
 
-def test_polyline_is_ten_pixels_wide(export, tmp_path):
-    export(("a.png", [shape("polyline", points="6,6;14,6")]))
-    mask = read(index(tmp_path).records[0]).mask
-    assert np.flatnonzero(mask[:, 10]).tolist() == list(range(1, 11))
-    assert np.flatnonzero(mask[5]).tolist() == list(range(1, 19))
-
-
 def test_tree_of_an_export(export, tmp_path, write_picture):
     attribute = '<attribute name="depth">deep</attribute>'
     scratch = shape("polygon", "scratch", inner=attribute, points="0,0;4,0;4,4;0,4")

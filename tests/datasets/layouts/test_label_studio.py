@@ -205,13 +205,6 @@ def test_photographs_are_found_by_their_names(export, task, tmp_path, address):
     assert [record.image_file.name for record in index(tmp_path).records] == [name]
 
 
-def test_folders_decide_between_photographs_of_one_name(export, task, tmp_path, write_picture):
-    for folder in ("line-1", "line-3"):
-        write_picture(tmp_path / folder / "part.png")
-    export(task("line-2/part.png", rectangle(), image="s3://bucket/2024/line-2/part.png"))
-    assert [record.name for record in index(tmp_path).records] == ["line-2/part"]
-
-
 def test_other_data_of_a_task_are_no_photograph(export, task, tmp_path):
     several = task("a.png", rectangle())
     several["data"] |= {"reference": "https://host.example/plan.png", "count": 3, "link": "http://[broken"}

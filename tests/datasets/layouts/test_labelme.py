@@ -131,29 +131,11 @@ def test_tree_of_photographs(annotate, tmp_path, write_picture):
     assert {record.split for record in dataset.records} <= {"train", "val", "test"}
 
 
-def test_labelme_3_has_polygons_only(annotate, tmp_path):
-    old = {"label": "dent", "points": [[0, 0], [2, 0], [2, 2], [0, 2]], "line_color": None}
-    annotate("a", old)
-    assert marked(only(tmp_path)) == block((0, 1), (0, 1))
-
-
 def test_file_in_another_folder_names_its_photograph(annotate, tmp_path):
     annotate("images/a", shape("dent", "rectangle", (0, 0), (1, 1)), imagePath="..\\images\\a.png")
     (tmp_path / "json").mkdir()
     (tmp_path / "images/a.json").rename(tmp_path / "json/x.json")
     assert only(tmp_path).name == "images/a"
-
-
-def test_renamed_photograph_keeps_its_file(annotate, tmp_path):
-    annotate("a", shape("dent", "rectangle", (0, 0), (1, 1)), imagePath="DSC0001.png")
-    assert only(tmp_path).name == "a"
-
-
-def test_own_splits_are_used(annotate, tmp_path):
-    annotate("a", shape("dent", "rectangle", (0, 0), (1, 1)))
-    annotate("b")
-    (tmp_path / "splits.txt").write_text("test a\n")
-    assert {record.name: record.split for record in index(tmp_path).records} == {"a": "test", "b": None}
 
 
 def test_links_that_lead_back_are_followed_once(annotate, tmp_path):

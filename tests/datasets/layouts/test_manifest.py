@@ -133,14 +133,6 @@ def test_split_file_beside_the_manifest_is_used(root):
     assert [record.split for record in index(root).records] == ["val", "val", None]
 
 
-def test_split_file_may_name_a_photograph_with_a_problem(root):
-    write_csv(root, "image,label\nline/a.png,good\nline/b.png,dent\nline/gone.png,good\n")
-    (root / "splits.txt").write_text("train line/a\ntest line/b\nval line/gone\n")
-    dataset = index(root)
-    assert [record.split for record in dataset.records] == ["train", "test"]
-    assert [problem.name for problem in dataset.problems] == ["line/gone"]
-
-
 def test_classes_file_sets_their_order_and_names_the_nearest(root):
     write_csv(root, "image,label\nline/a.png,good\nline/b.png,dent\nline/c.png,scrach\n")
     (root / "classes.txt").write_text("good\nscratch\n\ndent\n")
@@ -284,13 +276,6 @@ def test_cells_beyond_the_last_column_are_a_problem(root):
     ((line, _, text),) = told(index(root))
     assert line == "line 3"
     assert text.startswith("3 cells are beyond the last column: quote cells")
-
-
-def test_unknown_key_and_one_json_list_are_refused(root):
-    with pytest.raises(DatasetError, match=r"line 1: unknown column 'lable' \(did you mean 'label'"):
-        index(write_lines(root, {"image": "line/a.png", "lable": "good"}))
-    with pytest.raises(DatasetError, match="is a JSON list"):
-        index(write_lines(root, '[{"image": "line/a.png", "label": "good"}]'))
 
 
 def test_root_without_a_manifest_or_with_two_is_refused(root):

@@ -13,7 +13,6 @@ from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.reading import read, read_files
 from datasets.sharding.packing import pack
-from datasets.sharding.shard_plan import plan_shards
 from segdec.errors import DatasetError
 
 
@@ -90,20 +89,6 @@ def test_shards_are_alike_and_always_the_same(heavy_root, tmp_path):
     pack(dataset, str(tmp_path / "two"), shard_mb=1)
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
-
-
-def test_no_shard_is_empty(folder_root):
-    shards = plan_shards(load_dataset("folder", folder_root), 1)
-    assert [len(shard.records) for shard in shards] == [1, 1, 1, 1]
-    assert [shard.name for shard in shards] == [f"train-0000{n}-of-00004.tfrecord" for n in range(4)]
-
-
-def test_a_split_of_empty_files_is_not_forgotten(folder_root, tmp_path):
-    splits = tmp_path / "splits.txt"
-    splits.write_text("train dent/c\nval good/b\n")
-    (folder_root / "good/b.png").write_bytes(b"")
-    with pytest.raises(DatasetError, match=r"b\.png is empty"):
-        pack(load_dataset("folder", folder_root, splits), str(tmp_path / "packed"))
 
 
 @pytest.mark.usefixtures("tensorflow_devices")
@@ -220,14 +205,6 @@ def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):
     assert (dent.supervision, dent.mask_threshold) == ("mask", 127)
     (recut, *_) = load_dataset("shards", f"{out}-cut", mask_threshold=20).records
     assert (recut.mask_threshold, recut.digests) == (20, None)  # to be read again
-
-
-def test_every_problem_is_refused_at_once(folder_root, out, write_picture):
-    (folder_root / "good/b.png").write_bytes(b"")
-    write_picture(folder_root / "masks/scratch/d.png", mask=True, size=(8, 8))
-    (folder_root / "masks/dent/c.png").unlink()
-    with pytest.raises(DatasetError, match="has 3 problems"):
-        pack(load_dataset("folder", folder_root), out)
 
 
 def test_a_file_that_changes_after_it_was_checked_leaves_no_set(folder_root, tmp_path, write_picture):
