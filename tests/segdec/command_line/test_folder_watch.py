@@ -11,7 +11,7 @@ from segdec.command_line import drop_folder
 from segdec.command_line.drop_folder import DropFolder
 from segdec.command_line.folder_watch import FolderWatch, StatusMessages
 from segdec.command_line.incoming_files import IncomingFiles
-from segdec.command_line.recorded_inspector import MAX_CHANGES, MAX_FAULTS, RecordedInspector
+from segdec.command_line.recorded_inspector import MAX_FAULTS, RecordedInspector
 from segdec.errors import ServiceError
 from segdec.schemas import InspectAnswer
 
@@ -224,16 +224,6 @@ def test_a_photograph_that_goes_on_growing_is_asked_for_again(folder, service):
     assert found(folder) == ["a.png", "a.png.json"]
 
 
-def test_a_photograph_that_never_rests_fails(folder, service):
-    drop(folder, "a.png")
-    service.failures = [failure(422, "truncated_image")] * 99
-    sizes = iter(range(100, 200))
-    service.meanwhile = lambda: claimed(folder).write_bytes(bytes(next(sizes)))
-    open_watch(folder, service).run()
-    assert service.asked == MAX_CHANGES and not service.records
-    assert json.loads((folder / "failed" / "a.png.json").read_text())["code"] == "still_changing"
-
-
 @pytest.mark.parametrize(
     ("status", "code"),
     [(422, "truncated_image"), (415, "unsupported_type"), (413, "too_large"), (502, "replica_lost")],
@@ -273,14 +263,6 @@ def test_a_service_that_is_away_is_waited_for(folder, service, failures, capsys)
         watch.events.waits[2 : 2 + len(failures)] == [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 15][: len(failures)]
     )
     assert capsys.readouterr().err == "waiting: It failed.\ninspecting again\n"
-
-
-def test_nothing_is_sent_to_a_service_that_is_not_ready(folder, service):
-    drop(folder, "a.png")
-    service.failures = [failure(None, "unreachable")]
-    service.ready_answers = [False] * 50 + [True]
-    open_watch(folder, service, patience=10_000.0).run()
-    assert service.asked == 2 and len(service.records) == 1
 
 
 @pytest.mark.parametrize("status", [500, 504, None])
@@ -341,20 +323,6 @@ def test_a_disk_that_fails_is_waited_for(folder, service, monkeypatch, capsys):
     assert "waiting: the folder: No space left on device" in capsys.readouterr().err
 
 
-def test_a_folder_that_has_gone_is_waited_for(folder, service, monkeypatch):
-    drop(folder, "a.png")
-    scan, failures = os.scandir, iter([FileNotFoundError(2, "No such file", str(folder))])
-
-    def fail_once(path):
-        for error in failures if path == folder else ():
-            raise error
-        return scan(path)
-
-    monkeypatch.setattr(os, "scandir", fail_once)
-    open_watch(folder, service).run()
-    assert found(folder) == ["a.png", "a.png.json"]
-
-
 def test_who_prints_for_nobody_ends(folder, service, monkeypatch):
     def fail(*_):
         raise BrokenPipeError
@@ -380,10 +348,3 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_line(folder, service, monk
     open_watch(folder, service).run()
     assert json.loads((folder / "failed" / "a.png.json").read_bytes())["code"] == "unreadable_file"
     assert found(folder) == ["b.png", "b.png.json"]
-
-
-def test_files_beyond_the_largest_are_not_read(folder, service, monkeypatch):
-    monkeypatch.setattr("segdec.command_line.recorded_inspector.MAX_FILE_BYTES", 3)
-    drop(folder, "a.png", b"1234")
-    open_watch(folder, service).run()
-    assert service.asked == 0 and found(folder, "failed") == ["a.png", "a.png.json"]

@@ -59,14 +59,6 @@ def test_a_change_begins_the_wait_anew(incoming, clock, tmp_path, change):
         assert names(incoming) == stable_files
 
 
-def test_another_file_of_the_name_begins_it_anew(incoming, clock, tmp_path):
-    drop(tmp_path, "a.png")
-    incoming.stable_files()
-    drop(tmp_path, "b.tmp").replace(tmp_path / "a.png")
-    clock.now = 2.0
-    assert names(incoming) == []
-
-
 def test_the_oldest_comes_first_and_of_one_time_by_name(incoming, clock, tmp_path):
     for name, modified in (("c.png", 7), ("a.png", 9), ("b.PNG", 9), ("d.bmp", 8)):
         drop(tmp_path, name, modified=modified, data=name.encode() * (10 - modified))
@@ -97,8 +89,3 @@ def test_only_the_oldest_are_remembered(incoming, clock, tmp_path, monkeypatch):
         assert len(incoming._seen) <= 3
         clock.now += 1.0
     assert found == [f"{number}.png" for number in range(7)]
-
-
-def test_a_folder_that_has_gone_is_an_error(clock, tmp_path):
-    with pytest.raises(FileNotFoundError):
-        IncomingFiles(tmp_path / "none", 2.0, clock).stable_files()

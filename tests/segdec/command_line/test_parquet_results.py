@@ -1,4 +1,3 @@
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -150,24 +149,6 @@ def test_shards_together_inspect_everything_once(
     (expected,) = Predictor.load(tiny_artifact).predict([read_image(Path(str(one["image"]))).pixels])
     assert one["label"] == expected.label
     assert one["score"] == pytest.approx(expected.score, abs=1e-5)
-
-
-def test_an_inspection_that_broke_off_goes_on(
-    photographs: Path, tiny_artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = tmp_path / "found"
-    some = [photographs / "0.png", photographs / "3.png"]
-    assert predict(*some, "--model", tiny_artifact, "--results", found) == 0
-    assert predict(photographs, "--model", tiny_artifact, "--results", found) == 1
-    output = capsys.readouterr()
-    (counts,) = re.findall(r"7 photographs, 2 of them done before: (.*)\n", output.out)
-    assert counts.startswith("1 NOT_INSPECTED, ")
-    assert sum(int(count) for count in re.findall(r"\d+", counts)) == 5
-    assert output.err.startswith("NOT INSPECTED: 1 of 7 photographs.")
-    assert len(rows(found)) == 7
-    with pytest.raises(SystemExit):
-        predict(photographs, "--model", tiny_artifact, "--results", found, "--threshold", "0.9")
-    assert "was written with" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 import hashlib
 import io
 import json
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -51,15 +50,6 @@ def test_table_masks_and_overlays(
     assert read_image(out / "b_part_mask.png").pixels.shape == (61, 83, 1)
 
 
-def test_threshold_decides(
-    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    image = str(photographs / "a/part.png")
-    for threshold, label in (("0", "defect"), ("1", "good")):
-        assert main(["predict", image, "--model", str(tiny_artifact), "--threshold", threshold]) == 0
-        assert capsys.readouterr().out.splitlines()[1].split()[1] == label
-
-
 def test_bad_image_does_not_stop_the_others(
     photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,17 +66,6 @@ def test_bad_image_does_not_stop_the_others(
     assert "text.png is not an image of a known type" in output.err
 
 
-def test_limit_on_pixels_is_the_user_s(
-    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    images = [str(photographs / name) for name in ("a/part.png", "b/part.png")]  # 88 × 64 and 83 × 61 px
-    command = ["predict", *images, "--model", str(tiny_artifact), "--max-pixels"]
-    assert main([*command, "5632"]) == 0
-    assert main([*command, "5631"]) == 1
-    output = capsys.readouterr()
-    assert "a/part.png has 88 × 64 = 5,632 pixels. Expected at most 5,631" in output.out + output.err
-
-
 def test_webp_is_inspected_where_its_risk_is_accepted(
     photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,15 +75,6 @@ def test_webp_is_inspected_where_its_risk_is_accepted(
     assert main(command) == 1
     assert f"error: {image} is a WebP file" in capsys.readouterr().err
     assert main([*command, "--accept-webp"]) == 0
-
-
-def test_photograph_that_does_not_fit_the_model_is_named(
-    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    colour = photographs / "colour.png"
-    write_png(colour, np.full((8, 8, 3), (255, 0, 0), np.uint8))
-    assert main(["predict", str(colour), "--model", str(tiny_artifact)]) == 1
-    assert f"error: {colour}: The image has colour" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -136,17 +106,6 @@ def test_wrong_option_is_one_clear_error(
         main(["predict", "a/part.png", "--model", str(tiny_artifact), *options])
     assert caught.value.code == 2
     assert text in capsys.readouterr().err
-
-
-def test_output_that_cannot_be_written_is_one_clear_error(
-    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = photographs / "out"
-    (out / "part_overlay.png").mkdir(parents=True)
-    with pytest.raises(SystemExit) as caught:
-        main(["predict", str(photographs / "a/part.png"), "--model", str(tiny_artifact), "--out", str(out)])
-    assert caught.value.code == 2
-    assert "cannot be written" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -351,22 +310,6 @@ def test_service_needs_no_tensorflow(photographs: Path, service_url: str) -> Non
         cwd=Path(__file__).parents[3],
     )
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)  # one line: the stub's warning
-
-
-def test_missing_service_is_one_clear_error(
-    photographs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("segdec.client.retries.BACKOFF_S", 0.0)
-    with socket.socket() as bound:  # never listens
-        bound.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        with pytest.raises(SystemExit) as caught:
-            main(["predict", str(photographs / "a/part.png"), "--url", url])
-    assert caught.value.code == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith(f"error: No answer from {url}/v1/models: ")
-    assert output.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

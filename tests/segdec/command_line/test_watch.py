@@ -96,19 +96,6 @@ def drop_after(folder, sign):
     (folder / ".C9.png").rename(folder / "C9.png")
 
 
-def test_an_unknown_key_ends_it_and_keeps_the_photograph(
-    folder, stub_service, service_url, monkeypatch, capsys
-):
-    stub_service.key = "k1"
-    monkeypatch.delenv("SEGDEC_API_KEY", raising=False)
-    (folder / "a.png").write_bytes(PICTURE)
-    with pytest.raises(SystemExit) as ended:
-        main(["watch", str(folder), "--url", service_url, "--settle", "0.02"])
-    assert ended.value.code == 2
-    assert "requires an API key. Pass it with --api-key-file FILE" in capsys.readouterr().err
-    assert [path.name for path in folder.glob(".inspecting/*/*")] == ["a.png"]
-
-
 def refused(capsys, *flags):
     with pytest.raises(SystemExit) as ended:
         main(["watch", *map(str, flags), "--url", "http://127.0.0.1:1"])
@@ -134,10 +121,6 @@ def test_one_command_watches_a_folder(folder, capsys):
 )
 def test_wrong_flags(folder, capsys, flags, words):
     assert words in refused(capsys, folder, *flags)
-
-
-def test_a_folder_that_is_none(tmp_path, capsys):
-    assert "is not a folder. Expected the one that the camera writes to" in refused(capsys, tmp_path / "none")
 
 
 @pytest.mark.parametrize("package", ["watchfiles", slow_case("httpx")])

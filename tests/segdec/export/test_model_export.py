@@ -1,4 +1,3 @@
-import math
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +82,6 @@ def test_configuration_of_another_network_is_refused(
         export(tiny_network, tmp_path / "model", tiny_config.model_copy(update={"network": finer}))
 
 
-def test_metric_that_is_no_number_is_refused(
-    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigError, match=r"metrics\.ap: .*finite"):
-        export(tiny_network, tmp_path / "model", tiny_config, metrics={"ap": math.nan})
-
-
 @pytest.mark.parametrize("setting", [True, False])
 def test_full_precision_gives_the_old_setting_back(
     tensorflow_devices: list[str],  # noqa: ARG001
@@ -106,10 +98,3 @@ def test_full_precision_gives_the_old_setting_back(
         assert not options.tensor_float_32_execution_enabled()
     assert options.tensor_float_32_execution_enabled() is setting
     options.enable_tensor_float_32_execution(before)
-
-
-def test_folder_without_a_savedmodel_is_refused(tmp_path: Path) -> None:
-    from segdec.engines.tensorflow import TensorFlowEngine
-
-    with pytest.raises(ArtifactError, match="cannot load the SavedModel"):
-        TensorFlowEngine.load(tmp_path)

@@ -155,7 +155,7 @@ def test_given_photograph_is_stored_and_a_wrong_one_refused(
     predictor = Predictor.load(tmp_path / "model")
     run_self_test(predictor, tmp_path / "model")
     assert predictor.warmup_shape() == (40, 56, 1)
-    with pytest.raises(ImageError, match="in colour"):
+    with pytest.raises(ImageError, match="has colour"):
         export_model(tiny_network, tmp_path / "other", tiny_config, card, validation=colour)
     assert not (tmp_path / "other").exists()
 
@@ -168,12 +168,6 @@ def test_differences_are_measured(store: Callable[..., Path]) -> None:
     result = run(folder, (0.1004, 0.6996, 0.2), 0.81)
     assert result.score_difference == pytest.approx(0.0004, abs=1e-6)
     assert result.mask_difference == pytest.approx(0.01, abs=1e-6)  # 0.8 is stored exactly: 204 of 255
-
-
-def test_score_beyond_the_tolerance_is_refused(store: Callable[..., Path]) -> None:
-    text = refusal(store(), (0.102, 0.698, 0.2))
-    assert "the score is 0.898000, expected 0.900000 ± 0.001" in text
-    assert "computes differently or its engine is damaged: do not serve" in text
 
 
 @pytest.mark.parametrize(
@@ -190,10 +184,6 @@ def test_other_label_is_refused(
 def test_label_on_the_edge_may_fall_on_either_side(store: Callable[..., Path]) -> None:
     result = run(store(label="good", score=0.5998), (0.3997, 0.35, 0.2503))
     assert result.score_difference == pytest.approx(0.0005, abs=1e-6)
-
-
-def test_equally_probable_defects_may_change_places(store: Callable[..., Path]) -> None:
-    run(store(label="spot"), (0.1, 0.4505, 0.4495))
 
 
 @pytest.mark.parametrize(("mask_score", "difference"), [(0.84, 0.04), (0.76, 0.04), (0.1, 0.7)])
@@ -215,21 +205,10 @@ def test_truncated_photograph_with_its_checksum_is_refused(store: Callable[..., 
     assert "photograph.png" in refusal(folder)
 
 
-def test_photograph_of_another_size_is_refused(store: Callable[..., Path]) -> None:
-    text = refusal(store(height=48))
-    assert "a photograph (40, 50, 1) and mask scores (40, 50, 1). Expected (48, 50), " in text
-
-
 def test_engine_without_finite_numbers_is_refused(store: Callable[..., Path]) -> None:
     text = refusal(store(), (np.nan, 0.5, 0.5))
     assert "not finite" in text
     assert "do not serve" in text
-
-
-@pytest.mark.parametrize("field", ["photograph", "mask_scores"])
-def test_file_without_a_checksum_is_refused(field: str, store: Callable[..., Path]) -> None:
-    with pytest.raises(ArtifactError, match=r"'\.\./secret\.png' for the self-test but has no checksum"):
-        read_manifest(store(**{field: "../secret.png"}))
 
 
 # === Models in memory ===

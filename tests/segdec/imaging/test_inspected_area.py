@@ -8,12 +8,10 @@ from pydantic import ValidationError
 
 from segdec.config import InputConfig, ModelConfig, config_error
 from segdec.engines import Engine, Logits
-from segdec.errors import ImageError
 from segdec.images import encode_png
 from segdec.imaging.inspected_area import fill_outside
 from segdec.inference.postprocessing import interpret
-from segdec.inference.preprocessing import prepare_area, prepare_image
-from segdec.inference.tiling import inspected_tiles
+from segdec.inference.preprocessing import prepare_area
 from segdec.predictor import Predictor
 
 LEFT_HALF = ((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0))
@@ -104,14 +102,6 @@ def test_a_mask_that_is_none_is_refused(data: str) -> None:
     assert "expected the base64 of a grey 8-bit PNG" in refusal(interest_mask=data)
 
 
-def test_a_photograph_too_small_to_hold_the_area_is_refused() -> None:
-    config = InputConfig(regions_of_interest=(((0.4, 0.4), (0.45, 0.4), (0.45, 0.45), (0.4, 0.45)),))
-    assert prepare_image(noise(80, 80), config, 1).shape == (80, 80, 1)
-    with pytest.raises(ImageError, match="has no pixel in the model's inspected area") as caught:
-        prepare_image(noise(4, 4), config, 1)
-    assert caught.value.code == "nothing_inspected"
-
-
 # === What is seen ===
 
 
@@ -173,12 +163,6 @@ def test_the_mask_is_empty_outside_even_where_everything_counts(tiny_config: Mod
 # === Tiles ===
 
 TILED = InputConfig(policy="tile", height=16, width=16, overlap_px=0, regions_of_interest=(LEFT_HALF,))
-
-
-def test_tiles_outside_are_left_out() -> None:
-    starts = (0, 16, 32, 48, 64)  # of 80 px, of which 40 are inspected; those within 8 px count, too
-    assert inspected_tiles(TILED, (16, 80), (0,), starts) == [(0, 0), (0, 1), (0, 2)]
-    assert len(inspected_tiles(InputConfig(policy="tile", height=16, width=16), (16, 80), (0,), starts)) == 5
 
 
 class PositionEngine:

@@ -40,13 +40,6 @@ def test_results_come_in_order_through_all_stages() -> None:
         assert list(results) == [str(number * number) for number in range(50)]
 
 
-def test_nothing_in_nothing_out() -> None:
-    results = Pipeline[str]([], str)
-    assert list(results) == []
-    with pytest.raises(StopIteration):
-        next(results)
-
-
 def test_stages_work_beside_one_another() -> None:
     meeting = threading.Barrier(3)  # passed only when three threads are in it at once
 
@@ -58,15 +51,6 @@ def test_stages_work_beside_one_another() -> None:
     stages = [lambda number, at=at: meet(at, number) for at in (2, 1, 0)]
     with Pipeline[int](range(3), *stages) as results:
         assert list(results) == [0, 1, 2]
-
-
-def test_each_stage_keeps_to_one_thread() -> None:
-    with Pipeline[tuple[int, int]](
-        range(20), lambda _: threading.get_ident(), lambda before: (before, threading.get_ident())
-    ) as results:
-        pairs = set(results)
-    assert len(pairs) == 1
-    assert len({*pairs.pop(), threading.get_ident()}) == 3
 
 
 @pytest.mark.parametrize("max_in_flight", [1, 2, 5])
@@ -102,20 +86,6 @@ def test_error_stands_in_its_place_and_the_others_follow() -> None:
     assert found == [0, "1 is odd", 20, "3 is odd", 40]
 
 
-def test_error_of_the_iterable_stands_in_its_place() -> None:
-    with Pipeline[str](map(refuse_odd, range(3)), str) as results:
-        assert next(results) == "0"
-        with pytest.raises(ImageError, match="1 is odd"):
-            next(results)
-        assert list(results) == ["2"]
-
-
-def test_loop_ends_at_the_first_error() -> None:
-    with pytest.raises(ImageError, match="1 is odd"), Pipeline[int](range(9), refuse_odd) as results:
-        for _ in results:
-            pass
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
 def test_leaving_the_block_early_stops_the_threads(error: type[BaseException]) -> None:
     with pytest.raises(error), Pipeline[str](itertools.count(), str) as results:
@@ -123,16 +93,6 @@ def test_leaving_the_block_early_stops_the_threads(error: type[BaseException]) -
         raise error
     assert threads() == []
     assert list(results) == []
-
-
-def test_break_stops_the_threads() -> None:
-    for result in Pipeline[str](itertools.count(), str):
-        if result == "3":
-            break
-    gc.collect()  # where dropping the last reference is not enough
-    for thread in threads():
-        thread.join(PATIENCE_S)
-    assert threads() == []
 
 
 def test_stopped_threads_begin_nothing_new() -> None:

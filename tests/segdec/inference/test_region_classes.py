@@ -61,10 +61,6 @@ def test_a_part_smaller_than_a_cell_has_the_class_of_its_defect() -> None:
     assert settled([[2, 1, 1, 1, 0]], [[0.8, 0.9, 0.9, 0.9, 0.1]], min_px=2) == [[1, 1, 1, 1, 0]]
 
 
-def test_defects_that_do_not_touch_are_settled_apart() -> None:
-    assert settled([[2, 0, 1, 1]], [[0.4, 0.0, 0.9, 0.9]]) == [[2, 0, 1, 1]]
-
-
 # === A prediction ===
 
 
@@ -181,21 +177,3 @@ def test_every_engine_gives_a_mask_for_each_class(
     assert loaded.infer(photograph[None]).mask.shape == (1, 10, 14, 3)
     tolerance = 0.05 if engine.endswith("int8") else 1e-4
     np.testing.assert_allclose(found.mask_scores, expected.mask_scores, atol=tolerance)
-
-
-def test_tiles_keep_the_mask_of_each_class(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
-    from segdec.engines.tensorflow import NetworkEngine
-    from segdec.network.network import build_network
-    from segdec.predictor import Predictor
-
-    network = build_network(network_config())
-    photograph = np.random.default_rng(1).integers(0, 256, (80, 160, 1), dtype=np.uint8)
-    tiled = InputConfig(policy="tile", height=80, width=96)
-    whole, parts = (
-        Predictor(
-            NetworkEngine(network), ModelConfig(network=network.config, input=geometry, classes=CLASSES)
-        ).predict([photograph])[0]
-        for geometry in (InputConfig(), tiled)
-    )
-    np.testing.assert_allclose(parts.mask_scores, whole.mask_scores, atol=1e-5)
-    np.testing.assert_array_equal(parts.grid_classes, whole.grid_classes)

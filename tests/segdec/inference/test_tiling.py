@@ -59,15 +59,6 @@ def test_tile_starts(side: int, overlap: int, starts: tuple[int, ...]) -> None:
     assert tile_starts(side, 48, overlap) == starts
 
 
-def test_neighbours_share_what_is_asked_for() -> None:
-    for side in range(56, 800, 8):
-        for overlap in range(0, 48, 8):
-            starts = np.array(tile_starts(side, 48, overlap))
-            assert starts[0] == 0
-            assert starts[-1] + 48 == side
-            assert np.diff(starts).max() <= 48 - overlap
-
-
 # === What they count ===
 
 
@@ -151,11 +142,6 @@ def test_logits_that_are_no_numbers_do_not_pass_unnoticed(value: float) -> None:
 # === Settings ===
 
 
-def test_overlap_is_the_receptive_field() -> None:
-    assert model(96, 104).tile_overlap == 72  # 30 + 8 + 30, rounded up
-    assert model(96, 104, 16).tile_overlap == 16
-
-
 @pytest.mark.parametrize(
     ("side", "overlap_px", "reason"), [(72, None, "72 px (the network's"), (48, 48, "48 px (overlap_px)")]
 )
@@ -168,35 +154,6 @@ def test_overlap_must_be_less_than_a_tile(side: int, overlap_px: int | None, rea
 
 
 # === Encoders ===
-
-
-@pytest.mark.parametrize(
-    ("side", "overlap", "starts"),
-    [
-        (48, 16, (0,)),
-        (56, 16, (0, 16)),  # 8 px beyond the photograph
-        (104, 16, (0, 32, 64)),
-        (104, 40, (0, 16, 32, 48, 64)),  # half a cell less of overlap
-    ],
-)  # of tiles of 48 px
-def test_tiles_begin_with_whole_cells(side: int, overlap: int, starts: tuple[int, ...]) -> None:
-    assert tile_starts(side, 48, overlap, 16) == starts
-
-
-def test_tile_beyond_the_photograph_sees_its_last_pixels_again(tiny_encoder: str) -> None:
-    config = model(48, 48, 16, preset="mobilenet", encoder=tiny_encoder)
-    images, engine = noise(1, 56, 56), MeanEngine()
-    found = infer_tiles(engine, images, config)
-    assert engine.shapes == [(4, 48, 48, 1)]
-    assert found.mask.shape == (1, 7, 7, 1)
-    np.testing.assert_allclose(found.mask, engine.infer(images).mask, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("fields", "blended"), [({"encoder": "mobilenet"}, False), ({"encoder": "mobilenet_v3_large"}, True)]
-)
-def test_encoder_that_weighs_channels_sees_all(fields: dict[str, str], blended: bool) -> None:
-    assert NetworkConfig.model_validate({"preset": "mobilenet", **fields}).has_global_context is blended
 
 
 # === Networks ===

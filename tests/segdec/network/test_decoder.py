@@ -47,20 +47,6 @@ def test_untrained_decoder_gives_the_upsampled_coarse_mask(network):
     np.testing.assert_allclose(fine, restored(stride)(coarse), atol=1e-6)
 
 
-def test_decision_network_sees_the_coarse_mask(network):
-    features, coarse, fine = network.segmentation(IMAGES)
-    outputs = network(IMAGES)
-    np.testing.assert_allclose(outputs["mask_logits"], fine, atol=1e-6)
-    np.testing.assert_allclose(outputs["class_logits"], network.decision((features, coarse)), atol=1e-6)
-
-
-def test_decoder_stops_at_the_stride_of_the_mask(network):
-    names = {layer.name for layer in network.segmentation.layers if isinstance(layer, keras.layers.Conv2D)}
-    steps = {name for name in names if name.startswith("decoder_")}
-    finest = network.config.mask_stride
-    assert steps == {"decoder_features", *(f"decoder_{stride}" for stride in (4, 2, 1) if stride >= finest)}
-
-
 def test_gradient_reaches_the_decoder_after_one_step():
     part = build_segmentation(NetworkConfig(**TINY, mask_stride=1))
     kernels = [

@@ -52,18 +52,6 @@ def test_missing_package_names_what_installs_it(
     assert printed.endswith(command)
 
 
-def test_missing_package_of_nobody_keeps_its_traceback() -> None:
-    with pytest.raises(ModuleNotFoundError), clean_exit():
-        import no_such_package  # noqa: F401
-
-
-def test_lines_of_native_code_are_hidden(capfd: pytest.CaptureFixture[str]) -> None:
-    with hide_stderr():
-        os.write(2, b"start-up noise\n")
-    os.write(2, b"afterwards\n")
-    assert capfd.readouterr().err == "afterwards\n"
-
-
 def test_hidden_lines_are_shown_when_it_fails(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ImportError), hide_stderr():
         os.write(2, b"the reason\n")
