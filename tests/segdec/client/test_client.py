@@ -44,6 +44,10 @@ INSPECTED = ANSWER | {"record_id": 12, "repeated": True}
 MODEL = {"name": "parts", "version": "2", "sha256": None, "labels": [], "manifest": {}}
 
 
+RELOADED = {"models": [MODEL], "loaded": ["2"], "kept": [], "removed": ["1"]} | {
+    "timing_ms": {"load": 0, "self_test": 0, "warm": 0, "drain": 0}
+}
+
 Reply = httpx.Response | Exception
 
 
@@ -332,6 +336,16 @@ def test_ready(ask: Ask, reply: Reply, ready: bool) -> None:
     line = Line(reply)
     assert ask(line, "ready") is ready
     assert len(line.requests) == 1
+
+
+def test_other_requests(ask: Ask) -> None:
+    line = Line(httpx.Response(200, json={"models": [MODEL]}), httpx.Response(200, json=RELOADED))
+    assert [model.name for model in ask(line, "models")] == ["parts"]
+    assert ask(line, "reload", "parts").loaded == ["2"]
+    assert [(request.method, request.url.path) for request in line.requests] == [
+        ("GET", "/line4/v1/models"),
+        ("POST", "/line4/v1/admin/models/parts/reload"),
+    ]
 
 
 # === Answers ===
