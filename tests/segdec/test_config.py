@@ -18,7 +18,7 @@ def message(model: type[BaseModel], values: dict[str, object]) -> str:
     return str(config_error(caught.value, model))
 
 
-def test_preset_fills_what_is_not_given() -> None:
+def test_preset_fills_missing_fields() -> None:
     config = NetworkConfig(preset="comind2021", feature_width=64)
     assert config.normalization == "feature"
     assert config.segmentation_widths == ((32,), (64, 64, 64), (64, 64, 64, 64))
@@ -39,7 +39,7 @@ def test_unknown_key_names_the_nearest_one(key: str, nearest: str) -> None:
     assert message(NetworkConfig, {key: 1}) == f"{key}: unknown key. Did you mean '{nearest}'?"
 
 
-def test_wrong_value_is_named_with_what_arrived() -> None:
+def test_error_shows_the_wrong_value() -> None:
     text = message(NetworkConfig, {"feature_width": -4})
     assert text.startswith("feature_width: ")
     assert "(got -4)" in text

@@ -283,7 +283,7 @@ def test_type_outside_the_accepted_ones() -> None:
     assert refusal(encode(texture(), "GIF")).code == "unsupported_type"
 
 
-def test_png_with_half_the_rows_behind_correct_checksums() -> None:
+def test_png_with_half_the_rows_and_correct_checksums() -> None:
     rows = b"".join(b"\0" + bytes(range(20)) for _ in range(10))
     decode_image(png(20, 10, 8, 0, zlib.compress(rows)), "whole")
     assert refusal(png(20, 10, 8, 0, zlib.compress(rows[: len(rows) // 2]))).code == "corrupt_image"
@@ -309,7 +309,7 @@ def test_wrong_channels(kind: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("compression", ["tiff_ccitt", "group3", "group4", "lzma", "zstd"])
-def test_tiff_whose_damage_may_go_unnoticed_is_refused_even_when_whole(compression: str) -> None:
+def test_tiff_codings_without_damage_detection_are_rejected(compression: str) -> None:
     one_bit = compression not in ("lzma", "zstd")
     pixels = texture(1)[..., 0] > 127 if one_bit else texture()
     caught = refusal(packed_tiff(pixels, compression, bytes))
@@ -324,7 +324,7 @@ def test_reduced_picture_or_mask_in_front_of_a_tiff_is_not_inspected(tag: int, v
     assert f"its tag {tag} is {value}" in str(caught)
 
 
-def test_side_is_refused_from_the_header() -> None:
+def test_side_is_rejected_from_the_header() -> None:
     error = refusal(png(100_000, 1, 8, 0, b""))
     assert error.code == "too_many_pixels"
     assert "100000 × 1 pixels. Expected sides of at most 65,536" in str(error)
@@ -345,7 +345,7 @@ def test_limit_of_pillow_is_named_where_it_is_the_lower_one() -> None:
     )
 
 
-def test_what_arrived_is_told_in_plain_words() -> None:
+def test_messages_describe_the_input() -> None:
     assert "part.png is not an image of a known type (it starts with 'hello wo')." in str(
         refusal(b"hello world")
     )
@@ -360,7 +360,7 @@ def test_what_arrived_is_told_in_plain_words() -> None:
 
 
 @pytest.mark.parametrize("mode", ["1", "L"])
-def test_whoever_reads_sets_the_limit(mode: str, tmp_path: Path) -> None:
+def test_pixel_limit_is_an_argument(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "mask.png"
     Image.fromarray(texture(1)[..., 0]).convert(mode).save(path)
     for read in (read_image, read_mask, read_size):
@@ -407,7 +407,7 @@ def test_written_png_reads_back(channels: int, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["part.png"]
 
 
-def test_mask_with_transparent_pixels_is_refused() -> None:
+def test_mask_with_transparent_pixels_is_rejected() -> None:
     pixels = np.full((4, 4, 4), 255, np.uint8)
     assert (decode_mask(encode(pixels, "PNG"), "mask") == 255).all()
     pixels[0, 0, 3] = 0

@@ -49,7 +49,7 @@ CONTOURS = [{"outer": [(1, 0)], "holes": []}]
         ("polygon", RUNS, "contours", "run lengths"),
     ],
 )
-def test_data_of_another_encoding_are_refused(
+def test_data_of_another_encoding_are_rejected(
     encoding: str, data: object, expected: str, arrived: str
 ) -> None:
     with pytest.raises(ImageError) as caught:
@@ -104,7 +104,7 @@ def run_lengths_of(mask: NDArray[np.uint8]) -> RunLengths:
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.4, 0.6, 0.9, 0.98])
-def test_any_mask_comes_back_from_what_common_encoders_make(share: float) -> None:
+def test_masks_survive_common_encoders(share: float) -> None:
     random = np.random.default_rng(0)
     for _ in range(10):
         mask = np.where(random.random((24, 31)) < share, 255, 0).astype(np.uint8)
@@ -129,7 +129,7 @@ def test_any_mask_comes_back_from_what_common_encoders_make(share: float) -> Non
         sent([{"outer": [(0, 0)], "holes": [[]]}], 2, 2, "polygon"),
     ],
 )
-def test_damaged_masks_are_told(answer: MaskAnswer) -> None:
+def test_damaged_masks_are_reported(answer: MaskAnswer) -> None:
     with pytest.raises(ImageError, match=r"mask cannot be decoded \(.*\)\. Send") as caught:
         unpack_mask(answer)
     assert caught.value.code == "corrupt_mask"

@@ -80,7 +80,7 @@ def test_the_likely_shape_is_known(config: InputConfig, shape: tuple[int, int, i
 
 
 @pytest.mark.parametrize("config", [NATIVE, RESIZE], ids=["native", "resize"])
-def test_steps_give_what_predict_gives(config: InputConfig) -> None:
+def test_steps_equal_predict(config: InputConfig) -> None:
     model, engine = predictor(config)
     photographs = [flat(99, 13, 20), flat(102, 16, 24)]
     prepared = np.stack([model.prepare(photograph) for photograph in photographs])
@@ -110,7 +110,7 @@ def test_missing_tensorflow_names_its_extra(tiny_artifact: Path, monkeypatch: py
         Predictor.load(tiny_artifact)
 
 
-def test_artifact_answers_many_as_it_answers_one(tiny_artifact: Path) -> None:
+def test_predict_many_equals_predict(tiny_artifact: Path) -> None:
     model = Predictor.load(tiny_artifact)
     photographs = [np.random.default_rng(seed).integers(0, 256, (40, 56, 1), np.uint8) for seed in range(9)]
     with model.predict_many(photographs) as predictions:

@@ -92,7 +92,7 @@ def test_overwriting_replaces_the_artifact(folder: Path) -> None:
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
-def test_folder_that_is_no_artifact_is_never_overwritten(tmp_path: Path) -> None:
+def test_other_folders_are_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(ArtifactError, match="is not an artifact"):
         write_artifact(tmp_path, build, overwrite=True)
@@ -128,7 +128,7 @@ def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -
 
 
 @pytest.mark.parametrize(("version", "age"), [(4, "an older"), (11, "a newer")])
-def test_other_format_is_refused_before_its_unknown_fields(version: int, age: str, folder: Path) -> None:
+def test_other_format_is_rejected_before_its_unknown_fields(version: int, age: str, folder: Path) -> None:
     rewrite(folder, format_version=version, segdec_version="9.0", novelty=True)
     text = refusal(folder)
     assert (
@@ -137,12 +137,12 @@ def test_other_format_is_refused_before_its_unknown_fields(version: int, age: st
 
 
 @pytest.mark.parametrize("part", ["self_test", "variants"])
-def test_manifest_without_a_part_is_refused(part: str, folder: Path) -> None:
+def test_manifest_without_a_part_is_rejected(part: str, folder: Path) -> None:
     rewrite(folder, without=part)
     assert f"is not a valid manifest. {part}: " in refusal(folder)
 
 
-def test_engine_of_a_newer_version_is_refused(folder: Path) -> None:
+def test_engine_of_a_newer_version_is_rejected(folder: Path) -> None:
     rewrite(folder, variants={"abacus": {}})
     assert "has a variant for the unknown engine 'abacus'. Expected one of tensorflow, " in refusal(folder)
 
@@ -153,13 +153,13 @@ def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b"no json", b'{"format_version": "x"}'])
-def test_manifest_that_is_none(content: bytes, folder: Path) -> None:
+def test_invalid_manifest(content: bytes, folder: Path) -> None:
     write_manifest(folder, content)
     assert "is not a manifest" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/hostname"])
-def test_file_outside_the_folder_is_refused(name: str, folder: Path) -> None:
+def test_file_outside_the_folder_is_rejected(name: str, folder: Path) -> None:
     rewrite(folder, files={name: "0" * 64})
     assert "Expected only files inside its folder" in refusal(folder)
 
@@ -180,7 +180,7 @@ def test_file_outside_the_folder_is_refused(name: str, folder: Path) -> None:
     ],
     ids=["deep", "infinite", "long", "null", "nan", "bytes", "large"],
 )
-def test_hostile_manifest_is_refused(content: bytes, folder: Path) -> None:
+def test_hostile_manifest_is_rejected(content: bytes, folder: Path) -> None:
     write_manifest(folder, content)
     assert re.search("is not a manifest|is larger than", refusal(folder))
 
@@ -188,7 +188,7 @@ def test_hostile_manifest_is_refused(content: bytes, folder: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["a/../../b", "./a", "a//b", "", "a\\b", "C:b", "a\0b", "tensorflow/", ".hidden"]
 )
-def test_name_of_a_file_that_leads_elsewhere_is_refused(name: str, folder: Path) -> None:
+def test_name_of_a_file_that_leads_elsewhere_is_rejected(name: str, folder: Path) -> None:
     rewrite(folder, files={name: "0" * 64})
     assert "Expected only files inside its folder" in refusal(folder)
 
@@ -201,25 +201,25 @@ def test_links_are_not_followed_out_of_the_folder(name: str, folder: Path, tmp_p
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_pipe_in_place_of_a_file_is_refused_without_waiting(folder: Path) -> None:
+def test_pipe_in_place_of_a_file_is_rejected_without_waiting(folder: Path) -> None:
     (folder / "tensorflow/saved_model.pb").unlink()
     os.mkfifo(folder / "tensorflow/saved_model.pb")
     assert "is not a plain file" in refusal(folder)
 
 
-def test_file_without_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_without_end_is_rejected(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("segdec.artifact.reading.MAX_FILE_BYTES", 5)
     assert "is larger than 5 bytes" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["tensorflow/saved_model.pbtxt", "tensorflow/assets/a", "self_test/a.png"])
-def test_file_beside_those_with_a_checksum_is_refused(name: str, folder: Path) -> None:
+def test_unlisted_file_is_rejected(name: str, folder: Path) -> None:
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_bytes(b"")
     assert f"{folder / name} is not one of the artifact's files" in refusal(folder)
 
 
-def test_engine_gets_what_was_checked_whatever_happens_meanwhile(folder: Path) -> None:
+def test_engine_loads_the_checked_copy(folder: Path) -> None:
     artifact = open_artifact(folder)
     with artifact.private_copy("tensorflow") as files:
         assert files.parent.stat().st_mode & 0o077 == 0
@@ -236,7 +236,7 @@ def test_engine_gets_what_was_checked_whatever_happens_meanwhile(folder: Path) -
         pytest.fail("nothing may be loaded")
 
 
-def test_error_of_an_engine_names_the_artifact_and_not_the_copy(folder: Path) -> None:
+def test_engine_error_names_the_artifact(folder: Path) -> None:
     with (
         pytest.raises(ArtifactError, match=re.escape(f"{folder}/tensorflow is odd")),
         open_artifact(folder).private_copy("tensorflow") as files,
@@ -244,13 +244,13 @@ def test_error_of_an_engine_names_the_artifact_and_not_the_copy(folder: Path) ->
         raise ArtifactError(f"{files} is odd")
 
 
-def test_version_of_a_stranger_is_told_without_its_control_characters(folder: Path) -> None:
+def test_control_characters_in_a_version_are_escaped(folder: Path) -> None:
     rewrite(folder, format_version=11, segdec_version="9.0\x1b[2J" + "x" * 1000)
     assert r"a newer segdec (9.0\x1b[2Jxxx" in refusal(folder)
     assert len(refusal(folder)) < 400
 
 
 @pytest.mark.parametrize("cpu_ms", [{}, {"openvino": 0}, {"openvino": "fast"}])
-def test_speed_that_is_none_is_refused(cpu_ms: dict[str, object], folder: Path) -> None:
+def test_invalid_speed_is_rejected(cpu_ms: dict[str, object], folder: Path) -> None:
     rewrite(folder, speed={"height": 8, "width": 8, "processor": "", "threads": 1, "cpu_ms": cpu_ms})
     assert "speed.cpu_ms" in refusal(folder)

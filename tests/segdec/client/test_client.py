@@ -253,7 +253,7 @@ def test_inspection_as_sent(ask: Ask) -> None:
     assert request.read() == b"photograph"
 
 
-def test_what_else_is_told_of_a_part_goes_as_a_form(ask: Ask) -> None:
+def test_metadata_is_sent_as_a_form(ask: Ask) -> None:
     line = Line(httpx.Response(200, json=INSPECTED))
     ask(line, "inspect", b"photograph", station="a", metadata={"shift": "früh"})
     request = line.requests[0]
@@ -286,7 +286,7 @@ def test_all_attempts_of_an_inspection_have_one_key(ask: Ask, loss: Reply) -> No
         ({"model": ".."}, "'..' is not a model or version name"),
     ],
 )
-def test_inspections_that_cannot_be_asked_for(ask: Ask, options: dict[str, Any], text: str) -> None:
+def test_invalid_inspection_options(ask: Ask, options: dict[str, Any], text: str) -> None:
     line = Line()
     with pytest.raises(ConfigError, match=text):
         ask(line, "inspect", b"photograph", **options)
@@ -316,7 +316,7 @@ def test_each_kind_of_photograph(ask: Ask, tmp_path: Path) -> None:
         ({"model": "parts", "version": ""}, "'' is not a model or version name"),
     ],
 )
-def test_names_that_would_reach_another_model(ask: Ask, options: dict[str, str], text: str) -> None:
+def test_invalid_model_names(ask: Ask, options: dict[str, str], text: str) -> None:
     line = Line()
     with pytest.raises(ConfigError, match=text):
         ask(line, "predict", b"photograph", **options)
@@ -373,7 +373,7 @@ def test_answers_of_something_else(ask: Ask, reply: httpx.Response, text: str) -
     assert str(caught.value).count("\n") == 0
 
 
-def test_batch_answers_stand_in_order(ask: Ask, tmp_path: Path) -> None:
+def test_batch_answers_keep_the_order(ask: Ask, tmp_path: Path) -> None:
     path = tmp_path / "part.png"
     path.write_bytes(b"first")
     items = [
@@ -401,7 +401,7 @@ def test_wrong_address(url: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "two words", "line\n", "schlüssel"])
-def test_wrong_key_is_refused_and_not_shown(key: str) -> None:
+def test_wrong_key_is_rejected_and_not_shown(key: str) -> None:
     with pytest.raises(ConfigError, match="The API key is empty or has") as caught:
         Client(URL, api_key=key)
     assert key not in str(caught.value) or not key

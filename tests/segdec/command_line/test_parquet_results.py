@@ -32,7 +32,7 @@ def rows(folder: Path) -> list[dict[str, object]]:
     return sorted(pq.read_table(folder).to_pylist(), key=lambda row: str(row["image"]))
 
 
-def test_rows_hold_decision_mask_and_failure(tmp_path: Path) -> None:
+def test_rows_have_decision_mask_and_error(tmp_path: Path) -> None:
     mask = np.zeros((5, 7), np.uint8)
     mask[1:3, 2:6] = 255
     with ResultFolder(tmp_path / "found", MODEL) as found:
@@ -82,7 +82,7 @@ def test_each_class_has_run_lengths_of_its_own(tmp_path: Path) -> None:
     assert (second["region_labels"], second["class_masks"]) == (None, None)
 
 
-def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> None:
+def test_existing_results_are_known_and_other_models_rejected(tmp_path: Path) -> None:
     with ResultFolder(tmp_path, MODEL) as found:
         assert found.done == set()
         found.add_failure(Path("a.png"), ImageError("no", code="x"))
@@ -99,7 +99,7 @@ def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> 
         ResultFolder(tmp_path, MODEL)
 
 
-def test_parts_are_written_as_they_fill_and_when_the_work_breaks_off(
+def test_files_are_written_when_full_and_after_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet_results, "ROWS_PER_FILE", 2)

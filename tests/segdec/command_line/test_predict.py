@@ -139,7 +139,7 @@ def test_photograph_for_review_has_both_thresholds(
 
 
 @pytest.mark.parametrize("words", [["."], ["a", "b", "empty.md"], ["b/other.png", "."]])
-def test_folder_stands_for_its_photographs(
+def test_folder_argument(
     words: list[str],
     photographs: Path,
     tiny_artifact: Path,
@@ -199,7 +199,7 @@ class Terminal(io.StringIO):
         (MIN_PROGRESS_IMAGES + 1, io.StringIO(), False),
     ],
 )
-def test_progress_is_shown_on_a_terminal_alone(
+def test_progress_is_shown_only_on_a_terminal(
     count: int,
     stderr: io.StringIO,
     shown: bool,
@@ -249,9 +249,7 @@ def test_service_answers_as_an_artifact_does(
     assert paths == ["/v1/models", "/v1/predict", "/v1/predict"]
 
 
-def test_service_gives_the_classes_of_pixels_that_its_model_has(
-    photographs: Path, stub_service, service_url: str
-) -> None:
+def test_service_returns_class_masks(photographs: Path, stub_service, service_url: str) -> None:
     stub_service.mask_classes = True
     pixels = np.full((5, 8, 1), 20, np.uint8)
     pixels[1:3, 2:6] = 204
@@ -341,7 +339,7 @@ def test_service_needs_no_tensorflow(photographs: Path, service_url: str) -> Non
         (["--url", "http://x", "--api-key-file", "empty"], "--api-key-file empty has no valid key"),
     ],
 )
-def test_options_that_do_not_go_together(
+def test_conflicting_options(
     options: list[str],
     text: str,
     photographs: Path,
@@ -356,7 +354,7 @@ def test_options_that_do_not_go_together(
     assert text in capsys.readouterr().err
 
 
-def test_white_level_of_the_model_is_used_here_and_there(
+def test_white_level_of_the_model_is_used_locally_and_remotely(
     photographs: Path, artifact_copy: Path, service_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manifest = artifact_copy / "manifest.json"
@@ -393,5 +391,5 @@ def test_version_as_a_process_is_that_of_the_manifest(tiny_artifact: Path) -> No
         (["1/x/a.png", "2/x/a.png"], ["x_a", "x_a-2"]),
     ],
 )
-def test_output_names_never_collide(images: list[str], stems: list[str]) -> None:
+def test_output_names_are_unique(images: list[str], stems: list[str]) -> None:
     assert output_stems([Path(image) for image in images]) == stems

@@ -63,7 +63,7 @@ def test_photographs_are_inspected_until_a_signal(folder, stub_service, service_
     assert "A7_left.png\tgood\t0.353\t0.500\trecord 1\n" in told.out and "waiting" not in told.err
 
 
-def test_what_comes_into_the_folder_wakes_it_and_an_end_too(folder):
+def test_changes_and_stop_end_the_wait(folder):
     warnings = []
     for stir in ((folder / "a.png").touch, None):
         events = FolderEvents(folder, warnings.append)
@@ -79,7 +79,7 @@ def test_what_comes_into_the_folder_wakes_it_and_an_end_too(folder):
         assert events.wait(600)
 
 
-def test_a_folder_without_events_is_told(tmp_path):
+def test_warning_for_a_folder_without_events(tmp_path):
     warnings = []
     events = FolderEvents(tmp_path / "none", warnings.append)
     events.start()

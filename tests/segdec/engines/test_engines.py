@@ -33,7 +33,7 @@ def test_first_installed_engine_is_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     assert choose_engine(FOLDER, held, "openvino-int8") == "openvino-int8"
 
 
-def test_engine_the_model_was_not_exported_for_is_refused() -> None:
+def test_engine_the_model_was_not_exported_for_is_rejected() -> None:
     with pytest.raises(
         ArtifactError, match=r"exported for tensorflow, not .*'openvino'.* --engines tensorflow openvino"
     ):
@@ -114,7 +114,7 @@ def test_export_measures_and_the_faster_engine_runs_the_model(
 
 
 @pytest.mark.parametrize(("direct", "transformed", "kernels"), [(1.0, 2.0, 0), (1.0, 1.05, 1), (2.0, 1.0, 1)])
-def test_fourier_transforms_that_do_not_pay_are_left_out(
+def test_slower_fourier_transforms_are_not_used(
     direct: float,
     transformed: float,
     kernels: int,
@@ -158,7 +158,7 @@ def images(batch: int, height: int, width: int) -> np.ndarray[Any, np.dtype[np.u
 
 @pytest.mark.parametrize("shape", [(1, 64, 48), (3, 40, 104), (1, 200, 8)])
 @pytest.mark.parametrize("name", EXACT)
-def test_exact_engines_answer_as_the_network(
+def test_exact_engines_equal_the_network(
     name: str, shape: tuple[int, int, int], wide_network: Any, every_engine: Path
 ) -> None:
     from segdec.engines.tensorflow import NetworkEngine
@@ -183,9 +183,7 @@ def test_every_engine_passes_the_self_test(name: str, every_engine: Path) -> Non
 @pytest.mark.parametrize(
     ("installed", "refused"), [("2026.3.0", True), ("2026.4.0", False), ("2027.0.0", False)]
 )
-def test_older_package_than_wrote_it_is_refused(
-    installed: str, refused: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_older_package_is_rejected(installed: str, refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     import segdec.artifact.variants
 
     monkeypatch.setattr(segdec.artifact.variants.metadata, "version", lambda _package: installed)
@@ -197,7 +195,7 @@ def test_older_package_than_wrote_it_is_refused(
         check_versions("openvino-int8", variant)
 
 
-def test_int8_differs_but_little(wide_network: Any, every_engine: Path) -> None:
+def test_int8_is_close_to_the_network(wide_network: Any, every_engine: Path) -> None:
     from segdec.engines.tensorflow import NetworkEngine
 
     asked = images(4, 64, 48)
@@ -209,7 +207,7 @@ def test_int8_differs_but_little(wide_network: Any, every_engine: Path) -> None:
         assert 0 < np.linalg.norm(one - other) < 0.3 * np.linalg.norm(one)
 
 
-def test_cpu_without_bfloat16_says_so(every_engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warning_on_a_cpu_without_bfloat16(every_engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import segdec.engines.openvino
     import segdec.engines.tensorflow
 
@@ -229,7 +227,7 @@ def test_missing_openvino_names_its_extra(every_engine: Path, monkeypatch: pytes
         Predictor.load(every_engine, "openvino")
 
 
-def test_damaged_openvino_model_is_refused(tmp_path: Path) -> None:
+def test_damaged_openvino_model_is_rejected(tmp_path: Path) -> None:
     from segdec.engines.openvino import OpenVINOEngine
     from segdec.engines.openvino_graph import MODEL
 

@@ -53,9 +53,7 @@ def test_instance_normalisation_is_one_operation(
 @pytest.mark.parametrize(
     ("engine", "transformed"), [("openvino", ["features.npy"]), ("openvino-bfloat16", [])]
 )
-def test_transforms_that_save_little_are_left_to_float32(
-    engine: str, transformed: list[str], tmp_path: Path
-) -> None:
+def test_only_float32_uses_small_transforms(engine: str, transformed: list[str], tmp_path: Path) -> None:
     """With 7 times fewer multiplications they are not faster than a direct convolution in bfloat16."""
     operations(tmp_path, SMALL | {"segmentation_widths": ((4,), (4,), (32,))} | WIDE, engine)
     assert [path.name for path in tmp_path.glob("*.npy")] == transformed

@@ -126,7 +126,7 @@ def test_exported_model_passes_its_self_test(tiny_artifact: Path) -> None:
     assert predictor.warmup_shape() == (256, 256, 1)
 
 
-def test_changed_answer_with_right_checksums_is_refused(artifact_copy: Path) -> None:
+def test_changed_answer_with_right_checksums_is_rejected(artifact_copy: Path) -> None:
     def change(values: dict[str, Any]) -> None:
         values["self_test"]["score"] = 0.25
 
@@ -139,7 +139,7 @@ def test_changed_answer_with_right_checksums_is_refused(artifact_copy: Path) -> 
         run_self_test(Predictor.load(artifact_copy), artifact_copy)
 
 
-def test_given_photograph_is_stored_and_a_wrong_one_refused(
+def test_given_photograph_is_stored_and_a_wrong_one_rejected(
     tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
 ) -> None:
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
@@ -174,7 +174,7 @@ def test_differences_are_measured(store: Callable[..., Path]) -> None:
     ("probabilities", "found", "stored"),
     [(SURE, "scratch", "spot"), (GOOD, "good", "scratch"), ((0.1, 0.452, 0.448), "scratch", "spot")],
 )
-def test_other_label_is_refused(
+def test_other_label_is_rejected(
     probabilities: Any, found: str, stored: str, store: Callable[..., Path]
 ) -> None:
     text = refusal(store(probabilities, label=stored), probabilities)
@@ -187,7 +187,7 @@ def test_label_on_the_edge_may_fall_on_either_side(store: Callable[..., Path]) -
 
 
 @pytest.mark.parametrize(("mask_score", "difference"), [(0.84, 0.04), (0.76, 0.04), (0.1, 0.7)])
-def test_other_mask_scores_are_refused(
+def test_other_mask_scores_are_rejected(
     mask_score: float, difference: float, store: Callable[..., Path]
 ) -> None:
     text = refusal(store(), SURE, mask_score)
@@ -197,7 +197,7 @@ def test_other_mask_scores_are_refused(
 # === Stored files ===
 
 
-def test_truncated_photograph_with_its_checksum_is_refused(store: Callable[..., Path]) -> None:
+def test_truncated_photograph_with_its_checksum_is_rejected(store: Callable[..., Path]) -> None:
     folder = store()
     truncate(folder)
     rehash(folder, lambda _values: None)
@@ -205,7 +205,7 @@ def test_truncated_photograph_with_its_checksum_is_refused(store: Callable[..., 
     assert "photograph.png" in refusal(folder)
 
 
-def test_engine_without_finite_numbers_is_refused(store: Callable[..., Path]) -> None:
+def test_engine_without_finite_numbers_is_rejected(store: Callable[..., Path]) -> None:
     text = refusal(store(), (np.nan, 0.5, 0.5))
     assert "not finite" in text
     assert "do not serve" in text

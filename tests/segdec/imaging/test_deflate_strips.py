@@ -41,7 +41,7 @@ def refusal(data: bytes) -> ImageError:
 
 
 @pytest.mark.parametrize("kept", [0.5, 0.75, 0.9])
-def test_strip_overwritten_by_zeros_is_refused(kept: float) -> None:
+def test_strip_overwritten_by_zeros_is_rejected(kept: float) -> None:
     def zeroed(strip: bytes) -> bytes:
         return strip[: int(kept * len(strip))].ljust(len(strip), b"\0")
 
@@ -61,7 +61,7 @@ def test_each_strip_is_checked(compression: int) -> None:
     assert refusal(deflated([first, second[:-1]], t259=(compression,))).code == "truncated_image"
 
 
-def test_strip_with_a_row_too_many_is_refused() -> None:
+def test_strip_with_a_row_too_many_is_rejected() -> None:
     first, second = packed(scratched())
     longer = zlib.compress(bytes(160 * 101))
     assert refusal(deflated([first, longer])).code == "corrupt_image"

@@ -44,7 +44,7 @@ def test_whole_files_of_pillow_pass(channels: int, progressive: bool, quality: i
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("quality", [5, 100])
-def test_file_cut_between_any_two_scans_and_closed_is_refused(channels: int, quality: int) -> None:
+def test_file_cut_between_any_two_scans_and_closed_is_rejected(channels: int, quality: int) -> None:
     data = jpeg(channels, quality=quality, progressive=True)
     starts = scan_starts(data)
     assert len(starts) == (6 if channels == 1 else 10)
@@ -107,19 +107,19 @@ def test_part(body: bytes) -> None:
     assert caught.value.code == "truncated_image"
 
 
-def test_what_follows_the_end_does_not_count() -> None:
+def test_data_after_the_end_is_ignored() -> None:
     with pytest.raises(ImageError, match="contain only a part"):
         check_scans(b"\xff\xd8" + frame(0xC0, 1, 2) + scan(1) + END_OF_IMAGE + scan(2), "part")
 
 
-def test_thousands_of_scans_are_refused_before_they_are_decoded() -> None:
+def test_thousands_of_scans_are_rejected_before_they_are_decoded() -> None:
     body = frame(0xC2, 1) + scan(1, last=0, bits=1) * (MAX_SCANS + 1)
     with pytest.raises(ImageError, match=f"over {MAX_SCANS} scans") as caught:
         check_scans(b"\xff\xd8" + body, "part")
     assert caught.value.code == "corrupt_image"
 
 
-def test_scans_behind_a_progressive_picture_that_is_complete_count_too() -> None:
+def test_scans_after_a_complete_progressive_picture_are_counted() -> None:
     check_scans(b"\xff\xd8" + WHOLE["progressive, bit by bit"] + END_OF_IMAGE, "part")
     with pytest.raises(ImageError, match=f"over {MAX_SCANS} scans"):
         check_scans(b"\xff\xd8" + WHOLE["progressive, bit by bit"] + scan(1, last=0) * MAX_SCANS, "part")
@@ -150,14 +150,14 @@ OTHER_CODINGS = {
 
 @pytest.mark.parametrize(("marker", "coding"), OTHER_CODINGS.items())
 @pytest.mark.parametrize("before", [b"", b"\xff\x01"], ids=["first", "behind a marker without length"])
-def test_coding_whose_early_end_goes_unnoticed_is_refused(marker: int, coding: str, before: bytes) -> None:
+def test_codings_without_end_detection_are_rejected(marker: int, coding: str, before: bytes) -> None:
     body = before + frame(marker, 1, 2, 3) + scan(1, 2, 3)
     with pytest.raises(ImageError, match=rf"part, a JPEG file, is {coding} \(frame {marker:#x}\)") as caught:
         check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
     assert caught.value.code == "unsupported_type"
 
 
-def test_frame_of_12_bits_is_refused_as_such() -> None:
+def test_frame_of_12_bits_is_rejected_as_such() -> None:
     data = jpeg(3)
     place = data.index(b"\xff\xc0") + 4
     deep = data[: place - 3] + b"\xc1" + data[place - 2 : place] + b"\x0c" + data[place + 1 :]

@@ -22,7 +22,7 @@ def test_prediction_is_filled_and_outlined() -> None:
     assert (drawn[:, :28] == 100).all()
 
 
-def test_what_is_inspected_is_outlined_below_the_prediction() -> None:
+def test_inspected_area_is_outlined_below_the_prediction() -> None:
     drawn = draw_overlay(GREY, square(10), area=square())
     assert tuple(drawn[29, 49]) == INSPECTED
     assert tuple(drawn[10, 30]) == PREDICTED
@@ -55,7 +55,7 @@ def test_long_caption_is_wrapped() -> None:
 
 
 @pytest.mark.parametrize("argument", ["mask", "truth"])
-def test_mask_of_another_size_is_refused(argument: str) -> None:
+def test_mask_of_another_size_is_rejected(argument: str) -> None:
     masks = {"mask": None, "truth": None, argument: np.zeros((60, 91), np.uint8)}
     with pytest.raises(ImageError, match=r"\(60, 91\).*\(60, 90\)") as caught:
         draw_overlay(GREY, masks["mask"], truth=masks["truth"])

@@ -40,7 +40,7 @@ def test_results_come_in_order_through_all_stages() -> None:
         assert list(results) == [str(number * number) for number in range(50)]
 
 
-def test_stages_work_beside_one_another() -> None:
+def test_stages_run_in_parallel() -> None:
     meeting = threading.Barrier(3)  # passed only when three threads are in it at once
 
     def meet(at: int, number: int) -> int:
@@ -74,7 +74,7 @@ def test_no_more_items_are_under_way_than_allowed(max_in_flight: int) -> None:
         assert len(taken) == max_in_flight + 1
 
 
-def test_error_stands_in_its_place_and_the_others_follow() -> None:
+def test_error_is_raised_at_its_position() -> None:
     found: list[object] = []
     with Pipeline[int](range(5), refuse_odd, lambda number: 10 * number) as results:
         while len(found) < 5:
@@ -115,7 +115,7 @@ def test_stopped_threads_begin_nothing_new() -> None:
     assert later == [0]
 
 
-def test_process_ends_though_nobody_closed() -> None:
+def test_process_ends_without_close() -> None:
     code = (
         "import itertools; from segdec.inference.pipeline import Pipeline\n"
         "results = Pipeline(itertools.count(), str); print(next(results), next(results))"
@@ -132,6 +132,6 @@ def test_process_ends_though_nobody_closed() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 1\n", "")
 
 
-def test_no_item_under_way_is_refused() -> None:
+def test_no_item_under_way_is_rejected() -> None:
     with pytest.raises(ValueError, match=r"max_in_flight=0\. Expected at least 1"):
         Pipeline[int]([], max_in_flight=0)

@@ -49,13 +49,13 @@ def test_scores_of_very_good_images_stay_in_order() -> None:
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.5, math.nan])
-def test_threshold_outside_0_to_1_is_refused(threshold: float) -> None:
+def test_threshold_outside_0_to_1_is_rejected(threshold: float) -> None:
     with pytest.raises(ConfigError, match="Expected a number from 0 to 1"):
         answer(0.5, 0.2, threshold=threshold)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_logits_that_are_not_finite_are_refused(value: float) -> None:
+def test_logits_that_are_not_finite_are_rejected(value: float) -> None:
     with pytest.raises(SegdecError, match="not finite"):
         interpret(NO_DEFECT, np.array([0, value, 0], np.float32), (16, 24), CONFIG)
     with pytest.raises(SegdecError, match="not finite"):

@@ -125,7 +125,7 @@ def levels() -> NDArray[np.uint8]:
 
 
 @pytest.mark.parametrize(("blue", "red"), list(product((-1, 0, 1), repeat=2)))
-def test_grey_jpeg_whose_colours_are_a_step_off_is_the_grey_one_to_a_level(blue: int, red: int) -> None:
+def test_grey_jpeg_with_rounding_differences_is_grey(blue: int, red: int) -> None:
     channels = [levels(), np.full_like(levels(), 128 + blue), np.full_like(levels(), 128 + red)]
     stored = io.BytesIO()
     picture = Image.merge("YCbCr", [Image.fromarray(channel) for channel in channels])
@@ -136,7 +136,7 @@ def test_grey_jpeg_whose_colours_are_a_step_off_is_the_grey_one_to_a_level(blue:
 
 
 @pytest.mark.parametrize("bits", [8, 16])
-def test_colours_further_apart_are_refused(bits: int) -> None:
+def test_larger_colour_differences_are_rejected(bits: int) -> None:
     level = 1 if bits == 8 else 257
     for apart, channel in product((GREY_TOLERANCE, GREY_TOLERANCE + 1), range(3)):
         values = np.full((8, 8, 3), 90 * level, np.uint8 if bits == 8 else np.uint16)
@@ -156,7 +156,7 @@ def test_true_colour_is_converted_when_allowed() -> None:
 
 
 @pytest.mark.parametrize("channels", [2, 4])
-def test_wrong_channel_count_is_refused(channels: int) -> None:
+def test_wrong_channel_count_is_rejected(channels: int) -> None:
     with pytest.raises(ImageError, match=f"{channels} channels. Expected 1") as caught:
         prepare_image(image(8, 8, channels), NATIVE, 1)
     assert caught.value.code == "unsupported_channels"
@@ -170,7 +170,7 @@ def test_wrong_channel_count_is_refused(channels: int) -> None:
         (np.zeros((8, 8, 1), np.float32), "Expected uint8"),
     ],
 )
-def test_what_is_no_photograph_is_refused(wrong: NDArray[np.uint8], text: str) -> None:
+def test_invalid_arrays_are_rejected(wrong: NDArray[np.uint8], text: str) -> None:
     with pytest.raises(ValueError) as caught:
         prepare_image(wrong, NATIVE, 1)
     assert text in str(caught.value)
@@ -211,7 +211,7 @@ def test_scores_come_back_at_the_size_of_the_photograph(config: InputConfig, cel
     np.testing.assert_allclose(restored, 0.25, atol=1e-7)
 
 
-def test_scores_of_another_photograph_are_refused() -> None:
+def test_scores_of_another_photograph_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"Wrong mask scores \(2, 2\)\. Expected \(2, 3\)"):
         restore_mask(np.zeros((2, 2), np.float32), NATIVE, 13, 18)
 

@@ -35,7 +35,7 @@ def logits() -> NDArray[np.float32]:
 # === Of which class ===
 
 
-def test_the_highest_score_names_the_class() -> None:
+def test_the_highest_score_defines_the_class() -> None:
     scores = np.array([[[0.2, 0.7], [0.5, 0.5]]], np.float32)
     highest, classes = max_class_scores(scores, lambda one: one)
     assert highest.tolist() == [[np.float32(0.7), 0.5]]
@@ -104,7 +104,7 @@ def test_a_cell_is_as_large_as_the_photograph_makes_it(
     assert {region.label for region in interpret(found, DEFECTIVE, size, config).regions} == expected
 
 
-def test_mask_classes_with_one_class_is_refused() -> None:
+def test_mask_classes_with_one_class_is_rejected() -> None:
     values = {"network": {"mask_classes": True}, "input": {}, "classes": ("good", "defect")}
     with pytest.raises(ValidationError) as caught:
         ModelConfig.model_validate(values)
@@ -125,7 +125,7 @@ def network_config(**changes: object) -> NetworkConfig:
 
 @pytest.mark.parametrize("stride", [8, 2])
 @pytest.mark.parametrize("normalization", ["none", "affine"])
-def test_the_network_gives_a_mask_for_each_class(
+def test_network_has_one_mask_per_class(
     stride: int,
     normalization: str,
     tensorflow_devices: list[str],  # noqa: ARG001
@@ -151,7 +151,7 @@ def test_the_decision_sees_the_surest_mask(tensorflow_devices: list[str]) -> Non
 
 
 @pytest.mark.parametrize("engine", ["tensorflow", slow_case("openvino"), slow_case("openvino-int8")])
-def test_every_engine_gives_a_mask_for_each_class(
+def test_every_engine_has_one_mask_per_class(
     engine: str,
     tensorflow_devices: list[str],  # noqa: ARG001
     tmp_path: Path,

@@ -72,7 +72,7 @@ def test_tile_starts(side: int, overlap: int, starts: tuple[int, ...]) -> None:
         (9, 0.5, [0, 0.25, 0.75, 1]),
     ],
 )
-def test_logits_pass_over_between_the_borders(
+def test_logits_are_blended_between_the_borders(
     border: int, min_blend_share: float, rising: list[float]
 ) -> None:
     first, second = blending_weights((0, 4), 8, border, min_blend_share)
@@ -96,7 +96,7 @@ def test_weights_sum_to_one_and_leave_borders_out(starts: tuple[int, ...], borde
 
 
 @pytest.mark.parametrize("stride", [8, 4, 1])
-def test_stitched_logits_lie_where_their_pixels_do(stride: int) -> None:
+def test_stitched_logits_match_their_pixels(stride: int) -> None:
     config = model(48, 56, 16, mask_stride=stride)
     images = noise(2, 104, 80)
     found, whole = (
@@ -121,7 +121,7 @@ def test_tiles_go_through_the_engine_in_bounded_batches() -> None:
     assert engine.shapes == [(2, 48, 56, 1), (1, 48, 56, 1)]  # what an operator sets counts
 
 
-def test_tiles_of_a_smaller_photograph_are_refused() -> None:
+def test_tiles_of_a_smaller_photograph_are_rejected() -> None:
     with pytest.raises(ValueError, match="at least one tile of 48 × 56 px"):
         infer_tiles(MeanEngine(), noise(1, 48, 48), model(48, 56, 16))
 
@@ -134,7 +134,7 @@ def test_the_most_defective_tile_decides() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_logits_that_are_no_numbers_do_not_pass_unnoticed(value: float) -> None:
+def test_invalid_logits_are_reported(value: float) -> None:
     tiles = np.array([[[0, 1], [value, 0], [0, 9]]], np.float32)
     np.testing.assert_array_equal(most_defective(tiles), [[value, 0]])
 
@@ -198,7 +198,7 @@ def test_tiles_answer_as_the_photograph_in_one_piece(stride, tensorflow_devices)
 
 
 @pytest.mark.parametrize("normalization", ["instance", "feature"])
-def test_no_seam_shows_where_tiles_disagree(normalization, tensorflow_devices):  # noqa: ARG001
+def test_no_seam_between_different_tiles(normalization, tensorflow_devices):  # noqa: ARG001
     """Statistics of a tile: its logits differ from its neighbour's, yet do not jump to them."""
     engine = EagerEngine(normalization=normalization)
     light = np.linspace(0, 100, 584)[:, None]

@@ -39,7 +39,7 @@ def restored(stride):
     return upsample
 
 
-def test_untrained_decoder_gives_the_upsampled_coarse_mask(network):
+def test_untrained_decoder_upsamples_the_coarse_mask(network):
     stride = network.config.mask_stride
     features, coarse, fine = (np.asarray(output) for output in network.segmentation(IMAGES))
     assert features.shape == (2, 2, 3, 6)
@@ -76,7 +76,7 @@ def test_gradient_reaches_the_decoder_after_one_step():
 
 
 @pytest.mark.parametrize(("stride", "side"), [(8, 52), (4, 68), (2, 84), (1, 84)])
-def test_receptive_field_is_what_an_impulse_reaches(stride, side):
+def test_receptive_field_matches_an_impulse_response(stride, side):
     """With positive weights and no offset, a bright column is seen wherever it counts."""
     config = NetworkConfig(**TINY, mask_stride=stride)
     part = build_segmentation(config)

@@ -98,7 +98,7 @@ def check_close(found, expected):
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_pixels_are_what_the_published_weights_expect(name):
+def test_pixel_scaling_matches_the_published_weights(name):
     """As Keras' own function has it, or the layers that it puts before the network."""
     row, image = ENCODERS[name], noise(1, 32, 32, 3)
     found = np.asarray(EncoderInput(row.mean, row.deviation, blue_first=row.blue_first)(image))
@@ -166,7 +166,7 @@ def test_every_row_makes_a_network(name):
     assert kinds == {ReplicaBatchNormalization}
 
 
-def test_grey_goes_into_all_three_channels(tiny_encoder, tiny_encoder_weights):
+def test_grey_is_copied_to_three_channels(tiny_encoder, tiny_encoder_weights):
     grey, _ = pretrained(tiny_encoder, tiny_encoder_weights)
     colour, _ = pretrained(tiny_encoder, tiny_encoder_weights, input_channels=3)
     image = noise(1, 40, 24)
@@ -176,7 +176,7 @@ def test_grey_goes_into_all_three_channels(tiny_encoder, tiny_encoder_weights):
 
 
 @pytest.mark.parametrize("name", ["tiny", *(slow_case(name) for name in ENCODERS)])
-def test_names_are_the_same_however_many_were_built_before(name, tiny_encoder):  # noqa: ARG001
+def test_layer_names_are_reproducible(name, tiny_encoder):  # noqa: ARG001
     """Keras numbers layers without a name by process; checkpoints and folding look for names."""
     first, second = (build_network(config(name, mask_stride=1)) for _ in range(2))
     assert [layer.name for layer in all_layers(first)] == [layer.name for layer in all_layers(second)]
@@ -190,7 +190,7 @@ def test_names_are_the_same_however_many_were_built_before(name, tiny_encoder): 
 # === Unknown rows ===
 
 
-def test_row_that_names_no_layer_is_refused(monkeypatch, tiny_encoder):
+def test_unknown_layer_is_rejected(monkeypatch, tiny_encoder):
     row = ENCODERS[tiny_encoder]
     monkeypatch.setitem(ENCODERS, "wrong", replace(row, layers={**row.layers, 8: "conv_pw_99"}))
     with pytest.raises(ValueError, match="conv_pw_99"):

@@ -29,7 +29,7 @@ def trained(**fields):
 
 @pytest.mark.parametrize("normalization", ["batch", "instance", "feature"])
 @pytest.mark.parametrize("mask", [{}, {"mask_stride": 2}, {"mask_normalization": "affine"}], ids=str)
-def test_answers_are_those_of_the_trained_network(normalization, mask):
+def test_folded_network_equals_the_trained_one(normalization, mask):
     network = trained(normalization=normalization, **mask)
     served = fold_network(network)
     images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
@@ -38,7 +38,7 @@ def test_answers_are_those_of_the_trained_network(normalization, mask):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-5)
 
 
-def test_trained_network_stays_as_it_was():
+def test_trained_network_is_unchanged():
     network = trained()
     before = network.get_weights()
     fold_network(network)
@@ -73,7 +73,7 @@ def signalling(**fields):
 
 @pytest.mark.parametrize("encoder", ROWS)
 @pytest.mark.parametrize("fields", [{}, {"mask_stride": 1}, {"input_channels": 3, "mask_stride": 1}], ids=str)
-def test_answers_on_an_encoder_are_those_of_the_trained_network(encoder, fields, tiny_encoder):  # noqa: ARG001
+def test_folded_encoder_equals_the_trained_one(encoder, fields, tiny_encoder):  # noqa: ARG001
     """Depthwise convolutions, those with a bias, in groups, dense layers; grey and colour; padded sides."""
     network = signalling(encoder=encoder, **fields)
     served, channels = fold_network(network), network.config.input_channels
@@ -86,7 +86,7 @@ def test_answers_on_an_encoder_are_those_of_the_trained_network(encoder, fields,
 
 
 @pytest.mark.parametrize("encoder", ROWS)
-def test_what_folds_into_an_encoders_kernels_is_gone(encoder, tiny_encoder):  # noqa: ARG001
+def test_folded_layers_of_an_encoder_are_removed(encoder, tiny_encoder):  # noqa: ARG001
     served = fold_network(build_network(NetworkConfig(**HEAD, encoder=encoder)))
     kinds = {type(layer) for layer in served.backbone.layers}
     assert not kinds & {keras.layers.BatchNormalization, keras.layers.Dense, keras.layers.Dropout}

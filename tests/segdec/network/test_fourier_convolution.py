@@ -58,7 +58,7 @@ def test_weights_and_answers_are_those_of_a_plain_convolution():
 
 
 @pytest.mark.parametrize(("batch", "rows"), [(1, 4), (2, 2), (9, 1)])
-def test_no_more_tiles_are_held_than_allowed(monkeypatch, batch, rows):
+def test_number_of_tiles_is_bounded(monkeypatch, batch, rows):
     monkeypatch.setattr(fourier_convolution, "TILES_PER_PX", 6)
     held, convolve = [], fourier_convolution._convolve
 
@@ -111,7 +111,7 @@ def test_one_trace_takes_every_size():
         {"kernel_size": 3, "groups": 2},
     ],
 )
-def test_other_convolutions_are_refused(options):
+def test_other_convolutions_are_rejected(options):
     with pytest.raises(ValueError, match="Expected a square kernel of odd size"):
         FourierConv2D(4, padding="same", **options)
     with pytest.raises(ValueError, match="Expected padding 'same'"):

@@ -129,7 +129,7 @@ def test_synchronized_statistics_by_hand(tensorflow_devices):
     np.testing.assert_allclose(np.concatenate(outputs), np.array([-3, -1, 1, 3]) / np.sqrt(5.001), rtol=1e-5)
 
 
-def test_a_stand_in_does_not_count(tensorflow_devices):
+def test_dummy_images_are_ignored(tensorflow_devices):
     _, mean, variance = run_on_two(tensorflow_devices, ([1, 3], [1000]), present=(1.0, 0.0))
     assert (mean, variance) == pytest.approx((2.0, 1.0))
 

@@ -48,14 +48,14 @@ def test_new_folder_appears_with_its_parents(tmp_path):
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["new"]
 
 
-def test_existing_folder_is_refused_before_anything_is_staged(tmp_path):
+def test_existing_folder_is_rejected_before_anything_is_staged(tmp_path):
     fill(tmp_path / "old", "before")
     with pytest.raises(FileExistsError, match="old exists"), atomic_folder(tmp_path / "old"):
         pytest.fail("the block must not run")
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_existing_folder_is_replaced_whole(tmp_path):
+def test_existing_folder_is_replaced_atomically(tmp_path):
     fill(tmp_path / "old", "before")
     (tmp_path / "old" / "b.txt").write_text("stale")
     fill(tmp_path / "old", "after", overwrite=True)
@@ -80,7 +80,7 @@ def test_existing_folder_comes_back_when_its_replacement_fails(tmp_path, where, 
     assert (tmp_path / "old" / "a.txt").read_text() == "before"
 
 
-def test_what_killed_writers_left_is_removed(tmp_path, monkeypatch):
+def test_temporary_files_of_killed_writers_are_removed(tmp_path, monkeypatch):
     (tmp_path / "kept.tmp").write_text("not ours")
     (tmp_path / ".hidden").write_text("not ours")
     with monkeypatch.context() as patch:  # a killed process cleans nothing up
@@ -124,7 +124,7 @@ def writer(folder):
 
 
 @pytest.mark.parametrize("existed", [True, False])
-def test_next_writer_removes_what_a_killed_one_left(existed, tmp_path):
+def test_next_writer_removes_temporary_folders_of_killed_ones(existed, tmp_path):
     if existed:
         fill(tmp_path / "model", "before")
     with writer(tmp_path / "model") as killed:
@@ -134,7 +134,7 @@ def test_next_writer_removes_what_a_killed_one_left(existed, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_what_another_process_is_writing_stays(tmp_path):
+def test_temporary_folders_of_running_writers_stay(tmp_path):
     with writer(tmp_path / "model") as running:
         fill(tmp_path / "model", "first", overwrite=True)
         (theirs,) = tmp_path.glob(".model.*.tmp")

@@ -49,7 +49,7 @@ def test_tensorflow_is_quoted(monkeypatch, printed, reason):
     assert gpu.gpu_unused_reason() == reason
 
 
-def test_nothing_is_asked_where_there_is_nothing_to_tell(machine, monkeypatch):
+def test_no_subprocess_without_an_unused_gpu(machine, monkeypatch):
     monkeypatch.setattr(gpu.subprocess, "run", lambda *_words, **_options: pytest.fail("asked"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     assert gpu.gpu_unused_reason() is None

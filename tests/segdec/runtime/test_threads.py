@@ -22,7 +22,7 @@ def test_cores_are_those_of_the_process() -> None:
     assert available_cores() == len(os.sched_getaffinity(0))
 
 
-def test_cores_are_all_where_there_is_no_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_cores_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 12)
     assert available_cores() == 12
