@@ -1,12 +1,14 @@
 """Fixtures that several packages share; whatever needs TensorFlow is made once a session."""
 
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from tests import tiny_encoder as tiny
@@ -71,14 +73,33 @@ def tiny_network(tiny_config, tensorflow_devices):  # noqa: ARG001
 
 
 @pytest.fixture(scope="session")
-def tiny_artifact(tmp_path_factory, tiny_network, tiny_config) -> Path:
-    """The tiny network as an artifact."""
+def make_once(tmp_path_factory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Makes a read-only folder once for all workers: name, function that fills it → folder."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def make(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, done = shared / name, shared / f"{name}.done"
+        with FileLock(shared / f"{name}.lock"):
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                fill(folder)
+                done.touch()
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_artifact(request, make_once, tensorflow_devices, tiny_config) -> Path:  # noqa: ARG001
+    """The tiny network as an artifact; the same folder for all workers."""
     from segdec.export.model_export import ModelCard, export_model
 
-    folder = tmp_path_factory.mktemp("artifact") / "tiny"
     card = ModelCard("tiny", "1", {"average_precision": 0.5}, "test", data_fingerprint="0" * 64)
-    export_model(tiny_network, folder, tiny_config, card)
-    return folder
+    return make_once(
+        "tiny",
+        lambda folder: export_model(request.getfixturevalue("tiny_network"), folder, tiny_config, card),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -131,12 +152,18 @@ def tiny_experiment(tmp_path_factory, toy_root) -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished_run(tiny_experiment, tensorflow_devices) -> Path:  # noqa: ARG001
-    """The folder of the tiny experiment, trained to its end."""
-    from training.experiment_file import load_experiment
+def finished_run(make_once, tiny_experiment, tensorflow_devices) -> Path:  # noqa: ARG001
+    """The tiny experiment, trained once for all workers; each worker has a copy of its own."""
+    from training.experiment_file import load_experiment, save_experiment
     from training.trainer import Trainer
 
-    return Trainer(load_experiment(tiny_experiment)).run().path
+    def train(folder: Path) -> None:
+        Trainer(load_experiment(tiny_experiment, ["--runs", str(folder)])).run()
+
+    config = load_experiment(tiny_experiment)
+    shutil.copytree(make_once("finished_run", train) / config.name, config.folder)
+    (config.folder / "config.toml").write_text(save_experiment(config))
+    return config.folder
 
 
 SPEED = {"images_per_s", "s_per_step", "input_wait", "model_flops_per_s", "flop_utilisation"}

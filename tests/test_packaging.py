@@ -111,7 +111,7 @@ def test_constraints_pin_every_requirement_and_name_no_index():
 
 def test_what_a_message_says_to_install_is_declared():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    calls = r"((?:MissingExtraError|clean_exit|naming_group)\(.*\))"
+    calls = r"((?:MissingExtraError|clean_exit|explain_missing_group)\(.*\))"
     said = [
         words
         for package in PACKAGES[:-2]

@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 FRESH = "--fresh"
 RUN_USAGE = (
     "Usage: python -m training run EXPERIMENT.toml [--fresh] [--field value]… "
-    "(--fresh starts over even if the run folder exists)"
+    "(--fresh replaces an existing run)"
 )
 CHECK_USAGE = (
     "Usage: python -m training check EXPERIMENT.toml [--field value]… "
-    "(takes two steps of each stage, evaluates, exports, and estimates what the run will take)"
+    "(takes two steps of each stage, evaluates, exports, and estimates duration and memory)"
 )
 CALIBRATE_USAGE = (
     "Usage: python -m training calibrate RUN [--folds K | --by RUN…] [--threshold.field value]… "
-    "(chooses calibration and thresholds of a finished run anew)"
+    "(chooses new calibration and thresholds of a finished run)"
 )
 SIGNALS = (
-    "SIGTERM and Ctrl-C save a checkpoint and leave with exit code 75 and 130; the same command "
-    "without --fresh goes on."
+    "SIGTERM and Ctrl-C save a checkpoint and exit with code 75 and 130; the same command without --fresh "
+    "resumes the run."
 )
 
 
@@ -65,11 +65,11 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("check", help="dry-run an experiment: check EXPERIMENT.toml [--field value]")
     commands.add_parser("run", help="train the stages of an experiment: run EXPERIMENT.toml [--field value]")
     commands.add_parser(
-        "launch", help="the same on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"
+        "launch", help="train on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"
     )
     commands.add_parser(
         "calibrate",
-        help="choose the limits of a finished run anew: calibrate RUN [--folds K | --by RUN…]",
+        help="choose new thresholds of a finished run: calibrate RUN [--folds K | --by RUN…]",
     )
     _add_measuring(commands)
     _add_artifacts(commands)
@@ -78,43 +78,41 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_fit(commands: "Commands") -> None:
     one = commands.add_parser(
-        "fit", help="look at a folder, choose, train, measure and export, in one command"
+        "fit", help="choose an experiment for a folder, train, evaluate and export, in one command"
     )
-    one.add_argument("root", type=Path, metavar="FOLDER", help="folder of the photographs, of any layout")
+    one.add_argument("root", type=Path, metavar="FOLDER", help="folder of the images, in any known layout")
     one.add_argument(
-        "--minutes", type=float, default=10.0, help="how long all of it may take (default: %(default)s)"
+        "--minutes", type=float, default=10.0, help="time limit of the whole command (default: %(default)s)"
     )
-    one.add_argument(
-        "--out", type=Path, metavar="MODEL", help="folder of the model; default: models/ and the run's name"
-    )
+    one.add_argument("--out", type=Path, metavar="MODEL", help="folder of the model; default: models/NAME")
     one.add_argument("--name", help="name of the run; default: that of the folder")
     one.add_argument(
-        "--runs", type=Path, default=Path("runs"), help="folder that holds all runs (default: %(default)s)"
+        "--runs", type=Path, default=Path("runs"), help="folder of all runs (default: %(default)s)"
     )
-    one.add_argument("--layout", help="how the files lie, where the folder does not tell by itself")
+    one.add_argument("--layout", help="layout of the files; default: detected")
     one.add_argument(
         "--encoder-weights",
         default="imagenet",
         metavar="FILE",
-        help="what the encoder begins with, where Keras has not downloaded it; none = a network without one",
+        help="weights of the encoder, if Keras has not downloaded them; none for a network without encoder",
     )
-    one.add_argument("--overwrite", action="store_true", help="replace a run and a model of this name")
-    one.add_argument("--skip-broken", action="store_true", help="leave out photographs that cannot be used")
+    one.add_argument("--overwrite", action="store_true", help="replace the run and the model of this name")
+    one.add_argument("--skip-broken", action="store_true", help="skip unusable images")
     one.add_argument(
         "--white-level",
         type=white_level,
         metavar="VALUE",
-        help="value of 16-bit photographs that is shown white, where their camera has fewer bits",
+        help="white value of 16-bit images, if the camera has fewer bits",
     )
     one.add_argument(
         "--mask-threshold",
         type=int,
         choices=range(255),
         metavar="N",
-        help="a mask pixel shows a defect above this value, where masks hold more than two",
+        help="mask pixels above this value are defect, if masks have more than two values",
     )
     one.add_argument(
-        "--max-pixels", type=parse_pixel_limit, metavar="N", help="largest photograph, height × width"
+        "--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image"
     )
     one.set_defaults(command=fit)
 
@@ -122,7 +120,7 @@ def _add_fit(commands: "Commands") -> None:
 def _add_retrain(commands: "Commands") -> None:
     again = commands.add_parser(
         "retrain",
-        help="train on from a run with photographs that people have judged, and export if not worse",
+        help="continue a run with reviewed images, and export the new model unless it is worse",
     )
     again.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
     again.add_argument(
@@ -130,43 +128,43 @@ def _add_retrain(commands: "Commands") -> None:
         type=Path,
         required=True,
         metavar="FOLDER",
-        help="what python -m api export-reviewed wrote",
+        help="output of python -m api export-reviewed",
     )
     again.add_argument(
         "--parent",
         type=Path,
         metavar="MODEL",
-        help="model that the run became; default: the newest of its models in models/ and its name",
+        help="model that was exported from the run; default: the newest one in models/NAME",
     )
     again.add_argument(
-        "--out", type=Path, metavar="MODEL", help="folder of the new model; default: beside the former one"
+        "--out", type=Path, metavar="MODEL", help="folder of the new model; default: next to the current one"
     )
-    again.add_argument("--version", help="of the new model; default: one higher than the former one's")
-    again.add_argument("--name", help="name of the new run; default: that of the run, with the new version")
+    again.add_argument("--version", help="version of the new model; default: the current one plus 1")
+    again.add_argument("--name", help="name of the new run; default: name of the run with the new version")
     again.add_argument(
         "--minutes",
         type=float,
-        help="how long all of it may take; default: two fifths of the steps that the run took",
+        help="time limit of the whole command; default: two fifths of the steps of the run",
     )
     again.add_argument("--force", action="store_true", help="export the model even if it is worse")
     again.add_argument(
-        "--no-sample", action="store_true", help="self-test with noise: no photograph travels in the model"
+        "--no-sample", action="store_true", help="self-test with noise: no image is stored in the model"
     )
     again.set_defaults(command=retrain)
 
 
 def _add_measuring(commands: "Commands") -> None:
-    score = commands.add_parser("evaluate", help="measure a finished run on a split and write its report")
+    score = commands.add_parser("evaluate", help="evaluate a finished run on a split and write its report")
     score.add_argument("run", type=Path, help="run folder")
     score.add_argument("--split", choices=("train", "val", "test"), default="test")
     score.set_defaults(command=evaluate)
 
-    several = commands.add_parser("join", help="pool evaluated runs: folds, seeds, or both")
+    several = commands.add_parser("join", help="join evaluated runs: folds, seeds, or both")
     several.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folder, evaluated")
     several.add_argument("--out", type=Path, help="folder for joined.json, joined.csv and report.html")
     several.set_defaults(command=join)
 
-    two = commands.add_parser("compare", help="tell whether two evaluated runs differ by more than chance")
+    two = commands.add_parser("compare", help="test whether two evaluated runs differ significantly")
     two.add_argument("first", type=Path, metavar="RUN_A", help="run folder, evaluated")
     two.add_argument("second", type=Path, metavar="RUN_B", help="run folder, evaluated on the same split")
     two.set_defaults(command=compare)
@@ -184,21 +182,21 @@ def _add_artifacts(commands: "Commands") -> None:
         nargs="+",
         default=["tensorflow"],
         metavar="ENGINE",
-        help=f"what shall run it: {', '.join(ENGINES)} (default: tensorflow). The first one is preferred, "
-        "or, if it computes in float32, the fastest of those that do",
+        help=f"engines of the model: {', '.join(ENGINES)} (default: tensorflow). The first is preferred, or, "
+        "if it is a float32 engine, the fastest float32 engine",
     )
     write.add_argument(
         "--no-measure",
         action="store_true",
-        help="prefer the first of --engines without measuring which is the fastest",
+        help="prefer the first of --engines, without measuring their speed",
     )
     write.add_argument(
-        "--force", action="store_true", help="export engines that decide worse than the network, too"
+        "--force", action="store_true", help="also export engines that are worse than the network"
     )
     write.add_argument(
         "--no-sample",
         action="store_true",
-        help="self-test with noise: no validation photograph travels in the artifact",
+        help="self-test with noise: no image is stored in the artifact",
     )
     write.set_defaults(command=export)
 
@@ -211,7 +209,7 @@ def _add_artifacts(commands: "Commands") -> None:
         "--split",
         choices=("train", "val", "test"),
         default="test",
-        help="whose photographs (default: %(default)s)",
+        help="split of the images (default: %(default)s)",
     )
     engines.set_defaults(command=verify)
 
@@ -230,11 +228,11 @@ def run(words: list[str]) -> None:
         train(config, cluster, fresh=FRESH in words)
     except RunInterruptedError as stop:
         again = shlex.join(["python", "-m", "training", "run", words[0], *fields])
-        print(stop if cluster else f"{stop} Go on with: {again}", file=sys.stderr)
+        print(stop if cluster else f"{stop} Resume with: {again}", file=sys.stderr)
         raise SystemExit(stop.exit_code) from None
     except PeerLostError as lost:
         print(f"error: {lost}", file=sys.stderr, flush=True)
-        os._exit(lost.exit_code)  # TensorFlow would wait for the lost process
+        os._exit(lost.exit_code)  # a normal exit would wait for the lost process
 
 
 def check(words: list[str]) -> None:
@@ -258,7 +256,7 @@ def launch(words: list[str]) -> NoReturn:
 
 
 def calibrate(words: list[str]) -> None:
-    """Chooses the limits of a run anew: `RUN [--folds K | --by RUN…] [--threshold.field value]…`."""
+    """Chooses new thresholds of a run: `RUN [--folds K | --by RUN…] [--threshold.field value]…`."""
     if "--help" in words or "-h" in words:
         print(CALIBRATE_USAGE, *_threshold_fields(), sep="\n")
         raise SystemExit(0)
@@ -278,13 +276,15 @@ def calibrate(words: list[str]) -> None:
     experiment = RunFolder.finished(options.run).experiment(fields)
     for word in fields:
         if word.startswith("--") and not word.startswith(("--threshold.", "--no-threshold.")):
-            raise ConfigError(f"{word}: a finished run keeps this. Expected --threshold.field value alone.")
+            raise ConfigError(
+                f"{word} cannot change in a finished run. Expected only --threshold.field value."
+            )
     raise_pixel_limit(experiment.data.max_pixels)
     try:
         for line in calibrate_run(options.run, experiment.threshold, folds=options.folds, by=options.by):
             print(line, flush=True)
     except RunInterruptedError as stop:
-        print(f"{stop} The same command goes on.", file=sys.stderr)
+        print(f"{stop} Repeat the command to resume.", file=sys.stderr)
         raise SystemExit(stop.exit_code) from None
 
 
@@ -296,14 +296,14 @@ def _threshold_fields() -> Iterator[str]:
 
 
 EXPERIMENT_COMMANDS = {"check": check, "run": run, "launch": launch, "calibrate": calibrate}
-"""Commands whose flags are the fields of the experiment, which know themselves."""
+"""Commands whose flags are the fields of the experiment."""
 
 
 def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
-    """Reads the experiment that the words name, their fields laid over it; `--help` prints the fields.
+    """Reads an experiment file with flags that override its fields; `--help` prints the fields.
 
     Raises:
-        ConfigError: If there is none, or something in it does not fit.
+        ConfigError: If no file is given, or the file or a flag is invalid.
         SystemExit: After the help.
     """
     from training.experiment_file import load_experiment, print_fields
@@ -320,7 +320,7 @@ def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
 
 
 def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool) -> None:
-    """Trains as the part of the cluster that this process is."""
+    """Trains, or serves the chief of the cluster."""
     from training.distribution.strategies import serve
     from training.trainer import Trainer
 
@@ -331,27 +331,27 @@ def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool)
     print(trainer.describe_start(), flush=True)
     folder = trainer.run()
     if trainer.is_chief:
-        print(f"Finished. Measure it with: python -m training evaluate {folder.path}")
+        print(f"Finished. Evaluate it with: python -m training evaluate {folder.path}")
 
 
 def fit(options: argparse.Namespace) -> None:
-    """Goes from a folder of photographs to a model."""
+    """Trains a model for a folder of images."""
     started = time.monotonic()
     import_tensorflow(trains=True)
     from training.fit import command
     from training.fit.dataset_profile import ReadOptions
 
-    began = command.clock() - (time.monotonic() - started)  # what was imported counts, too
+    began = command.clock() - (time.monotonic() - started)  # including the imports
 
-    said = {name: value for name, value in vars(options).items() if name != "command" and value is not None}
-    names = [field.name for field in dataclasses.fields(ReadOptions) if field.name in said]
-    read_options = ReadOptions(**{name: said.pop(name) for name in names})
+    given = {name: value for name, value in vars(options).items() if name != "command" and value is not None}
+    names = [field.name for field in dataclasses.fields(ReadOptions) if field.name in given]
+    read_options = ReadOptions(**{name: given.pop(name) for name in names})
     raise_pixel_limit(read_options.max_pixels)
-    command.fit(command.FitOptions(**said, read_options=read_options), began)
+    command.fit(command.FitOptions(**given, read_options=read_options), began)
 
 
 def retrain(options: argparse.Namespace) -> None:
-    """Goes from a run and reviewed photographs to the next version of its model."""
+    """Trains the next version of a model with reviewed images."""
     started = time.monotonic()
     import_tensorflow(trains=True)
     from training.fit.command import clock
@@ -360,12 +360,12 @@ def retrain(options: argparse.Namespace) -> None:
 
     began = clock() - (time.monotonic() - started)
     raise_pixel_limit(RunFolder.finished(options.run).experiment().data.max_pixels)
-    said = {name: value for name, value in vars(options).items() if name != "command"}
-    command.retrain(command.RetrainOptions(**said), began)
+    given = {name: value for name, value in vars(options).items() if name != "command"}
+    command.retrain(command.RetrainOptions(**given), began)
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """Measures a run and writes its report and figures into its folder."""
+    """Evaluates a run and writes its report and metrics into its folder."""
     import_tensorflow()
     from training.evaluate import evaluate_run
     from training.run.folder import RunFolder
@@ -375,7 +375,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 
 def join(options: argparse.Namespace) -> None:
-    """Pools evaluated runs; their photographs are not needed."""
+    """Joins evaluated runs; their images are not needed."""
     from training.metrics.aggregation import aggregate_runs, write_aggregate
     from training.reporting.aggregate_report import write_aggregate_report
     from training.reporting.tables import aggregate_table
@@ -389,7 +389,7 @@ def join(options: argparse.Namespace) -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Compares two evaluated runs; their photographs are not needed."""
+    """Compares two evaluated runs; their images are not needed."""
     from training.metrics.comparison import compare_runs
     from training.reporting.tables import comparison_table
 
@@ -413,7 +413,7 @@ def export(options: argparse.Namespace) -> None:
     )
     manifest = export_run(options.run, options.out, chosen)
     if any(variant.verification for variant in manifest.variants.values()):
-        print("Each engine beside the trained network, on the photographs of validation:")
+        print("Each engine compared with the trained network, on the validation photographs:")
     for name, variant in manifest.variants.items():
         print(describe_variant(name, variant))
     if manifest.speed:

@@ -1,12 +1,13 @@
-"""Choosing the limits of a finished run anew: by other settings, or on more photographs than validation has.
+"""The command `calibrate`: new calibration and thresholds of a finished run.
 
-Thresholds stand on the few defective photographs of validation. The training photographs can be scored as
-well, by networks that have not learned from them: each of several folds is left out once and judged by a
-network that was trained like the run on the others. Or the folds of a cross-validation have done so already.
+Settings can change, and training images can be used in addition to the few validation images: each fold is
+scored by a network that was trained like the run, without this fold. The runs of a cross-validation can also
+provide these scores.
 """
 
 import shlex
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedGroupKFold
 
 from datasets.checking import CheckedPhotograph, check_dataset
-from datasets.folds import find_clusters, stratified_group_split
+from datasets.folds import find_clusters
 from datasets.leaks import near_duplicates_for_split
 from datasets.name_lists import read_name_list
 from datasets.sample import Record, Split
@@ -44,16 +46,16 @@ from training.run.records import UNTRAINED_DECISION
 from training.trainer import Trainer
 
 FOLDS = "folds"
-"""Folder of a run with the networks that score its training photographs."""
+"""Folder of a run with the networks that score its training images."""
 
 
 @dataclass(frozen=True)
 class FoldScores:
-    """Photographs that a network like the run's has scored, and what it makes of good ones.
+    """Training images scored by another network.
 
     Attributes:
-        photographs: As that network scored them.
-        good: Log-odds that it gives good photographs: those of the run's validation, or its own.
+        photographs: The scored images.
+        good: Log-odds of that network for good images, to align the scores.
     """
 
     photographs: ScoredPhotographs
@@ -63,20 +65,20 @@ class FoldScores:
 def calibrate_run(
     path: Path, settings: ThresholdConfig, *, folds: int = 0, by: Sequence[Path] = ()
 ) -> Iterator[str]:
-    """Chooses calibration and thresholds of a finished run, and evaluates it anew if it was before.
+    """Chooses calibration and thresholds of a finished run, and repeats its evaluation if there is one.
 
     Args:
-        path: The run's folder.
-        settings: What the limits are chosen by.
-        folds: Into so many the training photographs are divided, each scored by a network trained without it;
-            0 for none.
-        by: Evaluated runs of the same experiment that have tested photographs which this one trained on.
+        path: The run folder.
+        settings: Settings of the choice.
+        folds: Number of folds of the training images, each scored by a network trained without it; 0 for
+            none.
+        by: Evaluated runs of the same experiment whose test images this run was trained on.
 
     Yields:
-        What was done, for the terminal.
+        Messages for the terminal.
 
     Raises:
-        SegdecError: If a run has not finished or cannot be read, or the photographs do not fit.
+        SegdecError: If a run has not finished or cannot be read, or the runs do not fit together.
     """
     folder = RunFolder.finished(path)
     with folder.locked():
@@ -84,20 +86,20 @@ def calibrate_run(
     yield describe_thresholds(chosen)
     if (rate := chosen.model.calibration.defect_rate) is not None:
         yield (
-            f"Scores are probabilities where {format_percent(rate)} of the photographs are defective: with "
-            "another share the scores move rather than the threshold."
+            f"Scores are probabilities for a share of {format_percent(rate)} defective photographs; another "
+            "share changes the scores, not the threshold."
         )
     yield from (f"warning: {note}" for note in chosen.notes)
     if (path / METRICS_FILE).exists():
         split = cast(Split, load_evaluation(path).split)
-        yield f"Measured again on the split '{split}':\n{evaluate_run(path, split)}"
+        yield f"Evaluated again on the split '{split}':\n{evaluate_run(path, split)}"
     export = f"python -m training export {shlex.quote(str(path))} MODEL --overwrite"
-    yield f"A model that was exported before keeps its own limits. To give it these: {export}"
+    yield f"Exported models keep their thresholds. To update one: {export}"
 
 
 def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequence[Path]) -> ChosenThresholds:
     experiment, result = folder.experiment(), folder.result()
-    # The folds come first: a training makes its devices, which must be before TensorFlow has started.
+    # Folds first: a training configures its devices, which must happen before TensorFlow starts.
     scored = [*score_folds(folder, experiment, folds), *score_with_runs(folder, by)]
     validation = measure_split(folder, "val")
     others = [_align(each, validation.photographs.good) for each in scored]
@@ -125,7 +127,7 @@ def describe_thresholds(chosen: ChosenThresholds) -> str:
 
 
 def measure_split(folder: RunFolder, split: Split) -> Validation:
-    """Runs a finished run's network over the photographs of a split."""
+    """Scores the images of a split with the network of a finished run."""
     experiment, model = folder.experiment(), folder.result().model
     records = list_split_records(experiment, folder.splits, model.classes, split)
     predictor = Predictor(NetworkEngine(folder.network()), model)
@@ -137,13 +139,13 @@ def measure_split(folder: RunFolder, split: Split) -> Validation:
 
 
 def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> Iterator[FoldScores]:
-    """Trains a network without each fold, where that was not done yet, and scores the fold with it."""
+    """Trains a network without each fold, unless it exists, and scores the fold with it."""
     if not folds:
         return
     if experiment.initial_weights is not None:
         raise ConfigError(
-            f"--folds {folds} of a run that began with the weights of another one, which has learnt from the "
-            "photographs of every fold. Expected a run that began at random: leave out --folds."
+            f"--folds {folds} needs a run from random weights: the initial weights of this run were trained "
+            "on the photographs of every fold. Omit --folds."
         )
     records = list_dataset(experiment.data, folder.splits).assigned()
     train, val = (replace(records, records=records.of_split(split)) for split in ("train", "val"))
@@ -165,32 +167,38 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
 
 
 def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> list[frozenset[str]]:
-    """Divides the groups of photographs into folds, each class evenly.
+    """Splits the groups of images into folds, stratified by class.
 
-    Equal pictures and near twins stay together: a network that has learned from one would judge the other too
-    well. Where these are so many that they say nothing, a note tells so, and they are divided.
+    Equal pictures and near duplicates stay in one fold, unless almost all images look alike, which is
+    reported.
 
     Raises:
-        ConfigError: If there are fewer than two folds, or a fold would hold no good group, or no defective
-            one although there are some.
+        ConfigError: If there are fewer than two folds, or a fold has no good images, or no defective ones
+            although there are some.
     """
     if folds < 2:
-        raise ConfigError(f"--folds {folds}. Expected at least 2: what is left out of one trains the other.")
-    twins, notes = near_duplicates_for_split(photographs)
+        raise ConfigError(f"--folds {folds}. Expected at least 2.")
+    duplicates, notes = near_duplicates_for_split(photographs)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
-    parts = stratified_group_split(find_clusters(photographs, twins), [1] * folds, seed)
-    groups = [frozenset(group for cluster in part for group in cluster.groups) for part in parts]
-    shows_defects = any(each.record.label for each in photographs)
-    for own in groups:
-        labels = [each.record.label > 0 for each in photographs if each.record.group in own]
-        if all(labels) or (shows_defects and not any(labels)):
+    clusters = find_clusters(photographs, duplicates)
+    number = {group: place for place, cluster in enumerate(clusters) for group in cluster.groups}
+    labels = np.array([each.record.label for each in photographs])
+    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    try:
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # classes with too few images
+            parts = list(splitter.split(labels, labels, [number[each.record.group] for each in photographs]))
+    except ValueError as error:
+        raise ConfigError(f"--folds {folds}: {error} Expected fewer.") from error
+    for _, own in parts:
+        defective = labels[own] > 0
+        if defective.all() or (labels.any() and not defective.any()):
             raise ConfigError(
-                f"--folds {folds} would leave a fold with {labels.count(False)} good and "
-                f"{labels.count(True)} defective training photographs; groups, equal pictures and near twins "
-                "stay together. Expected some of both: ask for fewer."
+                f"--folds {folds} would leave a fold with {(~defective).sum()} good and {defective.sum()} "
+                "defective training photographs; groups, equal pictures and near duplicates stay together. "
+                "Expected some of both: ask for fewer folds."
             )
-    return groups
+    return [frozenset(photographs[place].record.group for place in own) for _, own in parts]
 
 
 def _assign(records: Sequence[Record], left_out: frozenset[str]) -> Iterator[Record]:
@@ -201,35 +209,35 @@ def _assign(records: Sequence[Record], left_out: frozenset[str]) -> Iterator[Rec
 
 
 def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldScores]:
-    """Takes what other runs said of photographs that they tested and this one trained on, each once.
+    """Returns the scores of other runs for their test images that this run was trained on, each image once.
 
     Raises:
-        RunError: If one has tested photographs that this run tests too, knows other classes, or adds none.
+        RunError: If a run has tested test images of this run, has other classes, or adds no images.
     """
     classes = folder.result().model.classes
     splits = _names_by_split(folder)
-    wanted = set(splits["train"])
+    remaining = set(splits["train"])
     for path in others:
         evaluated = load_evaluation(path)
         if evaluated.classes != classes:
             raise RunError(
-                f"'{path}' knows the classes {', '.join(evaluated.classes)}, '{folder.path}' "
+                f"'{path}' has the classes {', '.join(evaluated.classes)}, '{folder.path}' "
                 f"{', '.join(classes)}. Expected runs of one experiment."
             )
         names = {result.name for result in evaluated.results}
         if same := sorted(names & splits["test"]):
             raise RunError(
-                f"'{path}' was evaluated on {len(same)} photographs that '{folder.path}' is tested on, the "
-                f"first is '{same[0]}'. Limits chosen on them could not be tested any more. Expected the "
-                "other folds of a cross-validation."
+                f"'{path}' was evaluated on {len(same)} test photographs of '{folder.path}', the first is "
+                f"'{same[0]}'. Thresholds must not be chosen on test data. Expected the other folds of a "
+                "cross-validation."
             )
-        tested = [each for each in evaluated.results if each.split == "test" and each.name in wanted]
+        tested = [each for each in evaluated.results if each.split == "test" and each.name in remaining]
         if not tested:
             raise RunError(
-                f"'{path}' has tested none of the photographs that '{folder.path}' trained on, or none that "
-                "no run before it has. Expected the other folds of a cross-validation, evaluated on 'test'."
+                f"'{path}' has tested no training photograph of '{folder.path}' in addition to the runs "
+                "before it. Expected the other folds of a cross-validation, evaluated on 'test'."
             )
-        wanted -= names
+        remaining -= names
         photographs = collect_scored(tested)
         yield FoldScores(photographs, photographs.good)
 

@@ -1,4 +1,4 @@
-"""The dry run of an experiment: everything a run does, in small, and what the run will take."""
+"""The command `check`: a dry run of an experiment, and an estimate of its duration and memory."""
 
 import resource
 import sys
@@ -15,33 +15,33 @@ import tensorflow as tf
 from training.config import ExperimentConfig, StagesConfig
 from training.evaluate import evaluate_run
 from training.export import export_run
-from training.run.durations import format_duration
+from training.formatting import format_duration
 from training.run.records import LEFT_OUT_FILE
 from training.run.run_log import check_tracking, read_log
 from training.stages import STAGES
 from training.trainer import Trainer
 
 STEPS = 2
-"""Steps of each stage: the first one compiles, the second one shows the pace."""
+"""Steps of each stage: the first one compiles, the second one is measured."""
 
 CLUSTERED = ("multi-worker", "parameter-server")
-"""Strategies of several processes; the dry run takes place in this one alone."""
+"""Strategies of several processes; the dry run uses one process."""
 
-TRIED = "Two steps of each stage, validation, checkpoint, evaluation and export went well."
+SUCCESS = "Two steps of each stage, validation, checkpoint, evaluation and export succeeded."
 
 
 @dataclass(frozen=True)
 class StageEstimate:
-    """What a stage will take.
+    """Estimate for one stage.
 
     Attributes:
         name: The stage.
         steps: Its steps.
         s_per_step: Duration of a step, s.
-        images_per_s: Images trained on, 1/s.
-        flop_utilisation: Fraction of the machine's peak that the network's arithmetic reaches.
-        validations: How often it validates.
-        checkpoints: How many checkpoints its steps ask for.
+        images_per_s: Training images per second.
+        flop_utilisation: Fraction of the machine's peak FLOP/s.
+        validations: Number of validations.
+        checkpoints: Number of checkpoints.
     """
 
     name: str
@@ -55,17 +55,17 @@ class StageEstimate:
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What a run will take, as far as two steps of each stage tell.
+    """Estimate for a run, from two steps of each stage.
 
     Attributes:
-        stages: Those that have steps.
+        stages: Stages with steps.
         validation_s: Duration of one validation, s.
         checkpoint_s: Duration of writing one checkpoint, s.
         checkpoint_bytes: Size of one checkpoint.
-        memory_bytes: Most memory of the process so far.
-        device_bytes: Most memory of each GPU so far, by name.
-        feature_images: How many images a frozen encoder computes features of.
-        feature_s: Duration of computing those of one, s.
+        memory_bytes: Peak memory of the process.
+        device_bytes: Peak memory of each GPU, by name.
+        feature_images: Number of images whose encoder features are cached.
+        feature_s: Duration of computing the features of one image, s.
     """
 
     stages: tuple[StageEstimate, ...]
@@ -79,13 +79,13 @@ class RunEstimate:
 
     @property
     def total_s(self) -> float:
-        """Duration of the run, s, without reading the images for the first time."""
+        """Duration of the run without reading the images for the first time, s."""
         steps = sum(stage.steps * stage.s_per_step for stage in self.stages)
         return steps + sum(count * seconds for _, count, seconds in self._others)
 
     @property
     def _others(self) -> list[tuple[str, int, float]]:
-        """What a run does beside its steps: what it is, how often, and how long it takes, s."""
+        """Other operations: name, number, and duration of one, s."""
         validations = sum(stage.validations for stage in self.stages)
         checkpoints = sum(stage.checkpoints for stage in self.stages)
         features = [("features", self.feature_images, self.feature_s)] if self.feature_images else []
@@ -100,24 +100,24 @@ class RunEstimate:
         lines = [f"{'stage':<12}{'steps':>8}{'s/step':>10}{'images/s':>10}{'of peak':>10}{'time':>14}"]
         for stage in self.stages:
             duration = format_duration(stage.steps * stage.s_per_step)
-            pace = f"{stage.s_per_step:>10.3f}{stage.images_per_s:>10.1f}{stage.flop_utilisation:>10.1%}"
-            lines.append(f"{stage.name:<12}{stage.steps:>8}{pace}{duration:>14}")
+            speed = f"{stage.s_per_step:>10.3f}{stage.images_per_s:>10.1f}{stage.flop_utilisation:>10.1%}"
+            lines.append(f"{stage.name:<12}{stage.steps:>8}{speed}{duration:>14}")
         for name, count, seconds in self._others:
             lines.append(
                 f"{name:<12}{count:>8}{seconds:>10.3f}{'':>20}{format_duration(count * seconds):>14}"
             )
         memory = {"memory": self.memory_bytes, **self.device_bytes, "checkpoint": self.checkpoint_bytes}
         sizes = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in memory.items())
-        return "\n".join([*lines, sizes, f"In all about {format_duration(self.total_s)}.", TRIED])
+        return "\n".join([*lines, sizes, f"In all about {format_duration(self.total_s)}.", SUCCESS])
 
 
 def dry_run(config: ExperimentConfig) -> RunEstimate:
     """Takes two steps of each stage, validates, checkpoints, evaluates and exports, in a temporary folder.
 
-    What checking the files has found stays in `checked_folder`, for the run.
+    The file checks are stored in `checked_folder` for the run.
 
     Raises:
-        SegdecError: If anything of it cannot be done; a run would have failed there, too.
+        SegdecError: If anything fails; the run would fail in the same way.
     """
     check_tracking(config.tracking)
     with tempfile.TemporaryDirectory() as folder:
@@ -128,9 +128,9 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
         path = trainer.run().path
         evaluate_run(path, "val")
         export_run(path, Path(folder) / "model")
-        paces = {record["stage"]: record for record in read_log(path) if record["kind"] == "train"}
+        measured = {record["stage"]: record for record in read_log(path) if record["kind"] == "train"}
         return RunEstimate(
-            stages=tuple(_estimate_stage(config, name, record) for name, record in paces.items()),
+            stages=tuple(_estimate_stage(config, name, record) for name, record in measured.items()),
             validation_s=_time(trainer.validator.measure),
             checkpoint_s=_time(lambda: trainer.state.save(0)),
             checkpoint_bytes=_size(max((path / "checkpoints").iterdir())),
@@ -142,7 +142,7 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
 
 
 def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
-    """Returns the same experiment with two steps a stage, in another folder."""
+    """Returns the experiment with two steps per stage, in another folder."""
     stages = {
         name: settings.model_copy(update={"steps": min(settings.steps, STEPS)})
         for name, settings in config.stages
@@ -160,15 +160,15 @@ def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
 
 
 def _print_left_out(run: Path) -> None:
-    """What the run folder lists, which goes with the dry run."""
+    """Prints the skipped problems, since the run folder is temporary."""
     with suppress(FileNotFoundError):
         print((run / LEFT_OUT_FILE).read_text(encoding="utf-8"), end="", file=sys.stderr)
 
 
 def _prepare_features(config: ExperimentConfig, trainer: Trainer) -> tuple[int, float]:
-    """Of how many images the run will compute features, and how long it takes for one, s.
+    """Number of images whose features the run computes, and the duration for one, s.
 
-    What the steps will ask for is computed here, so that they show the pace of those that follow.
+    Fills the cache for the measured steps, which are then as fast as later ones.
     """
     features = trainer.features
     if features is None:
@@ -182,14 +182,14 @@ def _prepare_features(config: ExperimentConfig, trainer: Trainer) -> tuple[int, 
     return min(features.images, seen), feature_s
 
 
-def _estimate_stage(config: ExperimentConfig, name: str, pace: dict[str, float]) -> StageEstimate:
+def _estimate_stage(config: ExperimentConfig, name: str, record: dict[str, float]) -> StageEstimate:
     steps = config.stages[name].steps
     return StageEstimate(
         name,
         steps,
-        s_per_step=pace["s_per_step"],
-        images_per_s=pace["images_per_s"],
-        flop_utilisation=pace["flop_utilisation"],
+        s_per_step=record["s_per_step"],
+        images_per_s=record["images_per_s"],
+        flop_utilisation=record["flop_utilisation"],
         validations=-(-steps // config.validate_every),
         checkpoints=-(-steps // config.checkpoint_every),
     )

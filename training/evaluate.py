@@ -1,4 +1,4 @@
-"""The evaluation of a finished run: what is measured, and what is written into its folder."""
+"""The command `evaluate`: metrics and report of a finished run."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,10 +22,7 @@ from training.run.run_log import read_log
 
 
 def evaluate_run(path: Path, split: Split) -> str:
-    """Measures a finished run on a split; writes its report and what `save_evaluation` writes.
-
-    Returns:
-        A summary for the terminal.
+    """Evaluates a finished run on a split, writes the evaluation and the report, and returns a summary.
 
     Raises:
         SegdecError: If the run has not finished, or its images cannot be read.
@@ -43,14 +40,14 @@ def evaluate_run(path: Path, split: Split) -> str:
         title=experiment.name,
         facts=_facts(experiment, result, split),
         evaluation=evaluation,
-        show=_show(predictor, records, read),
+        show=_read_and_predict(predictor, records, read),
         warnings=result.warnings,
         history=[record for record in read_log(path) if record["kind"] == "train"],
     )
     return f"{describe(evaluation)}\n\n{evaluation_table(evaluation)}\nReport: {path / 'report.html'}"
 
 
-def _show(
+def _read_and_predict(
     predictor: Predictor, records: Sequence[Record], read: Callable[[Record], Sample]
 ) -> ReadAndPredict:
     by_name = {record.name: record for record in records}
@@ -66,16 +63,16 @@ def _facts(experiment: ExperimentConfig, result: RunResult, split: str) -> dict[
     return {
         "Network": describe_network(experiment),
         "Data": f"{experiment.data.layout}, {experiment.data.root}",
-        "Measured on": f"split '{split}'",
+        "Evaluated on": f"split '{split}'",
         "Thresholds": f"chosen on {result.chosen_by}; mask threshold {result.model.thresholds.mask:.3f}",
         "Seed": str(experiment.seed),
     }
 
 
 def describe_network(experiment: ExperimentConfig) -> str:
-    """Returns the preset, what becomes of a photograph's size, and the mask's stride where it is not 8."""
+    """Returns the preset, the input size, and the mask stride if it is not 8."""
     size, stride = experiment.input, experiment.network.mask_stride
     native = size.policy == "native"
-    shape = "size of the photograph" if native else f"{size.policy} {size.width} × {size.height} px"
+    shape = "size of the image" if native else f"{size.policy} {size.width} × {size.height} px"
     finer = f", mask stride {stride} px" if stride != 8 else ""
     return f"{experiment.network.preset}, input {shape}{finer}"

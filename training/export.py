@@ -1,4 +1,4 @@
-"""What becomes of a finished run: its artifact, for each engine, and how the engines compare."""
+"""The commands `export` and `verify`: the artifact of a finished run, and comparisons of its engines."""
 
 import json
 import sys
@@ -19,34 +19,34 @@ from segdec.errors import ArtifactError, SegdecError
 from segdec.export.model_export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
 from segdec.predictor import Predictor
 from training.data.run_data import list_split_records
+from training.data.subsets import pick_evenly
 from training.metrics.storage import METRICS_FILE
-from training.metrics.validation import pick_evenly
 from training.metrics.verification import Verifier, describe_variant
 from training.run.folder import RunFolder
 
 ReadRecord = Callable[[Record], Sample]
 
-CALIBRATION = 64
-"""Validation photographs that int8 is calibrated on; more change the ranges hardly."""
+CALIBRATION_IMAGES = 64
+"""Validation images for the calibration of int8; more hardly change the ranges."""
 
 SAMPLE_CANDIDATES = 64
-"""Defective photographs that are looked at for the self-test; more would only make the export slower."""
+"""Defective images that are considered for the self-test."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What a user may choose about the artifact of a run.
+    """Options of an artifact.
 
     Attributes:
-        name: Of the model; None for that of the run.
-        version: Of the model.
-        engines: What shall run it, see `segdec.engines.ENGINES`.
-        with_sample: Whether a validation photograph travels in the artifact for its self-test; seeded
-            noise does otherwise, or if the photographs cannot be read any more.
-        force: Whether to export engines that decide worse than the network.
-        measure: Whether to measure how long several engines take, so that the fastest exact one is preferred.
-        overwrite: Whether to replace an artifact.
-        parent: The version that the model was trained on from; None where it began anew.
+        name: Name of the model; None for that of the run.
+        version: Version of the model.
+        engines: Engines of the model, see `segdec.engines.ENGINES`.
+        with_sample: Whether the self-test uses a validation image that is stored in the artifact, instead of
+            seeded noise. Noise is also used if the images can no longer be read.
+        force: Whether to export engines that are worse than the network.
+        measure: Whether to measure the speed of several engines and prefer the fastest exact one.
+        overwrite: Whether to replace an existing artifact.
+        parent: The version that the training continued from; None for a new model.
     """
 
     name: str | None = None
@@ -63,15 +63,15 @@ DEFAULTS = ExportOptions()
 
 
 def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Manifest:
-    """Writes the artifact of a finished run, with the newest metrics measured on it.
+    """Writes the artifact of a finished run, with the metrics of its last evaluation.
 
     Args:
         path: Run folder.
         out: Folder of the artifact.
-        options: What the user chose.
+        options: Options of the artifact.
 
     Raises:
-        SegdecError: If the run has not finished, the artifact cannot be written, or an engine decides worse.
+        SegdecError: If the run has not finished, the artifact cannot be written, or an engine is worse.
     """
     folder = RunFolder.finished(path)
     result = folder.result()
@@ -99,18 +99,18 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
 
 
 def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
-    """Compares the engines of an artifact with the network of its run, on photographs of any split.
+    """Compares the engines of an artifact with the network of its run, on images of a split.
 
     Args:
         path: Run folder.
         model: The artifact that was exported from it.
-        split: Whose photographs.
+        split: The split.
 
     Yields:
         A line for each engine.
 
     Raises:
-        SegdecError: If the run has not finished, the artifact is another run's, or a photograph is missing.
+        SegdecError: If the run has not finished, the artifact belongs to another run, or an image is missing.
     """
     folder, manifest = RunFolder.finished(path), read_manifest(model)
     result = folder.result()
@@ -118,8 +118,8 @@ def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
     same_data = manifest.data_fingerprint == result.data_fingerprint
     if not same_data or manifest.model_dump(include=limits) != result.model.model_dump(include=limits):
         raise ArtifactError(
-            f"{model} was not exported from {path}, or before its limits were chosen anew. Expected an "
-            "artifact of this run; export it."
+            f"{model} was not exported from {path}, or the thresholds have changed since. Expected an "
+            "artifact of this run; export it again."
         )
     records = list_split_records(folder.experiment(), folder.splits, result.model.classes, split)
     reference = Predictor(NetworkEngine(folder.network()), result.model)
@@ -130,14 +130,14 @@ def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
 
 
 def _reader(predictor: Predictor) -> ReadRecord:
-    # With the default limit on pixels: each start of a service reads one of them.
+    # With the default pixel limit: a service reads the self-test image with it.
     return partial(read_photograph, white_level=predictor.config.input.white_level)
 
 
 def _validation_photographs(
     folder: RunFolder, predictor: Predictor, options: ExportOptions
 ) -> ValidationPhotographs:
-    """What the export uses of the validation photographs; nothing if they have been moved away meanwhile."""
+    """Validation images for the export; none if they can no longer be read."""
     read = _reader(predictor)
     try:
         records = list_split_records(folder.experiment(), folder.splits, predictor.config.classes, "val")
@@ -145,34 +145,30 @@ def _validation_photographs(
             read(record)
     except (SegdecError, OSError) as error:
         print(
-            "note: The artifact's self-test gets noise instead of a validation photograph, and no engine is "
-            f"compared with the network on photographs: {error}",
+            "note: The self-test of the artifact uses noise instead of a validation photograph, and engines "
+            f"are not compared with the network on photographs: {error}",
             file=sys.stderr,
         )
         return NO_PHOTOGRAPHS
     return ValidationPhotographs(
         sample=choose_sample(predictor, records, read) if options.with_sample else None,
-        calibration=[read(record).image for record in pick_evenly(records, CALIBRATION)],
+        calibration=[read(record).image for record in pick_evenly(records, CALIBRATION_IMAGES)],
         verify=Verifier(predictor, records, read, force=options.force),
     )
 
 
 def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRecord) -> NDArray[np.uint8]:
-    """Chooses the defective photograph that the model finds with the highest score, else the first of all.
+    """Returns the found defective image with the highest score, otherwise the first image, uint8 [H, W, C].
 
-    A plain defect has a score far from the threshold and a mask that is not empty: both parts of the
-    network must work to answer it.
+    A high score tests both parts of the network: it is far from the threshold, and its mask is not empty.
 
     Args:
         predictor: The model.
-        records: Photographs to choose from, at least one; of the defective ones the first 64.
-        read: Loads one record.
-
-    Returns:
-        uint8 [H, W, C].
+        records: Images to choose from, at least one; of the defective ones the first `SAMPLE_CANDIDATES`.
+        read: Reads one record.
 
     Raises:
-        SegdecError: If a photograph cannot be read or does not fit the model.
+        SegdecError: If an image cannot be read or does not fit the model.
     """
     chosen, highest = None, -1.0
     for record in [record for record in records if record.label > 0][:SAMPLE_CANDIDATES]:
@@ -184,7 +180,7 @@ def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRec
 
 
 def _metrics(folder: RunFolder, validation: dict[str, float | None]) -> tuple[str, dict[str, float]]:
-    """Split and single figures of the last evaluation, or of validation if there was none."""
+    """Split and scalar metrics of the last evaluation, or of validation without one."""
     path = folder.path / METRICS_FILE
     figures: dict[str, Any] = {"split": "val", **validation}
     if path.exists():

@@ -1,27 +1,17 @@
-"""Figures as a reader sees them: rounded so that nothing reads as better than it is."""
-
-from training.metrics.intervals import Interval
+"""Numbers and durations as text; rounding never makes a metric look better than it is."""
 
 
 def format_figure(value: float | None) -> str:
-    """Formats a figure with three decimals, cut so that nothing short of 1 reads as 1; a dash for none."""
+    """Formats a metric with three decimals; values below 1 are never rounded up to 1; a dash for None."""
     if value is None:
         return "–"
     return f"{int(value * 1000) / 1000:.3f}" if value > 0.999 else f"{value:.3f}"
 
 
-def format_interval(interval: Interval | None) -> str:
-    """Formats both ends with two decimals, cut so that nothing short of 1 reads as 1; empty for none."""
-    if interval is None:
-        return ""
-    low, high = (int(end * 100) / 100 if end > 0.99 else end for end in (interval.low, interval.high))
-    return f"({low:.2f}–{high:.2f})"
-
-
 def format_score(value: float | None) -> str:
-    """Formats a score with three decimals, or enough to tell it from 0 and 1; a dash for none.
+    """Formats a score with three decimals, or enough to distinguish it from 0 and 1; a dash for None.
 
-    `templates/threshold.js` writes scores the same way.
+    `reporting/templates/threshold.js` formats scores in the same way.
     """
     if value is None:
         return "–"
@@ -32,19 +22,22 @@ def format_score(value: float | None) -> str:
     return f"{value:.3f}"
 
 
-def format_count(value: int | None) -> str:
-    """Formats a count; a dash for none."""
-    return "–" if value is None else str(value)
-
-
 def format_percent(value: float) -> str:
-    """Formats a share in whole percent, with a space that does not break."""
+    """Formats a fraction as whole percent, with a no-break space."""
     return f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
 
 
 def format_rate(value: float) -> str:
-    """Formats a share that may be small in percent, three digits, with a space that does not break."""
+    """Formats a fraction that may be small as percent with three digits, with a no-break space."""
     return f"{100 * value:.3g}\N{NO-BREAK SPACE}%"
+
+
+def format_duration(seconds: float) -> str:
+    """Formats a duration as `1 h 05 min`, `3 min 20 s` or `12.3 s`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min {rest:02d} s"
 
 
 def count_of(number: int, word: str, plural: str | None = None) -> str:

@@ -42,7 +42,7 @@ from training.run.meter import Meter, NonFiniteError
 from training.run.nan_report import write_nan_report
 from training.run.records import UNTRAINED_DECISION, RunResult
 from training.run.run_log import RunLog, check_tracking, open_trackers
-from training.run.training_panel import draw_batch
+from training.run.training_panel import draw_batch, draw_validation
 from training.schedule_control import ScheduleControl
 from training.stages import STAGES, Stage
 
@@ -259,7 +259,7 @@ class Trainer:
                     self._stop(f"after step {step} of stage '{stage.name}'")
                 if last:
                     break
-                meter.expect(self.control.expected_steps)
+                meter.set_total(self.control.expected_steps)
 
     def _update_schedule_offset(self) -> None:
         """Sets the position in the schedule, which determines the learning rate of the next step."""
@@ -323,13 +323,13 @@ class Trainer:
         if better or last or step <= self.config.validate_every:
             self._draw(index, step, log)
         if not self.dry_run:
-            meter.validated(validation.metrics(), made_up=self.validator.has_synthetic)
+            meter.show_validation(validation.metrics(), synthetic=self.validator.has_synthetic)
         log.scalars("val", stage.name, index, step, validation.metrics())
 
     def _draw(self, index: int, step: int, log: RunLog) -> None:
         """Logs validation images, and some images of the training step."""
         stage = STAGES[index].name
-        log.images("val", stage, index, step, self.validator.panel())
+        log.images("val", stage, index, step, draw_validation(self.predictor, self.validator.images))
         log.images("train", stage, index, step, draw_batch(self.predictor, self.pipeline, index, step))
 
     def _advance(self, index: int) -> None:
@@ -360,7 +360,8 @@ class Trainer:
         # `calibrate` may have changed the thresholds of a finished run.
         result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
         if not self.dry_run:
-            log.draw("val", self.validator.panel(result.model))
+            predictor = Predictor(self.predictor.engine, result.model)
+            log.draw("val", draw_validation(predictor, self.validator.images))
         self.folder.save_result(self.validated, result)
         thresholds = result.model.thresholds.model_dump(include={"score", "mask"})
         log.finish({**result.validation, **thresholds})

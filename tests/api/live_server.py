@@ -14,7 +14,7 @@ from api.listener.server import bind, make_uvicorn_config, tls_options
 
 @contextmanager
 def served(app: FastAPI) -> Iterator[tuple[str, int]]:
-    """Serves `app` in a thread as `api.listener.server.serve` does, but for its signals: https too if it is set."""
+    """Serves `app` in a thread as `serve` of the listener does, without signals; also https."""
     settings = app.state.settings
     server, ready = (
         uvicorn.Server(make_uvicorn_config(app, settings, **tls_options(settings))),

@@ -28,13 +28,10 @@ def _boundaries(part: bytes) -> Iterator[MalformedRequest]:
     for name, value in {
         "no boundary": b"multipart/form-data",
         "empty boundary": b"multipart/form-data; boundary=",
-        "quoted empty boundary": b'multipart/form-data; boundary=""',
         "one quote as boundary": b'multipart/form-data; boundary="',
         "other boundary": b"multipart/form-data; boundary=c",
-        "two boundaries, the last one wrong": FORM + b"; boundary=c",
         "boundary of 300 bytes": b"multipart/form-data; boundary=" + b"b" * 300,
         "boundary of odd bytes": b"multipart/form-data; boundary=\xff\x80",
-        "boundary of backslashes": b'multipart/form-data; boundary="\\\\\\""',
         "comma for semicolon": b"multipart/form-data, boundary=b",
     }.items():
         status, code = (415, "unsupported_content_type") if b"," in value else (400, "bad_form")
@@ -47,11 +44,8 @@ def _broken(part: bytes) -> Iterator[MalformedRequest]:
     broken = {
         "empty body": b"",
         "only dashes": b"-" * 1000,
-        "only line ends": b"\r\n" * 1000,
         "no headers": b"--b\r\n\r\n" + part + b"\r\n--b--\r\n",
         "header without colon": b"--b\r\nContent-Disposition\r\n\r\nx\r\n--b--\r\n",
-        "header with odd name": b"--b\r\nConte nt: x\r\n\r\nx\r\n--b--\r\n",
-        "header without name": b"--b\r\n: x\r\n\r\nx\r\n--b--\r\n",
         "no field name": b"--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--\r\n",
         "line feeds alone": _form(file).replace(b"\r\n", b"\n"),
         "spaces after the boundary": b"--b  x\r\n" + head + b"\r\nx\r\n--b--\r\n",
@@ -59,13 +53,11 @@ def _broken(part: bytes) -> Iterator[MalformedRequest]:
         "100,000 headers": b"--b\r\n" + b"X: y\r\n" * 100_000 + b"\r\nx\r\n--b--\r\n",
         "header that never ends": b"--b\r\nX" + b"x" * MEGABYTE,
         "10,000 files": _form(*[_file(b"x")] * 10_000),
-        "10,000 empty files": _form(*[_file(b"")] * 10_000),
         "10,000 texts": _form(*[_text(b"x")] * 10_000),
         "text of 2 MB": _form(_text(b"x" * 2 * MEGABYTE)),
         "two files": _form(file, file),
         "two files, the second one elsewhere": _form(file, _file(part, name=b"other")),
         "no closing boundary": _form(file).removesuffix(b"--b--\r\n"),
-        "no dashes at the end": _form(file).removesuffix(b"--\r\n"),
     }
     for name, body in broken.items():
         yield _multipart(f"form: {name}", 400, "bad_form", body)
@@ -76,10 +68,8 @@ def _other_fields(part: bytes) -> Iterator[MalformedRequest]:
     missing = {
         "only the closing boundary": b"--b--\r\n",
         "other field": _form(_file(part, name=b"image")),
-        "field in capitals": _form(_file(part, name=b"FILE")),
         "empty field name": _form(_file(part, name=b"")),
         "field of odd bytes": _form(_file(part, name=b"\xff\x00")),
-        "field of 3 kB": _form(_file(part, name=b"f" * 3000)),
         "no filename": _form(_text(part)),
         "file and text": _form(file, _text(b"x")),
         "filename in RFC 5987 only": b"--b\r\nContent-Disposition: form-data; name=file; "
@@ -96,7 +86,6 @@ def _odd_files(part: bytes) -> Iterator[MalformedRequest]:
         "path": b"../../etc/passwd",
         "odd bytes": b"\xff\x00\x1b[31m",
         "3 kB": b"n" * 3000,
-        "markup": b"<script>alert(1)</script>",
         "percent": b"%s%n{path}%00",
         "empty": b"",
     }
@@ -111,10 +100,10 @@ def _odd_files(part: bytes) -> Iterator[MalformedRequest]:
 
 def _cut(part: bytes) -> Iterator[MalformedRequest]:
     whole = _form(_file(part))
-    for tenth in range(1, 10):
+    for tenth in (1, 5, 9):
         cut = whole[: len(whole) * tenth // 10]
         yield _multipart(f"form: {tenth} tenths of it", 400, "bad_form", cut)
-    for tenth in range(1, 10):
+    for tenth in (1, 5, 9):
         cut = part[: len(part) * tenth // 10]
         name = f"form: closed after {tenth} tenths of its file"
         yield _multipart(name, 422, "truncated_image", _form(_file(cut)))
@@ -125,14 +114,9 @@ def _charsets() -> Iterator[MalformedRequest]:
     names = {
         b"utf-7": b"+2AA-",
         b"unicode_escape": b"\\ud800",
-        b"raw_unicode_escape": b"\\ud800",
         b"idna": b"xn--\xff",
-        b"punycode": b"\xff-9",
         b"undefined": b"a",
         b"base64": b"a",
-        b"zlib": b"a",
-        b"rot13": b"a",
-        b"utf-16": b"a",
         b"../../codec": b"a",
         b"\x00": b"a",
         b"x" * 5000: b"a",

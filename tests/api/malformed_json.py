@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from tests.api.malformed_requests import BATCH, INFER, MEGABYTE, PREDICT, MalformedRequest
 
@@ -13,7 +12,6 @@ def malformed_json(part: bytes) -> Iterator[MalformedRequest]:
     yield from _base64(part)
     yield from _bodies(part)
     yield from _batches(part)
-    yield from _tensors(part)
     yield from _protocol(part)
 
 
@@ -23,24 +21,17 @@ def _base64(part: bytes) -> Iterator[MalformedRequest]:
         "another alphabet": good[:-4] + "-_-_",
         "padding in the middle": "AAA=" + good,
         "one = too few": "iVBORw0KGg",
-        "one = too many": "iVBORw0KGgo==",
-        "only padding": "====",
-        "one letter": "A",
         "data URL": "data:image/png;base64," + good,
         "line breaks": "\r\n".join(good[i : i + 76] for i in range(0, len(good), 76)) + "\r\n",
-        "spaces": " " + good,
         "not ASCII": good[:-4] + "größ",
-        "wide letters": "\U0001f529" * 100,
         "NUL": good[:-4] + "\0\0\0\0",
-        "percent encoding": good.replace("=", "%3D") + "%3D",
-        "hexadecimal": part.hex() + "!",
     }
     for name, text in wrong.items():
         yield _json(f"base64: {name}", 400, "bad_base64", {"image": {"b64": text}})
     yield _json("base64: empty", 422, "empty_image", {"image": {"b64": ""}})
     twice = base64.b64encode(good.encode()).decode()
     yield _json("base64: twice", 422, "unsupported_type", {"image": {"b64": twice}})
-    for tenth in range(1, 10):
+    for tenth in (1, 5, 9):
         cut = good[: len(good) * tenth // 10 // 4 * 4]
         yield _json(f"base64: {tenth} tenths of a picture", 422, "truncated_image", {"image": {"b64": cut}})
 
@@ -49,55 +40,31 @@ def _bodies(part: bytes) -> Iterator[MalformedRequest]:
     good = json.dumps({"image": {"b64": base64.b64encode(part).decode()}}).encode()
     texts: dict[str, bytes] = {
         "empty": b"",
-        "spaces": b" " * 1000,
         "cut": good[:-1],
-        "cut in the text": good[: len(good) // 2],
         "trailing garbage": good + b"x",
-        "twice": good + good,
         "100,000 lists": b"[" * 100_000,
-        "100,000 closed lists": b"[" * 100_000 + b"]" * 100_000,
         "250 lists": b"[" * 250 + b"]" * 250,
-        "100,000 objects": b'{"image":' * 100_000,
-        "250 objects": b'{"image":' * 250 + b"1" + b"}" * 250,
         "4 MB of numbers": b"[" + b"0," * 2 * MEGABYTE + b"0]",
-        "4 MB of numbers for an image": b'{"image": [' + b"0," * 2 * MEGABYTE + b"0]}",
         "4 MB of unknown members": b"{" + b",".join(b'"%d":0' % n for n in range(500_000)) + b"}",
         "member name of 1 MB": b'{"image": {"b64": "", "' + b"a" * MEGABYTE + b'": 1}}',
         "number of 1 MB": b'{"image": ' + b"9" * MEGABYTE + b"}",
-        "number beyond range": b'{"image": 1e999999}',
         "NaN": b'{"image": NaN}',
         "Infinity": b'{"image": {"b64": Infinity}}',
-        "minus Infinity": b"-Infinity",
         "null": b"null",
-        "true": b"true",
-        "text": b'"image"',
-        "number": b"17",
-        "list": b"[]",
         "no members": b"{}",
-        "image is null": b'{"image": null}',
         "image is a text": b'{"image": "iVBORw0KGgo="}',
-        "image is a list": b'{"image": [{"b64": ""}]}',
         "b64 is a number": b'{"image": {"b64": 1}}',
-        "b64 is null": b'{"image": {"b64": null}}',
-        "b64 is a list": b'{"image": {"b64": ["iVBO"]}}',
         "name is a number": b'{"image": {"b64": "", "name": 1}}',
         "name of 257 letters": b'{"image": {"b64": "", "name": "%s"}}' % (b"n" * 257),
         "unknown member": b'{"image": {"b64": ""}, "threshold": 0.5}',
         "URL": b'{"image": {"url": "http://127.0.0.1/"}}',
-        "path": b'{"image": {"path": "/etc/passwd"}}',
         "prototype": b'{"__proto__": {"image": {"b64": ""}}}',
         "invalid UTF-8": b'{"image": {"b64": "\xff\xfe"}}',
-        "overlong UTF-8": b'{"image": {"b64": "\xc0\xaf"}}',
         "half a surrogate": b'{"image": {"b64": "\\ud800"}}',
-        "half a surrogate in the name": b'{"image": {"b64": "AAAA", "name": "\\udfff"}}',
         "byte order mark": b"\xef\xbb\xbf" + good,
         "UTF-16": good.decode().encode("utf-16"),
         "NUL": b"\0" + good,
-        "single quotes": good.replace(b'"', b"'"),
-        "comment": b"/* */" + good,
-        "trailing comma": good.replace(b"}}", b",}}"),
         "control character": b'{"image": {"b64": "\n"}}',
-        "several images": b'{"images": [{"b64": ""}]}',
     }
     for name, text in texts.items():
         yield _text_json(f"JSON: {name}", 400, "bad_json", text)
@@ -123,49 +90,12 @@ def _batches(part: bytes) -> Iterator[MalformedRequest]:
     yield MalformedRequest("batch: raw", 415, "unsupported_content_type", part, raw, BATCH)
 
 
-def _tensors(part: bytes) -> Iterator[MalformedRequest]:
-    encoded = base64.b64encode(part).decode()
-    image = {"name": "image", "shape": [1], "datatype": "BYTES", "data": [encoded]}
-    pixels = {"name": "pixels", "shape": [1, 2, 2, 1], "datatype": "UINT8", "data": [1, 2, 3, 4]}
-    wrong: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-        "more elements than the shape says": (image, {"data": [encoded] * 2}),
-        "fewer elements than the shape says": (image, {"shape": [2]}),
-        "no elements": (image, {"shape": [0], "data": []}),
-        "shape of a scalar": (image, {"shape": []}),
-        "shape of two axes": (image, {"shape": [1, 1]}),
-        "huge count": (pixels, {"shape": [1, 2**40, 2**40, 1]}),
-        "fewer values than the shape says": (pixels, {"data": [1, 2, 3]}),
-        "more values than the shape says": (pixels, {"data": [1] * 5}),
-        "nested otherwise than the shape says": (pixels, {"data": [[[[1, 2], [3, 4]]]]}),
-        "side of 0": (pixels, {"shape": [1, 0, 2, 1], "data": []}),
-        "two channels": (pixels, {"shape": [1, 2, 1, 2]}),
-        "value of 256": (pixels, {"data": [1, 2, 3, 256]}),
-        "value of -1": (pixels, {"data": [1, 2, 3, -1]}),
-        "value of true": (pixels, {"data": [1, 2, 3, True]}),
-        "value of 1.5": (pixels, {"data": [1, 2, 3, 1.5]}),
-        "value of null": (pixels, {"data": [1, 2, 3, None]}),
-        "value of text": (pixels, {"data": ["1", "2", "3", "4"]}),
-        "other datatype": (pixels, {"datatype": "FP32"}),
-        "unknown datatype": (image, {"datatype": "IMAGE"}),
-        "neither data nor size": (image, {"data": None}),
-        "binary data that is missing": (image, {"data": None, "parameters": {"binary_data_size": 9}}),
-        "shared memory": (image, {"parameters": {"shared_memory_region": "/dev/shm/x"}}),
-    }
-    for name, (tensor, changes) in wrong.items():
-        yield _json(f"v2: {name}", 400, "bad_tensor", {"inputs": [{**tensor, **changes}]}, INFER)
-
-
 def _protocol(part: bytes) -> Iterator[MalformedRequest]:
     encoded = base64.b64encode(part).decode()
     image = {"name": "image", "shape": [1], "datatype": "BYTES", "data": [encoded]}
     pixels = {"name": "pixels", "shape": [1, 2, 2, 1], "datatype": "UINT8", "data": [1, 2, 3, 4]}
-    for name, shape in {
-        "negative": [-1],
-        "of text": ["1"],
-        "of 2⁷⁰": [2**70],
-        "of 9 axes": [1] * 9,
-    }.items():
-        yield _json(f"v2: shape {name}", 400, "bad_json", {"inputs": [{**image, "shape": shape}]}, INFER)
+    huge = {"inputs": [{**image, "shape": [2**70]}]}
+    yield _json("v2: shape of 2⁷⁰", 400, "bad_json", huge, INFER)
     yield _json("v2: no inputs", 400, "bad_tensor", {"inputs": []}, INFER)
     yield _json("v2: two inputs", 400, "bad_tensor", {"inputs": [image, pixels]}, INFER)
     unknown = {"inputs": [{**image, "name": "../image"}]}
@@ -178,7 +108,7 @@ def _protocol(part: bytes) -> Iterator[MalformedRequest]:
     yield _json("v2: threshold of 2", 400, "bad_parameter", threshold, INFER)
     yield _text_json("v2: no JSON", 400, "bad_json", b"\x00", INFER)
     yield _text_json("v2: 4 MB of numbers", 413, "too_many_values", b"0," * 2 * MEGABYTE, INFER)
-    for value in (b"-1", b"nan", b"1e3", b"99999", b"9" * 5000, b""):
+    for value in (b"-1", b"99999", b"9" * 5000, b""):
         headers = ((b"inference-header-content-length", value),)
         name = f"v2: header length {value[:20]!r}"
         yield MalformedRequest(name, 400, "bad_header_length", b"{}", headers, INFER)

@@ -49,18 +49,13 @@ def malformed_requests(part: bytes) -> Iterator[MalformedRequest]:
 
 def _content_types(part: bytes) -> Iterator[MalformedRequest]:
     wrong = [
-        *("", "text/plain", "text/html", "application/xml", "application/x-www-form-urlencoded"),
-        *("application/x-python-pickle", "application/zip", "video/mp4", "image", "images/png", "png"),
-        *(
-            "multipart/mixed; boundary=b",
-            "multipart/related",
-            "application/json2",
-            "*/*",
-            ";",
-            "a/b, c/d",
-        ),
-        *("/", "application/octet-stream2", "image\\png", "'image/png'", "../image/png"),
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "images/png",
+        "multipart/mixed; boundary=b",
     ]
+    wrong += ["application/json2", "*/*", ";", "a/b, c/d", "/", "'image/png'"]
     for declared in wrong:
         headers = ((b"content-type", declared.encode()),)
         yield _raw(part, f"Content-Type {declared!r}", 415, "unsupported_content_type", headers=headers)
@@ -88,16 +83,27 @@ def _content_types(part: bytes) -> Iterator[MalformedRequest]:
 
 def _queries(part: bytes) -> Iterator[MalformedRequest]:
     numbers = [
-        *("nan", "NaN", "inf", "-inf", "Infinity", "-1", "-0.0001", "1.0001", "2", "1e400", "9" * 5000),
-        *("", "high", "0,5", "0x1", "1/2", "½", "٠", "true", "null", "[]", "%00", "%ff", "0.5;1", "--1"),
+        "nan",
+        "-inf",
+        "Infinity",
+        "-0.0001",
+        "1.0001",
+        "1e400",
+        "9" * 5000,
+        "",
+        "high",
+        "0,5",
+        "0x1",
+        "½",
     ]
+    numbers += ["true", "null", "[]", "%00", "%ff", "0.5;1"]
     for number in numbers:
         yield _asked(part, f"threshold={number}")
     yield _asked(part, "threshold=0.5&threshold=nan")
     yield _asked(part, "threshold[]=0.5")
-    for word in ("", "PNG", "jpeg", "none,png", "../png", "%00", "x" * 5000, "null"):
+    for word in ("", "PNG", "none,png", "%00", "x" * 5000):
         yield _asked(part, f"mask={word}")
-    for word in ("", "Input", "grid", "%2e%2e%2f", "input%00", "x" * 5000):
+    for word in ("", "Input", "input%00"):
         yield _asked(part, f"space={word}")
     for name in ("treshold", "Threshold", "masks", "", "__class__", "%ff", "model_config", "x" * 5000):
         yield _asked(part, f"{name}=1")
@@ -108,19 +114,7 @@ def _queries(part: bytes) -> Iterator[MalformedRequest]:
 
 
 def _headers(part: bytes) -> Iterator[MalformedRequest]:
-    deadlines = (
-        b"0",
-        b"-1",
-        b"nan",
-        b"inf",
-        b"-inf",
-        b"text",
-        b"",
-        b"1e400",
-        b"1,2",
-        b"\xff",
-        b"9" * 5000,
-    )
+    deadlines = (b"0", b"-1", b"nan", b"inf", b"text", b"", b"1,2", b"\xff", b"9" * 5000)
     for value in deadlines:
         headers = (*PNG, (b"x-deadline-ms", value))
         yield _raw(part, f"X-Deadline-Ms {value[:20]!r}", 400, "bad_parameter", headers=headers)
@@ -128,28 +122,17 @@ def _headers(part: bytes) -> Iterator[MalformedRequest]:
     yield _raw(part, "X-Deadline-Ms that has passed", 504, "deadline_passed", headers=passed)
     length = (*PNG, (b"content-length", b"9" * 5000))
     yield _raw(part, "Content-Length of 5,000 digits", 413, "body_too_large", headers=length)
-    for value in (
-        b"",
-        b"\xff\x80",
-        b"a b",
-        b"a\tb",
-        b"x" * 129,
-        b"x" * 60_000,
-        b'{"level":"error"}',
-        b"../..",
-    ):
+    for value in (b"", b"\xff\x80", b"a\tb", b"x" * 129, b"x" * 60_000, b'{"level":"error"}'):
         headers = (*PNG, (b"x-request-id", value))
         yield _raw(part, f"X-Request-ID {value[:20]!r}, {len(value)} bytes", 200, "", headers=headers)
     accepts = [
-        *(b"image/png;q=nan", b"image/png;q=", b"image/png;q=-1", b"image/png;q=0", b"*/*", b";;,,"),
-        *(
-            b"image/png;q=x, application/json;q=2",
-            b"\xff",
-            b"text/html",
-            b"image/*",
-            b"q=1",
-            b"," * 50_000,
-        ),
+        b"image/png;q=nan",
+        b"image/png;q=",
+        b"image/png;q=-1",
+        b";;,,",
+        b"\xff",
+        b"q=1",
+        b"," * 50_000,
     ]
     for value in accepts:
         headers = (*PNG, (b"accept", value))
@@ -164,10 +147,18 @@ def _headers(part: bytes) -> Iterator[MalformedRequest]:
 
 def _paths(part: bytes) -> Iterator[MalformedRequest]:
     names = [
-        *("other", "Unnamed", "unnamed%00", "%00", "%2e%2e", "%2e", "%ff%fe", "%ed%a0%80", "%F0%9F%94%A9"),
-        *("~root", "%25s", "{name}", "a" * 5000, "%0d%0aX-Forged:%201", "C:%5Cmodels", "con", "-"),
-        *("%3Cscript%3E", "unnamed%20", "..%5c..%5cetc", "__class__", "stable", "0"),
+        "other",
+        "Unnamed",
+        "unnamed%00",
+        "%2e%2e",
+        "%ff%fe",
+        "%ed%a0%80",
+        "{name}",
+        "a" * 5000,
+        "stable",
+        "0",
     ]
+    names += ["%0d%0aX-Forged:%201", "%3Cscript%3E", "..%5c..%5cetc"]
     for name in names:
         shown = name[:30]
         path = f"/v1/models/{name}"
@@ -190,18 +181,8 @@ def _paths(part: bytes) -> Iterator[MalformedRequest]:
 
 
 def _methods() -> Iterator[MalformedRequest]:
-    wrong = {
-        PREDICT: ("GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW", "get"),
-        BATCH: ("GET", "PUT"),
-        "/v1/models": ("POST", "DELETE"),
-        "/v1/models/unnamed": ("POST", "DELETE"),
-        "/livez": ("POST", "DELETE"),
-        "/readyz": ("POST",),
-        "/metrics": ("POST",),
-        INFER: ("GET",),
-        "/v2": ("POST",),
-        "/openapi.json": ("POST",),
-    }
+    wrong = {PREDICT: ("GET", "OPTIONS", "TRACE", "BREW", "get"), "/v1/models/unnamed": ("POST",)}
+    wrong |= {"/livez": ("DELETE",), INFER: ("GET",), "/openapi.json": ("POST",)}
     for path, methods in wrong.items():
         for method in methods:
             name = f"{method} {path}"

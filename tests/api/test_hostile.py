@@ -1,4 +1,4 @@
-"""All the bad input there is, over HTTP: each gets the answer that it deserves, and nothing stays behind."""
+"""Malformed requests, and some of the malformed images, over HTTP: each gets its problem, nothing is left."""
 
 import base64
 import json
@@ -25,19 +25,17 @@ from tests.peak_memory import peak_mb, reset_peak
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = {"type", "title", "status", "detail", "code", "request_id"}
-LONGEST_PROBLEM = 10_000
-MOST_GROWTH_MB = 50
-SAMPLE_STEP = 20
-"""The decoder tests use the whole corpus of images; some 50 of them are sent over HTTP."""
+MAX_PROBLEM_BYTES = 10_000
+MAX_GROWTH_MB = 50
 PNG = {"Content-Type": "image/png"}
 
-# Production prints Pillow's warnings and goes on, so errors of them would test another path.
+# In production Pillow's warnings are not errors.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")
 
 
 @dataclass(frozen=True)
 class Session:
-    """What the service said to the whole corpus, and how it was afterwards."""
+    """The answers to the corpus, and the state of the service after it."""
 
     requests: list[tuple[MalformedRequest, httpx.Response]]
     images: list[tuple[MalformedImage, httpx.Response]]
@@ -52,7 +50,7 @@ def session(part: bytes) -> Session:
         requests = [(case, send(client, case)) for case in corpus(part)]
         images = [
             (image, answer)
-            for number, image in enumerate(list(malformed_images())[::SAMPLE_STEP])
+            for number, image in enumerate(list(malformed_images())[::20])
             for answer in send_image(client, image.data, number)
         ]
         afterwards = client.post("/v1/predict", content=part, headers=PNG)
@@ -68,7 +66,7 @@ def corpus(part: bytes) -> Iterator[MalformedRequest]:
 
 
 def make_app() -> FastAPI:
-    """Accepts WebP: its decoder has to stand all of it too."""
+    """Accepts WebP, to test its decoder too."""
     return create_app(
         Settings.model_validate({"model": Path("unused"), "accept_webp": True}), StubPredictor()
     )
@@ -79,7 +77,7 @@ def send(client: ServiceClient, case: MalformedRequest) -> httpx.Response:
 
 
 def send_image(client: ServiceClient, data: bytes, number: int) -> Iterator[httpx.Response]:
-    """Sends a picture raw and, by its number, in one of the other ways."""
+    """Sends an image raw and, by its number, in a form, in JSON or as a tensor."""
     yield client.post("/v1/predict", content=data, headers=PNG)
     encoded = base64.b64encode(data).decode() if number % 3 else ""
     if number % 3 == 0:
@@ -95,7 +93,10 @@ def code_of(answer: httpx.Response) -> str:
     """The code of a problem in its full form, anything else in words."""
     if answer.status_code < 400:
         return ""
-    if answer.headers["Content-Type"] != "application/problem+json" or len(answer.content) > LONGEST_PROBLEM:
+    if (
+        answer.headers["Content-Type"] != "application/problem+json"
+        or len(answer.content) > MAX_PROBLEM_BYTES
+    ):
         return f"{answer.headers['Content-Type']}, {len(answer.content)} bytes"
     body = answer.json()
     keys = PROBLEM | ({"error"} if answer.url.path.startswith("/v2") else set())
@@ -103,9 +104,10 @@ def code_of(answer: httpx.Response) -> str:
     return body["code"] if set(body) == keys and told and body["detail"] else f"odd problem {body}"
 
 
-def test_corpus_is_large_and_its_names_are_unique(session):
-    names = [case.name for case, _ in session.requests] + [image.name for image in malformed_images()]
-    assert len(set(names)) == len(names) >= 700
+def test_names_of_the_corpus_are_unique(session):
+    names = [case.name for case, _ in session.requests]
+    assert len(set(names)) == len(names) >= 200
+    assert len(session.images) >= 90
 
 
 def test_every_request_gets_its_answer(session):
@@ -125,7 +127,7 @@ def test_answer_to_damage_that_no_checksum_tells_says_so(session):
         and answer.status_code == 200
         and "/v1/" in answer.request.url.path
     ]
-    assert len(found) > 5
+    assert found
     assert set(found) == {"unchecked"}
 
 
@@ -145,7 +147,7 @@ def test_every_refused_image_gets_a_problem_with_the_same_code_whichever_way_it_
     assert {name: found for name, found in codes.items() if len(found) > 1} == {}
     known = {"empty_image", "unsupported_type", "truncated_image", "corrupt_image"}
     known |= {"unsupported_depth", "unsupported_channels", "too_many_pixels", ""}
-    assert set().union(*codes.values()) <= known
+    assert {"truncated_image", "corrupt_image"} < set().union(*codes.values()) <= known
 
 
 def test_afterwards_the_service_is_as_before(session):
@@ -163,18 +165,18 @@ def test_no_input_costs_50_mb():
     command = [sys.executable, "-c", code]
     said = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     growth: dict[str, float] = json.loads(said.stdout)
-    assert {name: mb for name, mb in growth.items() if mb >= MOST_GROWTH_MB} == {}
+    assert {name: mb for name, mb in growth.items() if mb >= MAX_GROWTH_MB} == {}
     assert sum(name.startswith(BOMB) for name in growth) >= 30
 
 
 def print_growth() -> None:
-    """For each bad input, by how many MB it raised the memory while it was answered; and all of them."""
+    """Prints by how many MB each bad input raised the memory, and all of them together."""
     part = encode_png(part_image())
     growth = {}
     with ServiceClient(make_app()) as client:
         client.post("/v1/predict", content=part, headers=PNG)
         for case in corpus(part):
-            if len(case.body) <= 8 * 2**20:  # a large body costs its own size, several times
+            if len(case.body) <= 8 * 2**20:  # a large body takes several times its size
                 growth[case.name] = growth_while(partial(send, client, case))
         for image in malformed_images():
             growth[image.name] = growth_while(

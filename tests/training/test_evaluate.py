@@ -9,7 +9,7 @@ SIZE = ["--input.height", "96", "--input.width", "64"]
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ([], "compact, input size of the photograph"),
+        ([], "compact, input size of the image"),
         (["--input.policy", "resize", *SIZE], "compact, input resize 64 × 96 px"),
         (
             ["--input.policy", "tile", *SIZE, "--input.overlap-px", "16", "--network.mask-stride", "2"],

@@ -1,5 +1,4 @@
 import csv
-import json
 import re
 import shutil
 import warnings
@@ -13,12 +12,10 @@ from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Record, Sample
 from segdec.__main__ import main as predict
-from segdec.artifact import open_artifact
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
-from segdec.errors import ArtifactError, DatasetError, RunError
+from segdec.errors import RunError
 from segdec.export.self_test import run_self_test
-from segdec.images import read_image
 from segdec.predictor import Predictor
 
 pytest.importorskip("tensorflow")
@@ -32,7 +29,6 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
 MODEL = ModelConfig(network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "defect"))
-POLY = ["--stages.joint.schedule.kind", "poly"]  # a schedule without steps is never made
 
 
 class BrightnessEngine:
@@ -55,31 +51,6 @@ def rows(run):
         return list(csv.DictReader(file))
 
 
-def test_evaluation_writes_report_metrics_and_predictions(finished_run, toy_root):
-    summary = evaluate_run(finished_run, "test")
-    records = load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test")
-    assert [row["name"] for row in rows(finished_run)] == [record.name for record in records]
-    metrics = json.loads((finished_run / "metrics.json").read_text())
-    assert metrics["split"] == "test"
-    assert metrics["images"] == len(records)
-    assert f"{metrics['average_precision']:.4f}" in summary
-    assert (finished_run / "report.html").read_text().startswith("<!DOCTYPE html>")
-
-
-def test_a_photograph_of_the_run_that_has_become_unusable_is_named(finished_run, toy_root, tmp_path):
-    run, root = tmp_path / "run", tmp_path / "photographs"
-    shutil.copytree(finished_run, run)
-    shutil.copytree(toy_root, root)
-    config = (run / "config.toml").read_text()
-    (run / "config.toml").write_text(config.replace(str(toy_root), str(root)))
-    (root / "masks/added.png").write_bytes(b"")  # concerns nobody who took part
-    mask = next(r for r in validation(root) if r.label).mask_file
-    mask.unlink()
-    evaluate_run(run, "test")
-    with pytest.raises(DatasetError, match=rf"has 1 problem:\n.*{mask.stem}\.png.* has no mask"):
-        evaluate_run(run, "val")
-
-
 def test_exported_model_answers_as_evaluated(finished_run, toy_root, tmp_path):
     evaluate_run(finished_run, "test")
     manifest = export_run(finished_run, tmp_path / "model", ExportOptions(name="part", version="3"))
@@ -91,15 +62,6 @@ def test_exported_model_answers_as_evaluated(finished_run, toy_root, tmp_path):
     for row, prediction in zip(rows(finished_run), predictions, strict=True):
         assert prediction.label == row["predicted_label"]
         assert prediction.score == pytest.approx(float(row["score"]), abs=1e-5)
-
-
-def test_exported_model_carries_a_validation_photograph(finished_run, toy_root, tmp_path):
-    export_run(finished_run, tmp_path / "model")
-    predictor = Predictor.load(tmp_path / "model")
-    run_self_test(predictor, tmp_path / "model")
-    stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
-    images = [read(record).image for record in validation(toy_root)]
-    assert any(np.array_equal(stored, image) for image in images)
 
 
 @pytest.mark.parametrize(
@@ -133,16 +95,9 @@ def test_photographs_that_were_moved_away_are_replaced_by_noise(finished_run, tm
     manifest = export_run(run, tmp_path / "model")
     assert (manifest.self_test.height, manifest.self_test.width) == (256, 256)
     (notice,) = capsys.readouterr().err.splitlines()
-    assert notice.startswith("note: The artifact's self-test gets noise")
+    assert notice.startswith("note: The self-test of the artifact uses noise")
     assert "moved" in notice
     run_self_test(Predictor.load(tmp_path / "model"), tmp_path / "model")
-
-
-def test_photographs_can_be_kept_out_of_the_artifact(finished_run, tmp_path, capsys):
-    main(["export", str(finished_run), str(tmp_path / "model"), "--no-sample"])
-    stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
-    assert stored.shape == (256, 256, 1)
-    assert capsys.readouterr().err == ""
 
 
 def test_a_run_that_has_not_finished_cannot_be_used(tmp_path):
@@ -152,14 +107,6 @@ def test_a_run_that_has_not_finished_cannot_be_used(tmp_path):
     with pytest.raises(RunError, match="not a run folder"):
         export_run(tmp_path / "nowhere", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_damaged_weights_are_refused(finished_run, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(finished_run, run)
-    (run / "network.weights.h5").write_bytes(b"no weights")
-    with pytest.raises(RunError, match="Cannot read the weights"):
-        RunFolder.finished(run).network()
 
 
 def test_code_in_a_file_of_weights_is_not_run(finished_run, tmp_path):
@@ -185,17 +132,6 @@ def test_code_in_a_file_of_weights_is_not_run(finished_run, tmp_path):
     assert not mark.exists()
 
 
-def test_command_line_from_run_to_artifact(tiny_experiment, tmp_path, capsys):
-    run = tmp_path / "tiny"
-    main(["run", str(tiny_experiment), "--runs", str(tmp_path), "--stages.joint.steps", "0", *POLY])
-    main(["evaluate", str(run), "--split", "val"])
-    main(["export", str(run), str(tmp_path / "model")])
-    printed = capsys.readouterr().out
-    assert "average_precision" in printed
-    assert f"python -m api --model {tmp_path / 'model'}" in printed
-    assert Predictor.load(tmp_path / "model").manifest.metrics_split == "val"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -208,13 +144,6 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys):
         main(arguments)
     assert exit_.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_help_lists_every_field(capsys):
-    with pytest.raises(SystemExit) as left:
-        main(["run", "--help"])
-    assert left.value.code == 0
-    assert "--stages.segment.learning-rate" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -275,35 +204,12 @@ def test_engines_are_exported_and_verified(finished_run, toy_root, tmp_path, cap
     assert by_both[0] == pytest.approx(by_both[1], abs=0.2)
 
 
-def test_export_that_measures_nothing_says_nothing_of_it(finished_run, tmp_path, capsys):
-    engines = ["--engines", "openvino", "tensorflow"]
-    main(["export", str(finished_run), str(tmp_path / "model"), *engines, "--no-measure"])
-    assert "processor time" not in capsys.readouterr().out
-    predictor = Predictor.load(tmp_path / "model")
-    assert predictor.manifest.speed is None
-    assert predictor.engine_name == "openvino"
-
-
 def test_unknown_engine_is_refused(finished_run, tmp_path, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["export", str(finished_run), str(tmp_path / "model"), "--engines", "abacus"])
     assert caught.value.code == 2
     assert "engine 'abacus' is unknown. Expected one of: tensorflow, " in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
-
-
-def test_engines_are_compared_on_any_split(finished_run, toy_root, tmp_path, capsys):
-    export_run(finished_run, tmp_path / "model")
-    main(["verify", str(finished_run), str(tmp_path / "model"), "--split", "test"])
-    count = len(load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test"))
-    assert f"0 of {count} photographs with another label" in capsys.readouterr().out
-
-
-def test_run_in_place_of_a_model_is_told_how_to_become_one(finished_run):
-    how = f"python -m training export {finished_run} FOLDER"
-    with pytest.raises(ArtifactError) as caught:
-        open_artifact(finished_run)
-    assert str(caught.value) == f"{finished_run} is a run, not a model. Export it: {how}."
 
 
 def test_artifact_of_another_run_is_not_compared(finished_run, tiny_artifact, capsys):

@@ -1,7 +1,8 @@
 import pytest
 
-from training.formatting import format_figure, format_interval, format_score
+from training.formatting import format_duration, format_figure, format_score
 from training.metrics.intervals import Interval
+from training.reporting.html_page import format_interval
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,10 @@ def test_scores_near_the_ends_stay_readable(value, text):
 )
 def test_intervals_end_at_one_only_where_they_do(ends, text):
     assert format_interval(ends and Interval(*ends, 2000)) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(12.34, "12.3 s"), (59.96, "60.0 s"), (200, "3 min 20 s"), (3900, "1 h 05 min")]
+)
+def test_durations(seconds, text):
+    assert format_duration(seconds) == text

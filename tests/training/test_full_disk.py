@@ -40,6 +40,6 @@ def check_refused(ended, run):
     assert ended.returncode == 2, ended.stderr
     line = next(line for line in ended.stderr.splitlines() if line.startswith("error: "))
     assert line.startswith(f"error: '{run}")
-    assert "could not be written: File too large. Checkpoints saved before are whole" in line
+    assert "File too large. Earlier checkpoints are intact" in line
     assert "give the same command again" in line
     assert "Traceback" not in ended.stderr

@@ -15,13 +15,13 @@ pytest.importorskip("tensorflow")
 
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.predictor import Predictor
-from training.data.reading_pool import ReadingPool
 from training.data.run_data import list_split_records, load_run_data, record_reader
+from training.data.synthetic_validation import ValidationImages
 from training.evaluate import evaluate_run
-from training.metrics.validation import Validator
 from training.run.folder import RunFolder
 from training.run.panel import join_pictures
 from training.run.run_log import read_log
+from training.run.training_panel import draw_validation
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -72,8 +72,8 @@ def test_the_panel_shows_what_the_finished_model_says(finished_run, tiny_experim
     config, result = load_experiment(tiny_experiment), RunFolder(finished_run).result()
     records = list_split_records(config, RunFolder(finished_run).splits, result.model.classes, "val")
     predictor = Predictor(NetworkEngine(RunFolder(finished_run).network()), result.model)
-    validator = Validator(predictor, records, record_reader(config), 4, ReadingPool(1))
-    sheet = join_pictures(list(validator.panel(result.model).values()))
+    images = ValidationImages(records, record_reader(config))
+    sheet = join_pictures(list(draw_validation(predictor, images).values()))
     np.testing.assert_array_equal(read_image(finished_run / "panel.png").pixels, sheet)
 
 
@@ -161,7 +161,7 @@ def test_changed_images_are_noticed(tiny_experiment, data, toy_root, tmp_path):
     mask = next((tmp_path / "toy" / "masks" / "defect").iterdir())
     write_png(mask, np.full((32, 32), 255, np.uint8))
     moved = load(tiny_experiment, tmp_path, "--data.root", str(tmp_path / "toy"))
-    with pytest.raises(RunError, match=r"images in '.*tiny' were others"):
+    with pytest.raises(RunError, match=r"data of the run '.*tiny' have changed"):
         Trainer(moved)
 
 
@@ -256,8 +256,8 @@ def good_alone(toy_root, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_good_photographs_alone_make_a_model(tiny_experiment, tmp_path, good_alone):
-    """Its weights are chosen by made-up defects on the validation photographs."""
+def test_a_model_of_good_photographs(tiny_experiment, tmp_path, good_alone):
+    """Its weights are chosen by synthetic defects on the validation photographs."""
     run = Trainer(load(tiny_experiment, tmp_path, *good_alone)).run().path
     validations = [record for record in read_log(run) if record["kind"] == "val"]
     assert all(0 < record["average_precision"] <= 1 for record in validations)
@@ -269,7 +269,9 @@ def test_good_photographs_alone_make_a_model(tiny_experiment, tmp_path, good_alo
 
 
 @pytest.mark.slow
-def test_a_resumed_run_makes_up_the_same_defects(tiny_experiment, tmp_path, interrupt_run, check_same_run):
+def test_a_resumed_run_has_the_same_synthetic_defects(
+    tiny_experiment, tmp_path, interrupt_run, check_same_run
+):
     chances = ["--augmentation.synthetic", "0.4", "--augmentation.transplant", "0.6"]
     run = Trainer(load(tiny_experiment, tmp_path / "whole", *chances)).run().path
     config = load(tiny_experiment, tmp_path / "resumed", *chances)

@@ -1,1 +1,1 @@
-"""One command from a folder of photographs to a model."""
+"""The command `fit`: from a folder of images to a trained and exported model."""

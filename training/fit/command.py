@@ -1,4 +1,4 @@
-"""From a folder of photographs to a model, step by step. Read it downwards."""
+"""The steps of `fit`, from a folder of images to a model. Read it downwards."""
 
 import re
 import shlex
@@ -51,8 +51,8 @@ from training.fit.messages import (
 from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.timing import count_validated, measure_times
 from training.fit.training_plan import DatasetSizes, StepTimes, TrainingPlan, plan_training
+from training.formatting import format_duration
 from training.optimization.pretrained import IMAGENET, RANDOM, load_pretrained
-from training.run.durations import format_duration
 from training.run.folder import RunFolder
 from training.run.records import UNTRAINED_DECISION
 from training.trainer import Trainer
@@ -60,28 +60,28 @@ from training.trainer import Trainer
 clock: Callable[[], float] = time.monotonic
 
 INPUT_SHARES = (0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
-"""Shares of the usual input's pixels that are tried where time is short."""
+"""Shares of the default input pixels that are tried if there is little time."""
 
 MAX_MINUTES = 60 * 24 * 31
 
-NO_MODEL = "There is no model: nothing was trained yet."
-AGAIN = "A run of this name has been begun: start again with --overwrite."
+NO_MODEL = "No model was written: nothing was trained yet."
+AGAIN = "The run exists already: start again with --overwrite."
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """What a user may say.
+    """Options of the command.
 
     Attributes:
-        root: Folder of the photographs.
-        minutes: How long all of it may take.
-        out: Folder of the model; None = `models` and the name of the run.
-        layout: How the files lie; None = as they show.
-        encoder_weights: As `encoder_weights` of an experiment; `none` = a network from random weights.
-        name: Of the run; None = that of the folder.
-        runs: Folder that holds all runs.
-        overwrite: Replace a run and a model of this name.
-        reading: How the files are read.
+        root: Folder of the images.
+        minutes: Time limit of the whole command.
+        out: Folder of the model; None for `models/` and the name of the run.
+        layout: Name of the layout; None to detect it.
+        encoder_weights: `encoder_weights` of the experiment; `none` for a network without an encoder.
+        name: Name of the run; None for that of the folder.
+        runs: Folder of all runs.
+        overwrite: Whether to replace an existing run and model.
+        read_options: Options of reading the files.
     """
 
     root: Path
@@ -96,87 +96,88 @@ class FitOptions:
 
 
 def fit(options: FitOptions, began: float) -> None:
-    """Looks at a folder, chooses, trains, measures and exports, and says what it does and why.
+    """Profiles a folder, chooses an experiment, trains, evaluates and exports, and prints each step.
 
     Args:
-        options: What the user said.
-        began: When the command began, by `clock`.
+        options: Options of the command.
+        began: Start of the command, by `clock`.
 
     Raises:
-        SegdecError: If the photographs or the time do not suffice, or something is in the way.
-        SystemExit: If it was asked to stop; the best model so far is written then, if there is one.
+        SegdecError: If images or time do not suffice, or a target exists.
+        SystemExit: After an interrupt; the best model so far is exported, if there is one.
     """
     ends_at = began + 60 * options.minutes
-    name, out = _places(options)
+    name, out = _targets(options)
     with raise_on_sigterm():
         _fit(options, name, out, began, ends_at)
 
 
 def _fit(options: FitOptions, name: str, out: Path, began: float, ends_at: float) -> None:
-    with _nothing_trained(options.runs / name):
-        # === Look ===
-        profiled = _survey(options)
+    with _without_model(options.runs / name):
+        # === Profile and split ===
+        profiled = _profile(options)
         print_lines(*describe_profile(profiled.profile, profiled.notes))
+        profiled, split = _split(profiled)
+        print_lines(*describe_split(split))
 
         # === Choose ===
-        profiled, division = _divide(profiled)
-        print_lines(*describe_split(division))
-        resources = _means(options)
-        choice = _choose(profiled.profile, division, resources)
-        print_lines(format_line("measuring", "how long a few steps take"))
-        times = measure_times(choice, division.dataset, options.runs, clock)
-        choice, planned = _fit_time(profiled.profile, division, resources, times, ends_at - clock())
-        config = _experiment(choice, planned, name, options.runs)
+        resources = _find_resources(options)
+        choice = _choose(profiled.profile, split, resources)
+        print_lines(format_line("measuring", "the duration of a few steps"))
+        times = measure_times(choice, split.dataset, options.runs, clock)
+        choice, plan = _plan(profiled.profile, split, resources, times, ends_at - clock())
+        config = _experiment(choice, plan, name, options.runs)
         store_checks(profiled, open_check_cache(config, config.network.input_channels))
         print_lines(*describe_reasons(choice.reasons))
-        print_lines(describe_plan(planned, config, options.minutes))
-        _write(config, division, choice)
-        print_lines(
-            format_line(
-                "experiment", f"{_experiment_file(config)}: all of this, to be changed and run again"
-            ),
-            "",
-        )
+        print_lines(describe_plan(plan, config, options.minutes))
+        _write(config, split, choice)
+        print_lines(format_line("experiment", f"{_experiment_file(config)}: edit it and run it again"), "")
 
         # === Train ===
-        control = DeadlineControl(planned, ends_at + planned.overrun_s - planned.post_training_s, clock)
-        with _undone_if_refused(config):
+        control = DeadlineControl(plan, ends_at + plan.overrun_s - plan.post_training_s, clock)
+        with _removed_on_error(config):
             trainer = Trainer(config, fresh=options.overwrite, control=control)
-        print_lines(
-            trainer.describe_start(), "Ctrl-C ends it with the best weights so far, measured and exported."
-        )
+        print_lines(trainer.describe_start(), "Ctrl-C stops it and exports the best model so far.")
     stopped = _train(trainer)
     config = record_steps_taken(trainer.folder, control)
-    if stopped is None:  # else the file keeps the plan: what was cut short is not to be repeated
-        _write(config, division, choice)
+    if stopped is None:  # otherwise the file keeps the planned steps
+        _write(config, split, choice)
 
-    # === Measure and export ===
-    with _trained(config, division, out):
-        print_lines(evaluate_run(trainer.folder.path, division.evaluated))
+    # === Evaluate and export ===
+    with _with_trained_model(config, split, out):
+        print_lines(evaluate_run(trainer.folder.path, split.evaluated))
         export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
     why = "the machine was faster or slower than measured" if stopped is None else "it was stopped"
-    print_lines("", *_ending(config, _describe_steps(control, planned, why), out, clock() - began))
+    print_lines("", *_summary(config, _describe_steps(control, plan, why), out, clock() - began))
     if stopped is not None:
         raise SystemExit(stopped.exit_code)
 
 
+def print_lines(*lines: str) -> None:
+    """Prints lines and flushes."""
+    print(*lines, sep="\n", flush=True)
+
+
+# === Interrupts ===
+
+
 @contextmanager
-def _nothing_trained(run: Path) -> Iterator[None]:
-    """Within the block nothing is lost by an interrupt, and there is nothing to keep."""
+def _without_model(run: Path) -> Iterator[None]:
+    """An interrupt within the block ends the command without a model."""
     try:
         yield
-    except (KeyboardInterrupt, RunInterruptedError) as stop:  # the latter from what is only measured
-        _tell_no_model(run)
+    except (KeyboardInterrupt, RunInterruptedError) as stop:  # the latter while step times are measured
+        _report_no_model(run)
         raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
 
 
-def _tell_no_model(run: Path) -> None:
+def _report_no_model(run: Path) -> None:
     print(f"{NO_MODEL} {AGAIN}" if run.exists() else NO_MODEL, file=sys.stderr)
 
 
 @contextmanager
-def _undone_if_refused(config: ExperimentConfig) -> Iterator[None]:
-    """Takes the experiment away if it cannot even begin, so that the same command can be given again."""
+def _removed_on_error(config: ExperimentConfig) -> Iterator[None]:
+    """Removes the experiment if the training cannot start, so that the command can be repeated."""
     try:
         yield
     except BaseException:
@@ -186,15 +187,15 @@ def _undone_if_refused(config: ExperimentConfig) -> Iterator[None]:
 
 
 @contextmanager
-def _trained(config: ExperimentConfig, division: DatasetSplit, out: Path) -> Iterator[None]:
-    """Within the block an interrupt leaves a finished run, of which a model can be made."""
+def _with_trained_model(config: ExperimentConfig, split: DatasetSplit, out: Path) -> Iterator[None]:
+    """An interrupt within the block leaves a finished run; the missing commands are printed."""
     try:
         yield
     except KeyboardInterrupt as stop:
-        run, options = shlex.quote(str(config.folder)), f"--split {division.evaluated}"
+        run = shlex.quote(str(config.folder))
         print(
-            "Stopped. The network is trained; what is missing:\n"
-            f"  python -m training evaluate {run} {options}\n"
+            "Stopped. The network is trained; the missing commands are:\n"
+            f"  python -m training evaluate {run} --split {split.evaluated}\n"
             f"  python -m training export {run} {shlex.quote(str(out))} --overwrite",
             file=sys.stderr,
         )
@@ -202,38 +203,33 @@ def _trained(config: ExperimentConfig, division: DatasetSplit, out: Path) -> Ite
 
 
 def _train(trainer: Trainer) -> RunInterruptedError | None:
-    """Trains; returns what stopped it, if something did and there is a model."""
+    """Trains; returns the interrupt if there was one and there is a model."""
     try:
         trainer.run(keep_best=True)
     except RunInterruptedError as stop:
         if not trainer.folder.has_result:
-            _tell_no_model(trainer.folder.path)
+            _report_no_model(trainer.folder.path)
             raise SystemExit(stop.exit_code) from None
-        print("Stopped: the best model so far is measured and exported.", file=sys.stderr, flush=True)
+        print("Stopped: the best model so far is evaluated and exported.", file=sys.stderr, flush=True)
         return stop
     return None
 
 
-def print_lines(*lines: str) -> None:
-    """Prints lines at once, wherever stdout leads."""
-    print(*lines, sep="\n", flush=True)
+# === Choice ===
 
 
-# === Look and choose ===
-
-
-def _places(options: FitOptions) -> tuple[str, Path]:
-    """Name of the run and place of the model, both free.
+def _targets(options: FitOptions) -> tuple[str, Path]:
+    """Name of the run and folder of the model.
 
     Raises:
-        ConfigError: If the time is none, or no name follows from the folder.
-        RunError: If there is a run or a model already, or something else in the place of a run.
-        ArtifactError: If the model cannot be written where it shall be.
+        ConfigError: If the time limit is invalid, or the folder's name cannot name a run.
+        RunError: If a run or model exists, or the run's place is taken.
+        ArtifactError: If the model cannot be written there.
     """
     if not 0 < options.minutes <= MAX_MINUTES:
         raise ConfigError(
-            f"--minutes {options.minutes:g}. Expected how long all of it may take, in minutes, above 0 and "
-            f"up to {MAX_MINUTES} (31 days); in fewer than three little is learnt."
+            f"--minutes {options.minutes:g}. Expected a time limit in minutes, above 0 and up to "
+            f"{MAX_MINUTES} (31 days); fewer than three give a poor model."
         )
     root = options.root.resolve()
     name = options.name or (root.stem if root.is_file() else root.name)
@@ -241,7 +237,7 @@ def _places(options: FitOptions) -> tuple[str, Path]:
         raise ConfigError(f"The folder's name '{name}' cannot name a run. Give another one with --name.")
     out, run = options.out or Path("models") / name, options.runs / name
     if out.exists():
-        check_writable(out, overwrite=True)  # --overwrite does not help where no model lies
+        check_writable(out, overwrite=True)  # --overwrite replaces only models
     for place in (run, *_files(options.runs, name), out):
         if place.exists() and not options.overwrite:
             raise RunError(f"'{place}' exists. Give --overwrite to replace it, or another --name or --out.")
@@ -251,60 +247,58 @@ def _places(options: FitOptions) -> tuple[str, Path]:
     return name, out
 
 
-def _survey(options: FitOptions) -> ProfiledDataset:
-    """Loads and looks; where a class of defects hardly occurs, all become one."""
+def _profile(options: FitOptions) -> ProfiledDataset:
+    """Profiles the data set; merges the defect classes if one of them is rare."""
     layout = options.layout or detect_layout(options.root)
     dataset = load_dataset(layout, options.root, mask_threshold=options.read_options.mask_threshold)
     profiled = profile_dataset(dataset, layout, options.root, options.read_options)
-    if not (hardly := rare_classes(profiled)):
+    if not (rare := rare_classes(profiled)):
         return profiled
-    few = f"{', '.join(hardly)}: fewer than {len(SPLITS)} parts, too few to be told from other defects"
-    return merge_defects(profiled, few)
+    return merge_defects(profiled, f"{', '.join(rare)}: fewer than {len(SPLITS)} parts, too few for a class")
 
 
-def _divide(profiled: ProfiledDataset) -> tuple[ProfiledDataset, DatasetSplit]:
-    """Divides; where no class of defects is to learn from, all become one."""
-    division = split_dataset(profiled)
-    if division.defective[0] or len(profiled.profile.classes) == 2:
-        return profiled, division
-    merged = merge_defects(profiled, "no defect trains, so that nothing tells one class from another")
-    division = split_dataset(merged)
-    return merged, replace(division, reasons=(*division.reasons, merged.notes[-1]))
+def _split(profiled: ProfiledDataset) -> tuple[ProfiledDataset, DatasetSplit]:
+    """Splits the data set; merges the defect classes if no defect is in train."""
+    split = split_dataset(profiled)
+    if split.defective[0] or len(profiled.profile.classes) == 2:
+        return profiled, split
+    merged = merge_defects(profiled, "no defect in train, so classes cannot be distinguished")
+    split = split_dataset(merged)
+    return merged, replace(split, reasons=(*split.reasons, merged.notes[-1]))
 
 
 def _choose(
-    profile: DatasetProfile, division: DatasetSplit, resources: Resources, area: int = DEFAULT_AREA
+    profile: DatasetProfile, split: DatasetSplit, resources: Resources, area: int = DEFAULT_AREA
 ) -> ExperimentChoice:
-    train = division.good[0] + division.defective[0]
-    taught = profile.with_annotations_of(division.dataset.of_split("train"))
-    return choose_experiment(taught, division.defective, train, resources, area)
+    training = profile.with_annotations_of(split.dataset.of_split("train"))
+    return choose_experiment(training, split.defective, split.good[0] + split.defective[0], resources, area)
 
 
-def _fit_time(
-    profile: DatasetProfile, division: DatasetSplit, resources: Resources, times: StepTimes, left_s: float
+def _plan(
+    profile: DatasetProfile, split: DatasetSplit, resources: Resources, times: StepTimes, left_s: float
 ) -> tuple[ExperimentChoice, TrainingPlan]:
-    """Plans the steps; where they are too few, for the largest input of which there is time for enough."""
-    usual = choice = _choose(profile, division, resources)
-    sizes = _amounts(choice, division)
-    planned = plan_training(choice.shares, times, sizes, left_s)
+    """Plans the steps; if they are too few, shrinks the input until they suffice."""
+    default = choice = _choose(profile, split, resources)
+    sizes = _count_images(choice, split)
+    plan = plan_training(choice.shares, times, sizes, left_s)
     for share in INPUT_SHARES:
-        area = int(share * usual.area)
-        if not planned.is_short or area < MIN_AREA:
+        area = int(share * default.area)
+        if not plan.is_short or area < MIN_AREA:
             break
-        choice = _choose(profile, division, resources, area)
-        planned = plan_training(choice.shares, times.scaled(choice.area / usual.area), sizes, left_s)
-    return choice, planned
+        choice = _choose(profile, split, resources, area)
+        plan = plan_training(choice.shares, times.scaled(choice.area / default.area), sizes, left_s)
+    return choice, plan
 
 
-def _means(options: FitOptions) -> Resources:
-    """The encoder's weights, if they can be had.
+def _find_resources(options: FitOptions) -> Resources:
+    """The encoder weights, if available, and the memory limit.
 
     Raises:
-        ConfigError: If a file was named that cannot be used.
+        ConfigError: If a given weights file cannot be used.
     """
     memory = memory_limit()
     if options.encoder_weights == RANDOM:
-        return Resources(None, "as --encoder-weights none says", memory)
+        return Resources(None, "--encoder-weights none", memory)
     try:
         load_pretrained(
             ExperimentConfig(
@@ -317,29 +311,29 @@ def _means(options: FitOptions) -> Resources:
         if options.encoder_weights != IMAGENET:
             raise
         (reason, *_) = str(error).split(" Expected")
-        return Resources(None, f"{reason} Name a file with --encoder-weights", memory)
+        return Resources(None, f"{reason} Give a file with --encoder-weights", memory)
     return Resources(options.encoder_weights, memory_bytes=memory)
 
 
-def _amounts(choice: ExperimentChoice, division: DatasetSplit) -> DatasetSizes:
-    evaluated = len(division.dataset.of_split(division.evaluated))
-    train = division.good[0] + division.defective[0]
-    val = count_validated(division.dataset.of_split("val"))
-    return DatasetSizes(train, val, evaluated, choice.settings["batch_size"])
+def _count_images(choice: ExperimentChoice, split: DatasetSplit) -> DatasetSizes:
+    return DatasetSizes(
+        train=split.good[0] + split.defective[0],
+        val=count_validated(split.dataset.of_split("val")),
+        evaluated=len(split.dataset.of_split(split.evaluated)),
+        batch=choice.settings["batch_size"],
+    )
 
 
 # === The experiment ===
 
 
-def _experiment(choice: ExperimentChoice, planned: TrainingPlan, name: str, runs: Path) -> ExperimentConfig:
+def _experiment(choice: ExperimentChoice, plan: TrainingPlan, name: str, runs: Path) -> ExperimentConfig:
     data = {**choice.settings["data"], "splits": _files(runs, name)[1]}
-    return choice.config(
-        planned.steps, name=name, runs=runs, data=data, validate_every=planned.validate_every
-    )
+    return choice.config(plan.steps, name=name, runs=runs, data=data, validate_every=plan.validate_every)
 
 
 def _files(runs: Path, name: str) -> tuple[Path, Path]:
-    """The experiment and its splits."""
+    """Files of the experiment and of its splits."""
     return runs / f"{name}.toml", runs / f"{name}.splits.txt"
 
 
@@ -347,21 +341,21 @@ def _experiment_file(config: ExperimentConfig) -> Path:
     return _files(config.runs, config.name)[0]
 
 
-def _write(config: ExperimentConfig, division: DatasetSplit, choice: ExperimentChoice) -> None:
-    """The splits, and the experiment with its reasons on top, as `python -m training run` takes it."""
+def _write(config: ExperimentConfig, split: DatasetSplit, choice: ExperimentChoice) -> None:
+    """Writes the splits, and the experiment file with the reasons as comments."""
     path, splits = _experiment_file(config), config.data.splits
     path.parent.mkdir(parents=True, exist_ok=True)
-    chosen = f"Chosen by: python -m training fit {config.data.root}"
+    origin = f"Chosen by: python -m training fit {config.data.root}"
     if splits is not None:
-        write_splits(splits, division.dataset.records, comment=chosen)
-    told = [chosen, f"python -m training run {path} --name another", ""]
-    told += [*describe_split(division), *describe_reasons(choice.reasons)]
-    head = "".join(f"# {part}".rstrip() + "\n" for text in told for part in text.split("\n"))
+        write_splits(splits, split.dataset.records, comment=origin)
+    comments = [origin, f"python -m training run {path} --name another", ""]
+    comments += [*describe_split(split), *describe_reasons(choice.reasons)]
+    head = "".join(f"# {line}".rstrip() + "\n" for text in comments for line in text.split("\n"))
     write_text_atomic(path, f"{head}\n{save_experiment(config)}")
 
 
 def record_steps_taken(run: RunFolder, control: DeadlineControl) -> ExperimentConfig:
-    """Returns the experiment with the steps that were taken, which becomes that of the run, too."""
+    """Sets the steps of the experiment to the completed steps, also in the run folder; returns it."""
     config = run.experiment()
     stages: dict[str, Any] = {
         name: stage.model_copy(update={"steps": control.taken.get(name, 0)}) for name, stage in config.stages
@@ -371,20 +365,21 @@ def record_steps_taken(run: RunFolder, control: DeadlineControl) -> ExperimentCo
     return config
 
 
-def _describe_steps(control: DeadlineControl, planned: TrainingPlan, why: str) -> str:
-    if control.taken == planned.steps:
+# === The summary ===
+
+
+def _describe_steps(control: DeadlineControl, plan: TrainingPlan, why: str) -> str:
+    if control.taken == plan.steps:
         return "steps as planned"
-    told = ", ".join(f"{name} {number}" for name, number in control.taken.items())
-    return f"steps {told} in place of the planned ones: {why}"
+    listed = ", ".join(f"{name} {number}" for name, number in control.taken.items())
+    return f"steps {listed} instead of the planned ones: {why}"
 
 
-def _ending(config: ExperimentConfig, steps: str, out: Path, took_s: float) -> list[str]:
+def _summary(config: ExperimentConfig, steps: str, out: Path, took_s: float) -> list[str]:
+    report = config.folder / "report.html"
     return [
         format_line("took", f"{format_duration(took_s)}; {steps}"),
-        format_line(
-            "wrote",
-            f"model {out}, report {config.folder / 'report.html'}, experiment {_experiment_file(config)}",
-        ),
+        format_line("wrote", f"model {out}, report {report}, experiment {_experiment_file(config)}"),
         "",
         "Next:",
         *(f"  {command}  # {purpose}" for command, purpose in _next_commands(config, out)),
@@ -392,19 +387,18 @@ def _ending(config: ExperimentConfig, steps: str, out: Path, took_s: float) -> l
 
 
 def _next_commands(config: ExperimentConfig, out: Path) -> list[tuple[str, str]]:
-    """Serve the model, if it has learnt to judge; change its limits; train another. Each with its purpose."""
-    folder = RunFolder(config.folder)
-    result, run = folder.result(), shlex.quote(str(config.folder))
+    """Commands to serve the model (if its decision is trained), to change thresholds, and to train again."""
+    result, run = RunFolder(config.folder).result(), shlex.quote(str(config.folder))
     serve = f"python -m api --model {shlex.quote(str(out))} --port 8000"
     calibrate = f"python -m training calibrate {run}"
-    limits = (
-        (f"{calibrate} --threshold.refused-share 0.02", "refuse at most one good part in 50; then export")
+    thresholds = (
+        (f"{calibrate} --threshold.refused-share 0.02", "reject at most one good part in 50; then export")
         if result.model.calibration.defect_rate is None
         else (f"{calibrate} --threshold.defect-rate 0.01", "one part in 100 is defective; then export")
     )
     again = f"python -m training run {shlex.quote(str(_experiment_file(config)))} --name {config.name}_2"
     return [
         *([] if UNTRAINED_DECISION in result.warnings else [(serve, "then open http://127.0.0.1:8000/")]),
-        limits,
-        (again, "the same again, once you have changed the file"),
+        thresholds,
+        (again, "train again with an edited file"),
     ]

@@ -1,4 +1,4 @@
-"""What a data set holds, as facts that settings can be chosen by."""
+"""The profile of a data set: the facts that settings are chosen by."""
 
 import math
 from collections import Counter
@@ -28,21 +28,23 @@ from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.runtime.cli import progress_bar
 
 COLOUR_LEVELS = 8
-"""Levels of 255 by which the channels of a pixel may differ in a photograph that is grey all the same, on
-average over its most coloured hundredth: lossy files leave some."""
+"""Difference of the channels (0…255) up to which an image counts as grey, at the 99th percentile of pixels:
+lossy files differ slightly."""
 
 SMALLEST_SHARE = 0.05
-"""Of the defective photographs, as many may show smaller defects than what is called the smallest."""
+"""Quantile of the defect sizes that counts as the smallest defect."""
 
 MAX_PROPORTION_RATIO = 1.1
-"""Factor between the proportions of two photographs that are still scaled to one size."""
+"""Maximum ratio of two aspect ratios of images that are resized to one size."""
 
 
 @dataclass(frozen=True)
 class PixelFacts:
-    """What is kept of a photograph's pixels: side of its largest defect, px, and whether colours tell more.
+    """Facts from the pixels of one image.
 
-    The side is that of a square of the defect's area; None without a mask.
+    Attributes:
+        defect_px: Square root of the area of the largest defect, px; None without a mask.
+        coloured: Whether the image has colours.
     """
 
     defect_px: float | None
@@ -51,13 +53,13 @@ class PixelFacts:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How photographs and masks are read, as the user says.
+    """Options of reading images and masks.
 
     Attributes:
-        skip_broken: Whether what cannot be used is left out.
-        white_level: Value of a 16-bit photograph that becomes 255; None = as its file says.
-        mask_threshold: A mask pixel shows a defect where its value is above this; None = as the layout says.
-        max_pixels: Largest photograph, height × width.
+        skip_broken: Whether to skip unusable images.
+        white_level: Value of a 16-bit image that becomes 255; None for the value of the file.
+        mask_threshold: Mask pixels above this value are defect; None for the value of the layout.
+        max_pixels: Maximum height × width of an image.
     """
 
     skip_broken: bool = False
@@ -68,27 +70,26 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class DatasetProfile:
-    """The facts.
+    """Facts about a data set.
 
     Attributes:
-        layout: How the files lie.
-        root: Where.
-        classes: Names, `good` first.
-        counts: Photographs of each class.
-        masks, boxes, labels: Defective photographs by what their annotation tells.
-        groups: Parts, as the layout tells them.
-        height, width: The median size, px.
-        largest: Height and width of the largest photograph, px.
-        one_size: Whether all have the same size.
-        one_shape: Whether all have about the same proportions.
-        coloured: Whether colours tell anything.
-        stored_in_colour: Whether any photograph has three channels.
-        smallest_px: Side of the smallest defect, px; None where no mask or box tells.
-        twins: Photographs that have near twins.
-        mixed_twins: Clusters of near twins of which some are good and some defective.
-        own_split: Whether the set says itself what trains, validates and tests.
-        merged: Whether all classes of defects have become one.
-        reading: How the files were read.
+        layout: Name of the layout.
+        root: Folder of the data set.
+        classes: Class names, `good` first.
+        counts: Images of each class.
+        masks, boxes, labels: Defective images by kind of annotation.
+        groups: Number of parts.
+        height, width: Median size, px.
+        one_size: Whether all images have the same size.
+        one_shape: Whether all images have about the same aspect ratio.
+        coloured: Whether images have colours.
+        stored_in_colour: Whether any image has three channels.
+        smallest_px: Square root of the area of the smallest defect, px; None without masks and boxes.
+        near_duplicates: Number of images with near duplicates.
+        mixed_duplicates: Number of clusters of near duplicates with good and defective images.
+        own_split: Whether the data set has a split of its own.
+        merged: Whether all defect classes were merged into one.
+        read_options: Options that the files were read with.
     """
 
     layout: str
@@ -101,66 +102,65 @@ class DatasetProfile:
     groups: int
     height: int
     width: int
-    largest: tuple[int, int]
     one_size: bool
     one_shape: bool
     coloured: bool
     stored_in_colour: bool
     smallest_px: float | None
-    twins: int
-    mixed_twins: int
+    near_duplicates: int
+    mixed_duplicates: int
     own_split: bool
     merged: bool = False
     read_options: ReadOptions = ReadOptions()
 
     @property
     def good(self) -> int:
-        """Good photographs."""
+        """Number of good images."""
         return self.counts[0]
 
     @property
     def defective(self) -> int:
-        """Photographs with a defect."""
+        """Number of defective images."""
         return sum(self.counts[1:])
 
     def with_annotations_of(self, records: Iterable[Record]) -> "DatasetProfile":
-        """Returns the same facts with the annotations of these records, which are those that train."""
+        """Returns the profile with the annotation counts of these records."""
         masks, boxes, labels = _annotations(records)
         return replace(self, masks=masks, boxes=boxes, labels=labels)
 
 
 @dataclass(frozen=True)
 class ProfiledDataset:
-    """A data set that was looked at.
+    """A data set with its profile.
 
     Attributes:
-        survey: The facts.
-        checked: The data set and what was found of each photograph.
-        twins: Photographs that near twins connect; none where all parts look alike.
-        notes: What is to be said beside the facts.
-        states: Of each photograph's files, before they were read.
+        profile: The profile.
+        checked: The data set with the checks of its images.
+        duplicates: Clusters of near duplicates; none if all parts look alike.
+        notes: Notes for the user.
+        states: State of the files of each image before they were read.
     """
 
     profile: DatasetProfile
     checked: CheckedDataset
-    twins: Sequence[Sequence[CheckedPhotograph]]
+    duplicates: Sequence[Sequence[CheckedPhotograph]]
     notes: tuple[str, ...]
     states: Mapping[str, FileState | None] = field(default_factory=dict)
 
 
 def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: ReadOptions) -> ProfiledDataset:
-    """Reads all photographs and masks once.
+    """Reads and checks all images and masks.
 
     Raises:
-        DatasetError: If there is none, something cannot be used, or pictures contradict each other in class.
+        DatasetError: If there are no images, unusable ones, or equal images with different classes.
     """
-    looks: dict[str, PixelFacts] = {}
+    facts: dict[str, PixelFacts] = {}
 
     def examine(sample: Sample) -> None:
-        looks[sample.name] = measure_sample(sample)
+        facts[sample.name] = measure_sample(sample)
 
-    stat = CheckCache(root, str(root), "")  # nothing is known of them yet
-    states = {record.name: stat.state(record) for record in dataset.records}
+    cache = CheckCache(root, str(root), "")  # used for the file states only
+    states = {record.name: cache.state(record) for record in dataset.records}
     checked = check_dataset(
         dataset,
         white_level=read_options.white_level,
@@ -171,23 +171,23 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
     if not read_options.skip_broken:
         raise_if_problems(checked.dataset)
     if not checked.photographs:
-        raise DatasetError(f"{root} holds no photograph that can be used. Expected good ones at least.")
-    twins, notes = near_duplicates_for_split(checked.photographs)
+        raise DatasetError(f"{root} holds no usable photograph. Expected at least good ones.")
+    duplicates, notes = near_duplicates_for_split(checked.photographs)
     own = is_own_split(dataset, root)
-    profile = describe_dataset(checked, looks, twins, layout=layout, root=str(root), own_split=own)
+    profile = describe_dataset(checked, facts, duplicates, layout=layout, root=str(root), own_split=own)
     profile = replace(profile, read_options=read_options)
-    left_out = tuple(f"left out: {format_problem(problem)}" for problem in checked.dataset.problems)
-    return ProfiledDataset(profile, checked, twins, (*left_out, *describe_risks(checked), *notes), states)
+    skipped = tuple(f"skipped: {format_problem(problem)}" for problem in checked.dataset.problems)
+    return ProfiledDataset(profile, checked, duplicates, (*skipped, *describe_risks(checked), *notes), states)
 
 
 def store_checks(profiled: ProfiledDataset, known: CheckCache) -> None:
-    """Lets the training that follows know what was read, so that it need not read it again."""
+    """Stores the checks for the training, which then skips them."""
     for photograph in profiled.checked.photographs:
         state, record = profiled.states.get(photograph.record.name), photograph.record
         shape = photograph.height, photograph.width, photograph.channels
         if photograph.defect_px is None or photograph.thumbnail is None or record.digests is None:
             continue
-        facts = CheckResult(
+        result = CheckResult(
             shape,
             record.digests,
             photograph.defect_px,
@@ -195,15 +195,12 @@ def store_checks(profiled: ProfiledDataset, known: CheckCache) -> None:
             photograph.webp,
             photograph.thumbnail,
         )
-        known.store(state, facts)
+        known.store(state, result)
     known.save(parents=True)
 
 
 def rare_classes(profiled: ProfiledDataset) -> list[str]:
-    """Returns the classes of defects that are shown by fewer parts than there are splits.
-
-    Nothing tells how well such a class is told from the others.
-    """
+    """Returns the defect classes with fewer parts than splits, which cannot be evaluated."""
     classes = profiled.profile.classes
     if len(classes) == 2:
         return []
@@ -214,10 +211,10 @@ def rare_classes(profiled: ProfiledDataset) -> list[str]:
 
 
 def merge_defects(profiled: ProfiledDataset, why: str) -> ProfiledDataset:
-    """Makes one class of all classes of defects, and says why."""
+    """Merges all defect classes into one; the reason becomes a note."""
     profile, dataset = profiled.profile, profiled.checked.dataset
     classes = (profile.classes[0], DEFECT)
-    note = f"{why}: all become one class (data.merge_defects)"
+    note = f"{why}: all defects become one class (data.merge_defects)"
     photographs = tuple(replace(f, record=_merged(f.record)) for f in profiled.checked.photographs)
     records = tuple(map(_merged, dataset.records))
     return replace(
@@ -233,7 +230,7 @@ def _merged(record: Record) -> Record:
 
 
 def measure_sample(sample: Sample) -> PixelFacts:
-    """Looks at the pixels of one photograph."""
+    """Measures defect size and colours of one image."""
     image = sample.image.astype(np.int16)
     spread = image.max(axis=-1) - image.min(axis=-1)
     coloured = bool(np.percentile(spread, 99) > COLOUR_LEVELS) if image.shape[-1] > 1 else False
@@ -244,7 +241,7 @@ def measure_sample(sample: Sample) -> PixelFacts:
 
 
 def is_own_split(dataset: Dataset, root: Path) -> bool:
-    """Returns whether the split is more than what every set gets that has none."""
+    """Returns whether the data set has a split of its own, other than the default one."""
     if not any(record.split for record in dataset.records):
         return False
     folder = root if root.is_dir() else root.parent
@@ -255,21 +252,21 @@ def is_own_split(dataset: Dataset, root: Path) -> bool:
 
 def describe_dataset(
     checked: CheckedDataset,
-    looks: dict[str, PixelFacts],
-    twins: Sequence[Sequence[CheckedPhotograph]],
+    facts: dict[str, PixelFacts],
+    duplicates: Sequence[Sequence[CheckedPhotograph]],
     *,
     layout: str,
     root: str,
     own_split: bool,
 ) -> DatasetProfile:
-    """Returns the facts of photographs that were looked at."""
+    """Returns the profile of checked images."""
     photographs, classes = checked.photographs, checked.dataset.classes
     records = [photograph.record for photograph in photographs]
     heights = np.array([photograph.height for photograph in photographs])
     widths = np.array([photograph.width for photograph in photographs])
     proportions = heights / widths
     masks, boxes, labels = _annotations(records)
-    sides = sorted(one.defect_px for one in looks.values() if one.defect_px is not None)
+    sides = sorted(one.defect_px for one in facts.values() if one.defect_px is not None)
     return DatasetProfile(
         layout=layout,
         root=root,
@@ -281,20 +278,21 @@ def describe_dataset(
         groups=len({record.group for record in records}),
         height=int(np.median(heights)),
         width=int(np.median(widths)),
-        largest=(int(heights.max()), int(widths.max())),
         one_size=len({*zip(heights.tolist(), widths.tolist(), strict=True)}) == 1,
         one_shape=bool(proportions.max() <= MAX_PROPORTION_RATIO * proportions.min()),
-        coloured=any(one.coloured for one in looks.values()),
+        coloured=any(one.coloured for one in facts.values()),
         stored_in_colour=any(photograph.channels > 1 for photograph in photographs),
         smallest_px=sides[int(SMALLEST_SHARE * len(sides))] if sides else None,
-        twins=sum(map(len, twins)),
-        mixed_twins=sum(len({photograph.record.label > 0 for photograph in same}) > 1 for same in twins),
+        near_duplicates=sum(map(len, duplicates)),
+        mixed_duplicates=sum(
+            len({photograph.record.label > 0 for photograph in same}) > 1 for same in duplicates
+        ),
         own_split=own_split,
     )
 
 
 def _annotations(records: Iterable[Record]) -> tuple[int, int, int]:
-    """How many defective photographs have a mask, a box, or a label alone."""
+    """Number of defective images with a mask, with a box, and with a label only."""
     defective = [record for record in records if record.label]
     labels = sum(map(is_unlocalized, defective))
     boxes = sum(record.supervision == "box" and not is_unlocalized(record) for record in defective)

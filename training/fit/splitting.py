@@ -1,4 +1,4 @@
-"""What trains, validates and tests: groups and near twins whole, and what becomes of a handful of defects."""
+"""Splitting of a data set: groups and near duplicates stay together, even with very few defects."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,30 +12,33 @@ from training.fit.dataset_profile import ProfiledDataset
 from training.formatting import count_of, format_percent
 
 SHARES = (0.6, 0.2, 0.2)
-"""Of the parts: train, val and test."""
+"""Shares of the parts in train, val and test."""
 
 FEW_PARTS = 10
 FEW_SHARES = (0.5, 0.25, 0.25)
-"""Of fewer defective parts than `FEW_PARTS`: a fifth of them would be one."""
+"""Shares of fewer than `FEW_PARTS` defective parts."""
 
 TWO_SHARES, ONE_SHARES = (0.5, 0.5, 0.0), (1.0, 0.0, 0.0)
-"""Of two defective parts, and of one."""
+"""Shares of two defective parts, and of one."""
 
 VAL_SHARE = 0.25
-"""Of what the data set gives to train and to validate, where these are divided anew."""
+"""Share of val if train and val of a given split are split again."""
 
 MIN_GOOD = 3
+
+TWO = "of two defective parts one is in train and the other in val: none is left to test"
+ONE = "the one defective part is in train: none is left to validate or to test"
 
 
 @dataclass(frozen=True)
 class DatasetSplit:
-    """A data set whose photographs have a place.
+    """A data set whose images are assigned to splits.
 
     Attributes:
-        dataset: With its splits.
-        good, defective: Photographs in train, val and test.
-        judged: The split that the finished model is measured on.
-        reasons: Why it is divided so, and what a figure on it is worth.
+        dataset: The data set with its splits.
+        good, defective: Images in train, val and test.
+        evaluated: The split that the finished model is evaluated on.
+        reasons: Reasons for the split, and the reliability of metrics on it.
     """
 
     dataset: Dataset
@@ -46,50 +49,51 @@ class DatasetSplit:
 
 
 def split_dataset(profiled: ProfiledDataset, seed: int = 0) -> DatasetSplit:
-    """Divides a data set, unless it says itself how.
+    """Splits a data set, or keeps its own split.
 
     Raises:
-        DatasetError: If the good photographs do not suffice to train and to validate.
+        DatasetError: If there are too few good images to train and to validate.
     """
     profile, dataset = profiled.profile, profiled.checked.dataset
     if profile.good < MIN_GOOD:
         raise DatasetError(
-            f"{profile.root} holds {profile.good} good and {profile.defective} defective photographs. Expected "
-            f"at least {MIN_GOOD} good ones, to learn from, to validate and to test: add photographs of "
+            f"{profile.root} holds {profile.good} good and {profile.defective} defective photographs. "
+            f"Expected at least {MIN_GOOD} good ones to train, to validate and to test: add photographs of "
             "good parts."
         )
-    clusters = find_clusters(profiled.checked.photographs, profiled.twins)
-    divided, how = _own(dataset, clusters, seed) if profile.own_split else _new(dataset, clusters, seed)
-    good, defective = _counts(divided)
+    clusters = find_clusters(profiled.checked.photographs, profiled.duplicates)
+    if profile.own_split:
+        assigned, reasons = _keep_own_split(dataset, clusters, seed)
+    else:
+        assigned, reasons = _new_split(dataset, clusters, seed)
+    good, defective = _counts(assigned)
     for split, number in zip(SPLITS[:2], good[:2], strict=True):
         if not number:
             raise DatasetError(
-                f"The split '{split}' would hold no good photograph: the {profile.good} good ones lie in "
-                f"{count_of(len(clusters), 'group')} that stay whole. Expected some of more parts."
+                f"The split '{split}' would hold no good photograph: the {profile.good} good ones are in "
+                f"{count_of(len(clusters), 'group')} that stay together. Expected photographs of more parts."
             )
-    evaluated, worth = _judge(good, defective)
-    return DatasetSplit(divided, good, defective, evaluated, (*how, *worth))
+    evaluated, reliability = _choose_evaluated(good, defective)
+    return DatasetSplit(assigned, good, defective, evaluated, (*reasons, *reliability))
 
 
-def _new(dataset: Dataset, clusters: Sequence[Cluster], seed: int) -> tuple[Dataset, tuple[str, ...]]:
+def _new_split(dataset: Dataset, clusters: Sequence[Cluster], seed: int) -> tuple[Dataset, tuple[str, ...]]:
     good = [cluster for cluster in clusters if not cluster.label]
     defective = [cluster for cluster in clusters if cluster.label]
     how = f"{_percents(SHARES)} of the parts"
-    together = "groups, equal pictures and near twins stay together"
+    together = "groups, equal pictures and near duplicates stay together"
     if len(defective) >= FEW_PARTS or not defective:
-        return _placed(dataset, stratified_group_split(clusters, SHARES, seed)), (how, together)
+        return _assign(dataset, stratified_group_split(clusters, SHARES, seed)), (how, together)
     shares = {2: TWO_SHARES, 1: ONE_SHARES}.get(len(defective), FEW_SHARES)
     if shares is FEW_SHARES:
         how = f"{_percents(SHARES)} of the good parts, {_percents(FEW_SHARES)} of the few defective ones"
-    parts = (
-        [*one, *other]
-        for one, other in zip(
-            stratified_group_split(good, SHARES, seed),
-            stratified_group_split(defective, shares, seed),
-            strict=True,
-        )
+    parts = zip(
+        stratified_group_split(good, SHARES, seed),
+        stratified_group_split(defective, shares, seed),
+        strict=True,
     )
-    return _placed(dataset, parts), (how, together, *({2: (TWO,), 1: (ONE,)}.get(len(defective), ())))
+    assigned = _assign(dataset, [[*one, *other] for one, other in parts])
+    return assigned, (how, together, *({2: (TWO,), 1: (ONE,)}.get(len(defective), ())))
 
 
 def _percents(shares: Sequence[float]) -> str:
@@ -97,35 +101,29 @@ def _percents(shares: Sequence[float]) -> str:
     return f"{', '.join(first)} and {last}\N{NO-BREAK SPACE}%"
 
 
-TWO = "of two defective parts one trains and the other validates: none is left to test"
-ONE = "the one defective part trains: none is left to validate or to test"
-
-
-def _own(dataset: Dataset, clusters: Sequence[Cluster], seed: int) -> tuple[Dataset, tuple[str, ...]]:
-    """As the data set says; train and val are divided anew where one lacks what the other has to give."""
+def _keep_own_split(
+    dataset: Dataset, clusters: Sequence[Cluster], seed: int
+) -> tuple[Dataset, tuple[str, ...]]:
+    """The split of the data set; train and val are split again if one has no good or no defective images."""
     good, defective = _counts(dataset)
     if good[0] and good[1] and (sum(defective[:2]) < 2 or (defective[0] and defective[1])):
-        return dataset, ("as the data set says",)
-    learning = {record.group for record in dataset.records if record.split in SPLITS[:2]}
-    shares = (1 - VAL_SHARE, VAL_SHARE)
-    own = [cluster for cluster in clusters if learning.issuperset(cluster.groups)]
-    places = {
-        group: split
-        for split, part in zip(SPLITS, stratified_group_split(own, shares, seed), strict=False)
-        for group in _groups(part)
-    }
+        return dataset, ("the split of the data set",)
+    groups = {record.group for record in dataset.records if record.split in SPLITS[:2]}
+    own = [cluster for cluster in clusters if groups.issuperset(cluster.groups)]
+    parts = stratified_group_split(own, (1 - VAL_SHARE, VAL_SHARE), seed)
+    places = {group: split for split, part in zip(SPLITS, parts, strict=False) for group in _groups(part)}
     records = tuple(
         record.with_split(places.get(record.group, record.split)) if record.split in SPLITS[:2] else record
         for record in dataset.records
     )
     return replace(dataset, records=records), (
-        "test as the data set says",
-        f"it trains on {good[0]} good and {defective[0]} defective photographs and validates on {good[1]} "
-        f"and {defective[1]}: too few, so both are divided anew",
+        "test is that of the data set",
+        f"its train split has {good[0]} good and {defective[0]} defective photographs, val has {good[1]} and "
+        f"{defective[1]}: too few, so both are split again",
     )
 
 
-def _placed(dataset: Dataset, parts: Iterable[Sequence[Cluster]]) -> Dataset:
+def _assign(dataset: Dataset, parts: Iterable[Sequence[Cluster]]) -> Dataset:
     places = {group: split for split, part in zip(SPLITS, parts, strict=True) for group in _groups(part)}
     return replace(dataset, records=tuple(r.with_split(places[r.group]) for r in dataset.records))
 
@@ -135,25 +133,26 @@ def _groups(part: Iterable[Cluster]) -> Iterable[str]:
 
 
 def _counts(dataset: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Good and defective photographs of train, val and test."""
+    """Good and defective images of train, val and test."""
     numbers = Counter((record.split, record.label > 0) for record in dataset.records)
     good, defective = (tuple(numbers[split, kind] for split in SPLITS) for kind in (False, True))
     return good, defective
 
 
-def _judge(good: Sequence[int], defective: Sequence[int]) -> tuple[Split, tuple[str, ...]]:
-    """What is measured on, and what that is worth."""
+def _choose_evaluated(good: Sequence[int], defective: Sequence[int]) -> tuple[Split, tuple[str, ...]]:
+    """The split to evaluate on, and the reliability of metrics on it."""
     if defective[2]:
         missed = format_percent(1 - 0.025 ** (1 / defective[2]))  # exact binomial interval, as in the report
         tested = count_of(defective[2], "defective photograph")
-        sure = format_percent(0.95)
-        return "test", (f"if none of {tested} in test is missed, up to {missed} may be ({sure} sure)",)
+        confidence = format_percent(0.95)
+        return "test", (
+            f"if the model misses none of {tested} in test, its miss rate may be up to {missed} "
+            f"({confidence} confidence)",
+        )
     if defective[1]:
         return "val", (
-            f"measured on validation, by whose {count_of(defective[1], 'defective photograph')} weights and "
-            "limits are chosen: its figures flatter",
+            f"evaluated on val, whose {count_of(defective[1], 'defective photograph')} also select weights "
+            "and thresholds: the metrics are too good",
         )
     evaluated: Split = "test" if good[2] else "val"
-    return evaluated, (
-        "no defect is left to measure on: false alarms are counted, what is missed stays unknown",
-    )
+    return evaluated, ("no defect is left to test: false alarms are counted, the miss rate stays unknown",)

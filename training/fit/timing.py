@@ -1,4 +1,4 @@
-"""How fast the machine is: a few steps on a few photographs, in a temporary folder."""
+"""Measurement of step times: a few steps on a few images, in a temporary folder."""
 
 import contextlib
 import io
@@ -25,57 +25,57 @@ from training.trainer import Trainer
 Result = TypeVar("Result")
 
 STEPS, VALIDATE_EVERY = 10, 9
-"""The first step compiles, and the first validation, after step 9, does so too."""
+"""The first step and the first validation, after step 9, compile graphs."""
 
 STEADY = slice(5, 8)
-"""Steps that show the pace: those before are fed by what was read ahead while the first one compiled."""
+"""Measured steps: the first ones use batches that were prepared while the graph was compiled."""
 
-EACH = {"train": 6, "val": 3}
-"""Good ones of each split that are looked at, and as many defective ones."""
+IMAGES_PER_KIND = {"train": 6, "val": 3}
+"""Good images per split, and the same number of defective ones."""
 
 
 class _MeasuredError(Exception):
-    """The steps that were to be measured have been taken."""
+    """Ends the run after the measured steps."""
 
 
-class Stopwatch(ScheduleControl):
-    """Notes when the steps of a stage were there, and ends the run after the last of them."""
+class StepTimer(ScheduleControl):
+    """Records the times of the steps of a stage, and ends the run after the last one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.times: list[float] = []
 
     def begin_stage(self, stage: str, steps: int) -> None:
-        """Notes the start."""
+        """Records the start time."""
         super().begin_stage(stage, steps)
         self.times.append(self._clock())
 
     def step_done(self, step: int) -> None:
-        """Notes a step; raises `_MeasuredError` after the last."""
+        """Records the time of a step; raises `_MeasuredError` after the last one."""
         self.times.append(self._clock())
         if step == self._steps:
             raise _MeasuredError
 
 
 def measure_times(choice: ExperimentChoice, dataset: Dataset, runs: Path, clock: Clock) -> StepTimes:
-    """Takes a few steps of the first stage.
+    """Measures a few steps of the first stage.
 
     Raises:
-        SegdecError: If training cannot even begin.
-        RunInterruptedError: If SIGTERM or SIGINT came.
+        SegdecError: If the training cannot start.
+        RunInterruptedError: On SIGTERM or SIGINT.
     """
     stage = next(name for name in (one.name for one in STAGES) if name in choice.shares)
-    with tempfile.TemporaryDirectory() as folder, _quiet():
-        config = _in_small(choice, stage, dataset, Path(folder), runs)
-        stopwatch = Stopwatch(clock)
-        trainer, start_s = _timed(clock, lambda: Trainer(config, dry_run=True, control=stopwatch))
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+        config = _small_experiment(choice, stage, dataset, Path(folder), runs)
+        timer = StepTimer(clock)
+        trainer, start_s = _timed(clock, lambda: Trainer(config, dry_run=True, control=timer))
         feature_s = _prepare_features(trainer, stage, clock)
         with contextlib.suppress(_MeasuredError):
             trainer.run()
-        if trainer.interruption.received:  # in the last step
-            raise RunInterruptedError(trainer.interruption.received, "while the speed was measured")
+        if trainer.interruption.received:  # during the last step
+            raise RunInterruptedError(trainer.interruption.received, "while step times were measured")
         _, predicting = _timed(clock, trainer.validator.measure)
-    first, *_ = times = np.diff(stopwatch.times).tolist()
+    first, *_ = times = np.diff(timer.times).tolist()
     step_s = mean(times[STEADY])
     first_s, later_s = (max(times[place] - step_s, 0.0) for place in (VALIDATE_EVERY - 1, STEPS - 1))
     return StepTimes(
@@ -91,27 +91,28 @@ def measure_times(choice: ExperimentChoice, dataset: Dataset, runs: Path, clock:
 
 
 def count_validated(records: Iterable[Record]) -> int:
-    """Returns how many photographs a validation goes through: with copies where none shows a defect."""
+    """Returns the number of validated images, including synthetic copies if no image is defective."""
     labels = [record.label for record in records]
     return len(labels) if any(labels) else len(labels) + min(len(labels), MAX_IMAGES)
 
 
-def sample(dataset: Dataset) -> list[Record]:
-    """Returns a few photographs of each kind to train and to validate on."""
+def choose_sample(dataset: Dataset) -> list[Record]:
+    """Returns a few good and defective images of `train` and `val`."""
     return [*_few(dataset, "train"), *_few(dataset, "val")]
 
 
 def _few(dataset: Dataset, split: Split) -> Iterator[Record]:
     for defective in (False, True):
         of_kind = [record for record in dataset.of_split(split) if (record.label > 0) == defective]
-        yield from sorted(of_kind, key=is_unlocalized)[: EACH[split]]  # the stage `segment` needs places
+        # The stage `segment` needs masks or boxes.
+        yield from sorted(of_kind, key=is_unlocalized)[: IMAGES_PER_KIND[split]]
 
 
-def _in_small(
+def _small_experiment(
     choice: ExperimentChoice, stage: str, dataset: Dataset, folder: Path, runs: Path
 ) -> ExperimentConfig:
     splits = folder / "splits.txt"
-    write_splits(splits, sample(dataset))
+    write_splits(splits, choose_sample(dataset))
     data = {**choice.settings["data"], "splits": splits, "checked_folder": runs / ".checked"}
     return choice.config(
         {stage: STEPS},
@@ -124,7 +125,7 @@ def _in_small(
 
 
 def _prepare_features(trainer: Trainer, stage: str, clock: Clock) -> float:
-    """Computes what the steps ask for, as later ones find it; returns the duration of one photograph, s."""
+    """Fills the feature cache for the measured steps; returns the duration for one image, s."""
     features = trainer.features
     if features is None:
         return 0.0
@@ -141,10 +142,3 @@ def _prepare_features(trainer: Trainer, stage: str, clock: Clock) -> float:
 def _timed(clock: Clock, action: Callable[[], Result]) -> tuple[Result, float]:
     began = clock()
     return action(), clock() - began
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """What a run says of itself is said when it is the real one."""
-    with contextlib.redirect_stderr(io.StringIO()):
-        yield

@@ -1,45 +1,44 @@
-"""From measured speed and the time that is left to the steps of each stage. Pure arithmetic."""
+"""Computes the steps of each stage from measured step times and the remaining time."""
 
 import math
 from dataclasses import dataclass, replace
 
 COST = {"segment": 1.0, "decision": 0.7, "joint": 1.1}
-"""Duration of a step beside that of the stage `segment`, about: one part moves, the other one, both."""
+"""Approximate duration of a step relative to one of the stage `segment`."""
 
-FORMS = 4
-"""How a photograph may lie: as it is, and flipped along either side or both."""
+ORIENTATIONS = 4
+"""Orientations of an image: the original, and flipped along one axis or both."""
 
-VALIDATING = 0.15
-"""Share of the time for training that validations may take, beside the one that ends each stage."""
+VALIDATION_SHARE = 0.15
+"""Share of the training time for validations, without the one at the end of each stage."""
 
 MAX_VALIDATIONS = 20
 MIN_STEPS = 30
-"""As many are taken even if the time does not suffice, which is said: a late model is better than none."""
+"""Minimum number of steps, even if they exceed the time limit: a late model is better than none."""
 
 ENOUGH_STEPS = 300
-"""Of fewer the network learns too little: a smaller input is better then."""
+"""Minimum number of steps for a useful model; with fewer, a smaller input is better."""
 
 EVALUATION_STARTS, EXPORT_STARTS = 1.2, 2.0
-"""What evaluation with its report, and the export, take beside their photographs, in starts of a training:
-all three build networks and write files, so that a machine slow in one is slow in the others."""
+"""Duration of evaluation and export without their images, in multiples of the start of a training."""
 
-REPORTED = 3.0
-"""What measuring a photograph takes, in predictions of it: metrics, intervals and pictures beside its own."""
+EVALUATION_COST = 3.0
+"""Duration of evaluating one image, in multiples of a prediction."""
 
 
 @dataclass(frozen=True)
 class StepTimes:
-    """What was measured on a few photographs, s.
+    """Durations measured on a few images, s.
 
     Attributes:
-        start_s: Making networks, data and folder of a run.
-        compile_s: What the first step of a stage takes beside its own time.
-        step_s: A step of `stage`.
-        stage: The stage whose step was measured.
-        predict_s: A photograph of validation.
-        draw_s: The pictures of a validation, and what it takes without any photograph.
-        first_s: What the first validation takes beside the later ones.
-        feature_s: The encoder's features of a photograph; 0 where none are kept.
+        start_s: Start of a run: networks, data and folder.
+        compile_s: Additional duration of the first step of a stage.
+        step_s: One step of `stage`.
+        stage: The measured stage.
+        predict_s: Validation of one image.
+        draw_s: Fixed part of a validation, with its pictures.
+        first_s: Additional duration of the first validation.
+        feature_s: Encoder features of one image; 0 without a feature cache.
     """
 
     start_s: float
@@ -52,7 +51,7 @@ class StepTimes:
     feature_s: float = 0.0
 
     def scaled(self, share: float) -> "StepTimes":
-        """Returns what is to be expected of an input of this share of the pixels."""
+        """Returns the expected durations for an input with this share of the pixels."""
         return replace(
             self,
             step_s=self.step_s * share,
@@ -61,13 +60,13 @@ class StepTimes:
         )
 
     def stage_step_s(self, stage: str) -> float:
-        """Returns the duration of a step of any stage, s."""
+        """Returns the duration of one step of a stage, s."""
         return self.step_s * COST[stage] / COST[self.stage]
 
 
 @dataclass(frozen=True)
 class DatasetSizes:
-    """How many photographs there are, and how many a step takes."""
+    """Numbers of images to train, to validate and to evaluate, and per step."""
 
     train: int
     val: int
@@ -75,23 +74,23 @@ class DatasetSizes:
     batch: int
 
     def features(self, images: float) -> float:
-        """Returns how many features are computed in all until so many images were seen, each drawn alike."""
-        forms = FORMS * self.train
-        return forms * -math.expm1(-images / forms)
+        """Returns the expected number of computed features after `images` random draws."""
+        variants = ORIENTATIONS * self.train
+        return variants * -math.expm1(-images / variants)
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How the time is spent.
+    """Steps and durations of a training.
 
     Attributes:
-        steps: Of each stage.
-        validate_every: Steps from validation to validation.
-        speed: What it was planned by.
-        amounts: Of photographs.
-        training_s: All from the start of the run to its result.
-        tail_s: Evaluation, report and export.
-        late_s: What it takes beyond the time that is left; 0 where that suffices.
+        steps: Steps of each stage.
+        validate_every: Steps between validations.
+        times: The measured durations.
+        sizes: Numbers of images.
+        training_s: Duration from the start of the run to its result.
+        post_training_s: Duration of evaluation, report and export.
+        overrun_s: Duration beyond the time limit; 0 if the limit is kept.
     """
 
     steps: dict[str, int]
@@ -104,7 +103,7 @@ class TrainingPlan:
 
     @property
     def is_short(self) -> bool:
-        """Whether there are too few steps."""
+        """Whether there are fewer than `ENOUGH_STEPS`."""
         return sum(self.steps.values()) < ENOUGH_STEPS
 
     @property
@@ -113,7 +112,7 @@ class TrainingPlan:
         return validation_s(self.times, self.sizes)
 
     def step_s(self, stage: str) -> float:
-        """Returns the duration of a step with its part of the validations within its stage, s."""
+        """Returns the duration of a step including its share of the validations of its stage, s."""
         steps = self.steps[stage]
         within = math.ceil(steps / self.validate_every) - 1
         return self.times.stage_step_s(stage) + within * self.validation_s / steps
@@ -125,45 +124,45 @@ def validation_s(times: StepTimes, sizes: DatasetSizes) -> float:
 
 
 def post_training_s(times: StepTimes, sizes: DatasetSizes) -> float:
-    """Returns what follows training, s."""
-    photographs = REPORTED * sizes.evaluated + sizes.val
+    """Returns the duration of everything after the training, s."""
+    photographs = EVALUATION_COST * sizes.evaluated + sizes.val
     return (EVALUATION_STARTS + EXPORT_STARTS) * times.start_s + photographs * times.predict_s
 
 
 def plan_training(
     shares: dict[str, float], times: StepTimes, sizes: DatasetSizes, left_s: float
 ) -> TrainingPlan:
-    """Plans a training that ends, measured and exported, when the time is over.
+    """Plans a training that is evaluated and exported within the remaining time.
 
     Args:
-        shares: Part of the steps of each stage.
-        speed: What was measured.
-        amounts: Of photographs.
-        left_s: What is left of the time.
+        shares: Share of the steps of each stage.
+        times: The measured durations.
+        sizes: Numbers of images.
+        left_s: Remaining time, s.
     """
     tail, once = post_training_s(times, sizes), validation_s(times, sizes)
     fixed = times.start_s + len(shares) * (times.compile_s + once) + once + times.first_s
     training = left_s - tail
     free = training - fixed
-    affordable = VALIDATING * max(free, 0.0) / once if once else MAX_VALIDATIONS
+    affordable = VALIDATION_SHARE * max(free, 0.0) / once if once else MAX_VALIDATIONS
     validations = min(MAX_VALIDATIONS, int(affordable))
     free -= validations * once
 
-    def takes(steps: float) -> float:
+    def duration(steps: float) -> float:
         own = sum(share * steps * times.stage_step_s(stage) for stage, share in shares.items())
         return own + times.feature_s * sizes.features(steps * sizes.batch)
 
-    late = max(takes(MIN_STEPS) - free, 0.0)
+    late = max(duration(MIN_STEPS) - free, 0.0)
     low, high = float(MIN_STEPS), 1e7
-    for _ in range(60):  # features make it no straight line
+    for _ in range(60):  # the feature cache makes the duration nonlinear
         middle = (low + high) / 2
-        low, high = (middle, high) if takes(middle) <= free else (low, middle)
+        low, high = (middle, high) if duration(middle) <= free else (low, middle)
     steps = {stage: max(1, round(share * low)) for stage, share in shares.items()}
     return TrainingPlan(steps, _interval(steps, validations), times, sizes, training + late, tail, late)
 
 
 def _interval(steps: dict[str, int], validations: int) -> int:
-    """Steps between validations; each stage ends with one anyhow, and the last interval is not cut short."""
+    """Steps between validations, so that the last interval of the longest stage is a full one."""
     longest = max(steps.values())
     within = round(validations * longest / sum(steps.values()))
     return math.ceil(longest / (within + 1))

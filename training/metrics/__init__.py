@@ -1,1 +1,1 @@
-"""How good a model is: figures, thresholds, charts, report."""
+"""Metrics of evaluated models, and the choice of calibration and thresholds."""

@@ -1,9 +1,8 @@
-"""Several evaluated runs as one: folds make a whole data set, seeds show how far chance carries.
+"""Joining of evaluated runs: folds of a data set, seeds, or both.
 
-Runs on the same photographs are seeds of one fold; runs on others are other folds. All folds have as many
-seeds, and no photograph is in two folds. For each seed the results of all folds are pooled, every photograph
-judged at the threshold of its own run and the scores taken as they are; over seeds figures are averaged,
-never scores.
+Runs on the same images are seeds of one fold; runs on other images are other folds. All folds have the same
+number of seeds, and no image is in two folds. For each seed the results of all folds are pooled; each image
+keeps the threshold and score of its own run. Metrics, not scores, are averaged over seeds.
 """
 
 import csv
@@ -27,17 +26,17 @@ from training.metrics.storage import EvaluatedRun, load_evaluation
 JSON, CSV = "joined.json", "joined.csv"
 
 LIMITS = ("threshold", "review_threshold")
-"""Figures of a run that are settings: their mean says nothing."""
+"""Scalars of a run that are settings, not metrics."""
 
 
 @dataclass(frozen=True)
 class MeanStd:
-    """One figure over several runs or seeds.
+    """One metric over several runs or seeds.
 
     Attributes:
-        mean: Mean of those that have it; None if none has.
+        mean: Mean of the defined values; None if there are none.
         std: Their sample standard deviation (n − 1); None for fewer than two.
-        count: How many have it.
+        count: Number of defined values.
     """
 
     mean: float | None
@@ -50,11 +49,11 @@ class AggregatedRun:
     """One of the runs.
 
     Attributes:
-        path: Its folder.
-        fold: Number of its set of photographs, from 0.
-        place: Its place among the runs of the fold, from 0.
-        seed: That of its training; None where it is not known.
-        metrics: Its figures, without intervals.
+        path: The run folder.
+        fold: Number of its set of images, from 0.
+        place: Number of the run within its fold, from 0.
+        seed: Seed of the training; None if unknown.
+        metrics: Its metrics, without intervals.
     """
 
     path: Path
@@ -66,18 +65,18 @@ class AggregatedRun:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Several runs as one.
+    """Several joined runs.
 
     Attributes:
-        split: What all were evaluated on.
+        split: The split of all evaluations.
         classes: Names of the classes, the good one first.
-        folds: How many sets of photographs there are.
-        seeds: How many runs each set has.
-        runs: The runs, as they were named.
-        pooled: For each seed the evaluation of all folds together, its metrics without intervals.
-        figures: The pooled figures over the seeds.
-        over_runs: The figures over single runs.
-        intervals: 95 % intervals of the pooled figures; of their mean over the seeds if there are several.
+        folds: Number of sets of images.
+        seeds: Number of runs per set.
+        runs: The runs, in the given order.
+        pooled: For each seed the evaluation of all folds together, without intervals.
+        figures: The pooled metrics over the seeds.
+        over_runs: The metrics over single runs.
+        intervals: 95 % intervals of the pooled metrics, averaged over the seeds.
     """
 
     split: str
@@ -91,7 +90,7 @@ class Aggregate:
     intervals: Mapping[str, Interval | None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns everything but results and histograms, ready for JSON."""
+        """Returns everything except results and histograms, ready for JSON."""
         return {
             "split": self.split,
             "classes": list(self.classes),
@@ -109,7 +108,7 @@ def aggregate_runs(folders: Sequence[Path]) -> Aggregate:
     """Joins evaluated runs.
 
     Raises:
-        RunError: If one was not evaluated, or they do not fit together.
+        RunError: If one was not evaluated, or they cannot be joined.
     """
     runs = [load_evaluation(folder) for folder in folders]
     _check_compatible(runs)
@@ -128,8 +127,8 @@ def aggregate_runs(folders: Sequence[Path]) -> Aggregate:
         seeds=len(by_seed),
         runs=members,
         pooled=pooled,
-        figures=_spread([evaluation.metrics for evaluation in pooled]),
-        over_runs=_spread([member.metrics for member in members]),
+        figures=_mean_stds([evaluation.metrics for evaluation in pooled]),
+        over_runs=_mean_stds([member.metrics for member in members]),
         intervals=bootstrap_intervals([evaluation.results for evaluation in pooled]),
     )
 
@@ -154,7 +153,7 @@ def _check_compatible(runs: Sequence[EvaluatedRun]) -> None:
 
 
 def _sort_into_folds(runs: Sequence[EvaluatedRun]) -> list[list[EvaluatedRun]]:
-    """The runs of each set of photographs; the n-th ones of all folds belong to one seed."""
+    """The runs of each set of images; the n-th runs of all folds belong to one seed."""
     folds: dict[frozenset[str], list[EvaluatedRun]] = {}
     for run in runs:
         names = frozenset(result.name for result in run.results)
@@ -166,8 +165,8 @@ def _sort_into_folds(runs: Sequence[EvaluatedRun]) -> list[list[EvaluatedRun]]:
         if len(members) != len(first):
             raise RunError(
                 f"'{first[0].path}' is one of {len(first)} runs on its photographs, '{members[0].path}' one "
-                f"of {len(members)} on others. Expected as many seeds of each fold: leave some out, or "
-                "train what is missing."
+                f"of {len(members)} on others. Expected the same number of seeds for each fold: omit some, "
+                "or train the missing ones."
             )
     return _align_seeds(list(folds.values()))
 
@@ -191,7 +190,7 @@ def _check_relation(
 
 
 def _align_seeds(folds: list[list[EvaluatedRun]]) -> list[list[EvaluatedRun]]:
-    """Orders each fold's runs by their seeds where all folds have the same ones; leaves them otherwise."""
+    """Orders the runs of each fold by seed if all folds have the same seeds."""
     seeds = [[run.seed for run in members] for members in folds]
     wanted = set(seeds[0])
     if None in wanted or any(len(own) != len(wanted) or set(own) != wanted for own in seeds):
@@ -213,7 +212,7 @@ def _measure(run: EvaluatedRun) -> Metrics:
 
 
 def _pool(members: Sequence[EvaluatedRun]) -> Evaluation:
-    """All folds of a seed; its scores are probabilities for the mean of the runs' shares, if all have one."""
+    """All folds of a seed; its defect rate is the mean of the runs' rates, if all are calibrated."""
     classes, rates = members[0].classes, [run.defect_rate for run in members]
     results = tuple(result for run in members for result in run.results)
     mask_scores = reduce(add, (run.mask_scores for run in members))
@@ -224,13 +223,13 @@ def _pool(members: Sequence[EvaluatedRun]) -> Evaluation:
     )
 
 
-def _spread(all_metrics: Sequence[Metrics]) -> dict[str, MeanStd]:
+def _mean_stds(all_metrics: Sequence[Metrics]) -> dict[str, MeanStd]:
     figures = [metrics.scalars() for metrics in all_metrics]
     return {name: mean_std([each[name] for each in figures]) for name in figures[0] if name not in LIMITS}
 
 
 def mean_std(values: Sequence[float | None]) -> MeanStd:
-    """Returns mean and spread of a figure."""
+    """Returns mean and standard deviation of the defined values."""
     known = [value for value in values if value is not None]
     return MeanStd(
         mean=fmean(known) if known else None,
@@ -244,10 +243,10 @@ def _describe_run(run: AggregatedRun) -> dict[str, Any]:
 
 
 def write_aggregate(folder: Path, aggregate: Aggregate) -> None:
-    """Writes `joined.json` and, one line a run, `joined.csv` into `folder`, which is made where it lacks.
+    """Writes `joined.json` and, with one line per run, `joined.csv` into `folder`, which is created.
 
     Raises:
-        OSError: If the place is full or not writable.
+        OSError: If the disk is full or not writable.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_text_atomic(folder / JSON, json.dumps(aggregate.to_dict(), indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""From the network's log-odds to a probability: a line, fitted to photographs it did not learn from."""
+"""Calibration: a line from the network's log-odds to those of a probability, fitted to validation images."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,18 @@ from scipy.special import expit, logit
 from segdec.config import Calibration
 
 EXPECTED_SPREAD = 1.0
-"""Standard deviation of the slope's logarithm, and of the intercept, before any photograph is seen."""
+"""Prior standard deviation of the logarithm of the slope, and of the intercept."""
 
 SLOPES = 0.01, 100.0
-"""Least and greatest slope: scores that tell nothing apart would ask for none."""
+"""Limits of the slope: scores that separate nothing would give 0."""
 INTERCEPTS = -1000.0, 1000.0
-"""Least and greatest intercept."""
+"""Limits of the intercept."""
 
 STRETCH = 2.0
-"""By how much scores of another network are stretched at most."""
+"""Maximum factor by which scores of another network are stretched."""
 
 BINS = 10
-"""Of the reliability diagram, equally wide, as usual for the expected calibration error."""
+"""Bins of equal width of the reliability diagram and the expected calibration error."""
 
 Floats = NDArray[np.float64]
 
@@ -29,32 +29,33 @@ Floats = NDArray[np.float64]
 def fit_calibration(
     labels: ArrayLike, log_odds: ArrayLike, defect_rate: float | None = None, *, balanced: bool = True
 ) -> Calibration:
-    """Fits slope and intercept to photographs [N], some good and some defective.
+    """Fits slope and intercept to images [N], some good and some defective.
 
-    The likeliest line, given that a network which was trained on as many defective as good images mostly
-    answers with log-odds that need no stretching, and only the share of defective ones added. A few
-    photographs move it little from there, many go wherever they ask for.
+    The maximum a posteriori line. The prior expects slope 1 and, for a network that was trained on as many
+    defective as good images, the log-odds of the defect rate as intercept. Few images move the line little.
     Reference: Platt 1999, Probabilistic outputs for support vector machines; the prior is our own.
 
     Args:
-        labels: Class indices; other than 0 is defective.
-        log_odds: The network's own.
-        defect_rate: Share of defective photographs for which the score shall be a probability; None for
-            that of these photographs.
-        balanced: Whether the network was trained so; else its log-odds know the share already.
+        labels: Class indices; all except 0 are defective.
+        log_odds: Log-odds of the network.
+        defect_rate: Share of defective images for which the score becomes a probability; None for the share
+            of these images.
+        balanced: Whether the network was trained on as many defective as good images.
 
     Raises:
-        ValueError: If there is no good or no defective one.
+        ValueError: If all images are good, or all are defective.
     """
     defective, odds = np.asarray(labels) != 0, np.asarray(log_odds, np.float64)
     count = int(defective.sum())
     if not count or count == len(defective):
-        raise ValueError(f"{count} of {len(defective)} photographs are defective. Expected good ones, too.")
+        raise ValueError(
+            f"{count} of {len(defective)} images are defective. Expected good and defective ones."
+        )
     share = count / len(defective)
     expected = logit(share) if balanced else 0.0
 
     def loss(line: Floats) -> tuple[float, Floats]:
-        """Negative logarithm of the likelihood times the prior, and its gradient."""
+        """Negative log posterior, and its gradient."""
         stretched = np.exp(line[0]) * odds
         moved = stretched + line[1] + expected
         cross_entropy = np.logaddexp(0.0, moved) - defective * moved
@@ -73,20 +74,20 @@ def fit_calibration(
 
 
 def apply_calibration(calibration: Calibration, log_odds: ArrayLike) -> Floats:
-    """Returns the image scores, 0 to 1, of the network's log-odds."""
+    """Returns image scores, 0 to 1, for log-odds of the network."""
     return np.asarray(expit(calibration.slope * np.asarray(log_odds, np.float64) + calibration.intercept))
 
 
 def align_log_odds(log_odds: ArrayLike, good: ArrayLike, own_good: ArrayLike) -> Floats:
-    """Moves the log-odds [N] that another network gave to where this network would have given them.
+    """Maps the log-odds [N] of another network to the scale of this network.
 
-    Networks trained on other parts of a data set agree in the order of their scores, not in their scale.
-    The good photographs, of which there are many, tell it: their median and spread become those of this one.
+    Networks trained on other parts of a data set rank images alike, on different scales. The map gives good
+    images the median and standard deviation that they have with this network.
 
     Args:
-        log_odds: Of the other network.
-        good: Those that it gave good photographs.
-        own_good: Those that this network gave good photographs.
+        log_odds: Log-odds of the other network.
+        good: Log-odds of the other network for good images.
+        own_good: Log-odds of this network for good images.
     """
     theirs, ours = np.asarray(good, np.float64), np.asarray(own_good, np.float64)
     stretch = 1.0
@@ -100,14 +101,14 @@ def align_log_odds(log_odds: ArrayLike, good: ArrayLike, own_good: ArrayLike) ->
 
 @dataclass(frozen=True)
 class Reliability:
-    """How far scores are probabilities.
+    """How well scores are calibrated.
 
     Attributes:
-        scores: Mean score of each bin that holds photographs [K].
-        shares: Share of defective photographs in it [K].
-        weights: Share of all photographs that it holds [K]; they sum to 1.
-        expected_error: Expected calibration error: mean of |share − score| over the photographs.
-        brier: Mean of (score − truth)² over the photographs.
+        scores: Mean score of each bin that is not empty [K].
+        shares: Share of defective images in each bin [K].
+        weights: Share of all images in each bin [K]; the sum is 1.
+        expected_error: Expected calibration error: mean of |share − score| over the images.
+        brier: Mean of (score − truth)² over the images.
     """
 
     scores: Floats
@@ -120,15 +121,12 @@ class Reliability:
 def measure_reliability(
     labels: ArrayLike, scores: ArrayLike, defect_rate: float | None = None
 ) -> Reliability | None:
-    """Compares scores [N] with how many of the photographs are defective.
+    """Measures calibration errors of scores [N]; None unless there are good and defective images.
 
     Args:
-        labels: Class indices; other than 0 is defective.
+        labels: Class indices; all except 0 are defective.
         scores: Image scores, 0 to 1.
-        defect_rate: Photographs count as if this share of them were defective; None: as they are.
-
-    Returns:
-        None unless there are good and defective ones.
+        defect_rate: Images are weighted to this share of defective ones; None for equal weights.
 
     References: Guo et al. 2017, On calibration of modern neural networks; Brier 1950.
     """

@@ -1,8 +1,4 @@
-"""Figures of the image decision, from labels and scores.
-
-A figure that a set of photographs cannot give (the average precision without a defective one) is
-None, never NaN, so that it becomes `null` in JSON.
-"""
+"""Metrics of the image decision, from labels and scores; undefined ones are None."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +8,7 @@ from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 def average_precision(labels: ArrayLike, scores: ArrayLike) -> float | None:
     """Returns the step-wise average precision Σ (Rₙ − Rₙ₋₁)·Pₙ of the image scores [N].
 
-    A label [N] other than 0 is defective. None unless there are good and defective images: without
-    good ones the figure would be 1 whatever the model answers.
+    Labels [N] other than 0 are defective. None unless there are good and defective images.
     """
     defective = np.asarray(labels) != 0
     if not _has_both(defective):
@@ -24,8 +19,8 @@ def average_precision(labels: ArrayLike, scores: ArrayLike) -> float | None:
 def average_precision_trapezoid(labels: ArrayLike, scores: ArrayLike) -> float | None:
     """Returns the area under the precision-recall curve by the trapezoidal rule, as COMIND reports it.
 
-    It joins the points of the curve by straight lines, which no threshold reaches. It may lie above or
-    below `average_precision`, and serves only to be held against figures of its kind. None as there.
+    It interpolates linearly between thresholds. Compare it only with values of the same kind. None as in
+    `average_precision`.
     Reference: Božič et al. 2021, Mixed supervision for surface-defect detection.
     """
     defective = np.asarray(labels) != 0
@@ -44,20 +39,14 @@ def auroc(labels: ArrayLike, scores: ArrayLike) -> float | None:
 
 
 def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> tuple[int, int]:
-    """Counts false positives and false negatives if an image is defective from `threshold` upwards.
-
-    One threshold holds for all images, or each has its own [N].
-    """
+    """Counts false positives and false negatives at one threshold for all images, or one for each [N]."""
     defective = np.asarray(labels) != 0
     detected = np.asarray(scores) >= np.asarray(threshold)
     return int(np.count_nonzero(detected & ~defective)), int(np.count_nonzero(~detected & defective))
 
 
 def false_positives_at_full_recall(labels: ArrayLike, scores: ArrayLike) -> int | None:
-    """Counts good images that score as high as the lowest defective one: the price of FN = 0.
-
-    None without a defective image.
-    """
+    """Counts good images that score at least as high as the lowest defective one; None without one."""
     defective = np.asarray(labels) != 0
     if not defective.any():
         return None
@@ -73,7 +62,7 @@ def confusion_matrix(truth: ArrayLike, predicted: ArrayLike, num_classes: int) -
 
 
 def _at_most_one(area: float) -> float:
-    """Takes away what rounding adds: the steps of a perfect curve may sum to more than 1."""
+    """Removes rounding errors: the steps of a perfect curve may sum to more than 1."""
     return min(float(area), 1.0)
 
 

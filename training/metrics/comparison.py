@@ -1,4 +1,4 @@
-"""Two evaluated runs on the same photographs: what differs, and whether by more than chance."""
+"""Comparison of two evaluated runs on the same images: differences and their significance."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from training.metrics.storage import EvaluatedRun, load_evaluation
 Verdict = Literal["better", "not worse", "worse"]
 
 SIGNIFICANCE = 0.05
-"""Probability below which equal models are not believed to differ so much."""
+"""Significance level of McNemar's test."""
 
 MISSED = "false_negative_rate"
 
@@ -33,17 +33,17 @@ DECISIVE = {
     "pixel_f1": "has the higher pixel F1",
     MISSED: "misses fewer defects",
 }
-"""Figures of the conclusion, beside the labels; with all of them one would soon differ by chance."""
+"""Metrics of the conclusion, in addition to the labels; of all metrics one would soon differ by chance."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of both runs.
+    """One metric of both runs.
 
     Attributes:
-        first: That of the first run.
-        second: That of the second run.
-        interval: Of second − first, from groups drawn alike for both; None where they are too few.
+        first: Value of the first run.
+        second: Value of the second run.
+        interval: Paired interval of second − first; None with too few groups.
     """
 
     first: float | None
@@ -52,31 +52,30 @@ class Difference:
 
     @property
     def value(self) -> float | None:
-        """Second − first; None where one of them is undefined."""
+        """Second − first; None if one of them is undefined."""
         return None if self.first is None or self.second is None else self.second - self.first
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """Whether the interval excludes 0."""
         return self.interval is not None and (self.interval.low > 0 or self.interval.high < 0)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs on the photographs that both were evaluated on.
+    """Two runs on the images that both were evaluated on.
 
     Attributes:
         first: Folder of the first run.
         second: Folder of the second run.
-        photographs: How many both have.
-        left_out: How many only one of them has.
-        differences: By name of the figure.
-        first_right: Photographs that only the first run labels right.
-        second_right: Photographs that only the second run labels right.
-        both_wrong: How many neither labels right.
-        reviews: How many the first and the second run leave for review, which neither is right nor an error.
-        p_value: Of McNemar's exact test on the labels: how probable so uneven a division of
-            `first_right` and `second_right` is between equal models.
+        photographs: Number of common images.
+        left_out: Number of images that only one run has.
+        differences: Differences by name of the metric.
+        first_right: Images that only the first run labels correctly.
+        second_right: Images that only the second run labels correctly.
+        both_wrong: Number of images that neither run labels correctly.
+        reviews: Number of images for review of the first and of the second run.
+        p_value: Result of McNemar's exact test on the labels.
     """
 
     first: Path
@@ -92,20 +91,20 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the second run beside the first, by what lies beyond chance; worse if it is so in any of it."""
+        """Of the second run, by significant differences; worse if it is worse in any of them."""
         found = [second for second, _ in self._beyond_chance()]
         return "not worse" if not found else "better" if all(found) else "worse"
 
     def conclusion(self) -> tuple[str, ...]:
-        """Returns what can be said of the two, in sentences."""
+        """Returns the conclusion, in sentences."""
         if found := tuple(sentence for _, sentence in self._beyond_chance()):
             return found
         if all(self.differences[figure].interval is None for figure in DECISIVE):
-            return ("There are too few items to tell a difference from chance.",)
+            return ("There are too few items to measure a significant difference.",)
         return ("The difference is within chance.",)
 
     def _beyond_chance(self) -> Iterator[tuple[bool, str]]:
-        """Yields whether the second run is the better one in something, and a sentence that says it."""
+        """Yields whether the second run is the better one in a metric, and a sentence."""
         for figure, said in DECISIVE.items():
             interval = self.differences[figure].interval
             if interval is not None and self.differences[figure].beyond_chance:
@@ -113,32 +112,31 @@ class Comparison:
                 yield second, f"'{self._name(second)}' {said}, by more than chance."
         if self.p_value < SIGNIFICANCE:
             second = len(self.second_right) > len(self.first_right)
-            held = " Those for review count as not right." if any(self.reviews) else ""
-            yield second, f"'{self._name(second)}' labels more photographs right, by more than chance.{held}"
+            held = " Photographs for review count as not correct." if any(self.reviews) else ""
+            yield (
+                second,
+                f"'{self._name(second)}' labels more photographs correctly, by more than chance.{held}",
+            )
 
     def _name(self, second: bool) -> Path:
         return self.second if second else self.first
 
 
 def compare_runs(first: Path, second: Path) -> Comparison:
-    """Compares two evaluated runs, given by their folders, as `compare_evaluations` does.
-
-    Raises:
-        RunError: If one was not evaluated, or as there.
-    """
+    """Compares two evaluated runs, given by their folders; see `compare_evaluations`."""
     return compare_evaluations(load_evaluation(first), load_evaluation(second))
 
 
 def compare_evaluations(one: EvaluatedRun, other: EvaluatedRun) -> Comparison:
-    """Compares two evaluated runs on the photographs that both have.
+    """Compares two evaluated runs on their common images.
 
     Raises:
-        RunError: If they have no photograph in common, or other labels or masks.
+        RunError: If they have no common image, or different classes, labels or masks.
     """
     first, second = one.path, other.path
     if one.classes != other.classes:
         raise RunError(
-            f"'{first}' knows the classes {', '.join(one.classes)}, '{second}' {', '.join(other.classes)}. "
+            f"'{first}' has the classes {', '.join(one.classes)}, '{second}' {', '.join(other.classes)}. "
             "Expected the same: compare runs of one task."
         )
     pairs = _pair(one, other)
@@ -164,13 +162,13 @@ def _pair(one: EvaluatedRun, other: EvaluatedRun) -> list[tuple[PhotographResult
     if not pairs:
         raise RunError(
             f"'{one.path}' and '{other.path}' were evaluated on different photographs. Expected some in "
-            "common: evaluate both on the same split of the same data. Folds are put together by: "
+            "common: evaluate both on the same split of the same data. Folds are joined with: "
             "python -m training join"
         )
-    for result, twin in pairs:
-        if _truth(result) != _truth(twin):
+    for result, other_result in pairs:
+        if _truth(result) != _truth(other_result):
             raise RunError(
-                f"'{result.name}' has another label or mask in '{one.path}' than in '{other.path}'. "
+                f"'{result.name}' has different labels or masks in '{one.path}' and '{other.path}'. "
                 "Expected the same data set: evaluate both again."
             )
     return pairs
@@ -181,8 +179,8 @@ def _truth(result: PhotographResult) -> tuple[int, int | None]:
 
 
 def _names_right(pairs: Sequence[tuple[PhotographResult, PhotographResult]]) -> tuple[str, ...]:
-    """Photographs that the first of each pair labels right and the second wrong."""
-    return tuple(result.name for result, twin in pairs if result.outcome == "correct" != twin.outcome)
+    """Images that only the first of each pair labels correctly."""
+    return tuple(first.name for first, second in pairs if first.outcome == "correct" != second.outcome)
 
 
 def _count_reviews(results: Sequence[PhotographResult]) -> int:
@@ -190,7 +188,7 @@ def _count_reviews(results: Sequence[PhotographResult]) -> int:
 
 
 def _test_mcnemar(first: int, second: int) -> float:
-    """How probable so uneven a division is if each of the photographs falls to either side alike."""
+    """p-value of equal probabilities for both kinds of disagreement."""
     from scipy.stats import binomtest  # takes a second to import
 
     return float(binomtest(first, first + second).pvalue) if first + second else 1.0

@@ -1,4 +1,4 @@
-"""Running a model over a split: one result a photograph, and the figures of all."""
+"""Evaluation of a model on a split: one result per image, and the metrics of all."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -34,11 +34,11 @@ class Evaluation:
 
     Attributes:
         classes: Names of the model's classes, the good one first.
-        results: One a photograph, in the order of the records.
-        metrics: The figures of all results.
-        mask_scores: Mask scores of all photographs whose defect pixels are known.
-        defect_rate: Share of defective photographs for which the score is a probability; None where it is
-            none, or is not known to be one.
+        results: One per image, in the order of the records.
+        metrics: The metrics of all results.
+        mask_scores: Histograms of the mask scores of all images whose defect pixels are known.
+        defect_rate: Share of defective images for which the score is a probability; None if it is not
+            calibrated, or this is unknown.
     """
 
     classes: tuple[str, ...]
@@ -48,12 +48,12 @@ class Evaluation:
     defect_rate: float | None = None
 
     def reviews(self) -> tuple[PhotographResult, ...]:
-        """Returns the results for review: defective ones, then good ones, the highest score of each first."""
+        """Returns the results for review: defective ones, then good ones, each by falling score."""
         held = [result for result in self.results if result.outcome == "review"]
         return tuple(sorted(held, key=lambda result: (result.truth == 0, -result.score, result.name)))
 
     def errors(self) -> tuple[PhotographResult, ...]:
-        """Returns the results with the wrong label: missed defects, then false alarms, the plainest first."""
+        """Returns the results with the wrong label: missed defects, then false alarms, the clearest first."""
         wrong = [result for result in self.results if result.outcome not in ("correct", "review")]
         return tuple(
             sorted(
@@ -62,12 +62,12 @@ class Evaluation:
         )
 
     def reliability(self) -> Reliability | None:
-        """Returns how far scores are probabilities; None unless there are good and defective photographs."""
+        """Returns how well scores are calibrated; None unless there are good and defective images."""
         scores = [result.score for result in self.results]
         return measure_reliability([result.truth for result in self.results], scores, self.defect_rate)
 
     def reliability_before(self) -> Reliability | None:
-        """Returns the same without calibration; None also if the scores are not calibrated."""
+        """Returns the same for uncalibrated scores; None also if there is no calibration."""
         if self.defect_rate is None:
             return None
         scores = expit([result.log_odds for result in self.results])
@@ -84,30 +84,29 @@ def evaluate(
     resamples: int = RESAMPLES,
     pool: ReadingPool | None = None,
 ) -> Evaluation:
-    """Runs the model over `records` and compares its answers with the truth.
+    """Evaluates the model on `records`, with the thresholds of its configuration.
 
-    At most `batch_size` photographs and masks are in memory at a time, with a pool three times as many. The
-    thresholds are those of the predictor's configuration.
+    At most `batch_size` images and masks are in memory at a time, with a pool three times as many.
 
     Args:
         predictor: The model.
-        records: Photographs to look at; none gives an evaluation whose figures are None or 0.
-        read: Loads one record, as `datasets` does.
-        batch_size: Photographs a step.
-        progress: Whether to show a progress bar on standard error.
-        resamples: Of the bootstrap intervals; none are computed for 0.
-        pool: Reads two batches ahead while the model looks at one; None reads a batch when it is needed.
+        records: Images; without any, all metrics are None or 0.
+        read: Reads one record.
+        batch_size: Images per step.
+        progress: Whether to show a progress bar on stderr.
+        resamples: Number of bootstrap resamples; 0 for no intervals.
+        pool: Reads two batches ahead; None to read each batch when it is needed.
 
     Raises:
-        DatasetError: If a record has a class the model does not know.
-        ImageError: If a photograph or mask cannot be read.
+        DatasetError: If a record has a class that the model does not have.
+        ImageError: If an image or mask cannot be read.
     """
     config = predictor.config
     check_classes(records, config.classes)
     histogram = PixelHistogram()
     results: list[PhotographResult] = []
     bar = progress_bar(total=len(records), desc="evaluate", unit="image", shown=progress)
-    with bar, closing(_read(records, read, pool, 2 * batch_size)) as found:
+    with bar, closing(_read_all(records, read, pool, 2 * batch_size)) as found:
         for start in range(0, len(records), batch_size):
             batch = records[start : start + batch_size]
             samples = list(islice(found, len(batch)))
@@ -129,30 +128,30 @@ def evaluate(
 
 
 def check_classes(records: Sequence[Record], classes: tuple[str, ...]) -> None:
-    """Refuses records whose class index the model does not have.
+    """Checks that the model has the class of every record.
 
     Raises:
-        DatasetError: If there is one; names the first and their number.
+        DatasetError: If it does not; names the first record and their number.
     """
     labels = labels_of(records)
     unknown = np.flatnonzero((labels < 0) | (labels >= len(classes))).tolist()
     if unknown:
         first = records[unknown[0]]
         raise DatasetError(
-            f"{len(unknown)} images have a class the model does not know, the first is "
+            f"{len(unknown)} images have a class that the model does not have, the first is "
             f"'{first.name}' with class {first.label}. Expected 0 to {len(classes) - 1} "
             f"({', '.join(classes)}): evaluate on the classes the model was trained with."
         )
 
 
-def _read(
+def _read_all(
     records: Sequence[Record], read: Callable[[Record], Sample], pool: ReadingPool | None, ahead: int
 ) -> Generator[Sample, None, None]:
     return (read(record) for record in records) if pool is None else pool.map(read, records, ahead)
 
 
 def _is_known(sample: Sample) -> bool:
-    """Whether each defect pixel of a photograph is known: boxes and labels alone do not tell."""
+    """Whether the defect pixels of an image are known; boxes and labels do not give them."""
     return sample.supervision == "mask" and (sample.mask is not None or sample.label == 0)
 
 
@@ -174,7 +173,9 @@ def _compare(
         pixels=count_pixels(prediction.mask, sample.mask) if known else None,
         overlaps=_overlaps(sample, prediction) if known else (),
         review_threshold=prediction.review_threshold,
-        false_regions=_false_regions(sample, prediction) if known else (),
+        false_regions=false_region_classes(prediction.class_mask, sample.mask)
+        if known and prediction.class_mask is not None
+        else (),
     )
 
 
@@ -185,7 +186,3 @@ def _overlaps(sample: Sample, prediction: Prediction) -> tuple[Overlap, ...]:
     return measure_class_overlaps(
         prediction.class_mask, np.where(sample.mask > 0, classes, np.uint8(0)).astype(np.uint8)
     )
-
-
-def _false_regions(sample: Sample, prediction: Prediction) -> tuple[int, ...]:
-    return () if prediction.class_mask is None else false_region_classes(prediction.class_mask, sample.mask)

@@ -1,4 +1,4 @@
-"""How far a figure may be off by the chance of these photographs: bootstrap intervals."""
+"""Bootstrap intervals of metrics."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from training.metrics.photograph_results import PhotographResult
 
 RESAMPLES = 2000
 LEVEL = 0.95
-"""Share of the resamples that an interval holds."""
+"""Confidence level of the intervals."""
 
 MIN_GROUPS = 5
-"""Of fewer items resampling tells nothing: they are drawn over and over."""
+"""Minimum number of groups for a bootstrap interval."""
 
 MIN_VALID_SHARE = 0.5
-"""Share of the resamples that must give the figure; few defective items are often not drawn at all."""
+"""Share of the resamples in which a metric must be defined."""
 
 CHUNK = 1 << 21
-"""Numbers worked on at once, for bounded memory."""
+"""Weights computed at a time, to bound the memory."""
 
 INTERVAL_METRICS = (
     "average_precision",
@@ -31,14 +31,14 @@ INTERVAL_METRICS = (
     "pixel_f1",
     "pixel_iou",
 )
-"""What `resample_metrics` gives."""
+"""Metrics with an interval."""
 
 RATES = {
     "false_negative_rate": (True,),
     "false_positive_rate": (False,),
     "label_accuracy": (True, False),
 }
-"""Figures that are shares of photographs: of the defective (True), the good ones (False), or both."""
+"""Metrics that are shares of the defective images (True), of the good ones (False), or of both."""
 
 Floats = NDArray[np.float64]
 
@@ -50,9 +50,9 @@ class Interval:
     Attributes:
         low: Its lower end.
         high: Its upper end.
-        resamples: Resamples that gave the figure; 0 for an exact interval.
-        method: `bootstrap`: percentiles over resampled groups. `exact`: Clopper and Pearson's, over the
-            groups, where all resamples agree because no photograph, or every one, is in error.
+        resamples: Resamples in which the metric is defined; 0 for an exact interval.
+        method: `bootstrap`: percentiles over resampled groups. `exact`: Clopper-Pearson over the groups, for
+            a rate of exactly 0 or 1, in which all resamples agree.
     """
 
     low: float
@@ -64,18 +64,18 @@ class Interval:
 def bootstrap_intervals(
     runs: Sequence[Sequence[PhotographResult]], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> dict[str, Interval | None]:
-    """Works out the intervals of the figures of `resample_metrics`, by name.
+    """Computes 95 % bootstrap intervals of `INTERVAL_METRICS`, by name.
 
-    Whole groups are drawn with replacement: photographs of one item are much alike, and photographs drawn
-    singly would make the intervals too narrow.
+    Whole groups are resampled: images of one item are similar, and resampling single images would give
+    intervals that are too narrow.
 
     Args:
-        runs: Results of one run, or of several on the same photographs, whose figures are averaged.
-        resamples: How often the groups are drawn.
-        seed: Of the drawing: the same results give the same intervals.
+        runs: Results of one run, or of several runs on the same images, whose metrics are averaged.
+        resamples: Number of resamples.
+        seed: Seed of the resampling.
 
     Returns:
-        None for a figure if there are fewer than `MIN_GROUPS` groups or too few valid resamples.
+        None for a metric if there are fewer than `MIN_GROUPS` groups or too few valid resamples.
     """
     ordered = [sorted(results, key=lambda result: result.name) for results in runs]
     drawn: dict[str, list[Floats]] = {name: [] for name in INTERVAL_METRICS}
@@ -90,12 +90,12 @@ def draw_resamples(groups: Sequence[str], *, resamples: int, seed: int) -> Itera
     """Draws groups with replacement, as many as there are.
 
     Args:
-        groups: The group of each photograph [N].
-        resamples: How often to draw.
-        seed: Of the drawing.
+        groups: Group of each image [N].
+        resamples: Number of resamples.
+        seed: Seed of the resampling.
 
     Yields:
-        How often each photograph counts, [b, N] with the b summing up to `resamples`; nothing for fewer
+        Weight of each image, [b, N]; all b together are `resamples`. Nothing for fewer
         than `MIN_GROUPS` groups.
     """
     names, places = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
@@ -112,11 +112,11 @@ def draw_resamples(groups: Sequence[str], *, resamples: int, seed: int) -> Itera
 
 
 def resample_metrics(results: Sequence[PhotographResult], weights: Floats) -> dict[str, Floats]:
-    """Works out figures of N photographs in B resamples, NaN where a resample cannot give one.
+    """Computes metrics of N images in B resamples; NaN where a metric is undefined.
 
     Args:
-        results: The photographs [N].
-        weights: How often each counts, [B, N].
+        results: Results of the images [N].
+        weights: Weight of each image, [B, N].
 
     Returns:
         The values [B] of each of `INTERVAL_METRICS`; the average precision is the step-wise one.
@@ -146,7 +146,7 @@ def resample_metrics(results: Sequence[PhotographResult], weights: Floats) -> di
 
 
 def _rank(defective: NDArray[np.bool_], scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Weighted average precision and AUROC [B]; equal scores count as one threshold."""
+    """Weighted average precision and AUROC [B]; equal scores are one threshold."""
     order = np.argsort(-scores, kind="stable")
     last_of_equals = np.flatnonzero(np.diff(scores[order], append=-np.inf))
     ordered = weights[:, order]
@@ -167,7 +167,7 @@ def _divide(part: Floats, whole: Floats) -> Floats:
 
 
 def percentile_interval(chunks: Sequence[Floats]) -> Interval | None:
-    """Returns the middle 95 % of a figure's resamples, in chunks [b]; None if too few are valid."""
+    """Returns the middle 95 % of resampled values, in chunks [b]; None if too few are valid."""
     values = np.concatenate(chunks) if chunks else np.empty(0)
     valid = values[~np.isnan(values)]
     if not valid.size or len(valid) < MIN_VALID_SHARE * len(values):
@@ -177,7 +177,7 @@ def percentile_interval(chunks: Sequence[Floats]) -> Interval | None:
 
 
 def _widen(name: str, interval: Interval | None, results: Sequence[PhotographResult]) -> Interval | None:
-    """An exact interval in place of one without width: no error in 25 photographs is not never an error."""
+    """An exact interval instead of one without width, for rates of 0 and 1."""
     if interval is None or name not in RATES or not interval.low == interval.high in (0, 1):
         return interval
     groups = len({result.group for result in results if (result.truth != 0) in RATES[name]})

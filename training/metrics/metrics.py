@@ -1,7 +1,7 @@
-"""How good a model is: all figures of an evaluation.
+"""All metrics of an evaluation.
 
-A figure that a set of photographs cannot give (the average precision without a defective one) is
-None, never NaN, so that it becomes `null` in JSON.
+An undefined metric (such as the average precision without a defective image) is None, which becomes `null` in
+JSON.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,18 +31,18 @@ NESTED = ("confusion", "pixels", "classes", "region_sizes", "region_classes", "i
 
 @dataclass(frozen=True)
 class ClassMetrics:
-    """The figures of one defect class.
+    """The metrics of one defect class.
 
     Attributes:
         name: The class.
-        images: Photographs of it.
-        average_precision: Step-wise AP of the image score, these photographs against the good ones.
-        false_negatives: Photographs of it that are called good.
-        reviews: Photographs of it for review.
-        recall: Share of them at or above the threshold, whatever class was named.
-        accuracy: Share of them that got this very class.
-        pixels: Pooled over its photographs whose defect pixels are known; the good ones are not in it.
-        pixel_images: How many those are.
+        images: Images of the class.
+        average_precision: Step-wise AP of the image score, against the good images.
+        false_negatives: Images of the class that are called good.
+        reviews: Images of the class for review.
+        recall: Share of them at or above the threshold, with any predicted class.
+        accuracy: Share of them with the correct class.
+        pixels: Pooled over its images whose defect pixels are known; without good images.
+        pixel_images: Number of these images.
     """
 
     name: str
@@ -56,46 +56,44 @@ class ClassMetrics:
     pixel_images: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all figures, ready for JSON."""
+        """Returns all metrics, ready for JSON."""
         return _flatten_pixels({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """The figures of one evaluation. None stands for a figure the images cannot give.
+    """The metrics of one evaluation; undefined ones are None.
 
     Attributes:
-        images: Photographs evaluated; `good` and `defective` of them.
-        threshold: Image score from which a photograph counts as defective; None for several
-            runs with a threshold each.
-        review_threshold: Image score from which it is at least for review; None where there is no review,
-            and for several runs with one each.
+        images: Evaluated images; `good` and `defective` of them.
+        threshold: Image score from which an image is defective; None for several runs with different ones.
+        review_threshold: Image score from which an image is at least for review; None without review, and
+            for several runs with different ones.
         average_precision: Step-wise AP of the image score.
         average_precision_trapezoid: Trapezoidal area under the same curve, as COMIND reports it.
         auroc: Area under the ROC curve of the image score.
         false_positives: Good images at or above the threshold.
         false_negatives: Defective images that are called good.
         reviews: Images for review; `defective_reviews` of them are defective.
-        fp_at_full_recall: False positives at the threshold that misses no defective image.
-        label_accuracy: Share of the images with the right class.
-        confusion: Images by true class (row) and predicted class (column); a last column for those for
-            review, if there are any.
-        calibration_error: Expected calibration error of the score, its photographs weighted as if the share
-            of defective ones were that which the score is a probability for.
-        brier: Brier score of the image score, weighted so.
-        calibration_error_before: The first of the two without calibration.
-        brier_before: The other one.
+        fp_at_full_recall: False positives at the highest threshold without a missed defect.
+        label_accuracy: Share of the images with the correct class.
+        confusion: Images by true class (row) and predicted class (column); a last column for review, if any.
+        calibration_error: Expected calibration error of the score; images are weighted to the defect rate
+            that the score is calibrated for.
+        brier: Brier score of the image score, weighted likewise.
+        calibration_error_before: The calibration error without calibration.
+        brier_before: The Brier score without calibration.
         pixels: Pooled over the images whose defect pixels are known, at the mask threshold.
-        pixel_images: How many those are.
+        pixel_images: Number of these images.
         pixel_average_precision: Step-wise AP of all their pixels' mask scores.
         aupro: Area under the per-region overlap up to a false positive rate of 0.3, divided by 0.3.
-        classes: The figures of each defect class.
-        region_sizes: The true regions by their size, the smallest first.
-        region_label_accuracy: Share of the found true regions that got their class; None where the model has
+        classes: The metrics of each defect class.
+        region_sizes: The true regions by size, the smallest first.
+        region_label_accuracy: Share of the found true regions with the correct class; None if the model has
             one mask for all classes.
-        region_classes: How regions were classed; None likewise.
-        intervals: 95 % intervals of `intervals.INTERVAL_METRICS`, by name; None where the images are too few. Empty
-            if none were asked for.
+        region_classes: Confusion of region classes; None likewise.
+        intervals: 95 % intervals of `INTERVAL_METRICS`, by name; None with too few images. Empty if not
+            requested.
     """
 
     images: int
@@ -134,16 +132,16 @@ class Metrics:
 
     @property
     def false_negative_rate(self) -> float | None:
-        """Share of the defective images that are missed."""
+        """Share of the defective images that are called good."""
         return ratio(self.false_negatives, self.defective)
 
     @property
     def false_positive_rate(self) -> float | None:
-        """Share of the good images that are alarms."""
+        """Share of the good images that are called defective."""
         return ratio(self.false_positives, self.good)
 
     def scalars(self) -> dict[str, float | int | None]:
-        """Returns all figures that are one number, by name."""
+        """Returns all scalar metrics, by name."""
         single = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in NESTED}
         rates = {
             name: getattr(self, name) for name in ("errors", "false_negative_rate", "false_positive_rate")
@@ -151,7 +149,7 @@ class Metrics:
         return {**_flatten_pixels({**single, "pixels": self.pixels}), **rates}
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all figures, ready for JSON: undefined ones are None."""
+        """Returns all metrics, ready for JSON."""
         return {
             **self.scalars(),
             "confusion": [list(row) for row in self.confusion],
@@ -165,7 +163,7 @@ class Metrics:
 
 
 def _flatten_pixels(figures: dict[str, Any]) -> dict[str, Any]:
-    """Figures of the pixel counts in their place."""
+    """Replaces pixel counts by their metrics."""
     pixels = figures.pop("pixels")
     return {
         **figures,
@@ -182,16 +180,15 @@ def compute_metrics(
     defect_rate: float | None = None,
     resamples: int = 0,
 ) -> Metrics:
-    """Measures all figures of N photographs, N may be 0.
+    """Computes all metrics of N images, N ≥ 0.
 
     Args:
-        results: What the model said about each, at thresholds of its own.
+        results: Result of each image, with its own thresholds.
         classes: Names of the model's classes, the good one first.
-        mask_scores: Mask scores of the photographs whose defect pixels are known; without them there is no
-            figure over all thresholds.
-        threshold: That of the model, which no result tells if there is none.
-        defect_rate: Share of defective photographs for which the score is a probability; None: theirs.
-        resamples: Of the intervals; none are computed for 0.
+        mask_scores: Histograms of the mask scores; None for no metrics over all mask thresholds.
+        threshold: Threshold to report if there are no results.
+        defect_rate: Defect rate that scores are calibrated for; None for that of the images.
+        resamples: Number of bootstrap resamples; 0 for no intervals.
     """
     truth, scores = [result.truth for result in results], [result.score for result in results]
     defective = sum(label != 0 for label in truth)

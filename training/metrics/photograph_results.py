@@ -1,4 +1,4 @@
-"""What a model said about photographs, one result each, and the file that keeps it."""
+"""Predictions of a model with the truth, one result per image, and their file predictions.csv."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from training.metrics.regions import Overlap
 Outcome = Literal["correct", "false negative", "false positive", "wrong class", "review"]
 
 SATURATION = 2.0**-24
-"""Scores nearer to 0 or 1 count as this near: float32 logits say no more, whatever the last digits."""
+"""Scores are clipped to this distance from 0 and 1: float32 logits do not resolve more."""
 
 COLUMNS = (
     "name",
@@ -33,31 +33,28 @@ COLUMNS = (
     "log_odds",
     "review_threshold",
 )
-LATER = frozenset({"log_odds", "review_threshold"})
-"""Columns that a file of an earlier version lacks."""
 
 
 @dataclass(frozen=True)
 class PhotographResult:
-    """What the model said about one photograph, beside the truth.
+    """The prediction for one image, with the truth.
 
     Attributes:
         name: The record's name.
-        split: Where the record belongs; empty if it has no split.
-        group: The item that it shows; photographs of one item are no independent evidence.
-        truth: Index of its class; 0 is good.
-        true_label: Name of its class.
-        predicted_label: Name of the class the model gave, or `review`.
+        split: Split of the record; empty if it has none.
+        group: The item that the image shows; images of one item are not independent.
+        truth: Index of the true class; 0 is good.
+        true_label: Name of the true class.
+        predicted_label: Name of the predicted class, or `review`.
         score: 1 − P(good).
-        log_odds: The network's own log-odds of a defect, before calibration.
-        threshold: Score from which the photograph counts as defective.
-        regions: Connected defects in the predicted mask.
-        pixels: Predicted mask against truth; None for a defective photograph whose defect pixels are
-            unknown: one without a mask, or with boxes alone.
-        overlaps: The true regions and how much of each is covered; empty where they are unknown.
-        review_threshold: Score from which it is at least for review; None where there is no review.
-        false_regions: Class of each predicted region where there is no defect; empty where the model has one
-            mask for all classes, or the true ones are unknown.
+        log_odds: Log-odds of a defect, before calibration.
+        threshold: Score from which the image is defective.
+        regions: Connected regions in the predicted mask.
+        pixels: Predicted against true mask; None for a defective image without a mask or with boxes only.
+        overlaps: Coverage of the true regions; empty if they are unknown.
+        review_threshold: Score from which the image is at least for review; None without review.
+        false_regions: Class of each predicted region without a defect; empty if the model has one mask for
+            all classes, or the true regions are unknown.
     """
 
     name: str
@@ -77,22 +74,22 @@ class PhotographResult:
 
     @property
     def detected(self) -> bool:
-        """Whether the photograph is called defective."""
+        """Whether the image is called defective."""
         return self.score >= self.threshold
 
     @property
     def passed(self) -> bool:
-        """Whether the photograph is called good."""
+        """Whether the image is called good."""
         return self.score < self.lowest_threshold
 
     @property
     def lowest_threshold(self) -> float:
-        """Score below which it is called good."""
+        """Score below which the image is called good."""
         return self.threshold if self.review_threshold is None else self.review_threshold
 
     @property
     def outcome(self) -> Outcome:
-        """How the decision turned out."""
+        """The decision compared with the truth."""
         if not self.passed and not self.detected:
             return "review"
         if self.true_label == self.predicted_label:
@@ -103,10 +100,9 @@ class PhotographResult:
 
 
 def write_predictions(path: Path, results: Iterable[PhotographResult]) -> None:
-    """Writes one line a photograph as CSV, atomically.
+    """Writes one line per image as CSV, atomically.
 
-    Scores and thresholds keep all digits. The pixel columns (counts in px) are empty where the
-    defect pixels are unknown.
+    Scores and thresholds keep all digits. The pixel columns are empty if the defect pixels are unknown.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -120,7 +116,7 @@ def write_predictions(path: Path, results: Iterable[PhotographResult]) -> None:
 
 
 def read_predictions(path: Path, classes: tuple[str, ...]) -> list[PhotographResult]:
-    """Reads what `write_predictions` wrote; the overlaps lie elsewhere.
+    """Reads the file of `write_predictions`, which has no overlaps.
 
     Args:
         path: The CSV file.
@@ -128,21 +124,21 @@ def read_predictions(path: Path, classes: tuple[str, ...]) -> list[PhotographRes
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If a column is missing, or a value is no such value or class.
+        ValueError: If a column is missing or a value is invalid.
     """
     with path.open(encoding="utf-8", newline="") as file:
         lines = csv.DictReader(file)
-        if missing := set(COLUMNS) - LATER - set(lines.fieldnames or ()):
-            raise ValueError(f"it lacks the columns {', '.join(sorted(missing))}")
+        if missing := set(COLUMNS) - set(lines.fieldnames or ()):
+            raise ValueError(f"missing columns: {', '.join(sorted(missing))}")
         return [_parse(line, classes) for line in lines]
 
 
 def _parse(line: dict[str, str], classes: tuple[str, ...]) -> PhotographResult:
     counts = [line[f"{kind}_px"] for kind in ("tp", "fp", "fn")]
-    review, score = line.get("review_threshold"), float(line["score"])
+    review, score = line["review_threshold"], float(line["score"])
     for label in (line["true_label"], line["predicted_label"]):
         if label not in classes and not (review and label == REVIEW):
-            raise ValueError(f"'{line['name']}' has the class '{label}', which is none of the model's")
+            raise ValueError(f"'{line['name']}' has the class '{label}', which the model does not have")
     return PhotographResult(
         name=line["name"],
         split=line["split"],
@@ -151,7 +147,7 @@ def _parse(line: dict[str, str], classes: tuple[str, ...]) -> PhotographResult:
         true_label=line["true_label"],
         predicted_label=line["predicted_label"],
         score=score,
-        log_odds=float(line.get("log_odds") or score_log_odds(score)),
+        log_odds=float(line["log_odds"]),
         threshold=float(line["threshold"]),
         regions=int(line["regions"]),
         pixels=PixelCounts(*map(int, counts)) if any(counts) else None,
@@ -160,6 +156,6 @@ def _parse(line: dict[str, str], classes: tuple[str, ...]) -> PhotographResult:
 
 
 def score_log_odds(score: float) -> float:
-    """Returns the log-odds of a score that is not calibrated; near 0 and 1 it does not tell them exactly."""
+    """Returns the log-odds of an uncalibrated score; inexact near 0 and 1."""
     near = min(max(score, SATURATION), 1 - SATURATION)
     return math.log(near / (1 - near))

@@ -1,4 +1,4 @@
-"""Pixels of a predicted mask held against the truth."""
+"""Pixel counts of predicted masks against true masks."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class PixelCounts:
-    """Pixels of one mask, or pooled over many, held against the truth."""
+    """True positive, false positive and false negative pixels of one mask, or pooled over many."""
 
     tp: int = 0
     fp: int = 0
@@ -39,19 +39,19 @@ class PixelCounts:
 
 
 def ratio(part: int, whole: int) -> float | None:
-    """Returns `part / whole`; None of nothing."""
+    """Returns `part / whole`; None if `whole` is 0."""
     return part / whole if whole else None
 
 
 def count_pixels(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> PixelCounts:
-    """Compares a predicted mask [H, W] with its truth [H, W], any non-zero value being defect.
+    """Counts the pixels of a predicted mask [H, W] against the true mask [H, W]; non-zero is defect.
 
     Args:
-        mask: The prediction.
-        truth: The full-size mask; None for a photograph without defect.
+        mask: The predicted mask.
+        truth: The true mask; None without a defect.
 
     Raises:
-        ValueError: If the two differ in size.
+        ValueError: If the sizes differ.
     """
     predicted = mask != 0
     if truth is None:

@@ -1,4 +1,4 @@
-"""Histograms of mask scores: figures of every threshold, in memory that does not grow with the images."""
+"""Histograms of mask scores: metrics for all thresholds in constant memory."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -10,16 +10,16 @@ from training.metrics.pixel_counts import PixelCounts
 from training.metrics.regions import find_true_regions
 
 EDGES = 256
-"""Thresholds that can be asked for are multiples of 1/256."""
+"""Mask thresholds are multiples of 1/256."""
 
 ROUNDING = 1e-5
-"""How far sums and interpolation may push a score beyond 0 or 1."""
+"""Tolerance for scores beyond 0 or 1, from rounding."""
 
 PARTS_BITS = 9
-"""An octave of the distance to the nearer end, 0 or 1, has 2⁹ bins: odds are told apart to 0.2 %."""
+"""Each octave of the distance to the nearer end, 0 or 1, has 2⁹ bins: odds are resolved to 0.2 %."""
 
-_SHIFT = 23 - PARTS_BITS  # mantissa bits of a float32 that a bin does not tell
-_FIRST = (127 - 25 << PARTS_BITS) - 1  # bin 1 begins at 2⁻²⁵, what lies below is bin 0
+_SHIFT = 23 - PARTS_BITS  # dropped mantissa bits of a float32
+_FIRST = (127 - 25 << PARTS_BITS) - 1  # bin 1 begins at 2⁻²⁵; lower scores are in bin 0
 _HALF = (25 - 1 << PARTS_BITS) + 1  # bins of scores below 0.5
 
 BINS = 2 * _HALF
@@ -32,15 +32,14 @@ FPR_LIMIT = 0.3
 def bin_scores(scores: NDArray[np.float32]) -> NDArray[np.intp]:
     """Returns the bin of each score, 0 to `BINS` − 1, in the order of the scores.
 
-    Scores crowd near 0 and 1, where bins of equal width would lump them together. These are equally
-    fine towards both ends, down to a distance of 2⁻²⁵: half of what a float32 tells next to 1. Each
-    multiple of 1/256 begins a bin, so that such a threshold splits them exactly as `>=` does.
+    Bins are logarithmic in the distance to 0 and to 1, down to 2⁻²⁵, since most scores are near 0 or 1.
+    Each multiple of 1/256 is a bin edge, so that such a threshold splits exactly as `>=` does.
     """
     near = np.asarray(scores, np.float32).clip(0, 1).ravel()
     upper = near >= 0.5
     np.subtract(1, near, out=near, where=upper)  # exact in float32
-    bits = near.view(np.int32)  # of positive floats they are ordered as the floats are
-    bits -= upper  # a bin of the upper half ends at its edge, one of the lower half begins there
+    bits = near.view(np.int32)  # bits of positive floats are ordered like the floats
+    bits -= upper  # bins of the upper half include their upper edge
     bits >>= _SHIFT
     bits -= _FIRST
     places = np.maximum(bits, 0, out=bits)
@@ -49,22 +48,22 @@ def bin_scores(scores: NDArray[np.float32]) -> NDArray[np.intp]:
 
 
 class PixelHistogram:
-    """Counts of mask scores, apart for defect and background pixels, and the coverage of true regions.
+    """Histograms of the mask scores of defect pixels, background pixels and true regions (0.6 MB).
 
-    All masks of a data set in 0.6 MB; histograms of several runs can be added.
+    Histograms of several runs can be added.
     """
 
     def __init__(self) -> None:
         self._counts = np.zeros((2, BINS), np.int64)  # background, defect
-        self._coverage = np.zeros(BINS, np.float64)  # each true region spreads a weight of 1 over its pixels
+        self._coverage = np.zeros(BINS, np.float64)  # each true region has a total weight of 1
         self._regions = 0
 
     def add(self, mask_scores: NDArray[np.float32], truth: NDArray[np.uint8] | None) -> None:
-        """Counts the pixels of one photograph.
+        """Adds the pixels of one image.
 
         Args:
             mask_scores: Scores [H, W], 0 to 1.
-            truth: Its mask [H, W], non-zero where there is a defect; None for a photograph without defect.
+            truth: True mask [H, W], non-zero is defect; None without a defect.
 
         Raises:
             ValueError: If the shapes differ, or a score is not a number between 0 and 1.
@@ -97,7 +96,7 @@ class PixelHistogram:
         return both
 
     def counts_at(self, threshold: float) -> PixelCounts:
-        """Counts pixels at a mask threshold, pooled over the photographs.
+        """Counts pixels at a mask threshold, pooled over all images.
 
         Raises:
             ValueError: If the threshold is not a multiple of 1/256 from 0 to 255/256.
@@ -120,13 +119,13 @@ class PixelHistogram:
 
     @property
     def regions(self) -> int:
-        """True regions counted."""
+        """Number of true regions."""
         return self._regions
 
     def average_precision(self) -> float | None:
-        """Returns the step-wise average precision of all pixels; pixels of one bin count as equal.
+        """Returns the step-wise average precision of all pixels; None without defect or background pixels.
 
-        None unless there are defect and background pixels.
+        Scores in one bin count as equal.
         """
         background, defect = (np.cumsum(counts[::-1]) for counts in self._counts)
         if not (background[-1] and defect[-1]):
@@ -135,11 +134,10 @@ class PixelHistogram:
         return float(np.sum(recall * defect / np.maximum(defect + background, 1)))
 
     def aupro(self) -> float | None:
-        """Returns the area under the per-region overlap, 0 to 1.
+        """Returns the area under the per-region overlap curve, 0 to 1; None without regions or background.
 
-        At each threshold the covered shares of all true regions are averaged, a small region counting as
-        much as a large one, over the false positive rate of the background pixels of all photographs;
-        the area up to a rate of 0.3 is divided by 0.3. None without a region or without background.
+        The curve is the mean covered share of all true regions over the false positive rate of all background
+        pixels; its area up to a rate of 0.3 is divided by 0.3.
         Reference: Bergmann et al. 2021, The MVTec Anomaly Detection Dataset, section 4.2.
         """
         background = self._counts[0][::-1].cumsum()
@@ -153,22 +151,22 @@ class PixelHistogram:
         return float(area / FPR_LIMIT)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Returns what `from_arrays` takes, to be written to a file."""
+        """Returns the arrays that `from_arrays` reads."""
         counts = {"background": self._counts[0], "defect": self._counts[1]}
         return {**counts, "coverage": self._coverage, "regions": np.array(self._regions)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Returns the histogram that `to_arrays` gave.
+        """Returns the histogram of the arrays of `to_arrays`.
 
         Raises:
             KeyError: If an array is missing.
-            ValueError: If one has another shape.
+            ValueError: If an array has another shape.
         """
         histogram = cls()
         for name in ("background", "defect", "coverage"):
             if arrays[name].shape != (BINS,):
-                raise ValueError(f"'{name}' has the shape {arrays[name].shape}, expected ({BINS},)")
+                raise ValueError(f"'{name}' has the shape {arrays[name].shape}; expected ({BINS},)")
         histogram._counts[:] = arrays["background"], arrays["defect"]
         histogram._coverage[:] = arrays["coverage"]
         histogram._regions = int(arrays["regions"])

@@ -1,4 +1,4 @@
-"""True defect regions: how much of each a mask covers, and how that depends on their size."""
+"""True defect regions: how much of each the predicted mask covers, by size and class."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,26 +11,26 @@ from numpy.typing import NDArray
 from training.metrics.pixel_counts import ratio
 
 SIZE_EDGES_PX = (64, 256, 1024)
-"""Areas that part the size bins, px² of the photograph: below 8 × 8, 16 × 16, 32 × 32, and above."""
+"""Edges of the size bins, px: 8 × 8, 16 × 16 and 32 × 32."""
 
 FOUND_OVERLAP = 0.1
-"""Share of its pixels that must be predicted for a region to count as found.
+"""Share of its pixels that must be covered for a region to count as found.
 
-A single pixel would count a neighbouring false alarm as a find; half of the pixels would fail a mask that
-marks the place but not the outline, as one of 1/8 of the resolution does.
+One pixel would accept an adjacent false alarm; half of the pixels would fail coarse masks, such as those at
+1/8 of the resolution.
 """
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """One true region, its pixels touching each other at sides or corners.
+    """One true region (8-connected).
 
     Attributes:
-        area_px: Its pixels in the photograph.
-        covered_px: Those of them that the predicted mask holds.
-        true_class: Index of its class; 0 where the model has one mask for all, so that no region has one.
-        found_class: Index of the class that most of its covered pixels got; 0 where none is covered, and
-            where no region has a class.
+        area_px: Its area.
+        covered_px: Pixels of it that the predicted mask covers.
+        true_class: Index of its class; 0 if the model has one mask for all classes.
+        found_class: Index of the class of most covered pixels; 0 if no pixel is covered, or regions have no
+            class.
     """
 
     area_px: int
@@ -40,12 +40,12 @@ class Overlap:
 
     @property
     def share(self) -> float:
-        """Covered part of the region, 0 to 1."""
+        """Covered share of the region, 0 to 1."""
         return self.covered_px / self.area_px
 
     @property
     def found(self) -> bool:
-        """Whether at least `FOUND_OVERLAP` of it is covered."""
+        """Whether at least `FOUND_OVERLAP` is covered."""
         return self.share >= FOUND_OVERLAP
 
 
@@ -55,9 +55,9 @@ class RegionSize:
 
     Attributes:
         from_px: Smallest area in the bin, px.
-        below_px: Area from which the next bin begins, px; None for the last one.
-        regions: How many there are.
-        found: Those of which at least `FOUND_OVERLAP` is covered.
+        below_px: Smallest area of the next bin, px; None for the last one.
+        regions: Number of regions.
+        found: Number of found regions.
         mean_overlap: Mean covered share; None without a region.
     """
 
@@ -73,7 +73,7 @@ class RegionSize:
         return ratio(self.found, self.regions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all figures, ready for JSON."""
+        """Returns all metrics, ready for JSON."""
         return {**asdict(self), "found_share": self.found_share}
 
 
@@ -82,7 +82,7 @@ class TrueRegions:
     """The regions of one true mask.
 
     Attributes:
-        pixels: Flat places [P] of the defect pixels in the mask.
+        pixels: Flat indices [P] of the defect pixels in the mask.
         numbers: Region of each of them [P], from 0.
         areas_px: Pixels of each region [R].
     """
@@ -96,7 +96,7 @@ def find_true_regions(truth: NDArray[np.uint8]) -> TrueRegions:
     """Splits the defect pixels (not 0) of a mask [H, W] into 8-connected regions."""
     defect = (truth != 0).astype(np.uint8)
     pixels = np.flatnonzero(defect)
-    x, y, width, height = cv2.boundingRect(defect)  # labelling is slow, defects are small
+    x, y, width, height = cv2.boundingRect(defect)  # labelling a small window is faster
     window = np.ascontiguousarray(defect[y : y + height, x : x + width])
     if not pixels.size:
         return TrueRegions(pixels, np.empty(0, np.intp), np.empty(0, np.int64))
@@ -106,7 +106,7 @@ def find_true_regions(truth: NDArray[np.uint8]) -> TrueRegions:
 
 
 def measure_overlaps(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> tuple[Overlap, ...]:
-    """Measures how much of each true region a predicted mask [H, W] covers; None: a truth without defect."""
+    """Measures how much of each true region a predicted mask [H, W] covers; no truth means no defect."""
     if truth is None:
         return ()
     regions = find_true_regions(truth)
@@ -120,11 +120,11 @@ def measure_overlaps(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -
 def measure_class_overlaps(
     class_mask: NDArray[np.uint8], true_classes: NDArray[np.uint8] | None
 ) -> tuple[Overlap, ...]:
-    """Measures how much of each true region of each class a mask covers, and with which class.
+    """Measures how much of each true region is covered, and by which class.
 
     Args:
-        class_mask: uint8 [H, W], predicted class of each pixel, 0 where there is no defect.
-        true_classes: The same of the truth; None: a truth without defect.
+        class_mask: uint8 [H, W], predicted class of each pixel, 0 for no defect.
+        true_classes: True class of each pixel, likewise; None without a defect.
     """
     if true_classes is None:
         return ()
@@ -142,7 +142,7 @@ def measure_class_overlaps(
 
 
 def false_region_classes(class_mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> tuple[int, ...]:
-    """Returns the class of each predicted region [H, W] that touches no true defect pixel."""
+    """Returns the class of each predicted region [H, W] without a true defect pixel."""
     found = []
     for number in np.unique(class_mask[class_mask > 0]).tolist():
         regions = find_true_regions((class_mask == number).view(np.uint8))
@@ -155,41 +155,40 @@ def false_region_classes(class_mask: NDArray[np.uint8], truth: NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class RegionClasses:
-    """Which class true regions got.
+    """Confusion of region classes.
 
     Attributes:
-        confusion: Found regions by true class (row) and the class that they got (column), both from the first
-            class of defects on; in a last column those that were not found, in a last row predicted regions
-            where there is no defect.
+        confusion: True regions by true class (row) and predicted class (column), without the good class. The
+            last column holds regions that were not found, the last row predicted regions without a defect.
     """
 
     confusion: tuple[tuple[int, ...], ...]
 
     @property
     def found(self) -> int:
-        """True regions that are found."""
+        """Number of found true regions."""
         return sum(sum(row[:-1]) for row in self.confusion[:-1])
 
     @property
     def right(self) -> int:
-        """Found regions that got their class."""
+        """Number of found regions with the correct class."""
         return sum(row[place] for place, row in enumerate(self.confusion[:-1]))
 
     @property
     def accuracy(self) -> float | None:
-        """Share of the found regions that got their class; None without one."""
+        """Share of the found regions with the correct class; None without one."""
         return ratio(self.right, self.found)
 
 
 def count_region_classes(
     overlaps: Iterable[Overlap], false_regions: Iterable[int], classes: int
 ) -> RegionClasses | None:
-    """Counts regions by class; None where no region has one.
+    """Counts regions by class; None if no region has a class.
 
     Args:
         overlaps: The true regions.
-        false_regions: Class of each predicted region where there is no defect.
-        classes: How many the model knows, the good one included.
+        false_regions: Class of each predicted region without a defect.
+        classes: Number of classes of the model, including the good one.
     """
     counts = np.zeros((classes, classes), np.int64)
     for overlap in overlaps:
@@ -202,7 +201,7 @@ def count_region_classes(
 
 
 def measure_sizes(overlaps: Iterable[Overlap]) -> tuple[RegionSize, ...]:
-    """Measures the regions in bins of their area, the smallest first."""
+    """Counts found regions in bins of their area, the smallest first."""
     bins: list[list[Overlap]] = [[] for _ in range(len(SIZE_EDGES_PX) + 1)]
     for overlap in overlaps:
         bins[int(np.searchsorted(SIZE_EDGES_PX, overlap.area_px, side="right"))].append(overlap)

@@ -1,4 +1,4 @@
-"""What an evaluation leaves in its run folder: enough to join and compare runs without their photographs."""
+"""Files of an evaluation in the run folder: enough to join and compare runs without their images."""
 
 import csv
 import hashlib
@@ -35,22 +35,22 @@ READ_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What reading a damaged file may raise."""
+"""Exceptions that a damaged file may cause."""
 
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """A run as its last evaluation found it.
+    """The last evaluation of a run.
 
     Attributes:
-        path: Its folder.
-        seed: Of its training; None where it is not known.
-        split: What it was evaluated on.
+        path: The run folder.
+        seed: Seed of the training; None if unknown.
+        split: The evaluated split.
         classes: Names of the model's classes, the good one first.
-        results: One a photograph.
-        mask_scores: Mask scores of the photographs whose defect pixels are known.
-        defect_rate: Share of defective photographs for which its score is a probability; None where it is
-            none, and for evaluations of earlier versions.
+        results: One per image.
+        mask_scores: Histograms of the mask scores of all images whose defect pixels are known.
+        defect_rate: Share of defective images for which the score is a probability; None if it is not
+            calibrated.
     """
 
     path: Path
@@ -62,11 +62,11 @@ class EvaluatedRun:
     defect_rate: float | None = None
 
     def subset(self, names: Collection[str]) -> "EvaluatedRun":
-        """Returns what it says of these photographs; the histogram of mask scores stays that of all."""
+        """Returns the evaluation of these images; the histogram of mask scores stays that of all images."""
         return replace(self, results=tuple(result for result in self.results if result.name in names))
 
     def results_by_name(self) -> dict[str, PhotographResult]:
-        """Returns the results by the name of their photograph."""
+        """Returns the results by image name."""
         return {result.name: result for result in self.results}
 
 
@@ -95,11 +95,11 @@ def load_evaluation(folder: Path) -> EvaluatedRun:
     """Reads what `save_evaluation` wrote.
 
     Raises:
-        RunError: If the folder is none of a run, it was not evaluated, or its files are damaged or do not
-            belong together.
+        RunError: If the folder is not a run, it was not evaluated, or its files are damaged or belong to
+            different evaluations.
     """
     if not (folder / "config.toml").exists():
-        raise RunError(f"'{folder}' is not a run folder: it has no config.toml. Name the folder of a run.")
+        raise RunError(f"'{folder}' is not a run folder: it has no config.toml. Give a run folder.")
     again = f"Evaluate it with: python -m training evaluate {folder}"
     for name in (METRICS_FILE, PREDICTIONS_FILE, PIXEL_SCORES_FILE):
         if not (folder / name).exists():
@@ -114,23 +114,21 @@ def load_evaluation(folder: Path) -> EvaluatedRun:
 def _load(folder: Path) -> EvaluatedRun:
     figures: dict[str, Any] = json.loads((folder / METRICS_FILE).read_text(encoding="utf-8"))
     classes = tuple(str(name) for name in figures["run"]["classes"])
-    packed = io.BytesIO(
-        (folder / PIXEL_SCORES_FILE).read_bytes()
-    )  # of a damaged file NumPy would leave one open
+    packed = io.BytesIO((folder / PIXEL_SCORES_FILE).read_bytes())  # NumPy would leave a damaged file open
     with np.load(packed, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
     if str(arrays["predictions_sha256"]) != _digest(folder / PREDICTIONS_FILE):
         raise ValueError(
-            f"{PREDICTIONS_FILE} and {PIXEL_SCORES_FILE} are of different evaluations, or were edited"
+            f"{PREDICTIONS_FILE} and {PIXEL_SCORES_FILE} belong to different evaluations, or were edited"
         )
     results = read_predictions(folder / PREDICTIONS_FILE, classes)
-    rate = figures["run"].get("defect_rate")
+    rate = figures["run"]["defect_rate"]
     return EvaluatedRun(
         path=folder,
         seed=figures["run"]["seed"],
         split=str(figures["split"]),
         classes=classes,
-        results=_spread_overlaps(results, arrays["overlaps"], arrays.get("false_regions")),
+        results=_with_regions(results, arrays["overlaps"], arrays["false_regions"]),
         mask_scores=PixelHistogram.from_arrays(arrays),
         defect_rate=None if rate is None else float(rate),
     )
@@ -141,7 +139,7 @@ def _digest(path: Path) -> str:
 
 
 def _list_overlaps(results: Sequence[PhotographResult]) -> NDArray[np.int64]:
-    """Place of the result, area, covered pixels, true and found class of each true region, [R, 5]."""
+    """Index of the result, area, covered pixels, true and found class of each true region, [R, 5]."""
     listed = [
         (place, overlap.area_px, overlap.covered_px, overlap.true_class, overlap.found_class)
         for place, result in enumerate(results)
@@ -151,20 +149,20 @@ def _list_overlaps(results: Sequence[PhotographResult]) -> NDArray[np.int64]:
 
 
 def _list_false_regions(results: Sequence[PhotographResult]) -> NDArray[np.int64]:
-    """Place of the result and class of each predicted region where there is no defect, [R, 2]."""
+    """Index of the result and class of each predicted region without a defect, [R, 2]."""
     listed = [(place, number) for place, result in enumerate(results) for number in result.false_regions]
     return np.array(listed, np.int64).reshape(-1, 2)
 
 
-def _spread_overlaps(
-    results: Sequence[PhotographResult], listed: NDArray[np.int64], alarms: NDArray[np.int64] | None
+def _with_regions(
+    results: Sequence[PhotographResult], listed: NDArray[np.int64], alarms: NDArray[np.int64]
 ) -> tuple[PhotographResult, ...]:
-    """The results with their regions; earlier versions listed no classes and no false ones."""
+    """The results with their regions."""
     overlaps: list[list[Overlap]] = [[] for _ in results]
     for place, area, covered, *classes in listed.tolist():
         overlaps[place].append(Overlap(area, covered, *classes))
     false: list[list[int]] = [[] for _ in results]
-    for place, number in [] if alarms is None else alarms.tolist():
+    for place, number in alarms.tolist():
         false[place].append(number)
     return tuple(
         replace(result, overlaps=tuple(own), false_regions=tuple(wrong))

@@ -1,4 +1,4 @@
-"""Choosing the limits of a model on photographs that it did not learn from."""
+"""Choice of calibration and thresholds of a model, on images that were not used for training."""
 
 import math
 from collections.abc import Sequence
@@ -16,25 +16,25 @@ from training.metrics.calibration import apply_calibration, fit_calibration
 from training.metrics.pixel_histogram import EDGES, PixelHistogram
 
 DEFAULT = 0.5
-"""The limit if validation cannot tell."""
+"""Threshold if validation has too few images."""
 
 NEARLY_BEST = 0.98
-"""Share of the best pixel F1 that the mask threshold keeps at least."""
+"""Share of the best pixel F1 that the mask threshold must reach."""
 
 CLEARANCE = 0.2
-"""Log-odds that a limit keeps from every photograph, where their gap allows it: engines differ a little."""
+"""Distance in log-odds of a threshold from every image, if the gap allows it: engines differ slightly."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ScoredPhotographs:
-    """Photographs that the network did not learn from, as it judged them.
+    """Log-odds of images that were not used to train the network.
 
     Attributes:
-        labels: Class indices [N]; other than 0 is defective.
-        log_odds: The network's own [N].
-        groups: The part that each shows [N]; photographs of one part are no independent evidence.
+        labels: Class indices [N]; all except 0 are defective.
+        log_odds: Log-odds of the network [N].
+        groups: The part that each image shows [N]; images of one part are not independent.
     """
 
     labels: NDArray[np.int64]
@@ -45,23 +45,25 @@ class ScoredPhotographs:
         if not len(self.labels) == len(self.log_odds) == len(self.groups):
             raise ValueError(
                 f"{len(self.labels)} labels, {len(self.log_odds)} log-odds and {len(self.groups)} groups. "
-                "Expected as many of each."
+                "Expected equal numbers."
             )
         if not np.isfinite(self.log_odds).all():
-            raise ValueError("Log-odds that are not finite. Expected numbers; the network may have diverged.")
+            raise ValueError(
+                "Log-odds are not finite. Expected finite numbers; the network may have diverged."
+            )
 
     @property
     def good(self) -> Floats:
-        """Log-odds of the good ones."""
+        """Log-odds of the good images."""
         return np.asarray(self.log_odds[self.labels == 0])
 
     @property
     def defective(self) -> Floats:
-        """Log-odds of the defective ones."""
+        """Log-odds of the defective images."""
         return np.asarray(self.log_odds[self.labels != 0])
 
     def worst_of_groups(self, *, good: bool) -> Floats:
-        """Returns the log-odds of each part's worst photograph, ascending: highest good, lowest defective."""
+        """Returns the worst log-odds of each part, ascending: highest of good, lowest of defective."""
         worst: dict[str, float] = {}
         for label, odds, group in zip(self.labels, self.log_odds.tolist(), self.groups, strict=True):
             if (label == 0) == good:
@@ -71,7 +73,7 @@ class ScoredPhotographs:
 
 
 def concatenate_scored(parts: Sequence[ScoredPhotographs]) -> ScoredPhotographs:
-    """Returns all photographs together."""
+    """Concatenates scored images."""
     return ScoredPhotographs(
         np.concatenate([part.labels for part in parts]),
         np.concatenate([part.log_odds for part in parts]),
@@ -81,13 +83,13 @@ def concatenate_scored(parts: Sequence[ScoredPhotographs]) -> ScoredPhotographs:
 
 @dataclass(frozen=True)
 class ScoreThresholds:
-    """What judges image scores.
+    """Calibration and thresholds of the image score.
 
     Attributes:
-        calibration: Makes a probability of the network's score, where there is enough to fit it to.
-        threshold: Score from which a photograph is defective.
-        review: Score from which it is for review; None where nothing is.
-        notes: What the user must know of them.
+        calibration: Maps log-odds to a probability, if there are enough images to fit it.
+        threshold: Score from which an image is defective.
+        review: Score from which an image is for review; None without review.
+        notes: Warnings for the user.
     """
 
     calibration: Calibration
@@ -96,23 +98,22 @@ class ScoreThresholds:
     notes: tuple[str, ...] = ()
 
     def thresholds(self, mask: float) -> Thresholds:
-        """Returns the model's thresholds, with that of the mask."""
+        """Returns the thresholds of the model, including the mask threshold."""
         return Thresholds(score=self.threshold, mask=mask, review=self.review)
 
 
 def choose_score_thresholds(
     scored: ScoredPhotographs, settings: ThresholdConfig, *, balanced: bool = True
 ) -> ScoreThresholds:
-    """Chooses calibration and limits of the image score.
+    """Chooses calibration and thresholds of the image score.
 
-    With photographs of both kinds the score becomes a probability, and a photograph is defective where
-    passing it would cost more than refusing it: from 1 / (1 + miss_cost) on. With good ones alone the limit
-    is the score that a further good one exceeds with the probability `refused_share`, by their mean and
-    spread in log-odds. With neither it is 0.5.
+    With good and defective images the score becomes a probability, and the threshold minimises the expected
+    cost: 1 / (1 + miss_cost). With good images alone, a further good image exceeds the threshold with
+    probability `refused_share`. Without enough images the threshold is 0.5.
 
     Args:
-        scored: The photographs.
-        settings: What the limits are chosen by.
+        scored: The images.
+        settings: Settings of the choice.
         balanced: Whether the network was trained on as many defective as good images.
     """
     good, defective = scored.good, scored.defective
@@ -132,9 +133,9 @@ def choose_score_thresholds(
 
 
 def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreThresholds:
-    """The order statistic of the good parts that keeps `refused_share` with confidence, if there is one.
+    """The order statistic of the good parts that guarantees `refused_share` with confidence, if any.
 
-    Else what a further photograph exceeds with that probability, of a normal distribution.
+    Otherwise the quantile of a normal distribution for a further image.
     """
     parts = scored.worst_of_groups(good=True)
     bound, risk = _bound(-parts[::-1], settings.refused_share, settings.confidence)
@@ -145,11 +146,11 @@ def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreTh
         cut = float(scored.good.mean() + reach * scored.good.std(ddof=1))
     refused = int(np.count_nonzero(parts >= cut))
     passed = len(parts) - refused
-    most = float(beta.ppf(settings.confidence, refused + 1, passed)) if passed else 1.0
+    highest = float(beta.ppf(settings.confidence, refused + 1, passed)) if passed else 1.0
     note = (
-        f"The threshold stands on {len(parts)} good parts and no defective one: at most {_percent(most)} "
-        f"of the good ones are refused ({_percent(settings.confidence)} confidence). How many defects are "
-        "missed is not known, and the score is no probability: try it on defective parts before you trust it."
+        f"The threshold is based on {len(parts)} good parts and no defective one: it rejects at most "
+        f"{_percent(highest)} of the good ones ({_percent(settings.confidence)} confidence). The miss rate "
+        "is unknown, and the score is not a probability: test the model on defective parts before use."
     )
     return _place(scored, Calibration(), cut, None, (note,))
 
@@ -160,32 +161,32 @@ def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreTh
 def _choose_review(
     scored: ScoredPhotographs, cut: float, settings: ThresholdConfig
 ) -> tuple[float | None, float, tuple[str, ...]]:
-    """Log-odds from which a photograph is for review, and from which it is refused, and what to know.
+    """Log-odds of the review threshold and of the threshold, and warnings.
 
-    Both are order statistics of the parts: the probability of a further part beyond the k-th of n is
-    beta-distributed (k, n − k + 1), which is also Clopper and Pearson's bound (Wilks 1941).
+    Both are order statistics of the parts: the probability that a further part lies beyond the k-th of n has
+    the distribution Beta(k, n − k + 1), which is also the Clopper-Pearson bound (Wilks 1941).
     """
     missed, refused = scored.worst_of_groups(good=False), -scored.worst_of_groups(good=True)[::-1]
     lower, lower_risk = _bound(missed, settings.missed_share, settings.confidence)
     upper, upper_risk = _bound(refused, settings.refused_share, settings.confidence)
     risks = (
         ("defective parts pass as good", lower_risk, settings.missed_share, len(missed)),
-        ("good parts are refused", upper_risk, settings.refused_share, len(refused)),
+        ("good parts are rejected", upper_risk, settings.refused_share, len(refused)),
     )
     notes = tuple(
         _explain_risk(what, risk, asked, parts, settings.confidence)
         for what, risk, asked, parts in risks
         if risk > asked
     )
-    if lower > -upper:  # one limit between the two keeps both risks
+    if lower > -upper:  # one threshold between the two meets both risks
         return None, float(np.clip(cut, np.nextafter(-upper, np.inf), lower)), notes
     return lower, float(np.nextafter(-upper, np.inf)), notes
 
 
 def _bound(ascending: Floats, share: float, confidence: float) -> tuple[float, float]:
-    """The highest of the values below which a further one lies with at most this probability, else the least.
+    """The highest value below which a further one lies with at most this probability, else the lowest.
 
-    Returns it, and the probability that can be stated of it with this confidence.
+    Returns the value, and the upper bound of the probability with this confidence.
     """
     places = np.arange(1, len(ascending) + 1)
     risks = beta.ppf(confidence, places, len(ascending) - places + 1)
@@ -197,9 +198,8 @@ def _bound(ascending: Floats, share: float, confidence: float) -> tuple[float, f
 def _explain_risk(what: str, risk: float, asked: float, parts: int, confidence: float) -> str:
     needed = int(np.ceil(np.log1p(-confidence) / np.log1p(-asked)))
     return (
-        f"With {count_of(parts, 'such part')} it cannot be stated that at most {_percent(asked)} of the "
-        f"{what}: that takes {needed}. What can be stated is {_percent(risk)}, with {_percent(confidence)} "
-        "confidence."
+        f"{count_of(parts, 'part')} cannot guarantee that at most {_percent(asked)} of the {what}: that "
+        f"needs {needed} parts. Guaranteed are {_percent(risk)}, with {_percent(confidence)} confidence."
     )
 
 
@@ -213,7 +213,7 @@ def _place(
     review: float | None,
     notes: tuple[str, ...],
 ) -> ScoreThresholds:
-    """Both limits as scores, clear of every photograph where there is room."""
+    """Both thresholds as scores, at a distance from every image if possible."""
 
     def to_score(limit: float) -> float:
         score = float(apply_calibration(calibration, _keep_clear(scored.log_odds, limit)))
@@ -226,9 +226,9 @@ def _place(
 
 
 def _keep_clear(log_odds: Floats, cut: float) -> float:
-    """Moves a limit within its gap between two photographs away from both, on the same side of each."""
+    """Moves a threshold within its gap between two images away from both."""
     ordered = np.sort(log_odds)
-    place = int(np.searchsorted(ordered, cut))  # `cut` calls ordered[place] and what is above it defective
+    place = int(np.searchsorted(ordered, cut))  # ordered[place] and higher are defective
     low = ordered[place - 1] if place else -np.inf
     high = ordered[place] if place < len(ordered) else np.inf
     if high - low <= 2 * CLEARANCE:
@@ -246,8 +246,8 @@ def _list_doubts(scored: ScoredPhotographs, cut: float) -> tuple[str, ...]:
         return ()
     label = "defective" if detected.all() else "good"
     return (
-        f"The threshold calls every image {label}: the validation scores tell good from defective too little "
-        "for what a miss costs. Train longer, or look at the labels, threshold.miss_cost and "
+        f"The threshold calls every image {label}: the validation scores separate good and defective images "
+        "too little for this cost of a miss. Train longer, or check the labels, threshold.miss_cost and "
         "threshold.defect_rate.",
     )
 
@@ -268,39 +268,36 @@ def _percent(share: float) -> str:
 
 @dataclass(frozen=True)
 class MaskThreshold:
-    """The threshold of the mask score, and what the user must know of it, if anything."""
+    """The threshold of the mask score, and a warning for the user, if any."""
 
     value: float
     note: str | None = None
 
 
 def choose_mask_threshold(histogram: PixelHistogram, default: float = DEFAULT) -> MaskThreshold:
-    """Chooses the mask score from which a pixel belongs to a defect, by the pooled pixel F1 on validation.
+    """Chooses the mask threshold by the pooled pixel F1 on validation.
 
-    It is the lowest threshold whose F1 is hardly below the best one: about the best many are nearly as good,
-    and the lower ones show more of each defect. It is a multiple of 1/256, above 0 and below 1.
-
-    Returns:
-        `default` with a note if validation has no defect pixel, or none is found.
+    It is the lowest multiple of 1/256 that reaches `NEARLY_BEST` of the best F1: lower thresholds show more
+    of each defect. `default` with a note if validation has no defect pixel, or none is found.
     """
     if not histogram.has_defect():
         note = (
-            f"No validation mask holds a defect, so the mask threshold {default:g} is used. "
+            f"No validation mask has a defect, so the mask threshold {default:g} is used. "
             "Put defective images with masks into the validation split."
         )
         return MaskThreshold(default, note)
     f1 = _f1_at_edges(histogram)
     if not f1.max():
-        note = f"No mask score finds a defect of validation, so the mask threshold {default:g} is used."
+        note = f"No mask threshold finds a validation defect, so the mask threshold {default:g} is used."
         return MaskThreshold(default, note)
     return MaskThreshold((1 + int(np.flatnonzero(f1 >= NEARLY_BEST * f1.max())[0])) / EDGES)
 
 
 def best_pixel_f1(histogram: PixelHistogram) -> float | None:
-    """Returns the pooled pixel F1 at the mask threshold that is best for it; None without a defect pixel."""
+    """Returns the pooled pixel F1 at the best mask threshold; None without a defect pixel."""
     return float(_f1_at_edges(histogram).max()) if histogram.has_defect() else None
 
 
 def _f1_at_edges(histogram: PixelHistogram) -> Floats:
-    """F1 at the thresholds 1/256 to 255/256 [255]; there is a defect pixel."""
+    """F1 at the thresholds 1/256 to 255/256 [255]; needs a defect pixel."""
     return np.array([histogram.f1_at(edge / EDGES) for edge in range(1, EDGES)], np.float64)

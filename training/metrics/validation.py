@@ -1,13 +1,12 @@
-"""Validation during training: the measure that picks the best weights, and the thresholds at the end."""
+"""Validation during training: the key that selects the best weights, and the thresholds at the end."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import Record, Sample, labels_of
+from datasets.sample import Record, Sample
 from segdec.config import ModelConfig
 from segdec.predictor import Predictor
 from training.config import ThresholdConfig
@@ -26,33 +25,27 @@ from training.metrics.thresholds import (
     choose_score_thresholds,
     concatenate_scored,
 )
-from training.run.panel import draw_picture
 from training.stages import Stage
 
-Choice = TypeVar("Choice")
-
 CERTAIN = 1e-7
-"""A score nearer to 0 or 1 counts as this near in the score loss."""
-
-PANEL_DEFECTIVE, PANEL_GOOD = 4, 2
-"""Images of the panel, at most."""
+"""Scores are clipped to this distance from 0 and 1 in the score loss."""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What one pass over the validation images gave.
+    """The result of one pass over the validation images.
 
     Attributes:
-        photographs: What the network said of each [N].
-        scores: Image scores [N], as the model was calibrated then.
-        pixels: Mask scores of all images, apart for defect and background.
-        judged_pixels: Those of other images, which the mask threshold is chosen by; None where it is these.
+        photographs: The network's log-odds for each image [N].
+        scores: Image scores [N], with the current calibration.
+        pixels: Histograms of the mask scores of all images.
+        selection_pixels: Histograms of the images that the mask threshold is chosen on; None for `pixels`.
     """
 
     photographs: ScoredPhotographs
     scores: NDArray[np.float64]
     pixels: PixelHistogram
-    judged_pixels: PixelHistogram | None = None
+    selection_pixels: PixelHistogram | None = None
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -60,7 +53,7 @@ class Validation:
         return self.photographs.labels
 
     def metrics(self) -> dict[str, float | None]:
-        """Returns AP, AUROC, the cross-entropy of the image score, and the pixel F1 at its best threshold."""
+        """Returns AP, AUROC, cross-entropy of the image score, and pixel F1 at the best mask threshold."""
         return {
             "average_precision": average_precision(self.labels, self.scores),
             "auroc": auroc(self.labels, self.scores),
@@ -69,7 +62,7 @@ class Validation:
         }
 
     def pixel_f1(self) -> float | None:
-        """Returns the pooled pixel F1 at the mask threshold that is best for it."""
+        """Returns the pooled pixel F1 at the best mask threshold."""
         return best_pixel_f1(self.pixels)
 
     def score_loss(self) -> float:
@@ -78,10 +71,10 @@ class Validation:
         return float(-np.mean(np.where(self.labels != 0, np.log(scores), np.log1p(-scores))))
 
     def key(self, stage: Stage) -> tuple[float, float]:
-        """Returns what the best weights of a stage have most of.
+        """Returns the key that the best weights of a stage maximise.
 
-        A stage that trains the decision is judged by AP; the score loss decides among equals, since
-        AP is soon perfect on a small validation split. Segmentation alone is judged by pixel F1.
+        With decision training: AP, then the score loss, since AP soon reaches 1 on a small validation split.
+        With segmentation alone: pixel F1.
         """
         if not stage.trains_decision:
             return self.pixel_f1() or 0.0, 0.0
@@ -89,18 +82,19 @@ class Validation:
 
 
 class Validator:
-    """Runs the model over the validation images, exactly as it would be served.
+    """Runs the model over the validation images, with the code of inference.
 
     Args:
         predictor: The network in training.
         records: The validation images.
         read: Reads a record.
-        batch_size: Images a forward pass.
-        pool: Reads ahead.
-        judged: What the weights are chosen by in place of the validation images, if these are all good.
+        batch_size: Images per forward pass.
+        pool: Reads images ahead.
+        synthetic: Images with synthetic defects that select the weights if all validation images are good.
 
     Attributes:
-        has_made_up: Whether the weights are chosen by made-up defects.
+        images: The images that select the weights.
+        has_synthetic: Whether these have synthetic defects.
     """
 
     def __init__(
@@ -110,18 +104,18 @@ class Validator:
         read: Callable[[Record], Sample],
         batch_size: int,
         pool: ReadingPool,
-        judged: ValidationImages | None = None,
+        synthetic: ValidationImages | None = None,
     ) -> None:
         self._predictor = predictor
         self._real = ValidationImages(records, read)
-        self._judged = judged or self._real
-        self.has_synthetic = judged is not None
+        self.images = synthetic or self._real
+        self.has_synthetic = synthetic is not None
         self._batch_size = batch_size
         self._pool = pool
 
     def measure(self) -> Validation:
-        """Goes once over the images that the weights are chosen by."""
-        return self._measure(self._judged)
+        """Evaluates the images that select the weights."""
+        return self._measure(self.images)
 
     def _measure(self, photographs: ValidationImages) -> Validation:
         evaluation = evaluate(
@@ -137,36 +131,20 @@ class Validator:
         return Validation(collect_scored(evaluation.results), scores, evaluation.mask_scores)
 
     def measure_real(self) -> Validation:
-        """Goes once over the validation images themselves, and over those that the weights are chosen by."""
+        """Evaluates the real validation images, and those that select the weights if they differ."""
         real = self._measure(self._real)
-        return real if self._judged is self._real else replace(real, judged_pixels=self.measure().pixels)
-
-    def panel(self, model: ModelConfig | None = None) -> dict[str, NDArray[np.uint8]]:
-        """Returns photograph, true mask and prediction of a few images, always the same, by name.
-
-        Args:
-            model: Its calibration and thresholds judge; None for those that training began with.
-        """
-        predictor = self._predictor if model is None else Predictor(self._predictor.engine, model)
-        records = choose_panel_records(self._judged.records)
-        samples = [self._judged.read(record) for record in records]
-        predictions = predictor.predict([sample.image for sample in samples], batch_size=self._batch_size)
-        classes = predictor.config.classes
-        return {
-            sample.name: draw_picture(sample, prediction, classes[sample.label])
-            for sample, prediction in zip(samples, predictions, strict=True)
-        }
+        return real if self.images is self._real else replace(real, selection_pixels=self.measure().pixels)
 
 
 @dataclass(frozen=True)
 class ChosenThresholds:
-    """What a model is given when its training has ended.
+    """Calibration and thresholds of a trained model.
 
     Attributes:
-        model: With its calibration and thresholds.
-        validation: Metrics on the validation photographs, at these limits.
-        chosen_by: The photographs that the limits stand on, in words.
-        notes: What the user must know of them.
+        model: The model with its calibration and thresholds.
+        validation: Metrics on the validation images at these thresholds.
+        chosen_by: The images that the thresholds were chosen on, as text.
+        notes: Warnings for the user.
     """
 
     model: ModelConfig
@@ -187,15 +165,15 @@ def choose_thresholds(
 
     Args:
         model: The model.
-        validation: What its network said of the validation photographs.
-        settings: What the thresholds are chosen by.
-        others: Further photographs that the network, or one trained like it, did not learn from.
+        validation: Results on the validation images.
+        settings: Settings of the choice.
+        others: Further images that were not used to train the network that scored them.
         balanced: Whether the network was trained on as many defective as good images.
     """
     score = choose_score_thresholds(
         concatenate_scored([validation.photographs, *others]), settings, balanced=balanced
     )
-    mask = choose_mask_threshold(validation.judged_pixels or validation.pixels, model.thresholds.mask)
+    mask = choose_mask_threshold(validation.selection_pixels or validation.pixels, model.thresholds.mask)
     thresholds = score.thresholds(mask.value)
     scores = apply_calibration(score.calibration, validation.photographs.log_odds)
     false_positives, _ = count_errors(validation.labels, scores, thresholds.score)
@@ -214,7 +192,7 @@ def _describe(own: ScoredPhotographs, others: Sequence[ScoredPhotographs]) -> st
     if not others:
         return text
     scored, networks = _count(concatenate_scored(others)), count_of(len(others), "other network")
-    return f"{text} and {scored} of training, which {networks} scored"
+    return f"{text} and {scored} of training, scored by {networks}"
 
 
 def _count(photographs: ScoredPhotographs) -> str:
@@ -222,24 +200,9 @@ def _count(photographs: ScoredPhotographs) -> str:
 
 
 def collect_scored(results: Sequence[PhotographResult]) -> ScoredPhotographs:
-    """Returns what limits are chosen on, of the results of an evaluation."""
+    """Returns labels, log-odds and groups of evaluated images."""
     return ScoredPhotographs(
         np.array([result.truth for result in results], np.int64),
         np.array([result.log_odds for result in results], np.float64),
         tuple(result.group for result in results),
     )
-
-
-def choose_panel_records(records: Sequence[Record]) -> list[Record]:
-    """Chooses some defective and some good images, each kind taken evenly from the list."""
-    labels = labels_of(records)
-    defective, good = (np.flatnonzero(kind).tolist() for kind in (labels != 0, labels == 0))
-    return [
-        records[place] for place in pick_evenly(defective, PANEL_DEFECTIVE) + pick_evenly(good, PANEL_GOOD)
-    ]
-
-
-def pick_evenly(choice: Sequence[Choice], count: int) -> list[Choice]:
-    """Returns at most `count` of `choice`, taken evenly."""
-    places = np.linspace(0, len(choice) - 1, min(count, len(choice))).round().astype(int)
-    return [choice[place] for place in places.tolist()]

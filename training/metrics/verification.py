@@ -1,4 +1,4 @@
-"""Whether an engine decides as the network does, on validation photographs."""
+"""Comparison of inference engines with the trained network, on images."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,17 +12,17 @@ from segdec.predictor import Predictor
 from training.metrics.classification import average_precision, count_errors
 
 ALLOWED_LOSS = 0.002
-"""Average precision that an engine may cost, 0…1."""
+"""Maximum loss of average precision of an engine, 0…1."""
 
 
 class Verifier:
-    """Compares engines with the network, and refuses those that decide worse.
+    """Compares engines with the network, and rejects worse ones.
 
     Args:
         reference: The network in memory.
-        records: The validation photographs.
-        read: Loads one.
-        force: Whether to let worse engines pass, marked as such.
+        records: The images to compare on.
+        read: Reads one record.
+        force: Whether to accept worse engines, marked as forced.
     """
 
     def __init__(
@@ -39,17 +39,16 @@ class Verifier:
         self._force = force
 
     def __call__(self, name: str, predictor: Predictor) -> Verification:
-        """Answers every photograph with both.
+        """Compares the predictions for all images.
 
         Args:
-            name: Of the engine.
+            name: Name of the engine.
             predictor: The model on that engine.
 
         Raises:
-            ArtifactError: If the engine loses more than 0.002 of the average precision or gives a photograph
-                another label, and nobody forces it.
+            ArtifactError: If the engine changes a label or loses more than `ALLOWED_LOSS`, without `force`.
         """
-        pairs = [self._answer(record, predictor) for record in self._records]
+        pairs = [self._predict(record, predictor) for record in self._records]
         labels = [record.label for record in self._records]
         found = Verification(
             photographs=len(pairs),
@@ -65,7 +64,7 @@ class Verifier:
             raise ArtifactError(_explain(name, found))
         return found.model_copy(update={"forced": True})
 
-    def _answer(self, record: Record, predictor: Predictor) -> tuple[Prediction, Prediction]:
+    def _predict(self, record: Record, predictor: Predictor) -> tuple[Prediction, Prediction]:
         image = self._read(record).image
         return self._reference.predict([image])[0], predictor.predict([image])[0]
 
@@ -122,6 +121,6 @@ def _explain(name: str, found: Verification) -> str:
     return (
         f"The engine '{name}' gives {found.decisions_changed} of {found.photographs} validation photographs "
         f"another label and loses {100 * _loss(found):.2f} points of average precision. Expected the same "
-        f"labels and at most {100 * ALLOWED_LOSS:g} points; no artifact was written. Leave it out of "
-        "--engines, or pass --force to export it all the same."
+        f"labels and at most {100 * ALLOWED_LOSS:g} points; no artifact was written. Remove it from "
+        "--engines, or export it anyway with --force."
     )

@@ -1,4 +1,4 @@
-"""The report of several runs joined: one HTML file without pictures, which the runs' own reports have."""
+"""The report of joined runs: one HTML file without pictures, which are in the reports of the runs."""
 
 import os
 from collections.abc import Mapping
@@ -14,7 +14,6 @@ from segdec.runtime.files import write_text_atomic
 from training.formatting import (
     count_of,
     format_figure,
-    format_interval,
     format_rate,
     format_score,
 )
@@ -22,12 +21,12 @@ from training.metrics.aggregation import Aggregate, AggregatedRun, MeanStd
 from training.metrics.photograph_results import PhotographResult
 from training.reporting.charts import (
     LabelledScores,
-    aggregate_precision_recall_chart,
-    aggregate_roc_chart,
+    precision_recall_chart,
     reliability_chart,
+    roc_chart,
     score_chart,
 )
-from training.reporting.html_page import render
+from training.reporting.html_page import format_interval, render
 from training.reporting.summary import (
     describe,
     describe_reliability,
@@ -39,16 +38,16 @@ from training.reporting.tables import run_columns
 
 FIGURE_NAMES = {
     "average_precision": "Average precision, step-wise",
-    "average_precision_trapezoid": "Average precision, trapezoid, as COMIND reports it",
+    "average_precision_trapezoid": "Average precision, trapezoid, for comparison with COMIND",
     "auroc": "AUROC",
     "false_negatives": "False negatives",
-    "false_negative_rate": "Share of the defective that is missed",
+    "false_negative_rate": "Miss rate",
     "false_positives": "False positives",
-    "false_positive_rate": "Share of the good that is an alarm",
+    "false_positive_rate": "False alarm rate",
     "reviews": "For review",
     "defective_reviews": "Defective ones for review",
-    "fp_at_full_recall": "False positives at FN = 0, looking back",
-    "label_accuracy": "Share with the right class",
+    "fp_at_full_recall": "False positives at FN = 0, in hindsight",
+    "label_accuracy": "Class accuracy",
     "pixel_f1": "Pixel F1",
     "pixel_iou": "Pixel IoU",
     "pixel_precision": "Pixel precision",
@@ -60,28 +59,28 @@ FIGURE_NAMES = {
     "brier": "Brier score of the score",
     "brier_before": "Brier score, before calibration",
 }
-"""The pooled figures, as they are shown."""
+"""Names of the pooled metrics."""
 
 REVIEWS = ("reviews", "defective_reviews")
-"""Those of them that are left out where no run leaves a photograph for review."""
+"""Omitted if no run has images for review."""
 
 BEFORE = ("calibration_error_before", "brier_before")
-"""Those of them that are left out where the scores are not calibrated."""
+"""Omitted if the scores are not calibrated."""
 
 COUNTS = ("false_negatives", "false_positives", "fp_at_full_recall", *REVIEWS)
-"""Those of them that are whole numbers."""
+"""Metrics that are integers."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A photograph that some run labels wrong.
+    """An image that at least one run labels wrong.
 
     Attributes:
-        name: The photograph.
+        name: The image.
         true_label: Its class.
-        fold: The set that it is in.
-        wrong: How many runs label it wrong.
-        predictions: What those runs say: the label given, score and threshold.
+        fold: Number of its set of images.
+        wrong: Number of runs that label it wrong.
+        predictions: Label, score and threshold of each of these runs.
     """
 
     name: str
@@ -94,9 +93,8 @@ class Mistake:
 def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
     """Writes the report of several runs, atomically.
 
-    It says in words how good they are together, and shows each run's figures, the pooled ones with their
-    intervals, curves, classes, region sizes and every photograph labelled wrong. The runs' own reports, where
-    they exist, are linked by relative path.
+    It contains a summary in sentences, the metrics of each run, pooled metrics with intervals, curves,
+    classes, region sizes and every error. Existing reports of the runs are linked by relative path.
 
     Args:
         path: The file to write.
@@ -136,7 +134,7 @@ def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
 
 
 def _figure_names(aggregate: Aggregate) -> dict[str, str]:
-    """Those of `FIGURE_NAMES` that these runs have."""
+    """The entries of `FIGURE_NAMES` that these runs have."""
     left_out = [] if "reviews" in run_columns(aggregate) else list(REVIEWS)
     left_out += [] if _is_calibrated(aggregate) else list(BEFORE)
     return {name: title for name, title in FIGURE_NAMES.items() if name not in left_out}
@@ -145,13 +143,13 @@ def _figure_names(aggregate: Aggregate) -> dict[str, str]:
 def _describe_reliability(aggregate: Aggregate) -> str:
     pool = aggregate.pooled[0]
     if not _is_calibrated(aggregate):
-        return "The scores are not known to be calibrated in every run: together they are no probability."
+        return "Not all runs are known to be calibrated: the pooled scores are not a probability."
     if aggregate.seeds == 1:
         return describe_reliability(pool.metrics, pool.defect_rate)
     rates = [each.defect_rate for each in aggregate.pooled if each.defect_rate is not None]
     return (
         f"The scores are calibrated to be probabilities where {format_rate(fmean(rates))} of the "
-        "photographs are defective. A line for each seed."
+        "photographs are defective. One line per seed."
     )
 
 
@@ -160,7 +158,7 @@ def _is_calibrated(aggregate: Aggregate) -> bool:
 
 
 def _part_results(aggregate: Aggregate) -> dict[tuple[int, int], tuple[PhotographResult, ...]]:
-    """The results of each run, by fold and place, out of the pools that its fold is one stretch of."""
+    """The results of each run, by fold and place, taken from the pools."""
     parts = {}
     for place, pool in enumerate(aggregate.pooled):
         start = 0
@@ -190,12 +188,12 @@ def _list_aggregate_remarks(aggregate: Aggregate) -> list[str]:
         f"{metrics.images} photographs, {metrics.defective} of them defective."
     )
     if aggregate.seeds == 1:
-        own = "Each is judged at the threshold of its own run."
+        own = "Each is evaluated at the threshold of its own run."
         return [f"{setting} {own}", *list_remarks(aggregate.pooled[0])]
     spread = aggregate.figures["average_precision"]
     chance = (
-        f"By the chance of training alone the average precision varies by ± {spread.std:.3f}, one standard "
-        "deviation: differences of this order between two settings tell nothing."
+        f"The average precision varies between seeds by ± {spread.std:.3f} (one standard deviation): "
+        "differences of this size between two settings are not significant."
     )
     return [setting, *([chance] if spread.std is not None else [])]
 
@@ -205,7 +203,7 @@ def _has_own_name(run: AggregatedRun, aggregate: Aggregate) -> bool:
 
 
 def _describe_spread(aggregate: Aggregate) -> dict[str, list[str]]:
-    """The two lines below the table of runs."""
+    """Mean and standard deviation below the table of runs."""
     spreads = [(aggregate.over_runs[name], name) for name in run_columns(aggregate)]
     return {
         "mean": [_format_mean(spread.mean, name) for spread, name in spreads],
@@ -218,7 +216,7 @@ def _format_mean(value: float | None, name: str) -> str:
 
 
 def _describe_run(run: AggregatedRun, report: Path, aggregate: Aggregate) -> Mapping[str, object]:
-    """One line of the table of runs, by the name of the folder alone where it tells the run."""
+    """One row of the table of runs, with the name of the folder if it is unique, else the path."""
     figures = run.metrics.scalars()
     own = run.path / "report.html"
     return {
@@ -232,7 +230,7 @@ def _describe_run(run: AggregatedRun, report: Path, aggregate: Aggregate) -> Map
 
 
 def format_spread(spread: MeanStd, name: str) -> str:
-    """Formats mean ± standard deviation of a figure; the figure alone where there is one run."""
+    """Formats mean ± standard deviation of a metric; the value alone for one run."""
     if spread.mean is None or spread.std is None:
         return _format_value(spread.mean, name)
     return f"{_format_mean(spread.mean, name)} ± {_format_mean(spread.std, name)}"
@@ -245,9 +243,9 @@ def _format_value(value: float | None, name: str) -> str:
 def _draw_charts(
     aggregate: Aggregate, results: Mapping[tuple[int, int], tuple[PhotographResult, ...]]
 ) -> list[tuple[str, Markup]]:
-    """Title and SVG of the charts these runs allow."""
+    """Title and SVG of each chart that is defined for these runs."""
     pooled = [LabelledScores.from_results(pool.results) for pool in aggregate.pooled if pool.results]
-    # A single fold is its own pool: its runs are drawn once.
+    # A single fold is its own pool: draw its runs once.
     runs = (
         [LabelledScores.from_results(part) for part in results.values() if part]
         if aggregate.folds > 1
@@ -255,8 +253,8 @@ def _draw_charts(
     )
     charts = []
     if any(images.has_both for images in pooled):
-        charts.append(("Precision and recall", aggregate_precision_recall_chart(runs, pooled)))
-        charts.append(("ROC", aggregate_roc_chart(runs, pooled)))
+        charts.append(("Precision and recall", precision_recall_chart(pooled, runs=runs)))
+        charts.append(("ROC", roc_chart(pooled, runs=runs)))
     if len(pooled) == 1:
         charts.insert(0, ("Scores, all runs", score_chart(pooled[0], None)))
     return [(title, Markup(svg)) for title, svg in charts]
@@ -271,7 +269,7 @@ def _draw_reliability(aggregate: Aggregate) -> list[tuple[str, Markup]]:
 
 
 def list_mistakes(aggregate: Aggregate) -> list[Mistake]:
-    """Lists the photographs labelled wrong, those that most runs get wrong first."""
+    """Returns the images labelled wrong, by falling number of runs."""
     folds = {result.name: fold for (fold, _), part in _part_results(aggregate).items() for result in part}
     wrong: dict[str, list[PhotographResult]] = {}
     for pool in aggregate.pooled:

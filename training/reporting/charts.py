@@ -1,4 +1,4 @@
-"""Charts of the report as inline SVG. Text and axes take the colour of the page around them."""
+"""Charts of the reports as inline SVG. Text and axes use the text colour of the page."""
 
 import io
 import re
@@ -18,32 +18,32 @@ from training.metrics.calibration import BINS, Reliability
 from training.metrics.photograph_results import SATURATION, PhotographResult
 
 GOOD, DEFECTIVE, REVIEWED = "#3b8ed0", "#e07b39", "#b04fdc"
-"""All readable on white and on black; told apart by colour-blind eyes."""
+"""Readable on white and black, and distinguishable with colour blindness."""
 
 INK = "#010203"
-"""Stands for the page's own text colour until the SVG is written."""
+"""Placeholder for the text colour of the page."""
 
 SIZE = (4.6, 3.3)
-"""Width and height in inches of 72 px: its text stays readable on a phone."""
+"""Width and height in inches of 72 px: text stays readable on a phone."""
 
 CURVE_POINTS = 200
 
 LARGEST_DOT, SMALLEST_DOT = 26.0, 4.5
-"""Diameters of a dot that stands for all photographs, and of one for a few, in points."""
+"""Diameters of a dot for all images, and for a few images, in points."""
 
 MOVING = "moving-"
-"""Begins the ids of parts that a script of the page moves; each becomes a class without it."""
+"""Prefix of the ids of elements that the script moves; the rest of the id becomes a class."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class LabelledScores:
-    """Photographs with their scores.
+    """Image scores with labels.
 
     Attributes:
-        defective: Which of them are [N].
-        scores: Their image scores [N].
+        defective: Whether each image is defective [N].
+        scores: Image scores [N].
     """
 
     defective: NDArray[np.bool_]
@@ -51,19 +51,19 @@ class LabelledScores:
 
     @classmethod
     def from_results(cls, results: Sequence[PhotographResult]) -> "LabelledScores":
-        """Returns the scores of results, beside the truth."""
+        """Returns scores and labels of results."""
         defective = np.array([result.truth != 0 for result in results])
         return cls(defective, np.array([result.score for result in results], np.float64))
 
     @property
     def has_both(self) -> bool:
-        """Whether there are good and defective ones: curves need both."""
+        """Whether there are good and defective images: curves need both."""
         return bool(self.defective.any() and not self.defective.all())
 
     def precision_recall(self) -> tuple[Floats, Floats]:
         """Returns recall and precision over all thresholds, the largest recall first."""
         precision, recall, _ = precision_recall_curve(self.defective, self.scores)
-        precision[-1] = precision[-2]  # scikit-learn ends at 1, where AP has no area
+        precision[-1] = precision[-2]  # scikit-learn appends a precision of 1
         return recall, precision
 
     def roc(self) -> tuple[Floats, Floats]:
@@ -72,49 +72,41 @@ class LabelledScores:
         return false_rate, true_rate
 
 
-def precision_recall_chart(images: LabelledScores, threshold: float | None) -> str:
-    """Draws precision over recall, step-wise as AP is, with the operating point."""
+def precision_recall_chart(
+    pooled: Sequence[LabelledScores], threshold: float | None = None, runs: Sequence[LabelledScores] = ()
+) -> str:
+    """Draws step-wise precision over recall: thick for pooled scores, thin for single runs.
+
+    Args:
+        pooled: Scores of one evaluation, or of one pool per seed.
+        threshold: Threshold of the operating point; None for no point.
+        runs: Scores of single runs.
+    """
     figure, axes = _chart("recall", "precision")
-    axes.plot(*images.precision_recall(), color=DEFECTIVE, drawstyle="steps-post", linewidth=2)
+    for images, style in _layers(runs, pooled):
+        axes.plot(*images.precision_recall(), drawstyle="steps-post", **style)
     if threshold is not None:
-        detected = images.scores >= threshold
-        hits = np.count_nonzero(detected & images.defective)
+        detected, defective = pooled[0].scores >= threshold, pooled[0].defective
+        hits = np.count_nonzero(detected & defective)
         precision = hits / np.count_nonzero(detected) if detected.any() else None
-        _mark(axes, "precision-recall", hits / np.count_nonzero(images.defective), precision)
+        _mark(axes, "precision-recall", hits / np.count_nonzero(defective), precision)
     _unit_square(axes)
     return _svg(figure, "Precision over recall", axes)
 
 
-def roc_chart(images: LabelledScores, threshold: float | None) -> str:
-    """Draws true over false positive rate, with the operating point."""
-    figure, axes = _chart("false positive rate", "true positive rate")
-    _draw_chance(axes)
-    axes.plot(*images.roc(), color=DEFECTIVE, linewidth=2)
-    if threshold is not None:
-        detected = images.scores >= threshold
-        false_rate, true_rate = detected[~images.defective].mean(), detected[images.defective].mean()
-        _mark(axes, "roc", float(false_rate), float(true_rate))
-    _unit_square(axes)
-    return _svg(figure, "True over false positive rate", axes)
-
-
-def aggregate_precision_recall_chart(runs: Sequence[LabelledScores], pooled: Sequence[LabelledScores]) -> str:
-    """Draws precision over recall: thin for each run, thick for each pool of runs."""
-    figure, axes = _chart("recall", "precision")
-    for images, style in _layers(runs, pooled):
-        axes.plot(*images.precision_recall(), drawstyle="steps-post", **style)
-    _unit_square(axes)
-    return _svg(figure, "Precision over recall of each run and of the pool")
-
-
-def aggregate_roc_chart(runs: Sequence[LabelledScores], pooled: Sequence[LabelledScores]) -> str:
-    """Draws true over false positive rate: thin for each run, thick for each pool of runs."""
+def roc_chart(
+    pooled: Sequence[LabelledScores], threshold: float | None = None, runs: Sequence[LabelledScores] = ()
+) -> str:
+    """Draws true over false positive rate; arguments as for `precision_recall_chart`."""
     figure, axes = _chart("false positive rate", "true positive rate")
     _draw_chance(axes)
     for images, style in _layers(runs, pooled):
         axes.plot(*images.roc(), **style)
+    if threshold is not None:
+        detected, defective = pooled[0].scores >= threshold, pooled[0].defective
+        _mark(axes, "roc", float(detected[~defective].mean()), float(detected[defective].mean()))
     _unit_square(axes)
-    return _svg(figure, "True over false positive rate of each run and of the pool")
+    return _svg(figure, "True over false positive rate", axes)
 
 
 def _layers(
@@ -133,7 +125,7 @@ def _draw_chance(axes: Axes) -> None:
 
 
 def _mark(axes: Axes, curve: str, x: float, y: float | None) -> None:
-    """The operating point of a curve; a script shows it once there is one."""
+    """The operating point of a curve; hidden if the precision is undefined."""
     (point,) = axes.plot(
         [x],
         [0.0 if y is None else y],
@@ -153,13 +145,13 @@ def _unit_square(axes: Axes) -> None:
 
 
 def reliability_chart(calibrated: Sequence[Reliability], before: Reliability | None = None) -> str:
-    """Draws the share of defective photographs over the score, a dot a bin of scores; right is the diagonal.
+    """Draws the share of defective images over the score, one dot per bin of scores.
 
-    A dot's area grows with the share of the photographs that its bin holds.
+    The area of a dot grows with the share of images in its bin.
 
     Args:
-        calibrated: Of the scores; several for runs on the same photographs, each.
-        before: Of the same scores without calibration, drawn faintly.
+        calibrated: One reliability per run.
+        before: Reliability of the uncalibrated scores, drawn faintly.
     """
     figure, axes = _chart("score", "share of defective photographs")
     _draw_chance(axes)
@@ -189,15 +181,13 @@ def score_chart(
     full_recall: float | None = None,
     review: float | None = None,
 ) -> str:
-    """Draws histograms of good and defective scores, one over the other.
-
-    The axis is logarithmic in the odds, because scores crowd near 0 and 1.
+    """Draws histograms of good and defective scores, one above the other, on an axis of log-odds.
 
     Args:
-        images: The photographs.
-        threshold: Stands as a dashed line, which a script may move, and as a faint one that stays.
-        full_recall: The highest threshold that misses none of them, a dotted line.
-        review: The score from which they are for review, a dash-dotted line of a colour of its own.
+        images: The scored images.
+        threshold: A dashed line that the script moves, and a faint line that stays.
+        full_recall: The highest threshold without a missed defect, a dotted line.
+        review: The review threshold, a dash-dotted line.
     """
     odds = to_odds(images.scores)
     bins = np.linspace(*odds_range(images.scores, threshold, review), 41)
@@ -207,7 +197,7 @@ def score_chart(
         (upper, odds[~images.defective], GOOD, "good"),
         (lower, odds[images.defective], DEFECTIVE, "defective"),
     ):
-        _neutralise(axes)
+        _style_axes(axes)
         _bars(axes, part, bins, color, name)
         _draw_thresholds(axes, threshold, full_recall, review)
     _label_odds(lower, bins[0], bins[-1])
@@ -228,13 +218,13 @@ def _draw_thresholds(
 
 
 def to_odds(scores: ArrayLike) -> Floats:
-    """Returns log10 of the odds of scores; those nearer to 0 or 1 than `SATURATION` count as this near."""
+    """Returns log10 of the odds of scores, clipped to a distance of `SATURATION` from 0 and 1."""
     clipped = np.clip(np.asarray(scores, np.float64), SATURATION, 1 - SATURATION)
     return np.asarray(np.log10(clipped / (1 - clipped)))
 
 
 def odds_range(scores: Floats, *limits: float | None) -> tuple[float, float]:
-    """Ends of the axis that scores [N] and thresholds share, log10 of the odds, with room beside them."""
+    """Returns the axis limits for scores [N] and thresholds, log10 of the odds, with a margin."""
     odds = to_odds([*scores, *(limit for limit in limits if limit is not None)])
     return float(odds.min() - 0.5), float(odds.max() + 0.5)
 
@@ -257,7 +247,7 @@ def _label_odds(axes: Axes, low: float, high: float) -> None:
 
 
 def _name_odds(power: int) -> str:
-    """Odds 10^power as the score they stand for, rounded to the nearest power of ten at the ends."""
+    """The score at odds of 10^power, rounded to the nearest power of ten near 0 and 1."""
     if power == 0:
         return "0.5"
     nines = abs(power)
@@ -267,10 +257,10 @@ def _name_odds(power: int) -> str:
 
 
 def loss_chart(steps: Sequence[int], losses: Sequence[float]) -> str:
-    """Draws the training loss of one stage over its steps, each point the mean of a stretch of them."""
-    stretches = min(len(losses), CURVE_POINTS)
-    x = [part.mean() for part in np.array_split(np.asarray(steps, np.float64), stretches)]
-    y = [part.mean() for part in np.array_split(np.asarray(losses, np.float64), stretches)]
+    """Draws the training loss of one stage over its steps, averaged over intervals."""
+    intervals = min(len(losses), CURVE_POINTS)
+    x = [part.mean() for part in np.array_split(np.asarray(steps, np.float64), intervals)]
+    y = [part.mean() for part in np.array_split(np.asarray(losses, np.float64), intervals)]
     figure, axes = _chart("step", "loss")
     axes.plot(x, y, color=GOOD, linewidth=1.8)
     if 0 < 20 * min(y) < max(y):
@@ -281,13 +271,13 @@ def loss_chart(steps: Sequence[int], losses: Sequence[float]) -> str:
 def _chart(x_label: str, y_label: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=SIZE, layout="constrained")
     axes = figure.add_subplot()
-    _neutralise(axes)
+    _style_axes(axes)
     axes.set_xlabel(x_label, color=INK)
     axes.set_ylabel(y_label, color=INK)
     return figure, axes
 
 
-def _neutralise(axes: Axes) -> None:
+def _style_axes(axes: Axes) -> None:
     axes.tick_params(which="both", colors=INK)
     axes.grid(color=INK, alpha=0.12)
     axes.set_axisbelow(True)
@@ -297,12 +287,12 @@ def _neutralise(axes: Axes) -> None:
 
 
 def _svg(figure: Figure, label: str, moving: Axes | None = None) -> str:
-    """Writes a chart as HTML wants it: no header, no fixed size, no style and no group ids of its own.
+    """Writes a chart for inline use in HTML: without header, fixed size, style and group ids.
 
     Args:
         figure: The chart.
-        label: What it shows, for those who do not see it.
-        moving: Axes in which a script moves parts; their scale is noted for it.
+        label: Description for screen readers.
+        moving: Axes in which the script moves elements; their scale is stored for it.
     """
     file = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "segdec"}):
@@ -319,7 +309,7 @@ def _svg(figure: Figure, label: str, moving: Axes | None = None) -> str:
 
 
 def _scale(figure: Figure, axes: Axes) -> str:
-    """Units of the SVG for one unit of the data, known once the layout is."""
+    """SVG units per data unit; needs the final layout."""
     box, (left, right), (low, high) = axes.get_position(), axes.get_xlim(), axes.get_ylim()
     width, height = figure.get_size_inches() * 72
     x, y = box.width * width / (right - left), box.height * height / (high - low)

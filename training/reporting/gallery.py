@@ -1,4 +1,4 @@
-"""Pictures of the report: photographs beside truth and prediction, small and inside the page."""
+"""Pictures of the report: images with truth and prediction, shrunk and embedded as JPEG."""
 
 import base64
 from collections.abc import Callable, Iterable
@@ -16,23 +16,23 @@ from segdec.inference.postprocessing import Prediction
 from training.metrics.photograph_results import PhotographResult
 
 ReadAndPredict = Callable[[str], tuple[Sample, Prediction]]
-"""Gives a photograph and what the model says about it, by the name of its record."""
+"""Returns an image and its prediction for the name of a record."""
 
 JPEG = (
     cv2.IMWRITE_JPEG_QUALITY,
     82,
     cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
-    cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,  # halved colour would blur the outlines
+    cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,  # chroma subsampling would blur the outlines
 )
 
 SMALL_REGION_PX = 12
-"""A region smaller than this on its picture gets a frame, `FRAME_PX` away from it."""
+"""A region that is smaller than this on its picture gets a frame at a distance of `FRAME_PX`."""
 
 FRAME_PX = 5
 MAX_FRAMES = 8
 
 WIDE, TALL = 3.0, 0.67
-"""Width per height from which pictures stand below each other, and below which all stand in one row."""
+"""Aspect ratio (width / height) from which pictures are stacked, and below which all are in one row."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Card:
-    """One photograph of the gallery.
+    """One image of the gallery.
 
     Attributes:
-        result: What the model said about it.
-        shape: `wide`, `tall` or `square`, for the arrangement of the pictures.
-        size: Its size in words.
-        unmasked: What its annotation tells instead of defect pixels; empty where those are known.
+        result: Prediction and truth.
+        shape: `wide`, `tall` or `square`, for the layout of the pictures.
+        size: Size of the image as text.
+        unmasked: Kind of annotation without defect pixels; empty if those are known.
         pictures: At most four.
     """
 
@@ -65,7 +65,7 @@ class Card:
 
 
 def draw_cards(results: Iterable[PhotographResult], show: ReadAndPredict, side_px: int) -> list[Card]:
-    """Draws a card for each result, one photograph in memory at a time, of at most `side_px` a side."""
+    """Draws a card for each result, with pictures of at most `side_px`; one image is in memory at a time."""
     return [_make_card(result, *show(result.name), side_px) for result in results]
 
 
@@ -94,7 +94,7 @@ def _name_shape(height: int, width: int) -> str:
 
 
 def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tuple[Picture, ...]:
-    # Shrunk before anything is drawn on it, so that outlines keep their width.
+    # Shrunk before drawing, so that outlines keep their width.
     image = shrink(sample.image, side_px)
     mask = shrink_mask(prediction.mask, side_px)
     truth, area = (
@@ -118,10 +118,7 @@ def _make_picture(caption: str, image: NDArray[np.uint8]) -> Picture:
 
 
 def frame_small_regions(picture: NDArray[np.uint8], prediction: Prediction) -> NDArray[np.uint8]:
-    """Draws a frame around each region too small to be noticed on the shrunk `picture` [h, w, 3].
-
-    The many fragments of a torn mask stay unframed: they are noticed together.
-    """
+    """Draws a frame around each small region on a shrunk picture [h, w, 3], up to `MAX_FRAMES` regions."""
     factor = picture.shape[0] / prediction.mask.shape[0]
     framed = np.ascontiguousarray(picture)
     for region in prediction.regions if len(prediction.regions) <= MAX_FRAMES else ():
@@ -133,7 +130,7 @@ def frame_small_regions(picture: NDArray[np.uint8], prediction: Prediction) -> N
 
 
 def shrink(image: NDArray[Any], side_px: int) -> NDArray[Any]:
-    """Averages [H, W] or [H, W, C] down until the long side is at most `side_px`; smaller ones stay."""
+    """Shrinks [H, W] or [H, W, C] by averaging until the long side is at most `side_px`."""
     height, width = _shrunk_size(image, side_px)
     if (height, width) == image.shape[:2]:
         return image
@@ -142,19 +139,19 @@ def shrink(image: NDArray[Any], side_px: int) -> NDArray[Any]:
 
 
 def shrink_mask(mask: NDArray[np.uint8], side_px: int) -> NDArray[np.uint8]:
-    """Shrinks a mask [H, W]; any pixel a defect touches stays defect, so that fine ones remain visible."""
+    """Shrinks a mask [H, W]; a pixel with any defect stays defect, so that fine defects remain visible."""
     return resize_mask(mask, *_shrunk_size(mask, side_px))
 
 
 def _shrunk_size(image: NDArray[Any], side_px: int) -> tuple[int, int]:
-    """Rows and columns of `image` [H, W, …] once its long side is at most `side_px`."""
+    """Rows and columns of `image` [H, W, …] with a long side of at most `side_px`."""
     height, width = image.shape[:2]
     factor = min(1.0, side_px / max(height, width))
     return max(1, round(height * factor)), max(1, round(width * factor))
 
 
 def to_data_uri(image: NDArray[np.uint8]) -> str:
-    """Returns a picture [H, W], [H, W, 1] or [H, W, 3] RGB as a JPEG inside an address."""
+    """Returns a picture [H, W], [H, W, 1] or [H, W, 3] RGB as a JPEG data URI."""
     pixels = image[..., ::-1] if image.ndim == 3 else image
     _, data = cv2.imencode(".jpg", np.ascontiguousarray(pixels), JPEG)
     return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")

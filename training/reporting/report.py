@@ -1,4 +1,4 @@
-"""The report of an evaluation: one HTML file that needs nothing beside it."""
+"""The report of an evaluation: one self-contained HTML file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,8 @@ import numpy as np
 from markupsafe import Markup
 
 from segdec.runtime.files import write_text_atomic
-from training.formatting import format_count, format_figure, format_interval, format_percent
+from training.data.subsets import pick_evenly
+from training.formatting import format_figure, format_percent
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import Metrics
 from training.metrics.photograph_results import PhotographResult
@@ -23,7 +24,7 @@ from training.reporting.charts import (
     to_odds,
 )
 from training.reporting.gallery import Card, ReadAndPredict, draw_cards
-from training.reporting.html_page import embed_json, read_script, render
+from training.reporting.html_page import embed_json, format_interval, read_script, render
 from training.reporting.summary import (
     describe,
     describe_reliability,
@@ -31,22 +32,20 @@ from training.reporting.summary import (
     list_remarks,
     list_split_warnings,
 )
+from training.reporting.tables import format_number
 from training.reporting.threshold_slider import count_at, full_recall_threshold, make_slider
 
 PICTURE_PX = {60: 512, 300: 256}
-"""Long side of a picture by the number of errors and photographs for review up to which it holds.
+"""Long side of a picture for up to this number of errors and images for review, to limit the file size."""
 
-Browsers shall open the file.
-"""
-
-SMALLEST_PICTURE_PX = 160
+MIN_PICTURE_PX = 160
 
 CORRECT_SHOWN = 6
 NEAR_SHOWN = 4
 """Near misses on each side of the threshold."""
 
 Tile = tuple[str, str, str, str]
-"""Name, figure, 95 % interval and explanation."""
+"""Name, value, 95 % interval and explanation."""
 
 
 def write_report(
@@ -61,20 +60,18 @@ def write_report(
 ) -> None:
     """Writes `report.html`, atomically.
 
-    It says in words what the model gets right and where it fails, and shows the figures with their
-    intervals, score histograms and curves with a threshold to move, whether the score is a probability,
-    every error and every photograph for review with its pictures, near misses, a few correct detections,
-    classes and region sizes, and the training losses. Pictures, style and script lie inside the file.
+    It contains a summary in sentences, metrics with intervals, score histograms and curves with a threshold
+    slider, calibration, pictures of every error and every image for review, of near misses and of some
+    correct detections, tables of classes and region sizes, and the training losses.
 
     Args:
         path: The file to write.
         title: Name of the run.
-        facts: What the reader should know, in order: model, data set, split, thresholds and where
-            they were chosen.
-        evaluation: The results and figures.
-        show: Gives photograph and prediction by name; called once for each one pictured.
-        history: Training log: mappings with `stage`, `step` and `loss`; others are passed over.
-        warnings: Sentences to put on top, such as those of the threshold choice.
+        facts: Properties to list: model, data set, split, thresholds.
+        evaluation: Results and metrics.
+        show: Returns image and prediction by name; called once per pictured image.
+        history: Training log; records without `stage`, `step` and a finite `loss` are ignored.
+        warnings: Sentences at the top, such as those of the choice of thresholds.
 
     Raises:
         OSError: If the folder is missing or not writable.
@@ -109,7 +106,7 @@ def write_report(
 
 
 def _picture(evaluation: Evaluation, show: ReadAndPredict) -> dict[str, Any]:
-    """The cards of the gallery, and the place of each result in the results."""
+    """The cards of the gallery, and the index of each result."""
     errors, reviews = evaluation.errors(), evaluation.reviews()
     near = choose_near(evaluation.results)
     chosen = {result.name for result in near}
@@ -126,8 +123,8 @@ def _picture(evaluation: Evaluation, show: ReadAndPredict) -> dict[str, Any]:
 
 
 def picture_side(cards: int) -> int:
-    """Returns the long side of the pictures, px, if there are this many errors and photographs for review."""
-    return next((side for most, side in PICTURE_PX.items() if cards <= most), SMALLEST_PICTURE_PX)
+    """Returns the long side of the pictures for this number of errors and images for review, px."""
+    return next((side for most, side in PICTURE_PX.items() if cards <= most), MIN_PICTURE_PX)
 
 
 def _decision_tiles(metrics: Metrics) -> list[Tile]:
@@ -147,7 +144,7 @@ def _decision_tiles(metrics: Metrics) -> list[Tile]:
             "AP, trapezoid",
             format_figure(metrics.average_precision_trapezoid),
             "",
-            "as COMIND reports it; compare with such figures alone",
+            "for comparison with COMIND",
         ),
         ("AUROC", format_figure(metrics.auroc), bracket("auroc"), "of the image score"),
         (
@@ -166,15 +163,14 @@ def _decision_tiles(metrics: Metrics) -> list[Tile]:
         *([_review_tile(metrics)] if held else []),
         (
             "FP at FN = 0",
-            format_count(metrics.fp_at_full_recall),
+            format_number(metrics.fp_at_full_recall),
             "",
-            f"alarms if {'all these defects were refused' if held else 'none of these defects is missed'}: "
-            "looking back",
+            f"alarms if {'all these defects were rejected' if held else 'no defect is missed'}, in hindsight",
         ),
     ]
     if len(metrics.classes) > 1:
         accuracy = format_figure(metrics.label_accuracy)
-        note = f"images with the right class{'; those for review count as not right' if held else ''}"
+        note = f"images with the correct class{'; review counts as not correct' if held else ''}"
         tiles.append(("Class accuracy", accuracy, bracket("label_accuracy"), note))
     return tiles
 
@@ -187,7 +183,7 @@ def _review_tile(metrics: Metrics) -> Tile:
 
 
 def _rate(metrics: Metrics, name: str) -> str:
-    """A rate in percent with its interval, to follow the count."""
+    """A rate in percent with its interval."""
     value, interval = getattr(metrics, name), metrics.intervals.get(name)
     if value is None:
         return ""
@@ -209,30 +205,30 @@ def _mask_tiles(metrics: Metrics) -> list[Tile]:
             "",
             "over all mask thresholds, step-wise",
         ),
-        ("AUPRO", format_figure(metrics.aupro), "", "overlap with each true region, up to 30 % false pixels"),
+        ("AUPRO", format_figure(metrics.aupro), "", "overlap with true regions, up to 30 % false pixels"),
     ]
 
 
 def _reliability_tiles(evaluation: Evaluation) -> list[Tile]:
-    """Figures of the calibrated score, with those it had before in the place of an interval."""
+    """Calibration metrics, with the values before calibration instead of an interval."""
     metrics = evaluation.metrics
     if metrics.calibration_error is None:
         return []
     before = (metrics.calibration_error_before, metrics.brier_before)
-    was = [
+    uncalibrated = [
         f"before: {format_figure(value)}" if evaluation.defect_rate is not None else "" for value in before
     ]
     return [
         (
             "Calibration error",
             format_figure(metrics.calibration_error),
-            was[0],
-            "expected, ECE: mean distance of score and share in ten bins; 0 is best",
+            uncalibrated[0],
+            "ECE: mean distance of score and defective share in ten bins; 0 is best",
         ),
         (
             "Brier score",
             format_figure(metrics.brier),
-            was[1],
+            uncalibrated[1],
             "mean of (score − truth)², truth 0 or 1; 0 is best",
         ),
     ]
@@ -246,7 +242,7 @@ def _reliability_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
 
 
 def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
-    """Title and SVG of the charts these images allow."""
+    """Title and SVG of each chart that is defined for these images."""
     results, metrics = evaluation.results, evaluation.metrics
     if not results:
         return []
@@ -254,8 +250,8 @@ def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
     scores = score_chart(images, threshold, full_recall_threshold(results), metrics.review_threshold)
     charts = [("Scores", scores)]
     if images.has_both:
-        charts.append(("Precision and recall", precision_recall_chart(images, threshold)))
-        charts.append(("ROC", roc_chart(images, threshold)))
+        charts.append(("Precision and recall", precision_recall_chart([images], threshold)))
+        charts.append(("ROC", roc_chart([images], threshold)))
     return [(title, Markup(svg)) for title, svg in charts]
 
 
@@ -273,7 +269,7 @@ def _loss_charts(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup
 
 
 def choose_near(results: Sequence[PhotographResult]) -> list[PhotographResult]:
-    """Chooses correct decisions nearest to their limit in log-odds, defective ones first, nearest first."""
+    """Returns the correct results nearest to their threshold in log-odds, defective ones first."""
     right = [result for result in results if result.outcome == "correct"]
     limits = {result.name: result.threshold if result.truth else result.lowest_threshold for result in right}
     margin = {
@@ -285,12 +281,9 @@ def choose_near(results: Sequence[PhotographResult]) -> list[PhotographResult]:
 
 
 def _choose_correct(results: Sequence[PhotographResult]) -> list[PhotographResult]:
-    """Correct detections spread evenly from the least to the most certain."""
+    """Correct detections, picked evenly from the least to the most certain."""
     hits = sorted(
         (result for result in results if result.truth and result.outcome == "correct"),
         key=lambda result: result.score,
     )
-    if len(hits) <= CORRECT_SHOWN:
-        return hits
-    places = np.linspace(0, len(hits) - 1, CORRECT_SHOWN).round().astype(int)
-    return [hits[place] for place in places]
+    return pick_evenly(hits, CORRECT_SHOWN)

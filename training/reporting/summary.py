@@ -1,4 +1,4 @@
-"""The result in plain words: what the model gets right, where it fails, and whether one can tell."""
+"""The result of an evaluation in sentences: what the model gets right, where it fails, how sure this is."""
 
 from collections.abc import Sequence
 
@@ -16,16 +16,16 @@ from training.metrics.regions import FOUND_OVERLAP, RegionClasses, RegionSize
 from training.reporting.threshold_slider import full_recall_threshold
 
 WIDE_INTERVAL = 0.1
-"""Width of a 95 % interval from which on the figure tells a good model from a fair one no longer."""
+"""Width of a 95 % interval of AP that is too wide to rate the model."""
 
 CLEAR_DIFFERENCE = 0.1
-"""By which a class or size must lag behind the rest to be named."""
+"""Minimum difference of a class or size from the best one to be mentioned."""
 
 FEW_TO_CALIBRATE = 50
-"""Photographs of one kind below which the calibration error is mostly chance."""
+"""Number of images of one kind below which the calibration error is rough."""
 
 MANY_DEFECTIVE = 200
-"""Defective photographs from which on none missed speaks for itself."""
+"""Number of defective images from which no miss needs no comment."""
 
 
 def describe(evaluation: Evaluation) -> str:
@@ -36,7 +36,7 @@ def describe(evaluation: Evaluation) -> str:
     wrong, held = len(evaluation.errors()), metrics.reviews
     left = f"; {held} {'is' if held == 1 else 'are'} left for review" if held else ""
     if not wrong and not left:
-        return f"All {metrics.images} images are labelled right."
+        return f"All {metrics.images} images are labelled correctly."
     if not wrong:
         return f"None of {metrics.images} images is labelled wrong{left}."
     kinds = (
@@ -50,7 +50,7 @@ def describe(evaluation: Evaluation) -> str:
 
 
 def list_remarks(evaluation: Evaluation) -> list[str]:
-    """Lists what else to know, a few sentences, the plainest first."""
+    """Returns further sentences about the result."""
     metrics = evaluation.metrics
     if not metrics.images:
         return []
@@ -66,27 +66,27 @@ def list_remarks(evaluation: Evaluation) -> list[str]:
 
 
 def list_split_warnings(results: Sequence[PhotographResult]) -> list[str]:
-    """Says if the photographs are those that the model or its thresholds come from."""
+    """Returns a warning if the images were used to train the model or to choose its thresholds."""
     splits = {result.split for result in results}
     if "train" in splits:
-        return ["The model was trained on these photographs: the figures say nothing about others."]
+        return ["The model was trained on these photographs: the metrics do not apply to new ones."]
     if "val" in splits:
         return [
-            "The thresholds were chosen on these photographs: errors and pixel figures look better here than "
-            "they will elsewhere. Evaluate on 'test'."
+            "The thresholds were chosen on these photographs: errors and pixel metrics are better here than "
+            "on new ones. Evaluate on 'test'."
         ]
     return []
 
 
 def list_doubts(metrics: Metrics) -> list[str]:
-    """Says why the photographs may be too few to tell."""
+    """Returns sentences about metrics that are uncertain because there are too few images."""
     if not metrics.images:
         return []
     if not metrics.good or not metrics.defective:
         lacking = "good" if metrics.defective else "defective"
         return [
-            f"There is no {lacking} photograph: how well the two are told apart cannot be measured. "
-            "Evaluate a split that holds both."
+            f"There is no {lacking} photograph: how well the model separates good and defective ones cannot "
+            "be measured. Evaluate a split with both."
         ]
     return [*_doubt_precision(metrics), *_doubt_rate(metrics)]
 
@@ -98,9 +98,7 @@ def _describe_decisions(metrics: Metrics) -> list[str]:
         sentences.append(f"The model finds {found} of {count_of(metrics.defective, 'defective photograph')}")
     if metrics.good:
         passed = metrics.good - metrics.false_positives - (metrics.reviews - metrics.defective_reviews)
-        sentences.append(
-            f"{'it' if sentences else 'The model'} lets {passed} of {metrics.good} good ones pass"
-        )
+        sentences.append(f"{'' if sentences else 'The model '}passes {passed} of {metrics.good} good ones")
     return [f"{' and '.join(sentences)}."]
 
 
@@ -115,24 +113,24 @@ def _describe_reviews(metrics: Metrics) -> list[str]:
 
 
 def describe_reliability(metrics: Metrics, defect_rate: float | None) -> str:
-    """Says how far the score is a probability, and for which share of defective photographs.
+    """Describes how well the score is calibrated.
 
     Args:
-        metrics: The figures of some photographs.
-        defect_rate: Share for which their scores are probabilities; None where they are none.
+        metrics: Metrics of the evaluated images.
+        defect_rate: Defect rate that the scores are calibrated for; None if they are not calibrated.
     """
     claim = (
-        "The score is the network's own, not calibrated: it tells which photograph is the more likely to be "
-        "defective, but is no probability."
+        "The score is not calibrated: it ranks photographs by how likely they are defective, but it is not a "
+        "probability."
         if defect_rate is None
         else f"The score is calibrated to be a probability where {format_rate(defect_rate)} of the "
         "photographs are defective: of 100 with a score of 0.2, 20 should be defective."
     )
     if metrics.calibration_error is None:
         lacking = "good" if metrics.defective else "defective"
-        return f"{claim} Whether it is one cannot be measured here: there is no {lacking} photograph."
+        return f"{claim} This cannot be measured here: there is no {lacking} photograph."
     found = (
-        f"Here score and share of defective photographs lie {metrics.calibration_error:.3f} apart on average"
+        f"Here score and share of defective photographs differ by {metrics.calibration_error:.3f} on average"
     )
     rough = _doubt_reliability(metrics)
     if defect_rate is None or metrics.calibration_error_before is None:
@@ -145,11 +143,11 @@ def describe_reliability(metrics: Metrics, defect_rate: float | None) -> str:
 
 def _doubt_reliability(metrics: Metrics) -> str:
     fewer, kind = min((metrics.defective, "defective photograph"), (metrics.good, "good photograph"))
-    return f" With {count_of(fewer, kind)} this is a rough figure." if fewer < FEW_TO_CALIBRATE else ""
+    return f" With {count_of(fewer, kind)} this value is rough." if fewer < FEW_TO_CALIBRATE else ""
 
 
 def _describe_classes(classes: Sequence[ClassMetrics]) -> list[str]:
-    """The class missed most often, and the one taken for another most often."""
+    """The class that is missed most often, and the one that is confused most often."""
     seen = [(each.false_negatives / each.images, each) for each in classes if each.images]
     if len(seen) < 2:
         return []
@@ -165,13 +163,13 @@ def _describe_classes(classes: Sequence[ClassMetrics]) -> list[str]:
         found, are = _found(most), "is" if confused == 1 else "are"
         sentences.append(
             f"Of the {count_of(found, 'photograph')} of the class '{most.name}' that it finds, {confused} "
-            f"{are} given another class; the table below tells which."
+            f"{are} given another class; see the table below."
         )
     return sentences
 
 
 def _confused(each: ClassMetrics) -> int:
-    """Photographs of a class that are found but given another one."""
+    """Images of a class that are found but given another class."""
     return _found(each) - round((each.accuracy or 0) * each.images)
 
 
@@ -191,8 +189,8 @@ def _describe_masks(metrics: Metrics) -> list[str]:
     if unknown:
         have, are = ("has", "is") if unknown == 1 else ("have", "are")
         sentences.append(
-            f"{count_of(unknown, 'defective photograph')} {have} a label or boxes only, no drawn defect: "
-            f"{'it' if unknown == 1 else 'they'} {are} not counted in any figure of pixels or regions."
+            f"{count_of(unknown, 'defective photograph')} {have} a label or boxes only, no mask: "
+            f"{'it' if unknown == 1 else 'they'} {are} excluded from all metrics of pixels and regions."
         )
     return sentences
 
@@ -212,11 +210,11 @@ def _describe_sizes(sizes: Sequence[RegionSize]) -> list[str]:
 def _describe_region_classes(regions: RegionClasses | None) -> list[str]:
     if regions is None or not regions.found:
         return []
-    return [f"Of {count_of(regions.found, 'found region')} {regions.right} got their class."]
+    return [f"Of {count_of(regions.found, 'found region')} {regions.right} have the correct class."]
 
 
 def name_size(size: RegionSize) -> str:
-    """Returns the areas of a size bin in words."""
+    """Returns the range of a size bin as text."""
     if size.below_px is None:
         return f"from {size.from_px} px"
     return (
@@ -231,13 +229,13 @@ def _describe_full_recall(evaluation: Evaluation) -> list[str]:
     metrics = evaluation.metrics
     if any(result.review_threshold is not None for result in evaluation.results):
         return [
-            f"To miss none of these defects review would have to begin at {format_score(lowest)}; "
+            f"To miss none of these defects, the review threshold would have to be {format_score(lowest)}; "
             f"{alarms} of {count_of(metrics.good, 'good photograph')} score as high."
         ]
     several = "" if metrics.threshold is not None else ", one for all runs"
     return [
-        f"To miss none of these defects the threshold would have to be {format_score(lowest)}{several}, with "
-        f"{count_of(alarms, 'false alarm')} among {metrics.good} good photographs."
+        f"To miss none of these defects, the threshold would have to be {format_score(lowest)}{several}, "
+        f"with {count_of(alarms, 'false alarm')} among {metrics.good} good photographs."
     ]
 
 
@@ -247,16 +245,16 @@ def _doubt_precision(metrics: Metrics) -> list[str]:
     interval = metrics.intervals["average_precision"]
     if interval is None:
         return [
-            "The items are too few for a 95 % interval: take every figure here for a first impression, "
-            "and measure on more."
+            "There are too few items for a 95 % interval: all metrics are a first impression only. Evaluate "
+            "on more items."
         ]
     if interval.high - interval.low < WIDE_INTERVAL:
         return []
     return [
-        f"The test set is too small to tell how good the model is: with other photographs of the same kind "
-        f"its average precision may as well be anywhere from {interval.low:.2f} to {interval.high:.2f}. "
-        "Measure on more defective items, for instance on all folds joined; hold two models against each "
-        "other with 'python -m training compare', not by this figure."
+        f"The test set is too small to rate the model: on other photographs of the same kind its average "
+        f"precision may be anywhere from {interval.low:.2f} to {interval.high:.2f}. Evaluate on more "
+        "defective items, for example on all folds joined; compare two models with "
+        "'python -m training compare', not by this value."
     ]
 
 
@@ -265,6 +263,6 @@ def _doubt_rate(metrics: Metrics) -> list[str]:
     if metrics.false_negatives or interval is None or metrics.defective >= MANY_DEFECTIVE:
         return []
     return [
-        f"No miss among {count_of(metrics.defective, 'defective photograph')} does not prove that it never "
-        f"misses: its rate of misses may still be up to {format_percent(interval.high)} (95 % interval)."
+        f"No miss among {count_of(metrics.defective, 'defective photograph')} does not prove that the model "
+        f"never misses: its miss rate may be up to {format_percent(interval.high)} (95 % interval)."
     ]

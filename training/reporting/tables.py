@@ -9,8 +9,8 @@ from training.metrics.intervals import Interval
 from training.metrics.metrics import ClassMetrics
 from training.metrics.regions import RegionClasses, RegionSize
 
-LISTED = 20
-"""Photographs named at most in a list."""
+MAX_LISTED = 20
+"""Maximum number of names in a list."""
 
 RUN_COLUMNS = {
     "average_precision": "AP",
@@ -24,32 +24,32 @@ RUN_COLUMNS = {
     "aupro": "AUPRO",
     "calibration_error": "ECE",
 }
-"""Figures of single runs in the table of joined ones; `run_columns` leaves out what none of them has."""
+"""Columns of the table of joined runs; see `run_columns`."""
 
 
 def format_number(value: float | int | None) -> str:
-    """Formats a figure, 4 decimals, cut so that nothing short of 1 reads as 1; a count; a dash for none."""
+    """Formats a metric with 4 decimals, never rounded up to 1; a count; or a dash for None."""
     if value is None or isinstance(value, int):
         return "–" if value is None else str(value)
     return "0.9999" if 0.9999 < value < 1 else f"{value:.4f}"
 
 
 def run_columns(aggregate: Aggregate) -> dict[str, str]:
-    """Returns `RUN_COLUMNS`, without the photographs for review where no run leaves any."""
+    """Returns `RUN_COLUMNS`, without `reviews` if no run has images for review."""
     held = any(run.metrics.reviews or run.metrics.review_threshold is not None for run in aggregate.runs)
     return {name: title for name, title in RUN_COLUMNS.items() if held or name != "reviews"}
 
 
 def evaluation_table(evaluation: Evaluation) -> str:
-    """Returns the figures of one evaluation, with their intervals, then classes and region sizes."""
+    """Returns the metrics of one evaluation with intervals, then tables of classes and region sizes."""
     metrics = evaluation.metrics
     lines = [
         f"  {name:<29}{format_number(value)}{_bracket(metrics.intervals.get(name))}"
         for name, value in metrics.scalars().items()
     ]
     if any(metrics.intervals.values()):
-        lines += ["  In brackets: 95 % intervals over the items. One without width does not mean certainty:"]
-        lines += ["  these photographs, drawn anew, always give the same figure."]
+        lines += ["  In brackets: 95 % intervals over the items. An interval without width is not certainty:"]
+        lines += ["  all resamples of these photographs give the same value."]
     if len(metrics.classes) > 1:
         lines += ["", *_class_lines(metrics.classes)]
     if any(size.regions for size in metrics.region_sizes):
@@ -102,7 +102,7 @@ def _region_lines(regions: RegionClasses, defects: Sequence[str]) -> list[str]:
 
 
 def aggregate_table(aggregate: Aggregate) -> str:
-    """Returns one line a run, then the pooled figures."""
+    """Returns one line per run, then the pooled metrics."""
     first = aggregate.pooled[0].metrics
     each = "run" if aggregate.seeds == 1 else "runs"
     pooled = (
@@ -147,7 +147,7 @@ def _pooled_lines(aggregate: Aggregate) -> list[str]:
 
 
 def _format_spread(aggregate: Aggregate, name: str, spread: MeanStd) -> str:
-    """Mean ± standard deviation; one decimal for counts, none where all counts are equal."""
+    """Mean ± standard deviation; one decimal for counts, none if all counts are equal."""
     counted = isinstance(aggregate.pooled[0].metrics.scalars()[name], int)
     if spread.mean is None or (counted and not spread.std):
         return "–" if spread.mean is None else f"{spread.mean:.0f}"
@@ -157,7 +157,7 @@ def _format_spread(aggregate: Aggregate, name: str, spread: MeanStd) -> str:
 
 
 def comparison_table(comparison: Comparison) -> str:
-    """Lists the figures of both runs, their differences, photographs they disagree on, and the conclusion."""
+    """Returns the metrics of both runs, their differences, disagreements and the conclusion."""
     left_out = f" ({comparison.left_out} are in one alone)" if comparison.left_out else ""
     lines = [
         f"A: {comparison.first}",
@@ -171,12 +171,12 @@ def comparison_table(comparison: Comparison) -> str:
         value = "–" if each.value is None else f"{each.value:+.4f}"
         cells = f"{format_number(each.first):>9}{format_number(each.second):>9}{value:>10}"
         lines.append(f"  {name:<21}{cells}   {interval}")
-    neither = "Right in neither" if any(comparison.reviews) else "Labelled wrong by both"
+    neither = "Correct in neither" if any(comparison.reviews) else "Wrong in both"
     lines += [
         "",
         f"{neither}: {comparison.both_wrong}.",
-        *_list_names("Right in A alone", comparison.first_right),
-        *_list_names("Right in B alone", comparison.second_right),
+        *_list_names("Correct only in A", comparison.first_right),
+        *_list_names("Correct only in B", comparison.second_right),
         f"McNemar's exact test on the labels: p = {comparison.p_value:.3g}.",
         *_list_reviews(comparison),
         "",
@@ -189,10 +189,10 @@ def _list_reviews(comparison: Comparison) -> list[str]:
     first, second = comparison.reviews
     if not first and not second:
         return []
-    told = "They count as not right, but neither as missed nor as false alarms."
-    return [f"For review: {first} in A, {second} in B. {told}"]
+    note = "They count as not correct, but neither as missed nor as false alarms."
+    return [f"For review: {first} in A, {second} in B. {note}"]
 
 
 def _list_names(title: str, names: Sequence[str]) -> list[str]:
-    more = [f"  … and {len(names) - LISTED} more"] if len(names) > LISTED else []
-    return [f"{title}: {len(names)}.", *(f"  {name}" for name in names[:LISTED]), *more]
+    more = [f"  … and {len(names) - MAX_LISTED} more"] if len(names) > MAX_LISTED else []
+    return [f"{title}: {len(names)}.", *(f"  {name}" for name in names[:MAX_LISTED]), *more]

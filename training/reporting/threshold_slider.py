@@ -1,7 +1,7 @@
-"""What the threshold slider of the report needs: scores, marks, and the counts at a threshold.
+"""Data of the threshold slider of the report: scores, marks, and counts at a threshold.
 
-The page counts anew in the browser (`templates/threshold.js`) whenever the slider moves; `count_at` gives
-the same numbers for the page as it is first shown, and for browsers without scripts.
+`templates/threshold.js` counts again whenever the slider moves; `count_at` computes the same counts for the
+initial page, and for browsers without scripts.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from training.reporting.charts import odds_range, to_odds
 
 @dataclass(frozen=True)
 class Counts:
-    """Photographs at one threshold: defective ones found and missed, good ones alarmed and passed.
+    """Decisions at one threshold: defective images found and missed, good ones alarmed and passed.
 
-    Those for review are in none of these, good and defective ones apart.
+    Images for review are counted separately.
     """
 
     found: int
@@ -32,7 +32,7 @@ class Counts:
 
     @property
     def reviews(self) -> int:
-        """Photographs for review, good and defective."""
+        """Images for review."""
         return self.good_reviews + self.defective_reviews
 
     @property
@@ -42,20 +42,20 @@ class Counts:
 
     @property
     def recall(self) -> float | None:
-        """Share of the defective photographs found; None without one."""
+        """Share of the defective images that is found; None without one."""
         return ratio(self.found, self.found + self.missed + self.defective_reviews)
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A threshold worth naming on the slider.
+    """A labelled threshold on the slider.
 
     Attributes:
-        name: What it is, in a word or two.
-        threshold: The image score.
-        place: Where on the slider, from 0 at its left end to 1.
-        kind: `chosen` before, `hindsight`: found on the photographs that are measured, or `review`: where
-            review begins, which the slider does not move.
+        name: Label.
+        threshold: Image score.
+        place: Position on the slider, 0 to 1.
+        kind: `chosen`: the model's threshold; `hindsight`: found on the evaluated images; `review`: the
+            review threshold, which the slider does not move.
     """
 
     name: str
@@ -66,13 +66,13 @@ class Mark:
 
 @dataclass(frozen=True)
 class Slider:
-    """The slider of one evaluation, in log-odds of the score, because scores crowd near 0 and 1.
+    """The slider of one evaluation, in log-odds of the score.
 
     Attributes:
         low: Its left end, log10 of the odds.
         high: Its right end.
-        marks: Thresholds worth naming.
-        data: What the script reads.
+        marks: Labelled thresholds.
+        data: Input of the script.
     """
 
     low: float
@@ -87,10 +87,10 @@ def make_slider(
     threshold: float | None,
     review: float | None = None,
 ) -> Slider | None:
-    """Makes the slider over `results`; None without results, or if they have no threshold in common.
+    """Makes the slider for `results`; None without results or without a common threshold.
 
-    It moves the threshold. The score from which photographs are for review, if there is one, stays: a
-    threshold below it leaves none for review.
+    The slider moves the threshold. The review threshold stays fixed: a threshold below it leaves no image for
+    review.
     """
     if not results or threshold is None:
         return None
@@ -112,24 +112,21 @@ def make_slider(
 
 
 def embed_row(result: PhotographResult, classes: Sequence[str]) -> list[str | int | float]:
-    """Lists name, true class, predicted class (index), score and regions, as the script reads them.
+    """Returns name, true class, predicted class (index), score and regions, for the script.
 
-    The predicted class of a photograph for review is not known; it stands as good there.
+    The predicted class of an image for review is unknown and given as good.
     """
     predicted = 0 if result.predicted_label == REVIEW else classes.index(result.predicted_label)
     return [result.name, result.truth, predicted, result.score, result.regions]
 
 
 def full_recall_threshold(results: Sequence[PhotographResult]) -> float | None:
-    """Returns the highest threshold that misses no defective photograph; None without one."""
+    """Returns the highest threshold without a missed defect; None without a defective image."""
     return min((result.score for result in results if result.truth), default=None)
 
 
 def count_at(results: Sequence[PhotographResult], threshold: float | None) -> Counts:
-    """Counts the decisions at `threshold`; at each result's own for None.
-
-    From its review threshold on, if it has one, a result below the threshold is for review.
-    """
+    """Counts the decisions at `threshold`; None for the threshold of each result."""
     pairs = [(result.truth != 0, _decide(result, threshold)) for result in results]
     return Counts(
         found=pairs.count((True, "defective")),

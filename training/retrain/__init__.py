@@ -1,1 +1,1 @@
-"""From a finished run and photographs that people have judged to the next version of its model."""
+"""The command `retrain`: from a finished run and reviewed images to the next version of its model."""

@@ -1,4 +1,4 @@
-"""From a run and reviewed photographs to the next version of its model, step by step. Read it downwards."""
+"""The steps of `retrain`, from a run and reviewed images to the next version. Read it downwards."""
 
 import json
 import re
@@ -22,7 +22,10 @@ from training.evaluate import evaluate_run
 from training.export import ExportOptions, export_run
 from training.fit.command import MAX_MINUTES, clock, record_steps_taken
 from training.fit.deadline_control import DeadlineControl
+from training.fit.experiment_choice import ExperimentChoice
 from training.fit.messages import format_line
+from training.fit.timing import count_validated, measure_times
+from training.fit.training_plan import DatasetSizes, TrainingPlan, plan_training
 from training.optimization.initial import with_initial_sha256
 from training.retrain.comparison import (
     ParentComparison,
@@ -34,25 +37,24 @@ from training.retrain.experiment import next_experiment, with_steps
 from training.retrain.lineage import Lineage, find_lineage
 from training.retrain.messages import describe_counts, describe_left_out
 from training.retrain.splitting import split_reviewed
-from training.retrain.timing import plan_steps
 from training.run.folder import RunFolder
 from training.trainer import Trainer
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetrainOptions:
-    """What a user may say.
+    """Options of the command.
 
     Attributes:
-        run: Folder of the run to go on from.
-        reviewed: What `python -m api export-reviewed` wrote.
-        parent: The model that the run became; None = looked for below `models`.
-        out: Folder of the new model; None = beside the parent.
-        version: Of the new model; None = one higher than the parent's.
-        name: Of the new run; None = that of the run, with the new version.
-        minutes: How long all of it may take; None = a share of the steps that the run took.
-        force: Export the model even if it is worse.
-        no_sample: Let no photograph travel in the model for its self-test.
+        run: Folder of the parent run.
+        reviewed: Folder written by `python -m api export-reviewed`.
+        parent: Model that was exported from the run; None to search in `models`.
+        out: Folder of the new model; None for the parent folder of the current model.
+        version: Version of the new model; None for the current one plus 1.
+        name: Name of the new run; None for that of the run with the new version.
+        minutes: Time limit of the whole command; None for a share of the steps of the run.
+        force: Whether to export the model even if it is worse.
+        no_sample: Whether to store no image in the model for its self-test.
     """
 
     run: Path
@@ -67,37 +69,37 @@ class RetrainOptions:
 
 
 def retrain(options: RetrainOptions, began: float) -> None:
-    """Trains on from a run, compares the two, and exports the new version unless it is worse.
+    """Continues training from a run, compares both networks, and exports the new version unless it is worse.
 
-    A command that was interrupted goes on where it was.
+    An interrupted command can be repeated and resumes.
 
     Args:
-        options: What the user said.
-        began: When the command began, by the clock of `fit`.
+        options: Options of the command.
+        began: Start of the command, by the clock of `fit`.
 
     Raises:
-        SegdecError: If something cannot be used or is in the way, or the new version is worse.
-        SystemExit: If it was asked to stop.
+        SegdecError: If an input cannot be used, a target exists, or the new version is worse.
+        SystemExit: After an interrupt.
     """
-    # === Look ===
+    # === Inputs ===
     parent = RunFolder.finished(options.run)
     lineage = find_lineage(parent, options.parent, options.version, options.out)
-    config, begun = _experiment(parent, options, lineage)
+    config, resumed = _experiment(parent, options, lineage)
     print_line(
-        "model", f"{lineage.name} {lineage.version}, from {lineage.parent.version} of the run {parent.path}"
+        "model", f"{lineage.name} {lineage.version}, after {lineage.parent.version} of the run {parent.path}"
     )
 
-    # === Divide ===
+    # === Split ===
     control = None
-    if not begun:
-        dataset = _divide(parent, config)
+    if not resumed:
+        dataset = _split(parent, config)
         if options.minutes is not None:
             config, control = _fit_time(config, parent, dataset, began + 60 * options.minutes)
 
     # === Train ===
     folder = _train(config, control)
 
-    # === Judge ===
+    # === Compare ===
     print(evaluate_run(folder.path, "test"), end="\n\n", flush=True)
     evaluate_parent(parent, folder)
     comparison = compare_with_parent(parent, folder)
@@ -109,21 +111,21 @@ def retrain(options: RetrainOptions, began: float) -> None:
 
 
 def print_line(topic: str, sentence: str) -> None:
-    """Prints a topic with its sentence at once, wherever stdout leads."""
+    """Prints a topic with its sentence and flushes."""
     print(format_line(topic, sentence), flush=True)
 
 
 def _experiment(
     parent: RunFolder, options: RetrainOptions, lineage: Lineage
 ) -> tuple[ExperimentConfig, bool]:
-    """The experiment, and whether its run was begun before, by the same command.
+    """The experiment, and whether the same command has started its run already.
 
     Raises:
-        ConfigError: If no run can be named so, or the time is none.
-        RunError: If there is another run of that name.
+        ConfigError: If the name or the time limit is invalid.
+        RunError: If another run has this name.
     """
     if options.minutes is not None and not 0 < options.minutes <= MAX_MINUTES:
-        raise ConfigError(f"--minutes {options.minutes:g}. Expected how long all of it may take, above 0.")
+        raise ConfigError(f"--minutes {options.minutes:g}. Expected a time limit in minutes, above 0.")
     experiment, runs = parent.experiment(), options.run.parent
     name = options.name or f"{experiment.name.removesuffix(f'_{lineage.parent.version}')}_{lineage.version}"
     if not re.fullmatch(r"\w[\w.-]*", name):
@@ -140,44 +142,44 @@ def _experiment(
     )
     if not config.folder.exists():
         return config, False
-    begun = RunFolder(config.folder)
-    begun.check_is_run()
-    former = begun.experiment()
+    existing = RunFolder(config.folder)
+    existing.check_is_run()
+    former = existing.experiment()
     if (former.initial_sha256, former.data.reviewed) != (config.initial_sha256, config.data.reviewed):
-        raise RunError(f"'{config.folder}' is another run. Give this one a --name of its own.")
+        raise RunError(f"'{config.folder}' is another run. Give this one a different --name.")
     return former, True
 
 
-# === What is learnt from ===
+# === Data ===
 
 
-def _divide(parent: RunFolder, config: ExperimentConfig) -> Dataset:
-    """Writes the splits of the new run, says what becomes of the reviewed photographs, and returns all.
+def _split(parent: RunFolder, config: ExperimentConfig) -> Dataset:
+    """Splits the reviewed images, writes the splits of the new run, and returns all images.
 
     Raises:
-        DatasetError: If there are problems in these, or nothing in them is new.
+        DatasetError: If there are unusable images, or no new ones to train on.
     """
     old = list_dataset(parent.experiment().data, parent.splits).assigned()
     old = replace(old, records=tuple(old.records))
     both = list_dataset(config.data, None)
     if both.classes != old.classes:
-        raise DatasetError(f"{config.data.root} holds other classes than '{parent.path}' was trained on.")
+        raise DatasetError(f"{config.data.root} has other classes than those '{parent.path}' was trained on.")
     reviewed = {record.name for record in manifest.index(config.data.reviewed[-1]).records}
     former = {record.name: record.split for record in old.records}
-    news = [record for record in both.records if record.name in reviewed - former.keys()]
-    found = _check(replace(both, records=tuple(news), problems=()), config, skip=config.data.skip_broken)
-    places = config.input.policy == "tile"
-    division = split_reviewed(_check(old, config, skip=True), found, seed=config.seed, needs_places=places)
-    print_line("reviewed", describe_counts(found, division, len(reviewed) - len(news)))
-    for sentence in describe_left_out(division):
+    new = [record for record in both.records if record.name in reviewed - former.keys()]
+    found = _check(replace(both, records=tuple(new), problems=()), config, skip=config.data.skip_broken)
+    needs_masks = config.input.policy == "tile"
+    split = split_reviewed(_check(old, config, skip=True), found, seed=config.seed, needs_masks=needs_masks)
+    print_line("reviewed", describe_counts(found, split, len(reviewed) - len(new)))
+    for sentence in describe_left_out(split):
         print_line("note", sentence)
-    if "train" not in division.splits.values():
+    if "train" not in split.splits.values():
         raise DatasetError(
-            f"{config.data.reviewed[-1]} holds no photograph to train on that '{parent.path}' has not seen. "
-            "Expected some: review more, and export again."
+            f"{config.data.reviewed[-1]} has no new photograph to train on for '{parent.path}'. Expected at "
+            "least one: review more, and export again."
         )
-    kept = {name: split for name, split in former.items() if name not in division.replaced}
-    splits = {**kept, **division.splits}
+    kept = {name: former_split for name, former_split in former.items() if name not in split.replaced}
+    splits = {**kept, **split.splits}
     records = tuple(record.with_split(splits.get(record.name)) for record in both.records)
     assert config.data.splits is not None
     write_splits(config.data.splits, records, comment=f"Made by: python -m training retrain {parent.path}")
@@ -202,20 +204,32 @@ def _check(dataset: Dataset, config: ExperimentConfig, *, skip: bool) -> Sequenc
 def _fit_time(
     config: ExperimentConfig, parent: RunFolder, dataset: Dataset, ends_at: float
 ) -> tuple[ExperimentConfig, DeadlineControl]:
-    print_line("measuring", "how long a few steps take")
-    planned = plan_steps(config, dataset, ends_at, clock)
-    config = with_steps(config, parent.experiment(), planned.steps, planned.validate_every)
-    return config, DeadlineControl(planned, ends_at + planned.overrun_s - planned.post_training_s, clock)
+    """Measures step times and plans a training that ends, compared and exported, at `ends_at`."""
+    print_line("measuring", "the duration of a few steps")
+    plan = _plan(config, dataset, ends_at)
+    config = with_steps(config, parent.experiment(), plan.steps, plan.validate_every)
+    return config, DeadlineControl(plan, ends_at + plan.overrun_s - plan.post_training_s, clock)
+
+
+def _plan(config: ExperimentConfig, dataset: Dataset, ends_at: float) -> TrainingPlan:
+    steps = {name: stage.steps for name, stage in config.stages if stage.steps}
+    shares = {name: number / sum(steps.values()) for name, number in steps.items()}
+    settings = config.model_dump(mode="json", exclude_none=True)
+    times = measure_times(ExperimentChoice(settings, (), shares, 0), dataset, config.runs, clock)
+    train, val, test = (dataset.of_split(split) for split in ("train", "val", "test"))
+    # Both networks are evaluated on the test images.
+    sizes = DatasetSizes(len(train), count_validated(val), 2 * len(test), config.batch_size)
+    return plan_training(shares, times, sizes, ends_at - clock())
 
 
 def _train(config: ExperimentConfig, control: DeadlineControl | None) -> RunFolder:
-    """Trains what is left of the run."""
+    """Trains the remaining steps of the run."""
     trainer = Trainer(config, control=control)
     print(trainer.describe_start(), flush=True)
     try:
         folder = trainer.run()
     except RunInterruptedError as stop:
-        print(f"{stop} The same command goes on.", file=sys.stderr)
+        print(f"{stop} Repeat the command to resume.", file=sys.stderr)
         raise SystemExit(stop.exit_code) from None
     if control is not None:
         record_steps_taken(folder, control)
@@ -225,15 +239,15 @@ def _train(config: ExperimentConfig, control: DeadlineControl | None) -> RunFold
 def _export(
     folder: RunFolder, lineage: Lineage, comparison: ParentComparison, options: RetrainOptions
 ) -> None:
-    """Writes the artifact of the new version.
+    """Exports the new version.
 
     Raises:
-        RunError: If it is worse, and nobody insists.
+        RunError: If it is worse, without `force`.
     """
     if comparison.verdict == "worse" and not options.force:
         raise RunError(
-            f"{lineage.name} {lineage.version} is worse than {lineage.parent.version}, and was not exported. "
-            f"Look at {folder.path / 'report.html'}; the same command with --force exports it all the same."
+            f"{lineage.name} {lineage.version} is worse than {lineage.parent.version} and was not exported. "
+            f"See {folder.path / 'report.html'}; repeat the command with --force to export it anyway."
         )
     chosen = ExportOptions(
         name=lineage.name,
@@ -242,22 +256,22 @@ def _export(
         with_sample=not options.no_sample,
         parent=lineage.parent,
     )
-    if lineage.out.name == lineage.version:  # where a service has several
-        _keep_stable(lineage)
+    versioned = lineage.out.name == lineage.version  # the layout of a service with several versions
+    if versioned:
+        _label_parent(lineage)
     written = export_run(folder.path, lineage.out, chosen)
     print_line(
         "wrote", f"{written.name} {written.version} to {lineage.out}, report {folder.path / 'report.html'}"
     )
-    if lineage.out.name == written.version:
-        shadow = f'POST /v1/admin/models/{written.name}/candidate with {{"version": "{written.version}"}}'
+    if versioned:
+        candidate = f'POST /v1/admin/models/{written.name}/candidate with {{"version": "{written.version}"}}'
         print_line(
-            "next",
-            f"{shadow} puts it into the shadow. {lineage.parent.version} goes on answering.",
+            "next", f"{candidate} runs it in shadow mode. {lineage.parent.version} stays in production."
         )
 
 
-def _keep_stable(lineage: Lineage) -> None:
-    """Labels the parent as the one that answers: without labels, the next start would serve the newest."""
+def _label_parent(lineage: Lineage) -> None:
+    """Labels the parent as stable; without labels, the next start would serve the newest version."""
     versions = lineage.out.parent
     labels, parent = versions / LABELS, lineage.parent.version
     if not labels.exists() and (versions / parent / MANIFEST).exists():

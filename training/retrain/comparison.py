@@ -1,4 +1,4 @@
-"""Whether the next version is better than its parent, on photographs that neither has learnt from."""
+"""Comparison of the new network with its parent, on images that trained neither."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from training.reporting.tables import format_number
 from training.run.folder import RunFolder
 
 PARENT = "parent"
-"""Folder of a run with what its parent says of the run's test photographs."""
+"""Folder of a run with the evaluation of its parent on the test images of the run."""
 
-SHOWN = {
+SHOWN_METRICS = {
     "false_negative_rate": "missed",
     "false_positive_rate": "false alarms",
     "average_precision": "AP",
@@ -32,22 +32,22 @@ SHOWN = {
 
 @dataclass(frozen=True)
 class ParentComparison:
-    """Both networks on photographs that neither has learnt from.
+    """Comparisons of both networks.
 
     Attributes:
-        on: What the photographs are, with the comparison on them.
-        verdict: On all of them: worse if it is worse on any, better if it is better on some.
+        by_set: Comparisons by name of the set of images.
+        verdict: Worse if the new network is worse on any set, better if it is better on any other.
     """
 
-    on: dict[str, Comparison]
+    by_set: dict[str, Comparison]
     verdict: Verdict
 
 
 def evaluate_parent(parent: RunFolder, run: RunFolder) -> Path:
-    """Lets a parent judge the test photographs of a run; returns the folder, which `compare` takes.
+    """Evaluates the parent on the test images of a run; returns the folder of the evaluation.
 
     Raises:
-        SegdecError: If a photograph cannot be read.
+        SegdecError: If an image cannot be read.
         OSError: If the folder cannot be written.
     """
     experiment, result = run.experiment(), parent.result()
@@ -64,7 +64,7 @@ def evaluate_parent(parent: RunFolder, run: RunFolder) -> Path:
 
 
 def compare_with_parent(parent: RunFolder, run: RunFolder) -> ParentComparison:
-    """Compares an evaluated run with its parent on the parent's test photographs, and on those held back.
+    """Compares an evaluated run with its parent on the parent's test images, and on the new test images.
 
     Raises:
         RunError: If one of them was not evaluated.
@@ -73,11 +73,11 @@ def compare_with_parent(parent: RunFolder, run: RunFolder) -> ParentComparison:
     tested = {line.name for line in read_name_list(parent.splits, SPLITS, "split") if line.word == "test"}
     held = {result.name for result in new.results} - tested
     found = {
-        "the test photographs of before": _compare(old, new, tested),
-        "the photographs held back": _compare(old, new, held),
+        "the former test photographs": _compare(old, new, tested),
+        "the new test photographs": _compare(old, new, held),
     }
-    on = {what: comparison for what, comparison in found.items() if comparison is not None}
-    return ParentComparison(on, combine_verdicts([comparison.verdict for comparison in on.values()]))
+    by_set = {what: comparison for what, comparison in found.items() if comparison is not None}
+    return ParentComparison(by_set, combine_verdicts([each.verdict for each in by_set.values()]))
 
 
 def _compare(old: EvaluatedRun, new: EvaluatedRun, names: Collection[str]) -> Comparison | None:
@@ -86,35 +86,32 @@ def _compare(old: EvaluatedRun, new: EvaluatedRun, names: Collection[str]) -> Co
 
 
 def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
-    """Returns what verdicts on several sets of photographs say together."""
+    """Combines the verdicts on several sets of images."""
     if "worse" in verdicts:
         return "worse"
     return "better" if "better" in verdicts else "not worse"
 
 
-# === In words ===
-
-
-def describe_comparison(judgement: ParentComparison) -> Iterator[tuple[str, str]]:
-    """Yields topics and sentences: figures before and after with the intervals of what they differ by."""
-    for what, comparison in judgement.on.items():
-        figures = "; ".join(
-            f"{name} {_tell(comparison.differences[figure])}"
-            for figure, name in SHOWN.items()
-            if comparison.differences[figure].value is not None
+def describe_comparison(comparison: ParentComparison) -> Iterator[tuple[str, str]]:
+    """Yields topics and sentences: metrics of both networks, intervals of their differences, verdicts."""
+    for what, each in comparison.by_set.items():
+        metrics = "; ".join(
+            f"{name} {_describe_difference(each.differences[metric])}"
+            for metric, name in SHOWN_METRICS.items()
+            if each.differences[metric].value is not None
         )
-        alone = len(comparison.first_right), len(comparison.second_right)
-        right = f"right in the former one alone {alone[0]}, in the new one alone {alone[1]}"
-        number = count_of(comparison.photographs, "photograph")
-        why = " ".join(comparison.conclusion()).replace(f"'{comparison.first}'", "The former one")
-        why = why.replace(f"'{comparison.second}'", "The new one")
-        yield "judged", f"on {what}, {number}: {figures}; {right}. {comparison.verdict.capitalize()}: {why}"
-    yield "verdict", judgement.verdict
+        first, second = len(each.first_right), len(each.second_right)
+        right = f"correct only in the parent {first}, only in the new one {second}"
+        number = count_of(each.photographs, "photograph")
+        why = " ".join(each.conclusion()).replace(f"'{each.first}'", "The parent")
+        why = why.replace(f"'{each.second}'", "The new one")
+        yield "compared", f"on {what}, {number}: {metrics}; {right}. {each.verdict.capitalize()}: {why}"
+    yield "verdict", comparison.verdict
 
 
-def _tell(difference: Difference) -> str:
+def _describe_difference(difference: Difference) -> str:
     interval = difference.interval
     change = ""
-    if interval is not None and interval.low < interval.high:  # one without width does not mean certainty
+    if interval is not None and interval.low < interval.high:  # an interval without width is not certainty
         change = f" ({interval.low:+.3f} to {interval.high:+.3f})"
     return f"{format_number(difference.first)} → {format_number(difference.second)}{change}"

@@ -1,4 +1,4 @@
-"""The experiment of the next version: that of its parent, begun with its weights, and shorter."""
+"""The experiment of the next version: shorter than that of its parent, and starting from its weights."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 from training.config import ExperimentConfig, ScheduleConfig, StageConfig
 
 STEPS_SHARE = 0.4
-"""Of the steps of the parent's stages, where nobody says how long it may take."""
+"""Share of the parent's steps, without a time limit."""
 
 RATE_SHARE = 0.5
-"""Of the learning rate that they began with: what was learnt is to be kept."""
+"""Share of the parent's learning rates."""
 
 MIN_STEPS = 5
 
@@ -17,15 +17,15 @@ MIN_STEPS = 5
 def next_experiment(
     parent: ExperimentConfig, *, name: str, runs: Path, reviewed: Path, splits: Path, weights: Path
 ) -> ExperimentConfig:
-    """Makes the experiment, with a share of the parent's steps.
+    """Returns the experiment of the next version, with a share of the parent's steps.
 
     Args:
-        parent: That of the run it goes on from.
-        name: Of the new run.
-        runs: Folder that holds all runs.
-        reviewed: The photographs that are added.
-        splits: What trains, validates and tests.
-        weights: Those of the parent.
+        parent: Experiment of the parent run.
+        name: Name of the new run.
+        runs: Folder of all runs.
+        reviewed: Folder of the reviewed images.
+        splits: Split file of the new run.
+        weights: Weights of the parent.
     """
     folders = (*(folder for folder in parent.data.reviewed if folder != reviewed), reviewed)
     steps = {
@@ -49,13 +49,13 @@ def next_experiment(
 def with_steps(
     config: ExperimentConfig, parent: ExperimentConfig, steps: Mapping[str, int], validate_every: int
 ) -> ExperimentConfig:
-    """Returns the experiment with stages of these steps.
+    """Returns the experiment with these steps per stage.
 
     Args:
         config: The experiment.
-        parent: The one whose stages are made as long.
-        steps: Of each stage that the parent has.
-        validate_every: Steps from validation to validation.
+        parent: Experiment of the parent, whose schedules are rescaled.
+        steps: Steps of each stage of the parent.
+        validate_every: Steps between validations.
     """
     stages = {
         stage: _resized(settings, steps[stage]) if settings.steps else settings
@@ -66,13 +66,13 @@ def with_steps(
 
 
 def _resized(stage: StageConfig, steps: int) -> StageConfig:
-    """A stage of other steps and a lower learning rate, with the same schedule."""
-    schedule = _stretched(stage.schedule, steps / stage.steps)
+    """A stage with other steps, a lower learning rate and a rescaled schedule."""
+    schedule = _rescaled(stage.schedule, steps / stage.steps)
     rate = RATE_SHARE * stage.learning_rate
     return stage.model_copy(update={"steps": steps, "learning_rate": rate, "schedule": schedule})
 
 
-def _stretched(schedule: ScheduleConfig, share: float) -> ScheduleConfig:
+def _rescaled(schedule: ScheduleConfig, share: float) -> ScheduleConfig:
     changes = {
         "decay_steps": max(1, round(share * schedule.decay_steps)),
         "warmup_steps": round(share * schedule.warmup_steps),
@@ -82,7 +82,7 @@ def _stretched(schedule: ScheduleConfig, share: float) -> ScheduleConfig:
 
 
 def _ascending(steps: Sequence[int]) -> tuple[int, ...]:
-    """No two pieces end with the same step."""
+    """Strictly increasing steps."""
     ascending: list[int] = []
     for step in steps:
         ascending.append(max(step, ascending[-1] + 1 if ascending else 1))

@@ -1,4 +1,4 @@
-"""Which model a run became, and what the next version of it is called."""
+"""The model that was exported from a run, and its next version."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from segdec.errors import ArtifactError, ConfigError
 from training.run.folder import RunFolder
 
 MODELS = Path("models")
-"""Where a model is looked for that nobody names: where `fit` writes it."""
+"""Default folder of models, in which `fit` writes them."""
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """A model and the version that is to follow it.
+    """A model and its next version.
 
     Attributes:
-        name: Of the model.
-        version: Of the new one.
-        parent: The former one.
-        out: Folder of the new one.
-        engines: That the former one has, the preferred one first.
+        name: Name of the model.
+        version: The next version.
+        parent: The current version.
+        out: Folder of the next version.
+        engines: Engines of the current version, the preferred one first.
     """
 
     name: str
@@ -32,28 +32,30 @@ class Lineage:
 
 
 def find_lineage(run: RunFolder, model: Path | None, version: str | None, out: Path | None) -> Lineage:
-    """Finds what the next version of a run's model is called, and where it goes.
+    """Finds the model of a run, and determines its next version.
 
     Args:
-        run: A finished one.
-        model: The model that it became; None = looked for below `models`.
-        version: Of the next one; None = one higher.
-        out: Folder of the next one; None = beside the former one.
+        run: A finished run.
+        model: The model that was exported from it; None to search in `models`.
+        version: The next version; None for the current one plus 1.
+        out: Folder of the next version; None for the parent folder of the current one.
 
     Raises:
-        ArtifactError: If there is no such model, or the next one cannot be written.
-        ConfigError: If the version is no number to count on from.
+        ArtifactError: If there is no such model, or the next version cannot be written.
+        ConfigError: If the current version is not an integer and no version is given.
     """
     place = _find(run) if model is None else model
     former = open_artifact(place).manifest
     if not _is_of(former, run):
         raise ArtifactError(
             f"{place} was not exported from {run.path}: it was trained on other photographs. Expected the "
-            "model that the run became."
+            "model of this run."
         )
     version = version or _next(former)
     if version == former.version:
-        raise ConfigError(f"--version {version} is that of the model in {place}. Expected another one.")
+        raise ConfigError(
+            f"--version {version} is the version of the model in {place}. Expected another one."
+        )
     out = out or _beside(place, former, version)
     if out.exists():
         raise ArtifactError(f"{out} exists. Expected a new folder: give another --version or --out.")
@@ -63,14 +65,14 @@ def find_lineage(run: RunFolder, model: Path | None, version: str | None, out: P
 
 
 def _find(run: RunFolder) -> Path:
-    """The newest model below `models` that was exported from the run."""
+    """The newest model in `models` that was exported from the run."""
     found = [
         place for place in _candidates(run.path.resolve().name) if _is_of(open_artifact(place).manifest, run)
     ]
     if not found:
         raise ArtifactError(
-            f"No model of the run {run.path} lies in {MODELS / run.path.resolve().name}. Name the one that "
-            f"it became with --parent MODEL, or export it: python -m training export {run.path} MODEL."
+            f"No model of the run {run.path} is in {MODELS / run.path.resolve().name}. Give it with "
+            f"--parent MODEL, or export it: python -m training export {run.path} MODEL."
         )
     return max(found, key=lambda place: (place / MANIFEST).stat().st_mtime)
 
@@ -87,13 +89,13 @@ def _is_of(manifest: Manifest, run: RunFolder) -> bool:
 def _next(former: Manifest) -> str:
     if not former.version.isdecimal():
         raise ConfigError(
-            f"The model {former.name} has the version '{former.version}', which is no number to count on "
-            "from. Name the next one with --version."
+            f"The version '{former.version}' of the model {former.name} is not an integer. Give the next one "
+            "with --version."
         )
     return str(int(former.version) + 1)
 
 
 def _beside(place: Path, former: Manifest, version: str) -> Path:
-    """`NAME/2` beside `NAME/1`, as a service has several; else `NAME_2`."""
+    """`NAME/2` for `NAME/1`, the layout of a service with several versions; else `NAME_2`."""
     place = place.resolve()
     return place.with_name(version if place.name == former.version else f"{place.name}_{version}")

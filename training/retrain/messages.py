@@ -1,4 +1,4 @@
-"""What is said of how reviewed photographs were divided."""
+"""The messages of `retrain` about the split of reviewed images."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,43 +9,42 @@ from training.formatting import count_of
 from training.retrain.splitting import ReviewedSplit
 
 
-def describe_counts(found: Sequence[CheckedPhotograph], division: ReviewedSplit, known: int) -> str:
-    """Returns how many train, validate and test.
+def describe_counts(found: Sequence[CheckedPhotograph], split: ReviewedSplit, known: int) -> str:
+    """Returns how many images train, validate and test.
 
     Args:
-        found: Those that the run has not seen.
-        division: What becomes of them.
-        known: How many more there are, which it has seen.
+        found: The new images.
+        split: Their split.
+        known: Number of further images, which the parent run has.
     """
     counts = Counter(
-        (division.splits.get(photograph.record.name), photograph.record.label > 0) for photograph in found
+        (split.splits.get(photograph.record.name), photograph.record.label > 0) for photograph in found
     )
-    words = zip(SPLITS, ("to train", "to validate", "held back to test both networks"), strict=True)
-    told = ", ".join(
-        f"{counts[split, False]} good + {counts[split, True]} defective {use}" for split, use in words
+    uses = zip(SPLITS, ("to train", "to validate", "held back to test both networks"), strict=True)
+    listed = ", ".join(
+        f"{counts[name, False]} good + {counts[name, True]} defective {use}" for name, use in uses
     )
-    before = f"; {count_of(known, 'photograph')} the run knows already" if known else ""
-    return f"{count_of(len(found), 'new photograph')}: {told}{before}"
+    before = f"; {count_of(known, 'photograph')} the run has already" if known else ""
+    return f"{count_of(len(found), 'new photograph')}: {listed}{before}"
 
 
-def describe_left_out(division: ReviewedSplit) -> Iterator[str]:
-    """Yields what else is to be known: what follows its kin, what is left out and why."""
-    if division.related:
-        yield f"{division.related} of them validate or test as a photograph of their part, or a near twin, does"
-    if division.replaced:
-        number = count_of(len(division.replaced), "old training photograph")
-        yield f"{number} stood for the same picture as a review, which counts now"
+def describe_left_out(split: ReviewedSplit) -> Iterator[str]:
+    """Yields which images follow a related one, replace another, or are skipped, and why."""
+    if split.related:
+        yield f"{split.related} of them validate or test, as a related photograph does"
+    if split.replaced:
+        number = count_of(len(split.replaced), "former training photograph")
+        yield f"{number} replaced by a review of the same picture"
     for names, why in (
-        (division.duplicates, "the run is validated or tested on the same picture"),
-        (division.conflicting, "their part is on one side and a near twin on another"),
-        (division.unlocalized, "it trains on tiles, and nobody says where their defects are"),
+        (split.duplicates, "the run is validated or tested on the same picture"),
+        (split.conflicting, "their part is in one split and a near duplicate in another"),
+        (split.unlocalized, "the run trains on tiles, and they have no mask or box"),
     ):
         if names:
-            yield f"{len(names)} left out, since {why}"
-    if division.label_conflicts:
-        first = division.label_conflicts[0]
+            yield f"{len(names)} skipped: {why}"
+    if split.label_conflicts:
         yield (
-            f"of {len(division.label_conflicts)} that are left out people say something else than the data set "
-            f"does, the first is {first}: correct the data set where they are right"
+            f"{len(split.label_conflicts)} of the skipped reviews contradict the data set, the first is "
+            f"{split.label_conflicts[0]}: correct the data set if the review is right"
         )
-    yield from division.notes
+    yield from split.notes

@@ -1,4 +1,4 @@
-"""Where photographs that people have judged go: what was tested and validated must not be learnt."""
+"""Splitting of reviewed images: test and validation data of the parent run never enter training."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,22 +11,22 @@ from datasets.sample import Record, Split, is_unlocalized
 from datasets.splitting import SPLITS
 
 SHARES = (0.6, 0.2, 0.2)
-"""Of the parts that the run has not seen: to train, to validate, and held back to test both networks."""
+"""Shares of the new parts: to train, to validate, and held back to test both networks."""
 
 
 @dataclass(frozen=True)
 class ReviewedSplit:
-    """What becomes of the photographs that a run has not seen.
+    """The split of the new images.
 
     Attributes:
-        splits: By name, of those that take part.
-        replaced: Old training photographs of which the same picture was judged anew: that counts now.
-        equal: Left out, since the run is validated or tested on the same picture.
-        contradicted: Those of them that people call something else than the data set does.
-        torn: Left out, since their part is on one side and a near twin on another.
-        placeless: Left out of training, which needs to know where their defects are.
-        kin: How many are validated or tested on because a photograph of their part, or a twin, is.
-        notes: What is to be said of near twins.
+        splits: Split of each image that is used, by name.
+        replaced: Former training images that are replaced by a review of the same picture.
+        duplicates: Skipped: the parent is validated or tested on the same picture.
+        label_conflicts: Those duplicates whose review contradicts the label in the data set.
+        conflicting: Skipped: the part is in one split and a near duplicate in another.
+        unlocalized: Skipped in training, which needs masks or boxes.
+        related: Number of images that are validated or tested on since a related image is.
+        notes: Notes about near duplicates.
     """
 
     splits: Mapping[str, Split]
@@ -44,24 +44,26 @@ def split_reviewed(
     reviewed: Sequence[CheckedPhotograph],
     *,
     seed: int = 0,
-    needs_places: bool = False,
+    needs_masks: bool = False,
 ) -> ReviewedSplit:
-    """Divides photographs that people have judged; groups, equal pictures and near twins stay on their side.
+    """Splits reviewed images; groups, equal pictures and near duplicates stay in one split.
 
     Args:
-        old: Photographs of the run, each with its split, which it keeps.
-        reviewed: Those that it has not seen.
-        seed: Decides between equals.
-        needs_places: Whether a defect whose place nobody knows cannot be learnt from.
+        old: Images of the parent run, which keep their splits.
+        reviewed: Images that the parent run did not have.
+        seed: Seed of the split.
+        needs_masks: Whether training needs masks or boxes.
     """
     same = defaultdict(list)
     for photograph in old:
         same[photograph.digest].append(photograph.record)
-    known = {p.record.name: p for p in reviewed if _is_judged_on(same[p.digest])}
+    known = {p.record.name: p for p in reviewed if _is_held_out(same[p.digest])}
     fresh = [photograph for photograph in reviewed if photograph.record.name not in known]
-    twins, notes = near_duplicates_for_split((*old, *fresh))
-    splits, related, conflicting = _place(old, fresh, find_clusters((*old, *fresh), twins), seed)
-    unplaced = _without_places(fresh, splits) if needs_places else ()
+    near_duplicates, notes = near_duplicates_for_split((*old, *fresh))
+    splits, related, conflicting = _assign_splits(
+        old, fresh, find_clusters((*old, *fresh), near_duplicates), seed
+    )
+    unplaced = _find_unlocalized(fresh, splits) if needs_masks else ()
     return ReviewedSplit(
         splits={name: split for name, split in splits.items() if name not in unplaced},
         replaced=frozenset(record.name for p in fresh for record in same[p.digest]),
@@ -74,7 +76,7 @@ def split_reviewed(
     )
 
 
-def _is_judged_on(records: Sequence[Record]) -> bool:
+def _is_held_out(records: Sequence[Record]) -> bool:
     return any(record.split in SPLITS[1:] for record in records)
 
 
@@ -82,36 +84,41 @@ def _contradicts(photograph: CheckedPhotograph, records: Sequence[Record]) -> bo
     return any(record.label != photograph.record.label for record in records)
 
 
-def _place(
+def _assign_splits(
     old: Sequence[CheckedPhotograph],
     fresh: Sequence[CheckedPhotograph],
     clusters: Sequence[Cluster],
     seed: int,
 ) -> tuple[dict[str, Split], int, tuple[str, ...]]:
-    """The split of each; how many are held because of their kin; and the names of those that fit nowhere."""
+    """The split of each image, the number that follow a related one, and the names that fit no split."""
     own = {p.record.group: p.record.split for p in old if p.record.split is not None}
-    sides = {cluster: _side([own[group] for group in cluster.groups if group in own]) for cluster in clusters}
-    new = stratified_group_split([cluster for cluster, side in sides.items() if side is None], SHARES, seed)
-    sides |= {cluster: split for split, part in zip(SPLITS, new, strict=True) for cluster in part}
-    of_group = {group: side for cluster, side in sides.items() for group in cluster.groups}
-    dealt = {group for part in new for cluster in part for group in cluster.groups}
+    by_cluster = {
+        cluster: _common_split([own[group] for group in cluster.groups if group in own])
+        for cluster in clusters
+    }
+    new = stratified_group_split(
+        [cluster for cluster, split in by_cluster.items() if split is None], SHARES, seed
+    )
+    by_cluster |= {cluster: split for split, part in zip(SPLITS, new, strict=True) for cluster in part}
+    by_group = {group: split for cluster, split in by_cluster.items() for group in cluster.groups}
+    new_groups = {group for part in new for cluster in part for group in cluster.groups}
     splits: dict[str, Split] = {}
     related, conflicting = 0, []
     for record in (photograph.record for photograph in fresh):
-        side = of_group[record.group]
-        if side is None or own.get(record.group, side) != side:
+        split = by_group[record.group]
+        if split is None or own.get(record.group, split) != split:
             conflicting.append(record.name)
             continue
-        splits[record.name] = side
-        related += side != "train" and record.group not in dealt
+        splits[record.name] = split
+        related += split != "train" and record.group not in new_groups
     return splits, related, tuple(conflicting)
 
 
-def _side(splits: Sequence[Split]) -> Split | None:
-    """The side of photographs that have kin on these: what is tested or validated must not be learnt."""
+def _common_split(splits: Sequence[Split]) -> Split | None:
+    """The split of images that are related to images in these splits: test before val before train."""
     return next((split for split in reversed(SPLITS) if split in splits), None)
 
 
-def _without_places(fresh: Sequence[CheckedPhotograph], splits: Mapping[str, Split]) -> tuple[str, ...]:
+def _find_unlocalized(fresh: Sequence[CheckedPhotograph], splits: Mapping[str, Split]) -> tuple[str, ...]:
     records = (photograph.record for photograph in fresh)
     return tuple(r.name for r in records if splits.get(r.name) == "train" and is_unlocalized(r))

@@ -1,1 +1,1 @@
-"""What a run leaves on disk, and who may write there."""
+"""The run folder: files, lock, checkpoints, logs and pictures of a training."""

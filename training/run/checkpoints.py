@@ -1,4 +1,4 @@
-"""What a run saves so that it can go on, network, optimisers, averages and place, and where that lies."""
+"""Checkpoints of a run: network, optimisers, averages and position, saved so that the run can resume."""
 
 import re
 import shutil
@@ -20,19 +20,18 @@ from training.run.disk_errors import explained_disk_errors
 _NAME = re.compile(r"ckpt-(\d+)-(\d+)")
 
 _UNREADABLE = (tf.errors.OpError, OSError, ValueError, AssertionError, LookupError)
-"""What TensorFlow raises for files that are missing, cut off, changed or of another network."""
+"""What TensorFlow raises for files that are missing, truncated, changed or of another network."""
 
 
 class CheckpointFolder:
-    """The checkpoints of a run: folders `ckpt-<stage index>-<step>`, each there whole or not at all.
+    """The checkpoints of a run: folders `ckpt-<stage index>-<step>`, each written atomically.
 
-    The checkpoint furthest on is the newest, whatever was written when: a run's state at a step depends on
-    its configuration alone, but for asynchronous training, which any may continue. So no list beside the
-    folders can disagree with them.
+    The checkpoint with the highest stage and step is the newest, whenever it was written: the state at a step
+    depends on the configuration alone. (Asynchronous training can continue from any checkpoint.)
 
     Args:
-        path: The folder; it is made at the first write.
-        keep: Number of checkpoints that stay.
+        path: The folder; created at the first write.
+        keep: Number of checkpoints to keep.
     """
 
     def __init__(self, path: Path, keep: int) -> None:
@@ -41,19 +40,19 @@ class CheckpointFolder:
         self._damaged: set[Path] = set()
 
     def newest_first(self) -> list[Path]:
-        """Returns all checkpoints, the furthest one first."""
-        found = {_place(path): path for path in self.path.glob("ckpt-*") if _NAME.fullmatch(path.name)}
-        return [found[place] for place in sorted(found, reverse=True)]
+        """Returns all checkpoints, the newest first."""
+        found = {_position(path): path for path in self.path.glob("ckpt-*") if _NAME.fullmatch(path.name)}
+        return [found[position] for position in sorted(found, reverse=True)]
 
     def mark_damaged(self, checkpoint: Path) -> None:
-        """Counts a checkpoint no more; the next write removes it."""
+        """Ignores a checkpoint from now on; the next write removes it."""
         self._damaged.add(checkpoint)
 
     def write(self, stage: int, step: int, fill: Callable[[Path], None]) -> None:
-        """Adds the checkpoint that `fill` writes into an empty folder, then removes those no longer kept.
+        """Adds the checkpoint that `fill` writes into an empty folder, then removes the oldest ones.
 
         Raises:
-            OSError: If the place is full or not writable; earlier checkpoints are as they were.
+            OSError: If the disk is full or not writable; earlier checkpoints are unchanged.
         """
         checkpoint = self.path / f"ckpt-{stage}-{step}"
         remove_temporary_files(self.path)
@@ -67,23 +66,22 @@ class CheckpointFolder:
 
 
 class RunState(tf.Module):
-    """Everything that a checkpoint holds; saving it does not change it.
+    """Everything that a checkpoint contains.
 
-    The best weights are part of each checkpoint, so they always are those that belong to its place. What of
-    an encoder is held still is no part of it.
+    Each checkpoint includes the best weights so far. Frozen encoder weights are not saved.
 
     Args:
         folder: Folder of the checkpoints.
         train_state: What the steps change.
-        validated: A network that begins alike, with plain variables; `save_best` keeps its weights.
-        config: How often a checkpoint is due, and how many stay.
-        writes: Whether this process writes the checkpoints; the others only read.
-        clock: Seconds that pass.
+        validated: The network that is validated, with plain variables; `save_best` stores its weights.
+        config: How often a checkpoint is due, and how many to keep.
+        writes: Whether this process writes checkpoints; the others only read them.
+        clock: Monotonic time, s.
 
     Attributes:
         stage: Index of the stage in `STAGES`.
-        step: Steps of that stage already taken; the one of `train_state`.
-        best: Validation key of the best weights of the stage so far, higher is better.
+        step: Completed steps of that stage; the variable of `train_state`.
+        best: Validation key of the best weights of the stage so far; higher is better.
         best_weights: The best weights, in the order of `mutable_variables`.
     """
 
@@ -103,7 +101,7 @@ class RunState(tf.Module):
         self.best = tf.Variable([float("-inf")] * 2, dtype=tf.float64, trainable=False)
         self._weights = [weight.value for weight in mutable_variables(train_state.network)]
         self._validated = [weight.value for weight in mutable_variables(validated)]
-        with tf.device("CPU:0"):  # they are only kept, never computed with
+        with tf.device("CPU:0"):  # stored only, never used in computations
             self.best_weights = [tf.Variable(weight, trainable=False) for weight in self._validated]
         scale = {} if train_state.loss_scale is None else {"loss_scale": train_state.loss_scale}
         self._everything = tf.train.Checkpoint(
@@ -121,16 +119,14 @@ class RunState(tf.Module):
 
     @property
     def steps_taken(self) -> int:
-        """Steps of the present stage already taken."""
+        """Completed steps of the current stage."""
         return int(self.step.read_value())
 
     def restore(self) -> bool:
-        """Restores the newest checkpoint that is whole; returns whether there was one.
-
-        A damaged one is named on stderr.
+        """Restores the newest intact checkpoint; returns whether there was one. Damaged ones are reported.
 
         Raises:
-            RunError: If there are checkpoints, but none can be read or fits this network.
+            RunError: If there are checkpoints, but none is readable and fits this network.
         """
         damaged: dict[Path, str] = {}
         for checkpoint in self._checkpoints.newest_first():
@@ -146,21 +142,21 @@ class RunState(tf.Module):
             newest, reason = next(iter(damaged.items()))
             raise RunError(
                 f"Cannot restore any checkpoint in '{self._checkpoints.path}'; the newest, '{newest.name}': "
-                f"{reason} Expected a whole one of the same network. Put one back from a copy, or start "
-                "over with --fresh."
+                f"{reason} Expected an intact checkpoint of the same network. Restore a backup, or "
+                "start over with --fresh."
             )
         return False
 
     def is_due(self, step: int) -> bool:
-        """Returns whether to save after this step of the stage."""
+        """Returns whether a checkpoint is due after this step of the stage."""
         waited = self._clock() - self._saved_at
         return step % self._every_steps == 0 or (0.0 < self._every_seconds <= waited)
 
     def save(self, step: int) -> None:
-        """Writes a checkpoint of everything, after `step` steps of the stage; the oldest are then removed.
+        """Writes a checkpoint after `step` steps of the stage, then removes the oldest ones.
 
         Raises:
-            RunError: If the disk is full or not writable; earlier checkpoints are as they were.
+            RunError: If the disk is full or not writable; earlier checkpoints are unchanged.
         """
         self.step.assign(step)
         self._saved_at = self._clock()
@@ -171,27 +167,27 @@ class RunState(tf.Module):
                 )
 
     def is_better(self, key: tuple[float, float]) -> bool:
-        """Returns whether `key` is at least that of the best: of equals, the longer trained are taken."""
+        """Returns whether `key` is at least the best one: among equals, the weights trained longer win."""
         return key >= tuple(self.best.numpy().tolist())
 
     def save_best(self, key: tuple[float, float]) -> None:
-        """Keeps the weights of the validated network as the best, with their validation key."""
+        """Stores the weights of the validated network as the best, with their validation key."""
         for kept, weight in zip(self.best_weights, self._validated, strict=True):
             kept.assign(weight)
         self.best.assign(key)
 
     def restore_best(self) -> None:
-        """Puts the best weights into the network in training."""
+        """Copies the best weights to the network in training."""
         for weight, kept in zip(self._weights, self.best_weights, strict=True):
             weight.assign(kept)
 
     def copy_best_to_validated(self) -> None:
-        """Puts the best weights into the validated network."""
+        """Copies the best weights to the validated network."""
         for weight, kept in zip(self._validated, self.best_weights, strict=True):
             weight.assign(kept)
 
     def reset_best(self) -> None:
-        """Starts a new competition, for a stage that is judged by another measure."""
+        """Forgets the best key, before a stage that is validated by another metric."""
         self.best.assign([float("-inf")] * 2)
 
     def _warn(self, damaged: Mapping[Path, str], used: Path) -> None:
@@ -199,12 +195,12 @@ class RunState(tf.Module):
             for checkpoint, reason in damaged.items():
                 print(
                     f"warning: The checkpoint '{checkpoint}' cannot be read: {reason} "
-                    f"Going on from the one before, '{used}'; the result stays the same.",
+                    f"Resuming from the previous one, '{used}'; the result stays the same.",
                     file=sys.stderr,
                 )
 
 
-def _place(path: Path) -> tuple[int, ...]:
+def _position(path: Path) -> tuple[int, ...]:
     return tuple(int(number) for number in path.name.split("-")[1:])
 
 
@@ -213,6 +209,6 @@ def _prefix(checkpoint: Path) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what TensorFlow says, as a sentence."""
+    """The first line of the error message, as a sentence."""
     lines = str(error).splitlines() or [type(error).__name__]
     return lines[0].rstrip(". ") + "."

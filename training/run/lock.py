@@ -1,53 +1,42 @@
-"""One process at a time in a run folder."""
+"""A lock on a run folder: one process at a time."""
 
-import fcntl
 import os
 import platform
 import sys
-import weakref
 from contextlib import suppress
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from segdec.errors import RunError
 
 LOCK = "lock"
 
 
-class RunLock:
-    """Holds the run folder for this process until it is released; the kernel releases it at its death.
+def lock_folder(folder: Path) -> FileLock:
+    """Locks a run folder for this process until `release`; the kernel releases the lock if the process dies.
 
-    It lies in the folder's file `lock`, which also names the holder, and moves with the folder.
-
-    Args:
-        folder: An existing folder.
+    The file `lock` of the folder also names the owner. The lock stays valid if the folder moves.
 
     Raises:
-        RunError: If another process holds it. Nothing was changed.
-        OSError: If the file cannot be made.
+        RunError: If another process holds the lock. Nothing was changed.
     """
-
-    def __init__(self, folder: Path) -> None:
-        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._close = weakref.finalize(self, os.close, descriptor)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another process"
-            self.release()
-            raise RunError(
-                f"The run folder '{folder}' is in use by {holder}. Wait until it has ended, or choose "
-                "another --name."
-            ) from error
-        except OSError as error:
-            print(
-                f"warning: Cannot lock the run folder '{folder}': {error.strerror}. "
-                "See to it that no other process uses it.",
-                file=sys.stderr,
-            )
-        with suppress(OSError):  # on a full disk the holder stays unnamed, and the run says what to do
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
-
-    def release(self) -> None:
-        """Lets others in; a second call does nothing."""
-        self._close()
+    path = folder / LOCK
+    lock = FileLock(path, blocking=False, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        owner = path.read_text("utf-8", errors="replace").strip() or "another process"
+        raise RunError(
+            f"The run folder '{folder}' is in use by {owner}. Wait until it has ended, or choose "
+            "another --name."
+        ) from error
+    except OSError as error:
+        print(
+            f"warning: Cannot lock the run folder '{folder}': {error.strerror}. "
+            "Make sure that no other process uses it.",
+            file=sys.stderr,
+        )
+    with suppress(OSError):  # on a full disk the owner stays unnamed; the run reports the disk itself
+        path.write_text(f"process {os.getpid()} on {platform.node()}\n", encoding="utf-8")
+    return lock

@@ -1,4 +1,4 @@
-"""The progress of a stage: a bar or a line for each validation, the same numbers for the log."""
+"""The progress of a stage: a progress bar or one line per validation, and metrics for the log."""
 
 import math
 import sys
@@ -10,20 +10,20 @@ from typing import Any, Self
 
 from segdec.errors import RunError
 from segdec.runtime.cli import progress_bar
+from training.formatting import format_duration
 from training.optimization.flops import Workload
-from training.run.durations import format_duration
 
 BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
 
 
 class NonFiniteError(RunError):
-    """A loss, or another number of a step, stopped being finite.
+    """The loss or another metric of a step is not finite.
 
     Attributes:
         stage: Name of the stage.
-        step: The first step with such a number.
-        name: Which number it is, such as `loss`.
-        value: What it became.
+        step: The first step with such a value.
+        name: Name of the metric, such as `loss`.
+        value: Its value.
     """
 
     def __init__(self, stage: str, step: int, name: str, value: float) -> None:
@@ -35,21 +35,20 @@ class NonFiniteError(RunError):
 
 
 class Meter:
-    """Shows the steps of one stage on stderr: a bar on a terminal, else a line for each validation.
+    """Shows the steps of one stage on stderr: a bar on a terminal, otherwise one line per validation.
 
-    Numbers of a step are kept as they come and turned into floats at the next reading, so that
-    the host does not wait for the device at each step.
+    Metrics of a step stay on the device until they are read, so that the host does not wait at each step.
 
     Args:
         stage: Name of the stage.
-        batch_size: Images a step.
-        first: Steps already taken.
+        batch_size: Images per step.
+        first: Completed steps.
         steps: Steps of the stage.
-        shown: Whether this process shows anything at all.
-        workload: Of a step; None = its FLOPs are of no interest.
+        shown: Whether this process prints anything.
+        workload: Work of a step, to report FLOPs; None to omit them.
 
     Attributes:
-        step: Number of the last step counted.
+        step: Number of the last completed step.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Meter:
         self._first, self._total = first, steps
         self._opened = time.perf_counter()
         self.step = first
-        # Without smoothing the remaining time counts validations and checkpoints with their true weight.
+        # Without smoothing, the remaining time includes validations and checkpoints.
         self._bar = progress_bar(
             total=steps,
             initial=first,
@@ -81,7 +80,7 @@ class Meter:
         )
         self._prints = shown and bool(self._bar.disable)
         self._shown: dict[str, str] = {}
-        self._kept: list[Mapping[str, Any]] = []
+        self._unread: list[Mapping[str, Any]] = []
         self._last: dict[str, float] = {}
         self._start()
 
@@ -97,28 +96,28 @@ class Meter:
         """Counts one step.
 
         Args:
-            losses: Scalars of the step, floats or tensors still being computed.
-            wait_s: How long the step waited for its batch.
+            losses: Scalars of the step: floats, or tensors that may not be computed yet.
+            wait_s: Time that the step waited for its batch.
         """
-        self._kept.append(dict(losses))
+        self._unread.append(dict(losses))
         self._waited_s += wait_s
         self._steps += 1
         self.step += 1
         self._bar.update()
 
-    def expect(self, steps: int) -> None:
-        """Takes note of how many steps the stage will take, where that changes on the way."""
+    def set_total(self, steps: int) -> None:
+        """Changes the number of steps of the stage."""
         self._total = self._bar.total = steps
 
     def check(self) -> None:
-        """Waits for the device to finish the steps so far and looks at all of their numbers.
+        """Waits for the device to finish the steps so far and checks all of their metrics.
 
         Raises:
-            NonFiniteError: If a number is not finite; it names the first.
+            NonFiniteError: For the first value that is not finite.
         """
-        first = self.step - len(self._kept) + 1
-        kept, self._kept = self._kept, []
-        for step, losses in enumerate(kept, start=first):
+        first = self.step - len(self._unread) + 1
+        unread, self._unread = self._unread, []
+        for step, losses in enumerate(unread, start=first):
             values = {name: float(loss) for name, loss in losses.items()}
             for name, value in values.items():
                 if not math.isfinite(value):
@@ -126,14 +125,14 @@ class Meter:
             self._last = values
 
     def read(self) -> dict[str, float]:
-        """Returns the numbers of the last step, and the speed since the last reading.
+        """Returns the metrics of the last step, and the speed since the last reading; empty without a step.
 
-        No mean: a run that goes on from a checkpoint could not give the same one.
+        Losses are not averaged: a resumed run could not reproduce the average.
 
         Returns:
-            The losses, `images_per_s`, `s_per_step`, and `input_wait`, the fraction 0…1 of the time
-            spent waiting for input; of a `workload` also `model_flops_per_s` and `flop_utilisation`. Time
-            within `paused` does not count. Nothing if there was no step.
+            The losses, `images_per_s`, `s_per_step`, and `input_wait`, the fraction 0…1 of the time spent
+            waiting for input; with a `workload` also `model_flops_per_s` and `flop_utilisation`. Time within
+            `paused` does not count.
 
         Raises:
             NonFiniteError: See `check`.
@@ -155,10 +154,10 @@ class Meter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leaves the block's time out, for what is no training, such as validation and checkpoints.
+        """Excludes the time of the block, such as validation and checkpoints.
 
         Raises:
-            NonFiniteError: See `check`; the block does not run, so that no spoilt weights are kept.
+            NonFiniteError: See `check`; the block does not run, so that no such weights are saved.
         """
         self.check()
         began = time.perf_counter()
@@ -167,12 +166,12 @@ class Meter:
         finally:
             self._paused_s += time.perf_counter() - began
 
-    def validated(self, metrics: Mapping[str, float | None], *, made_up: bool = False) -> None:
-        """Shows the last validation, and whether it was one on made-up defects."""
+    def show_validation(self, metrics: Mapping[str, float | None], *, synthetic: bool = False) -> None:
+        """Shows the metrics of a validation, and whether it used synthetic defects."""
         for name, value in (("AP", metrics["average_precision"]), ("pixel F1", metrics["pixel_f1"])):
             self._shown[name] = f"{name} –" if value is None else f"{name} {value:.3f}"
-        if made_up:
-            self._shown["AP"] += " on made-up defects"
+        if synthetic:
+            self._shown["AP"] += " on synthetic defects"
         if self._prints:
             print(
                 f"{self._stage} {self.step}/{self._total}: {self._shown['AP']}{self._left()}", file=sys.stderr

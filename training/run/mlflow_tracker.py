@@ -1,4 +1,4 @@
-"""A copy of the log on an MLflow server, which may be away for a while."""
+"""Logs a run to an MLflow server, which may be unreachable for a while."""
 
 import os
 import re
@@ -18,31 +18,31 @@ from training.distribution.interruption import RunInterruptedError
 from training.run.tracker import POSITION_KEYS, Record, Tracker
 from training.stages import STAGES
 
-PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
-"""MLflow's own would hold up the training for minutes at each attempt; set ones are respected."""
+REQUEST_LIMITS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+"""Environment variables that bound a request; MLflow's defaults would delay the training for minutes."""
 
 FIRST_WAIT_S = 60.0
-"""Before the next attempt if the server did not answer; doubled each time."""
+"""Delay of the next attempt after the server did not answer; doubled each time."""
 
-METRICS_A_CALL, PARAMS_A_CALL, MAX_PARAM_LENGTH = 1000, 100, 6000
-"""Limits of MLflow's interface."""
+METRICS_PER_CALL, PARAMS_PER_CALL, MAX_PARAM_LENGTH = 1000, 100, 6000
+"""Limits of the MLflow API."""
 
 ARTIFACTS = ("config.toml", "result.json")
 
 
 class MlflowTracker(Tracker):
-    """Logs a run to MLflow: configuration, numbers over all stages' steps, result and final files.
+    """Logs configuration, metrics over the steps of all stages, result and final files.
 
-    `MLFLOW_TRACKING_URI`, `MLFLOW_EXPERIMENT_NAME` and MLflow's other variables say where. A resumed run
-    goes on in the same MLflow run, whose id lies in the run folder as `mlflow_run.txt`. A server that does
-    not answer costs one warning: what it missed is sent when it is back, or when the run is resumed.
+    `MLFLOW_TRACKING_URI`, `MLFLOW_EXPERIMENT_NAME` and MLflow's other variables configure it. A resumed run
+    continues the same MLflow run, whose id is stored in the run folder as `mlflow_run.txt`. If the server
+    does not answer, one warning is printed; missing records are sent once it answers, or at the next start.
 
     Args:
-        config: The experiment, as it is run.
+        config: The effective experiment.
     """
 
     def __init__(self, config: ExperimentConfig) -> None:
-        for name, value in PATIENCE.items():
+        for name, value in REQUEST_LIMITS.items():
             os.environ.setdefault(name, value)
         self._config = config
         self._id_path = config.folder / "mlflow_run.txt"
@@ -50,39 +50,39 @@ class MlflowTracker(Tracker):
         self._described = False
         self._sent: dict[str, int] = {}
         self._pending: list[Metric] = []
-        self._again_at, self._wait_s, self._warned = 0.0, FIRST_WAIT_S, False
+        self._retry_at, self._wait_s, self._warned = 0.0, FIRST_WAIT_S, False
 
     def start(self, records: Sequence[Record]) -> None:
-        """Sends what the server does not have yet."""
+        """Sends the records that the server does not have yet."""
         for record in records:
-            self._keep_record(record)
+            self._queue_record(record)
         self._attempt(self._send)
 
     def record(self, record: Record) -> None:
-        """Sends the numbers of one step as `train/…` or `val/…`."""
-        self._keep_record(record)
+        """Sends the metrics of one step as `train/…` or `val/…`."""
+        self._queue_record(record)
         self._attempt(self._send)
 
     def finish(self, metrics: Mapping[str, float | None]) -> None:
-        """Sends the metrics as `result/…`, configuration and result as files."""
-        self._keep("result", self._global_step(len(STAGES), 0), metrics)
-        self._again_at = 0.0
+        """Sends the final metrics as `result/…`, configuration and result as files."""
+        self._queue("result", self._global_step(len(STAGES), 0), metrics)
+        self._retry_at = 0.0
         self._attempt(self._send_result)
 
     def close(self, error: BaseException | None) -> None:
         """Ends the MLflow run as finished, killed or failed."""
-        self._again_at = 0.0
+        self._retry_at = 0.0
         if self._pending:
             self._attempt(self._send)
         if self._run_id is not None:
-            self._again_at = 0.0
+            self._retry_at = 0.0
             self._attempt(lambda: mlflow.end_run(_status(error)))
 
-    def _keep_record(self, record: Record) -> None:
+    def _queue_record(self, record: Record) -> None:
         numbers = {name: number for name, number in record.items() if name not in POSITION_KEYS}
-        self._keep(record["kind"], self._global_step(record["stage_index"], record["step"]), numbers)
+        self._queue(record["kind"], self._global_step(record["stage_index"], record["step"]), numbers)
 
-    def _keep(self, kind: str, step: int, numbers: Mapping[str, float | None]) -> None:
+    def _queue(self, kind: str, step: int, numbers: Mapping[str, float | None]) -> None:
         now = int(time.time() * 1000)
         self._pending += [
             Metric(f"{kind}/{name}", number, now, step)
@@ -91,19 +91,19 @@ class MlflowTracker(Tracker):
         ]
 
     def _global_step(self, stage_index: int, step: int) -> int:
-        """Steps of the run, all stages together."""
+        """Step of the run, counted over all stages."""
         return step + sum(self._config.stages[stage.name].steps for stage in STAGES[:stage_index])
 
     # === Server ===
 
     def _attempt(self, action: Callable[[], Any]) -> None:
-        """Does `action`, unless the server was away a moment ago."""
-        if time.monotonic() < self._again_at:
+        """Runs `action`, unless a recent attempt failed."""
+        if time.monotonic() < self._retry_at:
             return
         try:
             action()
         except (MlflowException, OSError, ImportError) as error:
-            self._again_at = time.monotonic() + self._wait_s
+            self._retry_at = time.monotonic() + self._wait_s
             self._wait_s *= 2
             self._warn(error)
         else:
@@ -115,19 +115,19 @@ class MlflowTracker(Tracker):
         self._warned = True
         reason = re.sub(r"//[^/@\s]+@", "//", str(error).splitlines()[0] if str(error) else repr(error))
         tqdm.write(
-            f"warning: MLflow cannot be reached ({reason}). The run goes on and log.jsonl holds everything; "
-            "what is missing is sent when MLflow is back. Check MLFLOW_TRACKING_URI.",
+            f"warning: MLflow cannot be reached ({reason}). The run continues and log.jsonl is complete; "
+            "missing records are sent once MLflow answers. Check MLFLOW_TRACKING_URI.",
             file=sys.stderr,
         )
 
     def _send(self) -> None:
         run_id = self._open()
         while self._pending:
-            batch = self._pending[:METRICS_A_CALL]
+            batch = self._pending[:METRICS_PER_CALL]
             new = [metric for metric in batch if metric.step > self._sent.get(metric.key, -1)]
             if new:
                 mlflow.MlflowClient().log_batch(run_id, metrics=new)
-            del self._pending[:METRICS_A_CALL]
+            del self._pending[:METRICS_PER_CALL]
 
     def _send_result(self) -> None:
         self._send()
@@ -135,7 +135,7 @@ class MlflowTracker(Tracker):
             mlflow.log_artifact(str(self._config.folder / name))
 
     def _open(self) -> str:
-        """Starts the MLflow run, or takes up the one of the run folder."""
+        """Starts the MLflow run, or resumes the one of the run folder."""
         if self._run_id is None:
             known = self._id_path.read_text(encoding="utf-8").strip() if self._id_path.exists() else None
             self._run_id = self._start(known)
@@ -155,7 +155,7 @@ class MlflowTracker(Tracker):
         return str(mlflow.start_run(run_name=self._config.name).info.run_id)
 
     def _describe(self, run_id: str) -> None:
-        """Sends the configuration to a new run; asks a resumed one how far it got."""
+        """Sends the configuration to a new run; asks the server for the last step of a resumed one."""
         client = mlflow.MlflowClient()
         data = client.get_run(run_id).data
         for key in data.metrics:
@@ -166,8 +166,8 @@ class MlflowTracker(Tracker):
             for name, value in fields.items()
             if name not in data.params
         ]
-        for first in range(0, len(params), PARAMS_A_CALL):
-            client.log_batch(run_id, params=params[first : first + PARAMS_A_CALL])
+        for first in range(0, len(params), PARAMS_PER_CALL):
+            client.log_batch(run_id, params=params[first : first + PARAMS_PER_CALL])
 
 
 def _status(error: BaseException | None) -> str:

@@ -1,4 +1,4 @@
-"""What a run says and leaves behind when a number stops being finite: the images it happened on."""
+"""Report of a diverged step: the error, and the images of the step as PNG files."""
 
 from pathlib import Path
 
@@ -15,23 +15,23 @@ from training.run.meter import NonFiniteError
 def write_nan_report(
     error: NonFiniteError, pipeline: InputPipeline, stage_index: int, folder: Path, *, writes: bool
 ) -> RunError:
-    """Returns the error with the images of its step, put into `folder` if this process writes."""
+    """Returns the error with the images of its step, and writes these to `folder` if this process writes."""
     names, batch = pipeline.global_batch(stage_index, error.step)
-    place = f"as the network saw them, they are in '{folder}'"
+    place = f"the network inputs are in '{folder}'"
     try:
         if writes:
             write_batch(folder, names, batch)
     except OSError as failure:
-        place = f"they could not be written to '{folder}': {failure.strerror}"
-    return RunError(f"{error} It happened on the images {', '.join(names)}; {place}.")
+        place = f"writing the network inputs to '{folder}' failed: {failure.strerror}"
+    return RunError(f"{error} The batch held the images {', '.join(names)}; {place}.")
 
 
 def write_batch(folder: Path, names: list[str], batch: Arrays) -> None:
-    """Writes the images of a batch as the network saw them, and their targets, as PNG.
+    """Writes network inputs and targets of a batch as PNG.
 
     Args:
-        folder: Is made; files of the same names are replaced.
-        names: Name of each image; its slashes become underlines.
+        folder: Created if missing; files of the same names are replaced.
+        names: Name of each image; slashes become underscores.
         batch: `image` [B, h, w, C], 0…255, and `target` [B, h/s, w/s, M], 0…1.
     """
     folder.mkdir(parents=True, exist_ok=True)

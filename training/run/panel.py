@@ -1,4 +1,4 @@
-"""Pictures to watch a training by: photograph, true mask and prediction side by side."""
+"""Drawing of one image beside its true mask or target and its prediction, and sheets of such pictures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,13 +16,13 @@ Picture = NDArray[np.uint8]
 """uint8 [H, W, 3], RGB."""
 
 SIDE_PX = 480
-"""Longest side of one part: larger photographs are shrunk to it, small ones enlarged by a whole factor."""
+"""Longest side of one part: larger images are shrunk to it, small ones enlarged by an integer factor."""
 
 MIN_WIDTH_PX = 180
-"""Narrower parts get a margin on both sides, so that their titles can be read."""
+"""Minimum width of a part, so that its title is readable."""
 
 WIDE = 1.8
-"""Width per height from which the parts stand below each other."""
+"""Aspect ratio (width / height) from which the parts are stacked vertically."""
 
 SHEET_WIDTH_PX = 1600
 GAP_PX = 8
@@ -33,11 +33,7 @@ BACKGROUND = 24
 
 
 def draw_picture(sample: Sample, prediction: Prediction, true_label: str) -> Picture:
-    """Draws one photograph with its truth and what the model says about it.
-
-    Three parts, photograph, true mask and tinted mask scores, stand side by side, or below each other
-    if they are wide; a caption names photograph, labels, score and threshold.
-    """
+    """Draws image, true mask and tinted mask scores, with name, labels, score and threshold below."""
     size = _part_size(*sample.image.shape[:2])
     image = np.asarray(_resize(sample.image, size), np.uint8).reshape(*size, -1)
     truth = None if sample.mask is None else resize_mask(sample.mask, *size)
@@ -60,26 +56,23 @@ def draw_example(
     prediction: Prediction,
     true_label: str,
 ) -> Picture:
-    """Draws one image as the network was trained on it.
-
-    Beside it stand its target, which tints the image, its weights in grey, the largest one white, where they
-    are not all alike, and the predicted mask.
+    """Draws a network input, its target, its pixel weights if they differ, and the predicted mask.
 
     Args:
         name: For the caption.
         image: uint8 [h, w, C], augmented.
-        target: [h/s, w/s], defective share of each mask pixel.
-        weight: [h/s, w/s], of each mask pixel's loss; 0 everywhere where no mask is known.
-        prediction: Of this image.
+        target: [h/s, w/s], defective fraction of each mask pixel.
+        weight: [h/s, w/s], weight of each mask pixel's loss; all 0 if the mask is unknown.
+        prediction: The prediction for this image.
         true_label: Its class.
     """
     size = _part_size(*image.shape[:2])
     shown = np.asarray(_resize(image, size), np.uint8).reshape(*size, -1)
     share, scores = (np.asarray(_resize(map_, size), np.float32) for map_ in (target, prediction.mask_scores))
-    learnt = (share > 0).view(np.uint8)
+    marked = (share > 0).view(np.uint8)
     parts = {
         "network input": draw_overlay(shown, None),
-        "target" if weight.any() else "target: unknown": draw_scores(shown, share, learnt, color=TRUTH),
+        "target" if weight.any() else "target: unknown": draw_scores(shown, share, marked, color=TRUTH),
     }
     if weight.min() < weight.max():
         grey = np.rint(_resize(weight, size) * (255.0 / weight.max())).astype(np.uint8)
@@ -89,7 +82,7 @@ def draw_example(
 
 
 def _arrange(parts: Mapping[str, Picture], caption: str) -> Picture:
-    """Parts with their titles, side by side, or below each other if they are wide, above the caption."""
+    """Parts with titles, side by side or, if they are wide, stacked; above the caption."""
     titled = [_add_title(title, part) for title, part in parts.items()]
     height, width = next(iter(parts.values())).shape[:2]
     picture = _stack(titled) if width > WIDE * height else _line_up(titled)
@@ -97,7 +90,7 @@ def _arrange(parts: Mapping[str, Picture], caption: str) -> Picture:
 
 
 def join_pictures(pictures: Sequence[Picture]) -> Picture:
-    """Arranges pictures on one sheet, in rows of at most 1600 px."""
+    """Arranges pictures on one sheet, in rows of at most `SHEET_WIDTH_PX`."""
     rows: list[list[Picture]] = [[]]
     for picture in pictures:
         used = sum(other.shape[1] + MARGIN_PX for other in rows[-1])
@@ -116,7 +109,7 @@ def _caption(prediction: Prediction, name: str, true_label: str) -> str:
 
 
 def _part_size(height: int, width: int) -> tuple[int, int]:
-    """Rows and columns of a photograph of this size in the picture."""
+    """Rows and columns of an image of this size in the picture."""
     longest = max(height, width)
     factor = SIDE_PX / longest if longest > SIDE_PX else max(1, SIDE_PX // 2 // longest)
     return max(1, round(height * factor)), max(1, round(width * factor))

@@ -1,4 +1,4 @@
-"""What a run records in its folder: where it was computed, what it left out of its data, how it ended."""
+"""Records of a run: its environment, the skipped part of its data, and its result."""
 
 import json
 import os
@@ -14,30 +14,27 @@ from datasets.checking import format_problem
 from datasets.sample import Problem
 from segdec.config import Config, EncoderWeights, ModelConfig
 from segdec.runtime.files import write_text_atomic
+from training.formatting import count_of
 
 ENVIRONMENT = "environment.json"
 LEFT_OUT_FILE = "left_out.txt"
-"""What of the data set could not be used, one line each; there where a run goes on without it."""
+"""Problems of the data set that the run skips, one per line."""
 
 PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python-headless")
 
-
-UNTRAINED_DECISION = (
-    "No stage trained the decision: class and score are not learnt, however well they do on a few "
-    "photographs; the mask is."
-)
+UNTRAINED_DECISION = "No stage trained the decision network: the mask is trained, class and score are not."
 
 
 class RunResult(Config):
-    """What training ends with, beside the weights.
+    """The result of a training, without the weights.
 
     Attributes:
-        model: The model, with its limits.
+        model: The model, with calibration and thresholds.
         validation: Metrics on the validation split.
-        chosen_by: The photographs that the limits were chosen on.
-        warnings: What the user must know about the thresholds.
-        data_fingerprint: Digest of the images the run saw.
-        encoder: Where the weights come from that its encoder began with; None where none were read.
+        chosen_by: The images that the thresholds were chosen on, as text.
+        warnings: Warnings about thresholds and training.
+        data_fingerprint: Digest of the images of the run.
+        encoder: Origin of the initial encoder weights; None if none were read.
     """
 
     model: ModelConfig
@@ -49,7 +46,7 @@ class RunResult(Config):
 
 
 def record_environment(folder: Path) -> None:
-    """Writes down where a run is computed; warns if it was begun elsewhere, for the last digits may differ.
+    """Writes the environment of the run; warns if it differs from that of the first start.
 
     Raises:
         OSError: If the file cannot be written.
@@ -59,18 +56,15 @@ def record_environment(folder: Path) -> None:
         former = json.loads(path.read_text(encoding="utf-8"))
         if differences := describe_differences(former, present):
             print(
-                f"warning: The run '{folder}' was begun elsewhere ({'; '.join(differences)}). "
-                "Its result may differ in the last digits from that of an uninterrupted one.",
+                f"warning: The run '{folder}' was started in another environment ({'; '.join(differences)}). "
+                "Its result may differ in the last digits from an uninterrupted run.",
                 file=sys.stderr,
             )
     write_text_atomic(path, json.dumps(present, indent=2) + "\n")
 
 
 def describe_environment() -> dict[str, str]:
-    """Returns name → value of whatever may change rounding or order of additions on this machine.
-
-    Beside configuration and data that is what decides the last bits of a run: versions, threads, devices.
-    """
+    """Returns what can change rounding on this machine: versions, threads and devices, by name."""
     threads = tf.config.threading
     return {
         **{package: version(package) for package in PACKAGES},
@@ -92,7 +86,7 @@ def describe_differences(former: dict[str, str], present: dict[str, str]) -> lis
 
 
 def record_left_out(folder: Path, problems: Sequence[Problem]) -> None:
-    """Lists what the run goes on without, and says that it does; an old list goes if there is nothing.
+    """Lists the skipped problems of the data set and prints a warning; removes the list if there are none.
 
     Raises:
         OSError: If the file cannot be written.
@@ -102,5 +96,6 @@ def record_left_out(folder: Path, problems: Sequence[Problem]) -> None:
         path.unlink(missing_ok=True)
         return
     write_text_atomic(path, "".join(f"{format_problem(problem)}\n" for problem in problems))
-    what = "1 problem is" if len(problems) == 1 else f"{len(problems)} problems are"
-    print(f"warning: {what} left out of the data set, see {path}", file=sys.stderr)
+    print(
+        f"warning: {count_of(len(problems), 'problem')} of the data set skipped, see {path}", file=sys.stderr
+    )

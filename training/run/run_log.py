@@ -1,4 +1,4 @@
-"""The record of a run: log.jsonl for programs, TensorBoard and others for people."""
+"""The log of a run: log.jsonl, TensorBoard and other trackers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,19 +20,19 @@ from training.run.tensorboard_log import TensorBoardLog
 from training.run.tracker import Pictures, Tracker
 
 PANELS = {"val": "panel.png", "train": "training_panel.png"}
-"""The latest pictures of each kind, in the run folder."""
+"""Files of the latest pictures of each kind."""
 
 
 class RunLog:
-    """Appends records to `log.jsonl`, which is the truth, and passes them on.
+    """Appends records to `log.jsonl` and sends them to TensorBoard and other trackers.
 
-    A process killed while it writes leaves at most one cut line, which the next one removes.
+    A process that is killed while it writes leaves at most one truncated line, which the next start removes.
 
     Args:
         folder: The run folder.
-        stage: Index of the stage and
-        step: its step where the run goes on; later records of an interrupted run are dropped.
-        trackers: What else gets the records, beside TensorBoard.
+        stage: Index of the stage at which the run resumes.
+        step: Step of that stage; later records of an interrupted run are dropped.
+        trackers: Further trackers.
     """
 
     def __init__(self, folder: Path, *, stage: int, step: int, trackers: Sequence[Tracker] = ()) -> None:
@@ -60,11 +60,11 @@ class RunLog:
                 for tracker in self._trackers:
                     open_ones.callback(tracker.close, error)
         except RunError:
-            if error is None:  # otherwise what ended the run is what the user must know
+            if error is None:  # otherwise the error that ended the run matters more
                 raise
 
     def scalars(self, kind: str, stage: str, stage_index: int, step: int, values: Mapping[str, Any]) -> None:
-        """Records numbers of one step; `kind` is `train` or `val`."""
+        """Logs metrics of one step; `kind` is `train` or `val`."""
         numbers = {name: None if value is None else _finite(float(value)) for name, value in values.items()}
         record = {"kind": kind, "stage": stage, "stage_index": stage_index, "step": step, **numbers}
         with explained_disk_errors(self._folder):
@@ -74,25 +74,25 @@ class RunLog:
                 tracker.record(record)
 
     def images(self, kind: str, stage: str, stage_index: int, step: int, images: Pictures) -> None:
-        """Writes pictures as `draw` does, and passes them on."""
+        """Writes pictures as `draw` does, and sends them to the trackers."""
         self.draw(kind, images)
         with explained_disk_errors(self._folder):
             for tracker in self._trackers:
                 tracker.images(kind, stage, stage_index, step, images)
 
     def draw(self, kind: str, images: Pictures) -> None:
-        """Writes pictures as `panel.png`, those of `train` as `training_panel.png`."""
+        """Writes pictures as `panel.png`; those of kind `train` as `training_panel.png`."""
         with explained_disk_errors(self._folder):
             write_png(self._folder / PANELS[kind], join_pictures(list(images.values())))
 
     def finish(self, metrics: Mapping[str, float | None]) -> None:
-        """Passes on the metrics of the finished run; call it when all of its files are written."""
+        """Sends the metrics of the finished run; call this after all of its files are written."""
         for tracker in self._trackers:
             tracker.finish(metrics)
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """Reads the records of a run so far; a line cut off by a crash is left out."""
+    """Reads the records of a run; skips a line truncated by a crash."""
     path = folder / "log.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     records = []
@@ -105,7 +105,7 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
 
 
 def check_tracking(tracking: str) -> None:
-    """Refuses, before anything is written, a tracker that cannot be had.
+    """Checks that the tracker is installed.
 
     Raises:
         MissingExtraError: If the tracker's package is not installed.
@@ -118,7 +118,7 @@ def check_tracking(tracking: str) -> None:
 
 
 def open_trackers(config: ExperimentConfig) -> list[Tracker]:
-    """Opens the trackers of a run, beside log.jsonl and TensorBoard."""
+    """Opens the configured trackers of a run."""
     if config.tracking == "none":
         return []
     from training.run.mlflow_tracker import MlflowTracker
@@ -127,5 +127,5 @@ def open_trackers(config: ExperimentConfig) -> list[Tracker]:
 
 
 def _finite(number: float) -> float | None:
-    """JSON knows no NaN and no infinity."""
+    """JSON has no NaN or infinity."""
     return number if np.isfinite(number) else None

@@ -1,4 +1,4 @@
-"""The log for TensorBoard: one of its runs for each stage."""
+"""The TensorBoard log: one TensorBoard run per stage."""
 
 import os
 import time
@@ -15,7 +15,7 @@ from segdec.images import encode_png
 from training.run.tracker import POSITION_KEYS, Pictures, Record, Tracker
 
 FILE_VERSION = "brain.Event:2"
-"""What the first event of a file says."""
+"""Version in the first event of a file."""
 
 GROUPS = {
     "learning_rate": "optimization",
@@ -28,21 +28,20 @@ GROUPS = {
     "flop_utilisation": "speed",
 }
 
-
 BY_REPLICA = "replica_loss_"
-"""How the losses of single replicas are called, which share a group."""
+"""Prefix of the losses of single replicas, which share a group."""
 
 
 class TensorBoardLog(Tracker):
-    """Writes events into `folder`, one folder for each stage, because each counts its steps from 1.
+    """Writes events to one folder per stage, since each stage counts its steps from 1.
 
-    The first event of each process is a session start: it makes TensorBoard drop what an earlier
-    process wrote from that step of that stage on, and nothing else.
+    The first event of each process is a session start: TensorBoard then drops what an earlier process wrote
+    from that step of that stage on.
 
     Args:
-        folder: Where TensorBoard looks.
-        stage: Index of the stage and
-        step: its step where the run goes on.
+        folder: Log folder for TensorBoard.
+        stage: Index of the stage at which the run resumes.
+        step: Step of that stage.
     """
 
     def __init__(self, folder: Path, *, stage: int, step: int) -> None:
@@ -51,7 +50,7 @@ class TensorBoardLog(Tracker):
         self._writers: dict[str, tf.io.TFRecordWriter] = {}
 
     def record(self, record: Record) -> None:
-        """Adds the numbers of one step."""
+        """Adds the metrics of one step."""
         values = [
             Summary.Value(tag=_tag(record["kind"], name), simple_value=number)
             for name, number in record.items()
@@ -60,7 +59,7 @@ class TensorBoardLog(Tracker):
         self._write(record["stage"], record["stage_index"], record["step"], values)
 
     def images(self, kind: str, stage: str, stage_index: int, step: int, images: Pictures) -> None:
-        """Adds pictures under `panel/`, those of `train` under `training_panel/`."""
+        """Adds pictures under `panel/`; those of kind `train` under `training_panel/`."""
         group = "training_panel" if kind == "train" else "panel"
         values = [
             Summary.Value(tag=f"{group}/{name}", image=_encode(image)) for name, image in images.items()
@@ -86,15 +85,15 @@ class TensorBoardLog(Tracker):
 
 
 def _open(folder: Path) -> tf.io.TFRecordWriter:
-    """A new file that TensorBoard reads after those that are there: it goes by name."""
+    """A new file whose name sorts after the existing ones: TensorBoard reads files by name."""
     folder.mkdir(parents=True, exist_ok=True)
     return tf.io.TFRecordWriter(str(folder / f"events.out.tfevents.{time.time_ns():019d}.{os.getpid()}"))
 
 
 def _add(writer: tf.io.TFRecordWriter, **fields: Any) -> None:
-    """Writes an event at once: TensorBoard's own writer would do so in a thread, and fail there."""
+    """Writes an event now; TensorBoard's own writer would fail in a thread."""
     writer.write(Event(wall_time=time.time(), **fields).SerializeToString())
-    writer.flush()  # a process that is killed leaves in TensorBoard what it left in log.jsonl
+    writer.flush()  # after a kill, TensorBoard and log.jsonl hold the same records
 
 
 def _tag(kind: str, name: str) -> str:

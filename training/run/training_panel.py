@@ -1,51 +1,72 @@
-"""What the network is trained on, to be looked at: the first images of a step's batch."""
+"""Pictures of a running training: validation images with predictions, and training images with targets."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
+from datasets.sample import Record, labels_of
 from segdec.predictor import Predictor
 from training.data.input_pipeline import InputPipeline
+from training.data.subsets import pick_evenly
 from training.data.synthetic_source import ANY_DEFECT
-from training.run.panel import draw_example, join_pictures
+from training.data.synthetic_validation import ValidationImages
+from training.run.panel import draw_example, draw_picture, join_pictures
 from training.run.tracker import Pictures
 
-IMAGES = 4
-"""Of a batch, at most."""
+MAX_DEFECTIVE, MAX_GOOD = 4, 2
+"""Images of a validation panel."""
+
+MAX_TRAINING = 4
+"""Images of a training panel."""
+
+
+def draw_validation(predictor: Predictor, images: ValidationImages) -> Pictures:
+    """Returns image, true mask and prediction of a few validation images by name; always the same images."""
+    samples = [images.read(record) for record in choose_panel_records(images.records)]
+    predictions = predictor.predict([sample.image for sample in samples], batch_size=MAX_TRAINING)
+    classes = predictor.config.classes
+    return {
+        sample.name: draw_picture(sample, prediction, classes[sample.label])
+        for sample, prediction in zip(samples, predictions, strict=True)
+    }
+
+
+def choose_panel_records(records: Sequence[Record]) -> list[Record]:
+    """Returns some defective and some good records, each kind picked evenly."""
+    labels = labels_of(records)
+    defective, good = (np.flatnonzero(kind).tolist() for kind in (labels != 0, labels == 0))
+    return [records[place] for place in pick_evenly(defective, MAX_DEFECTIVE) + pick_evenly(good, MAX_GOOD)]
 
 
 def draw_batch(predictor: Predictor, pipeline: InputPipeline, stage_index: int, step: int) -> Pictures:
-    """Draws the first images of a step's batch as they went into the network, on one sheet, `batch`.
+    """Draws the first images of a step's batch as the network received them, on one sheet named `batch`.
 
-    Each stands beside its target, the weights of the mask's pixels where they differ, and the mask that the
-    averaged weights predict.
+    Each has its target, the weights of its mask pixels if they differ, and the predicted mask.
 
     Raises:
-        SegdecError: If an image cannot be read any more.
+        SegdecError: If an image can no longer be read.
     """
-    names, batch = pipeline.global_batch(stage_index, step, IMAGES)
+    names, batch = pipeline.global_batch(stage_index, step, MAX_TRAINING)
     images = np.rint(batch["image"]).astype(np.uint8)
-    predictions = _whole(predictor).predict(list(images), batch_size=IMAGES)
+    predictions = _inspecting_everything(predictor).predict(list(images), batch_size=MAX_TRAINING)
     classes, targets = predictor.config.classes, batch["target"].max(axis=-1)
+    rows = zip(names, images, targets, batch["weight"], batch["label"], predictions, strict=True)
     pictures = [
-        draw_example(name, image, target, weight[..., 0], prediction, _class_name(classes, label))
-        for name, image, target, weight, label, prediction in zip(
-            names,
-            images,
-            targets,
-            batch["weight"],
-            batch["label"],
-            predictions,
-            strict=True,
+        draw_example(
+            name,
+            image,
+            target,
+            weight[..., 0],
+            prediction,
+            "some defect" if label == ANY_DEFECT else classes[label],
         )
+        for name, image, target, weight, label, prediction in rows
     ]
     return {"batch": join_pictures(pictures)}
 
 
-def _whole(predictor: Predictor) -> Predictor:
-    """The same, inspecting all of an image: what is not inspected has been filled, and moved along."""
+def _inspecting_everything(predictor: Predictor) -> Predictor:
+    """The predictor without limits on the inspected area: a batch has them applied already."""
     nothing = {"regions_of_interest": (), "ignored_areas": (), "interest_mask": None}
     geometry = predictor.config.input.model_copy(update=nothing)
     return Predictor(predictor.engine, predictor.config.model_copy(update={"input": geometry}))
-
-
-def _class_name(classes: tuple[str, ...], label: int) -> str:
-    return "some defect" if label == ANY_DEFECT else classes[label]

@@ -9,8 +9,11 @@ from sqlalchemy import insert
 
 from api.delivery import line_state
 from api.delivery.line_state import LineState
-from api.records import queries, tables
+from api.records import tables
 from api.records.database import writing
+from api.records.outbox import Outbox
+from api.records.writer import add_rows
+from tests.api.records.filled_record import make_row
 
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 SHA = b"s" * 32
@@ -26,21 +29,11 @@ class Day:
             connection.execute(insert(tables.pictures), picture)
 
     def inspect(self, station, label, at, part_id=None):
-        named = ("model", "version", "engine", "client", "answer", "mask", "details")
-        row = dict.fromkeys(named, "x") | {
-            "token": uuid.uuid4().bytes,
-            "picture": SHA,
-            "part_id": part_id,
-        }
-        row |= {"station": station, "label": label, "inspected_at": at}
-        row |= dict.fromkeys(("score", "log_odds", "threshold"), 0.5)
+        token = uuid.uuid4().bytes
+        row = make_row(0, token=token, picture=SHA, part_id=part_id, station=station, label=label, score=0.5)
         with writing(self.engine) as connection:
-            (number,) = queries.add_inspections(connection, [row]).values()
-            hour = {name: row[name] for name in ("station", "model", "version", "label")}
-            sums = {"count": 1, "log_odds_sum": 0.0, "log_odds_squares": 0.0}
-            moment = {"hour": queries.start_of_hour(at), "first_id": number, "last_id": number}
-            queries.add_hour_counts(connection, [{**hour, **sums, **moment}])
-        return number
+            (stored,) = add_rows(connection, [{**row, "inspected_at": at}], Outbox())
+        return stored.record_id
 
     def miss(self, station, at):
         with writing(self.engine) as connection:

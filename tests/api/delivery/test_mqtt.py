@@ -43,11 +43,11 @@ def make_broker(tmp_path):
         broker.kill()
 
 
-def deliver(port, *letters, user=None, password=None, trust=None):
+def deliver(port, *messages, user=None, password=None, trust=None):
     async def main():
         sink = Mqtt(Broker("127.0.0.1", port, user, password, trust, "segdec-test"), "plant/segdec")
         try:
-            for one in letters:
+            for one in messages:
                 await sink.deliver(one)
         finally:
             await sink.close()

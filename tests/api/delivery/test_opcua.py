@@ -35,12 +35,6 @@ def settings(tmp_path, **more):
     return Settings(model=Path("unused"), record="required", record_folder=tmp_path, **more)
 
 
-def test_certificate_and_key_go_together(tmp_path, metrics):
-    asked = {"opcua_endpoint": "opc.tcp://127.0.0.1:4840/x", "opcua_certificate": tmp_path / "a.pem"}
-    with pytest.raises(ConfigError, match="both --opcua-certificate and --opcua-key"):
-        create_receivers(settings(tmp_path, **asked), metrics)
-
-
 # === A server ===
 
 

@@ -8,7 +8,6 @@ from sqlalchemy import event as sql_events
 from sqlalchemy.exc import OperationalError
 
 from api.delivery.sender import MAX_FAILURES, DeliveryRules
-from api.delivery.sink import DeliveryError
 from api.metrics import Metrics
 from api.records import outbox_queries as queries
 from tests.api.delivery.outbox_messages import (
@@ -119,22 +118,6 @@ def test_a_receiver_that_is_away_is_waited_for_until_the_event_is_too_old(each_e
     assert sink.taken == ["a-3"]
 
 
-def test_a_receiver_that_asks_for_time_gets_it(engine, line, sink, metrics):
-    line.inspect("a")
-    sink.failures["a"] = DeliveryError("HTTP 429", "unreachable", retry_after_s=30.0)
-
-    async def main():
-        async with Sending(engine, sink, metrics) as sending:
-            await sending.turn()
-            sink.failures.clear()
-            for seconds, taken in ((29.0, []), (1.0, ["a-1"])):
-                sending.clock.seconds += seconds
-                await sending.turn()
-                assert sink.taken == taken
-
-    asyncio.run(main())
-
-
 def test_beyond_what_is_kept_the_oldest_is_dropped_those_given_up_first(each_engine, sink, metrics):
     line = EventSource(each_engine)
     line.inspect(*"aaaaaa")
@@ -218,18 +201,3 @@ def test_an_error_that_nobody_expects_does_not_end_the_sending(engine, line, sin
 
     asyncio.run(main())
     assert sink.taken == ["a-1"] and line.left() == []
-
-
-def test_more_stations_than_one_look_has(each_engine, sink, metrics, monkeypatch):
-    line = EventSource(each_engine)
-    monkeypatch.setattr("api.delivery.sender.STATIONS", 2)
-    line.inspect("", "a", "b", "c", "d", "d")
-    sink.failures |= {"": UNREACHABLE, "a": UNREACHABLE}
-
-    async def main():
-        async with Sending(each_engine, sink, metrics) as sending:
-            for _ in range(4):
-                await sending.turn()
-
-    asyncio.run(main())
-    assert sorted(sink.taken) == ["b-3", "c-4", "d-5", "d-6"]

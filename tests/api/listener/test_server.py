@@ -144,7 +144,7 @@ def test_damaged_model_is_refused_in_one_line(tiny_artifact, tmp_path):
         said, _ = process.communicate(timeout=60)
     errors = log.read_text()
     assert (process.returncode, said) == (2, "")
-    assert re.fullmatch(rf"\S+ ERROR .*{name}.*\n", errors)
+    assert re.fullmatch(rf"error: .*{name}.*\n", errors)
 
 
 def test_unknown_flag_ends_the_start(tmp_path):

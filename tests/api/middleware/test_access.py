@@ -103,13 +103,6 @@ def test_photographs_of_strangers_count_for_no_key(keyed, part):
     assert counted(keyed, "segdec_photographs_total") == {'{key="",result="refused"}': 2}
 
 
-def test_failure_of_the_service_is_told_from_a_refusal(client, predictor, part):
-    predictor.failure = RuntimeError("broken")
-    client.post("/v1/predict", content=part, headers=PNG)
-    assert counted(client, "segdec_photographs_total") == {'{key="",result="failed"}': 1}
-    assert counted(client, "segdec_problems_total") == {'{code="internal_error",key="",status="500"}': 1}
-
-
 def test_every_key_is_counted_from_the_start(keyed):
     """Else the first refusal would be no rise, and a key that never sends would be unknown."""
     lines = keyed.get("/metrics").text.splitlines()
@@ -145,13 +138,6 @@ def test_requests_without_photographs_count_none(client):
     }
 
 
-def test_photograph_of_a_wrong_model_is_counted(client, part):
-    client.post("/v1/models/absent/predict", content=part, headers=PNG)
-    client.post("/v1/models/absent/versions/9/predict", content=part, headers=PNG)
-    client.post("/v2/models/absent/infer", content=b"{}")
-    assert counted(client, "segdec_photographs_total") == {'{key="",result="refused"}': 3}
-
-
 # === Several photographs in one request ===
 
 
@@ -181,11 +167,6 @@ def test_refusals_inside_a_batch_are_counted_and_logged_each(client, logged, par
         {**shared, "problem": "unsupported_type", "photograph": "c.txt"},
         {**shared, "problem": "truncated_image", "photograph": "d.png"},
     ]
-
-
-def test_batch_that_is_refused_whole_is_one_photograph(client):
-    client.post("/v1/predict/batch", content=b"x", headers={"Content-Type": "text/plain"})
-    assert counted(client, "segdec_photographs_total") == {'{key="",result="refused"}': 1}
 
 
 def test_photographs_of_the_open_inference_protocol_are_counted_each(client, part):
@@ -224,17 +205,6 @@ def test_photographs_of_a_batch_that_are_refused_under_load_are_logged_when_aske
         assert counted(client, "segdec_photographs_total") == {'{key="",result="failed"}': 2}
     names = [line.get("photograph") for line in logged() if line["path"] == "/v1/predict/batch"]
     assert names == ([None, "a.png", "b.png"] if access_log else [])
-
-
-def test_they_are_logged_with_the_access_log(serve, make_app, logged, part):
-    with serve(make_app(access_log=True)) as client:
-        client.app.state.service.drain()
-        client.get("/readyz")
-        client.post("/v1/predict", content=part, headers=PNG)
-    assert [(line["path"], line["problem"]) for line in logged()] == [
-        ("/readyz", "draining"),
-        ("/v1/predict", "draining"),
-    ]
 
 
 # === Whose request it was ===

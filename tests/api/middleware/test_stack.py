@@ -76,16 +76,16 @@ def test_any_origin_comes_without_credentials(start):
 
 
 def test_requests_are_counted_by_template(client):
-    paths = ("/v1/models/a", "/v1/models/b", "/x", "/y", "/livez", "/", "/static/page/page.js")
-    for path in (*paths, "/static/page/no", "/v1/predict"):
+    paths = ("/v1/models/a", "/v1/models/b", "/x", "/y", "/livez", "/", "/static/inspect/inspect.js")
+    for path in (*paths, "/static/inspect/no", "/v1/predict"):
         client.get(path)
     lines = client.get("/metrics").text.splitlines()
     counted = [line for line in lines if line.startswith("segdec_requests_total")]
     assert sorted(counted) == [
         'segdec_requests_total{code="200",method="GET",route="/"} 1.0',
         'segdec_requests_total{code="200",method="GET",route="/livez"} 1.0',
-        'segdec_requests_total{code="200",method="GET",route="/static/page/{path}"} 1.0',
-        'segdec_requests_total{code="404",method="GET",route="/static/page/{path}"} 1.0',
+        'segdec_requests_total{code="200",method="GET",route="/static/inspect/{path}"} 1.0',
+        'segdec_requests_total{code="404",method="GET",route="/static/inspect/{path}"} 1.0',
         'segdec_requests_total{code="404",method="GET",route="/v1/models/{name}"} 2.0',
         'segdec_requests_total{code="404",method="GET",route="unmatched"} 2.0',
         'segdec_requests_total{code="405",method="GET",route="/v1/predict"} 1.0',

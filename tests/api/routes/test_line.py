@@ -7,7 +7,6 @@ from contextlib import closing
 
 import pytest
 
-from api.routes.keys import make_key
 from segdec.images import encode_png
 from tests.api.conftest import ServiceClient, part_image
 
@@ -76,16 +75,6 @@ def test_it_is_known_which_part_the_body_named(recorder, part):
     assert {(station, number) for station, number, _ in missed(recorder)} == {("a", "7"), ("b", None)}
 
 
-def test_what_the_service_fails_at_is_not_inspected(recorder, predictor, part):
-    predictor.failure = RuntimeError("burnt")
-    assert inspect(recorder, part, "?station=a").status_code == 500
-    assert missed(recorder) == [("a", None, "internal_error")]
-    predictor.failure = None
-    inspect(recorder, part, "?station=a")
-    assert line(recorder)["misses"][0]["followed"]
-    assert line(recorder)["shift"]["not_inspected"] == 1
-
-
 def test_what_comes_too_often_is_not_inspected(make_app, folder, part):
     app = make_app(record="required", record_folder=folder, rate_limit=0.001, rate_burst=2)
     with ServiceClient(app) as client:
@@ -103,19 +92,9 @@ def wait_for_rows(folder, count):
     return rows
 
 
-@pytest.fixture
-def keys(tmp_path):
-    """Of a camera and of a reviewer, with the settings that know them."""
-    files, secrets = {}, {}
-    for role in ("api", "review"):
-        secrets[role], row = make_key(role)
-        files[f"{role}_keys"] = tmp_path / role
-        files[f"{role}_keys"].write_text(row)
-    return files, {role: {"Authorization": f"Bearer {secret}"} for role, secret in secrets.items()}
-
-
-def test_strangers_neither_see_the_line_nor_make_it_cry_out(make_app, folder, part, keys):
-    files, who = keys
+def test_strangers_neither_see_the_line_nor_make_it_cry_out(make_app, folder, part, role_keys):
+    secrets, files = role_keys
+    who = {role: {"X-API-Key": secret} for role, secret in secrets.items()}
     with ServiceClient(make_app(record="required", record_folder=folder, **files)) as client:
         assert inspect(client, part, "?station=a").status_code == 401
         assert client.get("/v1/line").status_code == 401
@@ -125,14 +104,6 @@ def test_strangers_neither_see_the_line_nor_make_it_cry_out(make_app, folder, pa
         assert [miss["station"] for miss in told["misses"]] == ["b"]
         assert wait_for_rows(folder, 1)[0]["client"] == "api"
         assert client.get("/line").status_code == client.get("/static/line/line.js").status_code == 200
-
-
-def test_replicas_tell_of_each_others_misses(make_app, folder):
-    app, other = (make_app(record="required", record_folder=folder) for _ in range(2))
-    with ServiceClient(app) as client, ServiceClient(other) as second:
-        inspect(client, b"x", "?station=a")
-        wait_for_rows(folder, 1)
-        assert missed(second) == missed(client) == [("a", None, "unsupported_type")]
 
 
 def test_without_a_record_there_is_no_line(client):

@@ -10,7 +10,6 @@ import pytest
 
 from api.records.events import MAX_REGIONS, inspected_event, reviewed_event
 from api.records.initialization import DATABASE
-from api.routes.keys import make_key
 from tests.api.conftest import ServiceClient
 from tests.api.delivery.outbox_messages import inspection
 
@@ -105,13 +104,9 @@ def test_a_review_is_told_and_that_it_was_taken_back():
 
 
 @pytest.fixture
-def administered(make_app, folder, tmp_path, part):
+def administered(make_app, folder, role_keys, part):
     """A client whose outbox has an event that was given up, for a sink that nobody sends to."""
-    keys = {}
-    for role in ("api", "review", "admin"):
-        keys[role], line = make_key(f"one-{role}")
-        (tmp_path / role).write_text(line)
-    files = {f"{role}_keys": tmp_path / role for role in keys}
+    keys, files = role_keys
     with ServiceClient(make_app(record="required", record_folder=folder, **files)) as client:
         client.keys = {role: {"X-API-Key": key} for role, key in keys.items()}
         client.post("/v1/inspect?station=a", content=part, headers=PNG | client.keys["api"])
@@ -147,7 +142,7 @@ def test_what_was_given_up_is_shown_and_tried_again(administered, folder):
     shown = state_of(administered)
     assert (shown["waiting"], shown["dead"], shown["dead_letters"]) == (2, 0, [])
     assert administered.post("/v1/admin/outbox/1/retry", headers=admin).json()["code"] == "event_waits"
-    assert audit(folder) == [("one-admin", "retry an event", 1)]
+    assert audit(folder) == [("admin", "retry an event", 1)]
 
 
 def test_all_that_was_given_up_is_tried_again(administered, folder):
@@ -156,7 +151,7 @@ def test_all_that_was_given_up_is_tried_again(administered, folder):
         answer = administered.post("/v1/admin/outbox/retry?sink=webhook", headers=admin)
         assert answer.json() == {"changed": changed}
     assert state_of(administered)["waiting"] == 2
-    assert audit(folder) == [("one-admin", "retry events", None)]
+    assert audit(folder) == [("admin", "retry events", None)]
     for query in ("", "?sink=%00"):
         assert administered.post(f"/v1/admin/outbox/retry{query}", headers=admin).status_code == 400
 

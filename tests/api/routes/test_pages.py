@@ -5,7 +5,12 @@ import pytest
 
 from api.routes.pages import STATIC
 
-FILES = ("/static/page/page.js", "/static/page/page.css", "/docs/docs.js", "/docs/swagger/swagger-ui.css")
+FILES = (
+    "/static/inspect/inspect.js",
+    "/static/inspect/inspect.css",
+    "/docs/docs.js",
+    "/docs/swagger/swagger-ui.css",
+)
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", *FILES])
@@ -20,8 +25,8 @@ def test_pages_may_load_nothing_from_elsewhere(client, path):
 
 
 def test_unchanged_script_is_not_sent_again(client):
-    tag = client.get("/static/page/page.js").headers["ETag"]
-    again = client.get("/static/page/page.js", headers={"If-None-Match": tag})
+    tag = client.get("/static/inspect/inspect.js").headers["ETag"]
+    again = client.get("/static/inspect/inspect.js", headers={"If-None-Match": tag})
     assert (again.status_code, again.content) == (304, b"")
 
 
@@ -34,7 +39,7 @@ def test_other_files_are_not_found(client, path):
 
 def test_page_can_be_switched_off(make_app, serve):
     with serve(make_app(page=False)) as client:
-        assert [client.get(path).status_code for path in ("/", "/static/page/page.js", "/docs")] == [
+        assert [client.get(path).status_code for path in ("/", "/static/inspect/inspect.js", "/docs")] == [
             404,
             404,
             200,

@@ -187,18 +187,6 @@ def test_webp_is_answered_where_its_risk_is_accepted_alone(client, make_app, ser
     assert (answer.status_code, answer.json()["image"]["integrity"]) == (200, "unchecked")
 
 
-def test_mask_is_left_out_when_not_asked_for(client, part):
-    answer = post(client, part, "?mask=none").json()
-    assert answer["mask"] is None
-    assert len(answer["regions"]) == 1
-
-
-def test_threshold_of_the_request_decides(client, part):
-    decisions = [post(client, part, f"?threshold={t}").json()["decision"] for t in ("0", "0.79", "0.81", "1")]
-    assert [d["label"] for d in decisions] == ["scratch", "scratch", "good", "good"]
-    assert [d["threshold"] for d in decisions] == [0, 0.79, 0.81, 1]
-
-
 def test_photograph_that_the_model_refuses_is_422(client, part, predictor):
     predictor.refusal = ImageError("3 channels arrived, 1 expected.", code="unsupported_channels")
     answer = post(client, part)

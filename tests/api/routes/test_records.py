@@ -13,7 +13,6 @@ import pytest
 
 from api.records.day_export import day_filters
 from api.records.initialization import DATABASE, PICTURES
-from api.routes.keys import make_key
 from segdec.images import decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
 from tests.api.conftest import ServiceClient, part_image
@@ -218,12 +217,8 @@ def test_without_a_record_there_is_none_to_ask(client, part):
     assert answer["warnings"] == ["This inspection is not recorded: the service keeps no record."]
 
 
-def test_pictures_need_a_key_of_a_reviewer_where_any_keys_are_set(make_app, folder, tmp_path, part):
-    secrets = {}
-    for role in ("api", "review", "admin"):
-        secrets[role], text = make_key(role)
-        (tmp_path / role).write_text(text)
-    files = {f"{role}_keys": tmp_path / role for role in secrets}
+def test_pictures_need_a_key_of_a_reviewer_where_any_keys_are_set(make_app, folder, role_keys, part):
+    secrets, files = role_keys
     with ServiceClient(make_app(record="required", record_folder=folder, **files)) as client:
         sent = {**PNG, "X-API-Key": secrets["api"]}
         assert client.post("/v1/inspect", content=part, headers=sent).json()["record_id"] == 1

@@ -14,7 +14,7 @@ from segdec.errors import ConfigError
 
 PUBLIC = {"/livez", "/readyz", "/metrics", "/openapi.json", "/v2", "/v2/health/live", "/v2/health/ready"}
 PAGES = {"/", "/review", "/line", "/docs"}
-FILES = {"/docs", "/docs/swagger", "/static/shared", "/static/page", "/static/review", "/static/line"}
+FILES = {"/docs", "/docs/swagger", "/static/shared", "/static/inspect", "/static/review", "/static/line"}
 REVIEW = ("/v1/records", "/v1/review", "/v1/line", "/v1/outbox")
 CODES = {"predict": "missing_key", "review": "not_review", "admin": "not_admin"}
 BOSS = {"Authorization": "Bearer admin"}
@@ -66,13 +66,13 @@ def test_every_route_requires_its_role(guarded, serve):
 
 def test_public_paths_and_unknown_ones(guarded, serve):
     with serve(guarded) as client:
-        public = sorted(PUBLIC | PAGES | {"/static/page/page.js"})
+        public = sorted(PUBLIC | PAGES | {"/static/inspect/inspect.js"})
         assert {client.get(path).status_code for path in public} == {200}
         hidden = ("/v1/nothing", "/v1/predict", "/nothing", "/v1/predict/", "/v1/admin/nothing")
         assert {client.get(path).status_code for path in hidden} == {401}
         assert client.get("/v1/nothing", headers=BOSS).status_code == 404
         assert client.get("/v1/predict", headers=BOSS).status_code == 405
-        assert client.get("/static/page/nothing.js").status_code == 404
+        assert client.get("/static/inspect/nothing.js").status_code == 404
 
 
 def test_route_without_a_role_is_refused(guarded):

@@ -20,14 +20,13 @@ PROFILE = DatasetProfile(
     groups=195,
     height=512,
     width=512,
-    largest=(512, 512),
     one_size=True,
     one_shape=True,
     coloured=False,
     stored_in_colour=False,
     smallest_px=20.0,
-    twins=0,
-    mixed_twins=0,
+    near_duplicates=0,
+    mixed_duplicates=0,
     own_split=False,
 )
 

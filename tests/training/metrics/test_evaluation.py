@@ -1,5 +1,4 @@
 import csv
-import sys
 import threading
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from training.data.reading_pool import ReadingPool
 from training.metrics.evaluation import evaluate
 from training.metrics.photograph_results import COLUMNS, write_predictions
 from training.metrics.pixel_counts import PixelCounts
-from training.metrics.thresholds import choose_mask_threshold
 
 
 @pytest.fixture(scope="module")
@@ -27,20 +25,6 @@ def test_rows_hold_truth_and_answer_in_the_order_of_the_records(evaluation, mixe
     assert (found.split, found.group, found.threshold) == ("test", "defect/found", 0.5)
     assert found.regions == 1
     assert found.score == pytest.approx(1 / (1 + np.exp(-(220 - 128) / 16)))
-
-
-def test_outcomes(evaluation):
-    assert [result.outcome for result in evaluation.results] == [
-        "false positive",
-        "correct",
-        "correct",
-        "false negative",
-        "correct",
-    ]
-
-
-def test_errors_list_misses_before_alarms(evaluation):
-    assert [result.name for result in evaluation.errors()] == ["defect/missed", "good/alarm"]
 
 
 def test_pixels_count_where_the_truth_is_known(evaluation):
@@ -76,34 +60,6 @@ def test_boxes_are_no_truth_for_pixels(predictor, mixed, evaluation, supervision
     assert result.metrics.average_precision == evaluation.metrics.average_precision
 
 
-def test_intervals_can_be_left_out(predictor, mixed, evaluation):
-    assert evaluate(predictor, *mixed, progress=False, resamples=0).metrics.intervals == {}
-    assert evaluation.metrics.intervals["false_negative_rate"].low == 0
-
-
-def test_metrics_pool_the_rows(evaluation):
-    metrics = evaluation.metrics
-    assert (metrics.images, metrics.good, metrics.defective, metrics.pixel_images) == (5, 2, 3, 4)
-    assert (metrics.false_positives, metrics.false_negatives, metrics.fp_at_full_recall) == (1, 1, 1)
-    assert metrics.confusion == ((1, 1), (1, 2))
-    known = [result.pixels for result in evaluation.results if result.pixels]
-    assert metrics.pixels == sum(known, PixelCounts())
-
-
-def test_histogram_at_the_mask_threshold_gives_the_pixels_of_the_masks(evaluation, predictor):
-    threshold = predictor.config.thresholds.mask
-    assert evaluation.mask_scores.counts_at(threshold) == evaluation.metrics.pixels
-    assert 0 < choose_mask_threshold(evaluation.mask_scores).value < 1
-
-
-def test_thresholds_of_the_configuration_are_used(predictor, mixed):
-    config = predictor.config
-    strict = config.model_copy(update={"thresholds": config.thresholds.model_copy(update={"score": 1.0})})
-    result = evaluate(type(predictor)(predictor.engine, strict), *mixed, progress=False)
-    assert (result.metrics.threshold, result.metrics.false_negatives) == (1.0, 3)
-    assert {result.threshold for result in result.results} == {1.0}
-
-
 def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
     predictor = make_predictor("defect")
     records, read = mixed
@@ -137,12 +93,6 @@ def test_a_pool_reads_several_at_a_time_and_changes_nothing(predictor, make_samp
     assert together.metrics == alone.metrics
 
 
-def test_batch_size_does_not_change_the_result(predictor, mixed, evaluation):
-    other = evaluate(predictor, *mixed, batch_size=5, progress=False)
-    assert other.results == evaluation.results
-    assert other.metrics == evaluation.metrics
-
-
 def test_several_classes_count_a_wrong_class_apart_from_a_miss(make_predictor, make_samples):
     records, read = make_samples(
         ("a", 0, None, False), ("b", 1, 220, True), ("c", 2, 220, True), ("d", 2, 100, True)
@@ -164,18 +114,6 @@ def test_unknown_class_is_refused_before_anything_is_read(predictor, make_sample
     records, _ = make_samples(("a", 1, None, True), ("b", 3, None, True))
     with pytest.raises(DatasetError, match=r"'b' with class 3.*Expected 0 to 1 \(good, defect\)"):
         evaluate(predictor, records, lambda _: pytest.fail("was read"), progress=False)
-
-
-@pytest.mark.parametrize("progress", [True, False])
-def test_progress_bar_is_shown_on_request(predictor, mixed, capsys, monkeypatch, progress):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    evaluate(predictor, *mixed, progress=progress)
-    assert ("5/5" in capsys.readouterr().err) == progress
-
-
-def test_no_progress_bar_in_a_file(predictor, mixed, capsys):
-    evaluate(predictor, *mixed, progress=True)
-    assert capsys.readouterr().err == ""
 
 
 def test_predictions_file_holds_every_row(evaluation, tmp_path):

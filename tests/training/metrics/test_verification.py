@@ -79,18 +79,6 @@ def test_engine_that_ranks_worse_is_refused():
         check("fast", predictor(0.75, 0.7, 0.8))
 
 
-def test_worse_engine_is_marked_when_forced():
-    found = verifier([0, 1], 0.1, 0.6, force=True)("fast", predictor(0.1, 0.4))
-    assert found.forced
-    assert (found.decisions_changed, found.after.missed) == (1, 1)
-
-
-def test_photographs_of_one_kind_have_no_average_precision():
-    found = verifier([0, 0], 0.1, 0.2)("engine", predictor(0.1, 0.2))
-    assert found.before.average_precision is None
-    assert "AP – → –" in describe_variant("engine", Variant(verification=found))
-
-
 def test_variant_is_described_in_a_line():
     found = verifier([0, 1], 0.1, 0.6, force=True)("fast", predictor(0.1, 0.4))
     assert describe_variant("openvino-int8", Variant(precision="int8", verification=found)) == (

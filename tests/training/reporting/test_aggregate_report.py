@@ -89,41 +89,6 @@ def test_review_and_calibration_of_the_pool(make, tmp_path):
     assert "Brier score, before calibration" in cells
 
 
-def test_reliability_of_seeds_has_a_line_each(make, tmp_path):
-    scores = ((0.1, 0.9, 0.4, 0.9), (0.1, 0.9, 0.1, 0.9))
-    runs = [
-        make(f"{n}", "a", each, 0.5, review=0.3, seed=n, defect_rate=0.2) for n, each in enumerate(scores)
-    ]
-    page = write(tmp_path, runs)
-    assert (
-        "0 to 0 of 4 images are labelled wrong, 0.0 on average over 2 runs on each; 0 to 1 are left" in page
-    )
-    assert "A line for each seed." in page
-    assert "before calibration</text>" not in page
-    assert "0.5 ± 0.7" in page  # for review
-
-
-def test_pool_of_runs_of_unknown_calibration_is_no_probability(make, tmp_path):
-    page = write(tmp_path, [make("a", "a", (0.1, 0.9), defect_rate=0.1), make("b", "b", (0.1, 0.9))])
-    assert "not known to be calibrated in every run" in page
-    assert "before calibration" not in page
-    assert "For review" not in page
-
-
-def test_runs_of_one_name_are_told_apart(make, tmp_path):
-    first, second = make("x/run", "a", (0.1, 0.9)), make("y/run", "b", (0.1, 0.9))
-    page = write(tmp_path, [first, second])
-    assert str(first) in page
-    assert str(second) in page
-
-
-def test_sets_without_defects_have_no_curves(make, tmp_path):
-    page = write(tmp_path, [make("a", "a", (0.1,)), make("b", "b", (0.2,))])
-    assert page.count("<svg") == 1
-    assert "nan" not in page.lower()
-    assert "There is no defective photograph" in page
-
-
 def test_command_line_writes_it_beside_the_figures(make, tmp_path, monkeypatch, capsys):
     make("first", "a", (0.1, 0.4, 0.2, 0.9))
     second = make("second", "b", (0.3, 0.8, 0.6, 0.5))

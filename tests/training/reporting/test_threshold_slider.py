@@ -5,7 +5,6 @@ from training.reporting.threshold_slider import (
     Counts,
     count_at,
     embed_row,
-    full_recall_threshold,
     make_slider,
 )
 
@@ -32,11 +31,6 @@ def test_counts_at_a_threshold(results, threshold, counts):
     assert count_at(results, threshold) == counts
 
 
-def test_shares_of_nothing_are_none(results):
-    assert (count_at(results, 1.0).precision, count_at([], 0.5).recall) == (None, None)
-    assert count_at(results, 0.2).precision == pytest.approx(2 / 3)
-
-
 def test_marks_lie_on_the_slider_in_log_odds(results):
     slider = make_slider(results, CLASSES, 0.5)
     assert (slider.low, slider.high) == (to_odds(0.1) - 0.5, to_odds(0.9) + 0.5)
@@ -45,22 +39,6 @@ def test_marks_lie_on_the_slider_in_log_odds(results):
     assert (hindsight.threshold, hindsight.kind) == (0.2, "hindsight")
     place = (to_odds(0.2) - slider.low) / (slider.high - slider.low)
     assert hindsight.place == pytest.approx(float(place))
-
-
-def test_scores_of_0_and_1_stay_on_the_slider(make_result):
-    slider = make_slider([make_result("a", 0, 0.0), make_result("b", 1, 1.0)], CLASSES, 0.5)
-    assert all(0 < mark.place < 1 for mark in slider.marks)
-
-
-def test_without_defects_there_is_no_threshold_to_look_back_on(make_result):
-    results = [make_result("a", 0, 0.3)]
-    assert full_recall_threshold(results) is None
-    assert [mark.kind for mark in make_slider(results, CLASSES, 0.5).marks] == ["chosen"]
-
-
-def test_no_slider_without_rows_or_a_common_threshold(results):
-    assert make_slider([], CLASSES, 0.5) is None
-    assert make_slider(results, CLASSES, None) is None
 
 
 @pytest.mark.parametrize(
@@ -80,11 +58,6 @@ def test_review_lies_between_its_own_limit_and_the_threshold(make_result, thresh
     results = [make_result(*each, review=0.2) for each in photographs]
     assert count_at(results, threshold) == counts
     assert counts.reviews == counts.good_reviews + counts.defective_reviews
-
-
-def test_what_is_left_for_review_is_not_found():
-    counts = Counts(found=3, missed=1, alarms=1, passed=9, good_reviews=5, defective_reviews=2)
-    assert (counts.precision, counts.recall) == (3 / 4, 3 / 6)
 
 
 def test_review_limit_is_marked_and_its_photographs_have_no_class(make_result):

@@ -93,17 +93,9 @@ def test_a_part_in_training_with_a_twin_in_the_test_fits_nowhere():
     assert division.conflicting == ("torn",) and division.splits.keys() == {"new"}
 
 
-def test_where_all_look_alike_parts_and_equal_pictures_alone_decide(old):
-    image = make_sample(0, size=SIDE).image
-    alike = [photograph(f"same_{n}", "train", image=moved(image)) for n in range(8)]
-    division = split_reviewed([*old, *alike], [photograph(f"r{n}", image=image) for n in range(8)])
-    assert len(division.splits) == 8
-    assert not division.notes or "look alike" in division.notes[0]
-
-
 def test_tiles_need_to_know_where_defects_are(old):
     reviewed = [photograph(f"r{n}", label=1) for n in range(10)]
-    division = split_reviewed(old, reviewed, needs_places=True)
+    division = split_reviewed(old, reviewed, needs_masks=True)
     assert len(division.unlocalized) == 6 and "train" not in division.splits.values()
 
 
@@ -116,14 +108,14 @@ def test_what_becomes_of_them_is_told(old):
     division = split_reviewed(old, reviewed)
     assert describe_counts(reviewed, division, 1) == (
         "3 new photographs: 0 good + 1 defective to train, 1 good + 0 defective to validate, 0 good + 0 "
-        "defective held back to test both networks; 1 photograph the run knows already"
+        "defective held back to test both networks; 1 photograph the run has already"
     )
     assert list(describe_left_out(division)) == [
-        "1 of them validate or test as a photograph of their part, or a near twin, does",
-        "1 old training photograph stood for the same picture as a review, which counts now",
-        "1 left out, since the run is validated or tested on the same picture",
-        "of 1 that are left out people say something else than the data set does, the first is r_val: "
-        "correct the data set where they are right",
+        "1 of them validate or test, as a related photograph does",
+        "1 former training photograph replaced by a review of the same picture",
+        "1 skipped: the run is validated or tested on the same picture",
+        "1 of the skipped reviews contradict the data set, the first is r_val: correct the data set if the "
+        "review is right",
     ]
 
 

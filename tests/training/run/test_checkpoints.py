@@ -1,6 +1,5 @@
 """Checkpoints: when they are due, which stay, what damage does to them."""
 
-import shutil
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from segdec.network.network import build_network
 from training.config import ExperimentConfig, StageConfig, StagesConfig
 from training.optimization.ema import WeightEMA
 from training.optimization.train_state import TrainState
-from training.run.checkpoints import CheckpointFolder, RunState
+from training.run.checkpoints import RunState
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -69,18 +68,6 @@ def test_due_by_steps_and_by_minutes(tmp_path, parts):
     assert not state.is_due(6)
 
 
-def test_zero_minutes_means_steps_alone(tmp_path, parts):
-    now = [0.0]
-    state = make_state(tmp_path, parts, checkpoint_every=4, checkpoint_minutes=0, clock=lambda: now[0])
-    now[0] += 1e9
-    assert not state.is_due(5)
-
-
-def test_a_fresh_folder_holds_nothing_to_restore(tmp_path, parts):
-    assert make_state(tmp_path / "none", parts).restore() is False
-    assert not (tmp_path / "none").exists()
-
-
 def test_the_furthest_stay(tmp_path, parts):
     state = make_state(tmp_path, parts, keep_checkpoints=3)
     for stage, step in [(0, 2), (0, 10), (1, 0), (1, 9), (1, 10)]:
@@ -115,26 +102,13 @@ def test_damage_is_named_and_the_previous_one_used(tmp_path, parts, capsys, file
     assert (int(state.step), held(parts[0].network)) == (2, 2)
     printed = capsys.readouterr().err
     assert printed.startswith(f"warning: The checkpoint '{tmp_path / 'ckpt-0-4'}' cannot be read: ")
-    assert f"from the one before, '{tmp_path / 'ckpt-0-2'}'" in printed
+    assert f"from the previous one, '{tmp_path / 'ckpt-0-2'}'" in printed
 
     save(state, parts, 0, 3)  # behind the damaged one, which must not be taken for the newest
     assert names(tmp_path) == {"ckpt-0-2", "ckpt-0-3"}
     state = make_state(tmp_path, parts)
     assert state.restore()
     assert (int(state.step), capsys.readouterr().err) == (3, "")
-
-
-def test_a_damaged_one_may_be_replaced_at_its_place(tmp_path, parts, capsys):
-    state = make_state(tmp_path, parts)
-    save(state, parts, 0, 2)
-    save(state, parts, 0, 4)
-    cut(tmp_path / "ckpt-0-4" / "state.index")
-    state = make_state(tmp_path, parts)
-    state.restore()
-    save(state, parts, 0, 4)
-    capsys.readouterr()
-    assert make_state(tmp_path, parts).restore()
-    assert (held(parts[0].network), capsys.readouterr().err) == (4, "")
 
 
 def test_the_best_weights_are_those_of_the_restored_place(tmp_path, parts):
@@ -156,33 +130,12 @@ def test_the_best_weights_are_those_of_the_restored_place(tmp_path, parts):
     assert held(network) == 7
 
 
-def test_none_can_be_read(tmp_path, parts):
-    state = make_state(tmp_path, parts)
-    for step in (2, 4):
-        save(state, parts, 0, step)
-        cut(tmp_path / f"ckpt-0-{step}" / "state.index")
-    with pytest.raises(RunError, match=r"Cannot restore any checkpoint in .*'ckpt-0-4'.*--fresh"):
-        make_state(tmp_path, parts).restore()
-    assert names(tmp_path) == {"ckpt-0-2", "ckpt-0-4"}
-
-
 def test_another_network_is_refused(tmp_path, parts, tiny_config):
     save(make_state(tmp_path, parts), parts, 0, 2)
     wider = build_network(tiny_config.network.model_copy(update={"feature_width": 16}))
-    with pytest.raises(RunError, match="Expected a whole one of the same network"):
+    with pytest.raises(RunError, match="Expected an intact checkpoint of the same network"):
         other = TrainState(wider, {}, WeightEMA(wider, 0.9), parts[0].step)
         make_state(tmp_path, (other, wider)).restore()
-
-
-def test_who_does_not_write_still_reads_and_remembers(tmp_path, parts):
-    save(make_state(tmp_path, parts), parts, 1, 3)
-    state = make_state(tmp_path, parts, writes=False, keep_checkpoints=1)
-    assert state.restore()
-    assert (int(state.stage), int(state.step)) == (1, 3)
-    state.save_best((0.5, 0.0))
-    assert not state.is_better((0.4, 0.0))
-    save(state, parts, 1, 4)
-    assert names(tmp_path) == {"ckpt-1-3"}
 
 
 @pytest.mark.parametrize(
@@ -199,16 +152,7 @@ def test_a_full_disk_leaves_the_earlier_ones(tmp_path, parts, monkeypatch, error
 
     with monkeypatch.context() as patch:
         patch.setattr(tf.train.Checkpoint, "write", write_half)
-        with pytest.raises(RunError, match=r"could not be written: No space left on device\. Checkpoints"):
+        with pytest.raises(RunError, match=r"Cannot write .*: No space left on device\. Earlier checkpoints"):
             save(state, parts, 0, 4)
     assert names(tmp_path) == {"ckpt-0-2"}
     assert make_state(tmp_path, parts).restore()
-
-
-def test_what_a_killed_writer_left_is_no_checkpoint(tmp_path, parts):
-    state = make_state(tmp_path, parts)
-    save(state, parts, 0, 2)
-    shutil.copytree(tmp_path / "ckpt-0-2", tmp_path / f".ckpt-0-9.{'0' * 32}.tmp")
-    assert [path.name for path in CheckpointFolder(tmp_path, keep=2).newest_first()] == ["ckpt-0-2"]
-    save(state, parts, 0, 4)
-    assert names(tmp_path) == {"ckpt-0-2", "ckpt-0-4"}

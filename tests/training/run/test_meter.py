@@ -1,10 +1,8 @@
 import io
-import os
 
 import pytest
 
 from segdec.errors import RunError
-from training.optimization.flops import Workload
 from training.run import meter as module
 from training.run.meter import Meter, NonFiniteError
 
@@ -76,15 +74,6 @@ def test_speed_is_that_since_the_last_reading_and_losses_those_of_the_last_step(
         }
 
 
-def test_work_is_measured_by_the_time_of_a_step(clock):
-    with Meter("joint", 4, 0, 10, workload=Workload(step_flops=6_000, peak_flops_per_s=40_000.0)) as meter:
-        for _ in range(2):
-            clock.now += 0.5
-            meter.advance({"loss": 1.0}, 0.0)
-        read = meter.read()
-    assert (read["model_flops_per_s"], read["flop_utilisation"]) == (12_000.0, 0.3)
-
-
 def test_a_pause_takes_no_training_time(clock):
     with Meter("joint", 4, 0, 10) as meter:
         clock.now += 1.0
@@ -127,7 +116,7 @@ def test_bar_shows_losses_ap_and_speed_on_a_terminal(clock, monkeypatch):
     with Meter("segment", 4, 0, 10) as meter:
         clock.now += 0.5
         meter.advance({"loss": 0.12345}, 0.05)
-        meter.validated({"average_precision": 0.9876, "pixel_f1": None})
+        meter.show_validation({"average_precision": 0.9876, "pixel_f1": None})
         meter.read()
     shown = terminal.getvalue().split("\r")[-1]
     for part in ("segment", "1/10", "loss 0.1235", "AP 0.988", "pixel F1 –", "8 images/s", "0.5 s/step"):
@@ -135,57 +124,14 @@ def test_bar_shows_losses_ap_and_speed_on_a_terminal(clock, monkeypatch):
     assert "input wait 10%" in shown
 
 
-def test_a_terminal_that_says_it_has_no_columns_shows_the_bar_too(monkeypatch):
-    """As that of `script` and of containers is."""
-    terminal = Terminal()
-    terminal.fileno = lambda: 2
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((0, 0)))
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("LINES", "10")
-    with Meter("segment", 4, 0, 10) as meter:
-        meter.advance({"loss": 1.0}, 0.0)
-        meter.read()
-    shown = terminal.getvalue().split("\r")[-1]
-    for part in ("segment", "1/10", "loss 1"):
-        assert part in shown
-
-
 def test_without_a_terminal_each_validation_is_a_line(clock, capsys):
     with Meter("segment", 4, 20, 50) as meter:
         meter.advance({"loss": 1.0}, 0.0)
         clock.now += 4.0
-        meter.validated({"average_precision": 0.5, "pixel_f1": 1.0})
+        meter.show_validation({"average_precision": 0.5, "pixel_f1": 1.0})
         for _ in range(29):
             meter.advance({"loss": 1.0}, 0.0)
-        meter.validated({"average_precision": None, "pixel_f1": 1.0})
+        meter.show_validation({"average_precision": None, "pixel_f1": 1.0})
         meter.read()
     expected = "segment 21/50: AP 0.500, about 1 min 56 s of this stage left\nsegment 50/50: AP –\n"
     assert capsys.readouterr() == ("", expected)
-
-
-def test_a_stage_that_turns_out_shorter_is_shown_so(clock, capsys):
-    with Meter("segment", 4, 0, 50) as meter:
-        meter.advance({"loss": 1.0}, 0.0)
-        clock.now += 4.0
-        meter.expect(11)
-        meter.validated({"average_precision": 0.5, "pixel_f1": 1.0})
-        meter.read()
-    assert capsys.readouterr().err == "segment 1/11: AP 0.500, about 40.0 s of this stage left\n"
-
-
-def test_who_shall_show_nothing_is_silent(capsys):
-    with Meter("segment", 4, 0, 10, shown=False) as meter:
-        meter.advance({"loss": 1.0}, 0.0)
-        meter.validated({"average_precision": 1.0, "pixel_f1": 1.0})
-        meter.read()
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_validation_on_made_up_defects_is_told_from_one_on_real_ones(capsys):
-    with Meter("joint", 4, 0, 10) as meter:
-        for made_up in (False, True):
-            meter.validated({"average_precision": 0.5, "pixel_f1": None}, made_up=made_up)
-    real, other = capsys.readouterr().err.splitlines()
-    assert real == "joint 0/10: AP 0.500"
-    assert other == "joint 0/10: AP 0.500 on made-up defects"

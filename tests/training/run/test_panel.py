@@ -4,9 +4,9 @@ import pytest
 from datasets.sample import Sample
 from segdec.imaging.overlay import PREDICTED, TRUTH
 from segdec.inference.postprocessing import Prediction
-from training.data.reading_pool import ReadingPool
-from training.metrics.validation import Validator, choose_panel_records
+from training.data.synthetic_validation import ValidationImages
 from training.run.panel import draw_example, draw_picture, join_pictures
+from training.run.training_panel import draw_validation
 
 
 def predict(mask, label="defect"):
@@ -57,20 +57,6 @@ def test_any_photograph_becomes_a_picture_that_can_be_read(height, width, channe
         assert holds(picture, TRUTH)
 
 
-def test_parts_stand_side_by_side_or_below_each_other():
-    upright, wide = draw(1408, 512), draw(512, 1408)
-    assert ((upright == PREDICTED).all(axis=2).any(axis=0).nonzero()[0] > upright.shape[1] // 2).all()
-    assert ((wide == PREDICTED).all(axis=2).any(axis=1).nonzero()[0] > wide.shape[0] // 2).all()
-
-
-def test_unknown_mask_and_wrong_label_are_said():
-    right = draw(64, 64)
-    unknown, wrong = draw(64, 64, masked=False), draw(64, 64, label="good")
-    assert not holds(unknown, TRUTH)
-    assert right.shape == wrong.shape == unknown.shape
-    assert not np.array_equal(right, wrong)
-
-
 def test_a_training_image_stands_beside_what_it_teaches():
     target, weight = np.zeros((10, 8), np.float32), np.ones((10, 8), np.float32)
     target[2, 3] = 0.5
@@ -102,19 +88,14 @@ def test_panel_holds_the_same_defective_and_good_images_each_time(predictor, mak
         (f"good/{i:02}", 0, None, False) for i in range(10)
     ]
     records, read = make_samples(*entries)
-    validator = Validator(predictor, records, read, 2, ReadingPool(1))
-    panel = validator.panel()
+    images = ValidationImages(records, read)
+    panel = draw_validation(predictor, images)
     names = ["defect/00", "defect/03", "defect/06", "defect/09", "good/00", "good/09"]
-    assert list(panel) == list(validator.panel()) == names
+    assert list(panel) == list(draw_validation(predictor, images)) == names
     for name, picture in panel.items():
         assert holds(picture, TRUTH) == name.startswith("defect")
     stricter = predictor.config.thresholds.model_copy(update={"score": 0.999})
-    other = validator.panel(predictor.config.model_copy(update={"thresholds": stricter}))
+    config = predictor.config.model_copy(update={"thresholds": stricter})
+    other = draw_validation(type(predictor)(predictor.engine, config), images)
     assert list(other) == names
     assert all((other[name] != picture).any() for name, picture in panel.items())  # another caption
-
-
-def test_a_small_split_is_shown_whole(make_samples):
-    records, _ = make_samples(("good/1", 0, None, False), ("defect/1", 1, 220, True))
-    assert [record.name for record in choose_panel_records(records)] == ["defect/1", "good/1"]
-    assert choose_panel_records(()) == []

@@ -1,8 +1,8 @@
-// The threshold slider: whenever it moves, everything that depends on the threshold is counted anew.
+// The threshold slider: when it moves, everything that depends on the threshold is updated.
 "use strict";
 {
-  const LISTED = 300; // names in the list of errors: more take a browser too long
-  const SATURATION = 2 ** -24; // scores nearer to 0 or 1 count as this near, as in the histogram
+  const LISTED = 300; // maximum rows of the list of errors, for speed
+  const SATURATION = 2 ** -24; // scores are clipped to this distance from 0 and 1, as in the histogram
 
   const { classes, threshold: chosen, review, rows } = JSON.parse(element("evaluation").textContent);
   const [NAME, TRUTH, PREDICTED, SCORE, REGIONS] = [0, 1, 2, 3, 4];
@@ -27,14 +27,14 @@
     return 1 / (1 + 10 ** -odds);
   }
 
-  /** The threshold where the slider stands; its ends are below and, where there is room, above all scores. */
+  /** The threshold at a slider position; the ends are below and, if possible, above all scores. */
   function thresholdAt(odds) {
     if (odds <= low) return Math.min(toScore(low), levels[0]);
     if (odds >= high) return levels.at(-1) < toScore(high) ? toScore(high) : 1;
     return toScore(odds);
   }
 
-  /** A threshold that calls levels[place] and all above it defective, in the middle of the gap below. */
+  /** A threshold in the middle of the gap below levels[place]. */
   function thresholdBelow(place) {
     if (place <= 0) return thresholdAt(low);
     if (place >= levels.length) return thresholdAt(high);
@@ -42,9 +42,9 @@
     return levels[place - 1] < middle && middle <= levels[place] ? middle : levels[place];
   }
 
-  // === Words, as the report has them ===
+  // === Formatting, as in training/formatting.py ===
 
-  /** Three decimals; ties, which are odd sixteenths, go to the even digit, as where the report was written. */
+  /** Three decimals; ties (odd sixteenths) are rounded to even, as in Python. */
   function formatFixed(value) {
     return ((value * 16) % 4 === 1 ? value - 1e-9 : value).toFixed(3);
   }
@@ -62,18 +62,18 @@
     return formatFixed(value > 0.999 ? Math.floor(value * 1000) / 1000 : value);
   }
 
-  /** The decision: the limit of review stays where it is, and above the threshold all are defective. */
+  /** The decision at a threshold; the review threshold is fixed. */
   function decide(row, threshold) {
     if (row[SCORE] >= threshold) return "defective";
     return review !== null && row[SCORE] >= review ? "review" : "good";
   }
 
-  /** What becomes of a photograph, and the class it gets. */
+  /** Outcome and predicted class of an image at a threshold. */
   function judge(row, threshold) {
     const decision = decide(row, threshold);
     if (decision === "review") return ["for review", "review"];
     if (decision === "good") return [row[TRUTH] ? "missed defect" : "correct", classes[0]];
-    // Of a photograph once called good or for review the report does not know which defect it would be given.
+    // For an image that was called good or for review, the report does not know the defect class.
     const given = row[PREDICTED] || (classes.length === 2 ? 1 : 0);
     const label = given ? classes[given] : "defective";
     if (!row[TRUTH]) return ["false alarm", label];
@@ -145,7 +145,7 @@
     return [found / (found + missed + defectiveReviews), found + alarms ? found / (found + alarms) : null];
   }
 
-  /** Moves a part of a chart by an amount in units of its axes. */
+  /** Moves an element of a chart by an amount in units of its axes. */
   function shift(part, x, y) {
     const { scaleX, scaleY } = part.closest("svg").dataset;
     part.setAttribute("transform", `translate(${x * scaleX} ${-y * scaleY})`);
@@ -192,7 +192,7 @@
     const unseen = wrong.filter((place) => !cardOf.has(place)).length;
     const parts = [`${wrong.length || "None"} at ${where}.`];
     if (wrong.length > LISTED) parts.push(`The first ${LISTED} are listed.`);
-    if (unseen) parts.push(`${unseen} without a picture: those are correct at the model's own threshold.`);
+    if (unseen) parts.push(`${unseen} without a picture: they are correct at the model's own threshold.`);
     return parts.join(" ");
   }
 
@@ -225,7 +225,7 @@
 
   // === Moving it ===
 
-  /** The first level that reaches the current threshold. */
+  /** Index of the first score at or above the threshold. */
   function placeOf(threshold) {
     const place = levels.findIndex((level) => level >= threshold);
     return place < 0 ? levels.length : place;

@@ -20,6 +20,7 @@ from api.records.record_metrics import RecordMetrics
 from api.records.storage.retention import RetentionRules
 from api.records.writer import add_rows
 from tests.api.records.databases import sqlite_only
+from tests.api.records.filled_record import make_row
 
 NOW = datetime(2026, 1, 15, 8, 20, tzinfo=UTC)
 """Twenty past nine in Berlin."""
@@ -50,32 +51,12 @@ class Past:
 
     def _row(self, minutes, label, more=None):
         number = next(self._numbers)
-        said = {
-            "token": number.to_bytes(16, "big"),
-            "request_key": None,
-            "part_key": None,
-            "inspected_at": NOW - timedelta(minutes=minutes),
-            "station": "a",
-            "part_id": f"part {number}",
-            "client": "",
-            "picture": PICTURE,
-            "model": "castings",
-            "version": "1",
-            "manifest_sha256": None,
-            "engine": "",
-            "label": label,
-            "score": 0.1 if label == "good" else 0.9,
-            "log_odds": -4.0 if label == "good" else 4.0,
-            "threshold": 0.5,
-            "review_threshold": None,
-            "draw": 1.0,
-            "draw_probability": 0.0,
-            "draw_reason": "chance",
-            "answer": "{}",
-            "mask": "{}",
-            "details": "{}",
+        return {
+            **make_row(number, inspected_at=NOW - timedelta(minutes=minutes), station="a", picture=PICTURE),
+            **{"part_id": f"part {number}", "label": label, "score": 0.1 if label == "good" else 0.9},
+            **{"log_odds": -4.0 if label == "good" else 4.0, "draw": 1.0, "draw_probability": 0.0},
+            **(more or {}),
         }
-        return said | (more or {})
 
     def miss(self, minutes, station="a", part_id="x", count=1):
         """Notes what was not inspected."""

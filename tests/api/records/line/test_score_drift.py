@@ -41,9 +41,3 @@ def test_a_drift_is_no_drift_where_hours_differ_as_much_anyhow():
 )
 def test_too_few_tell_nothing(now, before):
     assert find_drift(now, before) is None
-
-
-def test_hours_before_with_few_photographs_are_left_out():
-    few = [scores(50.0, 19)] * 5
-    assert find_drift([scores(-4.0)], [*[scores(-4.0)] * 12, *few]).before == -4.0
-    assert find_drift([scores(-4.0)], [*[scores(-4.0)] * 11, *few]) is None

@@ -17,7 +17,7 @@ from api.records.database import migrations, open_database, writing
 from api.records.record_metrics import RecordMetrics
 from api.records.review import leases
 from api.records.review.leases import LEASE_DURATION, lease
-from api.records.review.review_queue import Priority, count_waiting, enqueue
+from api.records.review.review_queue import Priority, enqueue
 from api.records.review.reviews import ReviewChange, ReviewDecision, set_review, undo_review
 from api.records.storage.retention import Retention, RetentionRules
 from api.records.storage.retention_class import RetentionClass
@@ -292,13 +292,6 @@ def test_the_next_is_found_by_the_index_of_the_queue_alone(engine, station, inde
         )
     assert index in found and "TEMP B-TREE" not in found and "Sort" not in found
     assert "inspections" not in found
-
-
-def test_no_more_are_counted_than_are_asked_for(engine):
-    stock(engine, [make_row(number, station="a" if number else "b") for number in range(5)])
-    with engine.connect() as connection:
-        assert [count_waiting(connection, limit=limit) for limit in (None, 9, 3)] == [5, 5, 3]
-        assert count_waiting(connection, "a") == 4
 
 
 def test_a_record_of_before_gets_its_queue_and_its_counts(database_url):

@@ -1,6 +1,5 @@
 """What candidates say, in both databases: kept, put up, and counted."""
 
-import uuid
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,22 +12,10 @@ from api.records.schemas import CandidateVerdicts
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import inspections, pictures, review_queue
 from segdec.schemas import ModelIdentity
+from tests.api.records.filled_record import make_row
 
 CANDIDATE = ModelIdentity(name="parts", version="2", sha256="aa")
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
-INSPECTION = {
-    "station": "a",
-    "client": "",
-    "model": "parts",
-    "version": "1",
-    "engine": "",
-    "score": 0.5,
-    "log_odds": 0.0,
-    "threshold": 0.5,
-    "answer": "{}",
-    "mask": "{}",
-    "details": "{}",
-}
 
 
 @pytest.fixture
@@ -39,9 +26,7 @@ def inspected(engine):
             digest = bytes([number]) * 32
             picture = {"sha256": digest, "bytes": 1, "format": "png", "state": "kept", "stored_at": BEGIN}
             connection.execute(insert(pictures), {**picture, "worth": RetentionClass(number % 5)})
-            at = BEGIN + timedelta(hours=number)
-            row = {"token": uuid.uuid4().bytes, "picture": digest, "inspected_at": at, "label": "scratch"}
-            connection.execute(insert(inspections), {**INSPECTION, **row})
+            connection.execute(insert(inspections), make_row(number, picture=digest, model="parts"))
     return engine
 
 

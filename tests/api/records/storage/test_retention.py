@@ -190,15 +190,6 @@ def test_what_is_deleted_is_counted_and_written_down(kept, monkeypatch):
     assert "segdec_record_pictures_bytes 0.0" in text
 
 
-@sqlite_only
-def test_a_killed_deletion_is_finished(kept):
-    sha256 = kept.add(RetentionClass.GOOD)
-    with writing(kept.engine) as connection:
-        queries.change_picture_states(connection, [sha256], "kept", "expiring")
-    kept.apply(NOTHING)
-    assert kept.states() == {sha256: "expired"} and kept.bytes() == 0
-
-
 def test_a_picture_that_comes_again_while_it_is_deleted_stays(kept):
     sha256 = kept.add(RetentionClass.GOOD)
     with writing(kept.engine) as connection:
@@ -236,14 +227,6 @@ def test_after_a_jump_of_the_clock_no_age_is_believed_for_a_day(kept, jump):
 def test_a_clock_that_jumped_while_the_service_was_off(newest, trusted):
     clock = Clock()
     assert clock.watch(None if newest is None else clock.wall - newest).is_trusted() is trusted
-
-
-def test_a_clock_that_is_put_right_little_by_little_is_believed():
-    clock = Clock()
-    watch = clock.watch()
-    for _ in range(100):
-        clock.go(30, jump=1)
-        assert watch.is_trusted()
 
 
 # === Ballast ===
