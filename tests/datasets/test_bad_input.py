@@ -89,12 +89,12 @@ def test_every_offender_is_named_at_once_and_can_be_left_out(
     for command in (["inspect", "--out", str(tmp_path / "sheet.png")], ["split", str(out)]):
         with pytest.raises(SystemExit):
             main([command[0], layout, str(root), *command[1:]])
-        told = [line.removeprefix("  ") for line in capsys.readouterr().err.splitlines()[1:-1]]
-        assert len(told) == len(expected)
+        messages = [line.removeprefix("  ") for line in capsys.readouterr().err.splitlines()[1:-1]]
+        assert len(messages) == len(expected)
         for words in expected:
-            assert sum(words in line for line in told) == 1, (words, told)
+            assert sum(words in line for line in messages) == 1, (words, messages)
     assert not out.exists()
     main(["split", layout, str(root), str(out), "--skip-broken", "--val", "0", "--test", "0"])
     left_out = [line.removeprefix("left out: ") for line in capsys.readouterr().err.splitlines()]
-    assert [line for line in left_out if "image/s" not in line] == told
+    assert [line for line in left_out if "image/s" not in line] == messages
     assert [line.split()[1] for line in out.read_text().splitlines()[1:]] == usable

@@ -59,7 +59,7 @@ def test_files_that_have_not_changed_are_read_once(start, folder_root):
     assert again == first
 
 
-def test_what_is_kept_finds_near_twins_as_a_first_look_does(start):
+def test_what_is_kept_finds_near_duplicates_as_a_first_look_does(start):
     first, _ = start()
     assert all(photograph.thumbnail is not None for photograph in first.photographs)
     again, _ = start()

@@ -46,7 +46,7 @@ def test_every_fold_uses_every_item_once(kind, fold):
     assert splits["val"] == set(rest[4::5])
 
 
-def test_official_folds_separate_the_twins_and_say_so():
+def test_official_folds_separate_the_duplicates_and_say_so():
     for fold in OFFICIAL_TEST:
         assert "kos26 = kos01 and kos27 = kos34" in (FOLDER / f"kolektor_official_fold{fold}.txt").read_text()
     for twin, other in DUPLICATES.items():

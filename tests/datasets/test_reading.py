@@ -24,7 +24,7 @@ def test_sample_holds_pixels_and_binary_mask(tmp_path, write_picture):
     assert (sample.name, sample.label) == ("a", 1)
 
 
-def test_a_mask_of_the_unturned_photograph_is_told_as_such(tmp_path, write_picture):
+def test_a_mask_of_the_unturned_photograph_is_reported_as_such(tmp_path, write_picture):
     image, mask = write_picture(tmp_path / "a.png"), write_picture(tmp_path / "m.png", size=(12, 20))
     with pytest.raises(DatasetError, match="EXIF orientation, remove it"):
         read(Record("a", image, mask, label=1, group="a"))

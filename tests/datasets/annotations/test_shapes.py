@@ -99,7 +99,7 @@ def test_drawn_mask_reads_as_a_png_file():
         (lambda: Bitmap.from_mask(0, 0, np.zeros((2, 0))), r"shape \(2, 0\)"),
     ],
 )
-def test_what_cannot_be_drawn_is_told(make, words):
+def test_what_cannot_be_drawn_is_reported(make, words):
     with pytest.raises(ValueError, match=words):
         make()
 

@@ -55,7 +55,7 @@ def test_several_classes_are_one_set(tmp_path, write_class):
     assert dataset.problems == ()
 
 
-def test_every_problem_is_told_at_once(tmp_path, write_class, write_picture):
+def test_every_problem_is_reported_at_once(tmp_path, write_class, write_picture):
     train, labels = tmp_path / "Class1/Train", tmp_path / "Class1/Train/Label"
     write_class(tmp_path / "Class1")
     (labels / "0003_label.PNG").unlink()

@@ -33,7 +33,7 @@ def test_a_fifth_of_each_training_class_validates(root):
     assert {record.name.split("/")[0] for record in val} == {"train"}
 
 
-def test_every_problem_is_told_at_once(root):
+def test_every_problem_is_reported_at_once(root):
     (root / "train/10000_GT.png").unlink()
     (root / "train/10010.png").unlink()
     (root / "test/20001_GT.png").write_bytes(b"\x89PNG")

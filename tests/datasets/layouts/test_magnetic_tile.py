@@ -124,7 +124,7 @@ def test_exposures_of_a_tile_share_a_split(tmp_path, write_picture):
     assert set.union(*splits.values()) == {"train", "val", "test"}
 
 
-def test_every_problem_is_told_at_once(root, write_picture):
+def test_every_problem_is_reported_at_once(root, write_picture):
     write_picture(root / f"{BLOWHOLE}exp3_num_54291.png", mask=True, value=127)
     write_picture(root / f"{BLOWHOLE}exp1_num_1.jpg")
     write_picture(root / f"{BLOWHOLE}exp1_num_2.png", mask=True)

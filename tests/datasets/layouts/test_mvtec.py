@@ -40,7 +40,7 @@ def test_published_split_is_not_taken(root, write_picture):
     assert sorted(splits) == ["test", "train", "train", "train", "val"]
 
 
-def test_every_problem_is_told_at_once(root, write_picture):
+def test_every_problem_is_reported_at_once(root, write_picture):
     (root / "ground_truth/contamination/000_mask.png").unlink()
     (root / "test/broken_large/000.png").unlink()
     write_picture(root / "ground_truth/scratch/007_mask.png", mask=True)
