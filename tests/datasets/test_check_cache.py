@@ -154,14 +154,6 @@ def test_an_interrupted_check_keeps_what_it_has_found(folder_root, start):
     assert len(start()[1]) < len(file_names(folder_root))
 
 
-def test_no_folders_are_made_before_anybody_says_so(tmp_path, folder_root):
-    known = CheckCache(tmp_path / "runs" / ".checked", str(folder_root), "")
-    check_dataset(index(folder_root), known=known)
-    assert not (tmp_path / "runs").exists()
-    known.save(parents=True)
-    assert len(list((tmp_path / "runs" / ".checked").iterdir())) == 1
-
-
 def test_drawn_masks_and_boxes_are_known_by_what_they_hold(start, folder_root, tmp_path):
     """A drawing by its shapes, boxes by the file that they are drawn around."""
     (tmp_path / "supervision.txt").write_text("box dent\n")

@@ -149,11 +149,6 @@ def test_a_warning_names_some_near_duplicates_and_counts_the_others(exposures, c
     assert capsys.readouterr().err == ""
 
 
-def test_near_duplicates_are_connected_whatever_their_split(exposures):
-    found = [[f.record.name for f in cluster] for cluster in near_duplicates(exposures)]
-    assert found == [[f"tile{tile:02d}/{exposure}" for exposure in range(3)] for tile in range(12)]
-
-
 def test_duplicates_that_are_most_of_the_photographs_are_one_kind_of_part(exposures, monkeypatch):
     assert near_duplicates_for_split(exposures) == (near_duplicates(exposures), ())
     for joined, kept in [(18, 1), (19, 0)]:  # of 36

@@ -97,14 +97,6 @@ def test_webp_is_read_with_a_warning(folder_root, write_picture, tmp_path, capsy
         assert f"warning: {messages}" in capsys.readouterr().err
 
 
-def test_inspect_of_broken_photographs_alone(folder_root, tmp_path, capsys):
-    for path in folder_root.rglob("?.png"):
-        path.write_bytes(b"")
-    sheet = tmp_path / "sheet.png"
-    assert "has 4 problems" in refused(["inspect", "folder", folder_root, "--out", sheet], capsys).err
-    assert not sheet.exists()
-
-
 @pytest.fixture
 def many_root(tmp_path, write_picture):
     """Eight good photographs, two of them equal, four dents."""

@@ -138,9 +138,3 @@ def test_each_photograph_is_named_with_its_nearest_duplicate():
     assert found.correlation == pytest.approx(np.cos(np.deg2rad([10, 30])), abs=1e-6)
     apart = nearest_duplicates(as_features([0, 30, 40, 200, 90]), lambda pairs: pairs.first == 0)
     assert list(zip(apart.first.tolist(), apart.second.tolist(), strict=True)) == [(0, 1), (0, 2)]
-
-
-@pytest.mark.usefixtures("blocks")
-def test_a_set_of_copies_takes_no_more_than_its_blocks():
-    found = duplicate_clusters(as_features([10] * 500))
-    assert [cluster.tolist() for cluster in found] == [list(range(500))]

@@ -104,20 +104,6 @@ def test_file_is_found_or_given(write_set, file):
     assert index(root / file) == index(root)
 
 
-def test_photographs_lie_in_the_root_or_in_images(write_set, write_picture):
-    images = [
-        {"id": "x", "file_name": "sub\\f.png", **SIZE},
-        {"id": "y", "file_name": "images/g.png", **SIZE},
-    ]
-    root = write_set([annotation("x", 1, SQUARE)], images=images)
-    write_picture(root / "sub/f.png")
-    write_picture(root / "images/g.png")
-    assert [record.name for record in index(root).records] == [
-        *(f"images/{letter}" for letter in "abcdeg"),
-        "sub/f",
-    ]
-
-
 @pytest.mark.parametrize("folder", ["images/train", "train"])
 def test_photographs_of_a_subset_lie_in_its_folder(write_set, write_picture, folder):
     images, file = [{"id": 1, "file_name": "a.png", **SIZE}], "annotations/instances_train.json"

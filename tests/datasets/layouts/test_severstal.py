@@ -49,14 +49,6 @@ def test_table_of_the_competition_is_read(write_set):
     assert described(dataset) == [("a1", 2, True), ("b2", 0, False), ("c3", 0, False)]
 
 
-def test_every_photograph_has_a_split_of_its_class(write_set):
-    names = [f"{k:02d}.jpg" for k in range(20)]
-    dataset = index(write_set("".join(f"{name},1,1 5\n" for name in names[:10]), names=names))
-    for split, count in (("train", 6), ("val", 2), ("test", 2)):
-        labels = [record.label for record in dataset.of_split(split)]
-        assert (labels.count(0), labels.count(1)) == (count, count)
-
-
 def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set):
     dataset = index(
         write_set(
