@@ -87,8 +87,8 @@ def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: i
     np.savez_compressed(packed, allow_pickle=False, **arrays)
     write_bytes_atomic(folder / PIXEL_SCORES_FILE, packed.getvalue())
     run = {"seed": seed, "classes": list(evaluation.classes), "defect_rate": evaluation.defect_rate}
-    figures = {"split": split, "run": run, **evaluation.metrics.to_dict()}
-    write_text_atomic(folder / METRICS_FILE, json.dumps(figures, indent=2) + "\n")
+    metrics = {"split": split, "run": run, **evaluation.metrics.to_dict()}
+    write_text_atomic(folder / METRICS_FILE, json.dumps(metrics, indent=2) + "\n")
 
 
 def load_evaluation(folder: Path) -> EvaluatedRun:
@@ -112,8 +112,8 @@ def load_evaluation(folder: Path) -> EvaluatedRun:
 
 
 def _load(folder: Path) -> EvaluatedRun:
-    figures: dict[str, Any] = json.loads((folder / METRICS_FILE).read_text(encoding="utf-8"))
-    classes = tuple(str(name) for name in figures["run"]["classes"])
+    metrics: dict[str, Any] = json.loads((folder / METRICS_FILE).read_text(encoding="utf-8"))
+    classes = tuple(str(name) for name in metrics["run"]["classes"])
     packed = io.BytesIO((folder / PIXEL_SCORES_FILE).read_bytes())  # NumPy would leave a damaged file open
     with np.load(packed, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
@@ -122,11 +122,11 @@ def _load(folder: Path) -> EvaluatedRun:
             f"{PREDICTIONS_FILE} and {PIXEL_SCORES_FILE} belong to different evaluations, or were edited"
         )
     results = read_predictions(folder / PREDICTIONS_FILE, classes)
-    rate = figures["run"]["defect_rate"]
+    rate = metrics["run"]["defect_rate"]
     return EvaluatedRun(
         path=folder,
-        seed=figures["run"]["seed"],
-        split=str(figures["split"]),
+        seed=metrics["run"]["seed"],
+        split=str(metrics["split"]),
         classes=classes,
         results=_with_regions(results, arrays["overlaps"], arrays["false_regions"]),
         mask_scores=PixelHistogram.from_arrays(arrays),

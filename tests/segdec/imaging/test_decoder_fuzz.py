@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from segdec.errors import ImageError
-from segdec.images import decode_image, decode_mask
+from segdec.images import decode_image
 from tests.image_files import PNG_SIGNATURE, chunk, webp
 from tests.malformed_images import whole_files
 from tests.peak_memory import peak_mb, reset_peak
@@ -134,12 +134,3 @@ def test_first_bytes_of_every_format(length: int) -> None:
         for padding in (b"", bytes(64), b"\xff" * 64):
             with pytest.raises(ImageError):
                 decode_image(data[:length] + padding, "part", accept_webp=True)
-
-
-def test_mask_of_a_changed_file() -> None:
-    rng = np.random.default_rng(9)
-    for data in whole_files().values():
-        try:
-            assert set(np.unique(decode_mask(mutant(rng, data), "mask"))) <= {0, 255}
-        except ImageError as error:
-            assert "mask" in str(error)
