@@ -1,4 +1,4 @@
-"""DAGM 2007 in its native layout: ten classes of made-up texture, each its own inspection task.
+"""DAGM 2007 in its native layout: ten classes of synthetic texture, each a separate inspection task.
 
     root/Class1/Train/0576.PNG                  grey, 512×512 pixels
     root/Class1/Train/Label/0577_label.PNG      an ellipse around the defect, where there is one
@@ -6,11 +6,11 @@
                                                 number, 0 or 1 (defect), photograph, 0, mask or 0
     root/Class1/Test/…                          the same
 
-Give the folder that holds several classes, or one class (`root/Class1`). Classes 1 to 6 have 575
-photographs to train and as many to test, 7 to 10 have 1150. A photograph shows a defect exactly if
-it has a mask, and Labels.txt must agree. The ellipses are masks, though weak ones.
+The root is the folder of all classes or of one class (`root/Class1`). Classes 1 to 6 have 575 photographs for
+training and 575 for testing, classes 7 to 10 have 1150. A photograph is defective if it has a mask;
+Labels.txt must agree. The masks are ellipses around the defects.
 
-Files and folders of other names are not looked at.
+Files and folders with other names are ignored.
 
 Reference:
     M. Wieler, T. Hahn, Weakly supervised learning for industrial optical inspection, 29th Annual
@@ -38,11 +38,11 @@ _MASK = re.compile(r"(\d+)_label\.PNG")
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root`, each a group of its own, named `Class1/Train/0576`.
+    """Lists the photographs below `root`, named `Class1/Train/0576`, each in its own group.
 
-    They are split as published; 20 % of the training photographs of each class validate. No picture is
-    read. A mask without photograph, a photograph that Labels.txt contradicts or leaves out, and a missing
-    folder or Labels.txt are problems of the data set.
+    The split is the published one, with 20 % of the training photographs of each class in val. Problems are
+    masks without a photograph, photographs that Labels.txt contradicts or does not list, and a missing folder
+    or Labels.txt.
 
     Raises:
         DatasetError: If the root cannot be listed, or holds neither Train and Test nor Class1 and so on.
@@ -56,8 +56,8 @@ def index(root: Path) -> Dataset:
     if not found:
         raise DatasetError(
             f"The folder {root} holds no DAGM photographs. Expected {root / 'Class1' / 'Train' / '0001.PNG'} "
-            f"or {root / 'Train' / '0001.PNG'} and so on: give the folder of one class, or the one that "
-            "holds Class1, Class2, …"
+            f"or {root / 'Train' / '0001.PNG'} and so on: give the folder of one class, or the folder of "
+            "Class1, Class2, …"
         )
     return split_off_validation(build_dataset(CLASSES, found))
 
@@ -74,7 +74,7 @@ def _of_class(folder: Path, prefix: str) -> list[Record | Problem]:
 
 
 def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]:
-    """Records and problems of one folder `Train` or `Test`, whose photographs are named `<prefix>/0576`."""
+    """Records, named `<prefix>/0576`, and problems of one folder `Train` or `Test`."""
     label_folder = folder / _LABELS
     if label_folder not in subfolders(folder):
         return [
@@ -104,15 +104,15 @@ def _record(found: PublishedPair, split: Split) -> Record:
 
 
 def _checked(found: Record | Problem, entry: LabelLine | None, label_folder: Path) -> Record | Problem:
-    """`found`, or the problem of a record that Labels.txt leaves out or contradicts."""
+    """Returns `found`, or a problem if Labels.txt does not list or contradicts it."""
     if isinstance(found, Problem) or (entry is not None and entry.defective == bool(found.label)):
         return found
     if entry is None:
-        text = f"{label_folder / FILE_NAME} does not name it. Add its line, or remove the photograph."
+        text = f"{label_folder / FILE_NAME} does not list it. Add a line, or remove the photograph."
         return Problem(str(found.image_file), text, found.name)
     mask = label_folder / f"{Path(found.name).name}_label.PNG"
     text = (
-        f"The line calls the photograph {'defective' if entry.defective else 'good'}, but the mask {mask} "
+        f"The line labels the photograph {'defective' if entry.defective else 'good'}, but the mask {mask} "
         f"{'exists' if found.label else 'is missing'}. Copy both again from the published set."
     )
     return Problem(entry.place, text, found.name)

@@ -1,7 +1,7 @@
-"""The Labels.txt of DAGM 2007: which photographs of a folder show a defect.
+"""Reads the Labels.txt of DAGM 2007, which lists the defective photographs of a folder.
 
-The first line holds the number of the class. Each other line has fields with tabs between: the number
-of a photograph, 1 with a defect or 0 without, its file, 0, and the file of its mask or 0.
+The first line holds the class number. Each other line has tab-separated fields: photograph number, 1 for
+defective or 0 for good, photograph file, 0, and mask file or 0.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,7 @@ _FLAGS = {"0": False, "1": True}
 
 @dataclass(frozen=True)
 class LabelLine:
-    """What one line says.
-
-    Attributes:
-        place: File and line, for messages.
-        defective: Whether the photograph shows a defect.
-    """
+    """One line: file and line as `place`, and whether the photograph is defective."""
 
     place: str
     defective: bool
@@ -33,8 +28,7 @@ def read_labels(path: Path, prefix: str) -> tuple[dict[str, LabelLine] | None, l
     """Reads the Labels.txt at `path`.
 
     Returns:
-        Name of the record (`<prefix>/0576`) → entry, or None if the file cannot be read; and what is
-        wrong with it.
+        Name of the record (`<prefix>/0576`) → line, or None if the file cannot be read; and the problems.
     """
     try:
         lines = read_text(path, "label").splitlines()
@@ -53,7 +47,7 @@ def read_labels(path: Path, prefix: str) -> tuple[dict[str, LabelLine] | None, l
 
 
 def _parse(line: str, prefix: str, place: str) -> tuple[str, LabelLine | None]:
-    """Name of the record, where it can be told, and the entry, where the line is understood."""
+    """The name of the record, if there is one, and the parsed line, if it is valid."""
     fields = line.split()
     name = f"{prefix}/{fields[2].rpartition('.')[0]}" if len(fields) > 2 else ""
     defective = _FLAGS.get(fields[1]) if name else None
@@ -62,10 +56,10 @@ def _parse(line: str, prefix: str, place: str) -> tuple[str, LabelLine | None]:
 
 def _refused(place: str, name: str, line: str, earlier: LabelLine | None) -> Problem:
     if earlier is not None:
-        return Problem(place, f"The photograph was named before: {earlier.place}. Remove one line.", name)
+        return Problem(place, f"The photograph is also in {earlier.place}. Remove one line.", name)
     return Problem(
         place,
-        f"'{line.strip()[:80]}' is not understood. Expected a number, 0 or 1, the photograph, 0 and its mask "
-        "or 0, with tabs between. Copy the file again from the published set.",
+        f"Invalid line '{line.strip()[:80]}'. Expected number, 0 or 1, photograph, 0, and mask or 0, "
+        "separated by tabs. Copy the file again from the published set.",
         name,
     )

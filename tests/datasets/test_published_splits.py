@@ -52,9 +52,3 @@ def test_official_folds_separate_the_twins_and_say_so():
     for twin, other in DUPLICATES.items():
         tested = [items_by_split(f"kolektor_official_fold{fold}.txt")["test"] for fold in OFFICIAL_TEST]
         assert not any({twin, other} <= found for found in tested)
-
-
-def test_first_half_is_split_by_item():
-    splits = items_by_split("kolektor_items_01_25.txt")
-    numbers = {split: sorted(int(item[3:]) for item in found) for split, found in splits.items()}
-    assert numbers == {"train": [*range(1, 16)], "val": [*range(16, 19)], "test": [*range(19, 26)]}

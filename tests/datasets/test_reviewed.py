@@ -69,19 +69,12 @@ def test_masks_keep_their_classes_where_the_data_set_numbers_them_otherwise(fold
 def test_a_class_that_the_data_set_does_not_have_is_refused(folder_root, make_reviewed):
     folder = make_reviewed("one", ("a", "hole"), ("b", "good"), classes=("dent", "hole"))
     with pytest.raises(
-        DatasetError, match=r"call 1 of the photographs 'hole'.*good, dent, scratch.*train anew"
+        DatasetError, match=r"1 photographs have the label 'hole'.*good, dent, scratch.*Train a new"
     ):
         load_dataset("folder", folder_root, reviewed=[folder])
     dataset = load_dataset("folder", folder_root, merge_defects=True, reviewed=[folder])
     assert dataset.classes == ("good", "defect")
     assert told(dataset) == {"reviewed/a": ("defect", "label"), "reviewed/b": ("good", "mask")}
-
-
-def test_a_split_file_divides_both(folder_root, make_reviewed, tmp_path):
-    splits = tmp_path / "splits.txt"
-    splits.write_text("train good/a\nval reviewed/a\n")
-    dataset = load_dataset("folder", folder_root, splits, reviewed=[make_reviewed("one", ("a", "good"))])
-    assert [record.name for record in dataset.of_split("val")] == ["reviewed/a"]
 
 
 def test_defects_alone_can_be_added(folder_root, make_reviewed):

@@ -52,5 +52,7 @@ def test_every_problem_is_told_at_once(root):
 @pytest.mark.parametrize("folder", ["train", "test"])
 def test_missing_folder_says_what_was_expected(root, folder):
     (root / folder).rename(root / "other")
-    with pytest.raises(DatasetError, match=rf"no KolektorSDD2 photographs to {folder}. Expected .*_GT.png"):
+    with pytest.raises(
+        DatasetError, match=rf"no KolektorSDD2 photographs for '{folder}'. Expected .*_GT.png"
+    ):
         index(root)

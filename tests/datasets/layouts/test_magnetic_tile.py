@@ -158,5 +158,7 @@ def test_every_problem_is_told_at_once(root, write_picture):
 @pytest.mark.parametrize("kept", ["MT_Free", "MT_Blowhole"])
 def test_root_without_good_or_defective_tiles_is_refused(tmp_path, kept):
     (tmp_path / kept / "Imgs").mkdir(parents=True)
-    with pytest.raises(DatasetError, match=rf"it has {kept}. Expected photographs in .*MT_Free/Imgs"):
+    with pytest.raises(
+        DatasetError, match=rf"its folders MT_… are {kept}. Expected photographs in .*MT_Free/Imgs"
+    ):
         index(tmp_path)

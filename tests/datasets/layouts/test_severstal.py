@@ -71,10 +71,10 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
     assert described(dataset) == [("c3", 0, False)]
     told = [(problem.place.rsplit(", ", 1)[1], problem.name, problem.text) for problem in dataset.problems]
     expected = [
-        ("line 2", "a1", "the run of 2 pixels from pixel 409600 leaves the picture of 1600×256"),
-        ("line 4", "gone", "gone.jpg: no such photograph in train_images"),
+        ("line 2", "a1", "the run of 2 pixels from pixel 409600 exceeds the picture of 1600×256"),
+        ("line 4", "gone", "gone.jpg: the photograph is not in train_images"),
         ("line 5", "b2", "the class '5' is not one of"),
-        ("line 6", "b2", "3 numbers; expected pairs"),
+        ("line 6", "b2", "3 numbers arrived; expected pairs"),
         ("line 7", "b2", "from pixel 1 and from pixel 3 overlap"),
     ]
     assert [(line, name) for line, name, _ in told] == [(line, name) for line, name, _ in expected]
