@@ -91,19 +91,6 @@ def test_a_cut_shard_is_named_with_both_sizes(packed):
         load_dataset("shards", packed)
 
 
-def test_a_shard_cut_after_the_start_is_an_error(packed):
-    records = load_dataset("shards", packed).records
-    (packed / SHARD).write_bytes(b"")
-    with pytest.raises(DatasetError, match=rf"{SHARD} is damaged: .* of the record '{records[0].name}'"):
-        read(records[0])
-
-
-def test_a_missing_shard_is_named(packed):
-    (packed / SHARD).unlink()
-    with pytest.raises(DatasetError, match=rf"{SHARD} is missing. Expected \d+ bytes"):
-        load_dataset("shards", packed)
-
-
 def test_a_newer_format_says_so(packed):
     edit(packed, lambda index: index.update(version=5, more="things"))
     with pytest.raises(
