@@ -5,8 +5,7 @@ BIN    := $(VENV)/bin
 MODEL  ?= runs/demo/model
 PORT   ?= 8000
 
-INFERENCE_BENCHMARKS := speed training_step size
-SERVING_BENCHMARKS := overhead recording frameworks overload soak reload cold_start batch_sizes replicas memory_bound
+SERVING_BENCHMARKS := overhead recording overload replicas memory_bound
 
 .PHONY: help install demo demo-loop test test-all test-loaded check image-test scale-test licences sbom audit notes serve bench bench-serving clean
 
@@ -26,9 +25,8 @@ help:
 	@echo "make audit    known vulnerabilities in the images' packages; ADVISORIES=all.zip without a network"
 	@echo "make notes    release notes of this version, or of VERSION=..."
 	@echo "make serve    serve the artifact MODEL ($(MODEL)) on PORT ($(PORT))"
-	@echo "make bench    compare inference and training step with other libraries; an hour or more on two idle cores;"
-	@echo "              figures in build/bench and docs/performance.md; FLAGS=--quick only checks that it runs"
-	@echo "make bench-serving  compare the service with other servers, half an hour; figures in build/bench-serving"
+	@echo "make bench    compare inference with other libraries on two idle cores; figures in build/bench"
+	@echo "make bench-serving  measure the service, half an hour; figures in build/bench-serving"
 	@echo "make clean    remove $(VENV) and caches; keeps runs and data"
 
 # GPU=1 installs TensorFlow with CUDA; an environment with CUDA keeps it.
@@ -50,8 +48,8 @@ $(INSTALLED): $(VENV)/pip-installed pyproject.toml
 	@touch $@
 
 $(filter-out $(INSTALLED),$(PRODUCT)): $(VENV)/pip-installed pyproject.toml
-	@echo "Installing TensorFlow, training and the service into $(VENV), once: 2.7 GB, about 80 packages, minutes."
-	@$(PIP_INSTALL) --editable '.[$(ENGINE)]' --group train --group serve
+	@echo "Installing TensorFlow, training and the service into $(VENV), once: 3 GB, about 100 packages, minutes."
+	@$(PIP_INSTALL) --editable '.[$(ENGINE),client,watch]' --group train --group serve --group record
 	@$(COMPILE)
 	@touch $@
 
@@ -68,7 +66,7 @@ $(VENV)/pip-installed: constraints.txt
 demo: $(PRODUCT)
 	@$(BIN)/python -m examples.demo
 
-demo-loop: install
+demo-loop: $(PRODUCT)
 	@$(BIN)/python -m examples.demo_loop
 
 # The tests of a file share fixtures, so one process runs them. Three processes, because some tests wait.
@@ -115,17 +113,12 @@ serve: $(PRODUCT)
 	@[ -d $(MODEL) ] || { echo "error: MODEL=$(MODEL) is not a folder; make demo creates runs/demo/model" >&2; exit 2; }
 	$(BIN)/python -m api --model $(MODEL) --port $(PORT)
 
-# All of them run, even after one misses its target; other libraries get an environment of gigabytes in build/peers.
-# Figures of --quick are not written to the documentation.
+# Other libraries get an environment of gigabytes in build/peers.
 bench: install
 	@echo "About 20 minutes on two idle cores; nothing else should run on the machine."
-	@failed=0; for name in $(INFERENCE_BENCHMARKS); do \
-	  echo "== $$name"; \
-	  $(BIN)/python -m benchmarks.inference.$$name $(FLAGS) --json build/bench/$$name.json || failed=1; \
-	done; \
-	[ -n "$(FLAGS)" ] || $(BIN)/python -m benchmarks.inference.page || failed=1; exit $$failed
+	$(BIN)/python -m benchmarks.inference.speed $(FLAGS) --json build/bench/speed.json
 
-# All of them run, even after one misses its target; other servers get environments in build/peers.
+# All of them run, even after one misses its target.
 bench-serving: install
 	@failed=0; for name in $(SERVING_BENCHMARKS); do \
 	  echo "== $$name"; \

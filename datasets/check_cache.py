@@ -1,4 +1,4 @@
-"""What checking found, kept from one start to the next: files that have not changed are not read again."""
+"""Check results on disk: files that have not changed are not read again at the next start."""
 
 import hashlib
 import os
@@ -22,13 +22,13 @@ from segdec.images import ImageFile
 from segdec.runtime.files import write_bytes_atomic
 
 VERSION = 2
-"""Rises with every change of what is checked: what was found before then no longer counts."""
+"""Raise it with every change of the checks: older results are then ignored."""
 
 MIN_FILE_AGE_S = 2.0
-"""A file that was changed less than this ago is not kept: clocks of file systems may tick so slowly."""
+"""Results for files that changed less than this ago are not stored: file systems may have coarse clocks."""
 
 SAVE_INTERVAL = 50_000
-"""Photographs that are looked at between two writings: what an interrupted check leaves."""
+"""Photographs between two writes of the cache."""
 
 DIGEST_BYTES = 32
 
@@ -48,15 +48,15 @@ _ROW = np.dtype(
 
 
 class CheckResult(NamedTuple):
-    """What is kept of a photograph that can be used.
+    """The result of checking one usable photograph.
 
     Attributes:
         shape: Height, width (px) and channels.
-        digests: SHA-256, in hex, of the photograph's file and the mask's, where there is one.
-        defect_px: Pixels of the mask that show a defect.
+        digests: SHA-256, in hex, of the photograph's file and of the mask's, if there is one.
+        defect_px: Number of defective mask pixels.
         pixels: SHA-256, in hex, of size and pixels of the photograph.
         webp: Whether the photograph's file is WebP.
-        small: Of `datasets.near_duplicates.normalized_thumbnail`.
+        thumbnail: From `datasets.near_duplicates.normalized_thumbnail`.
     """
 
     shape: tuple[int, int, int]
@@ -68,12 +68,12 @@ class CheckResult(NamedTuple):
 
 
 class FileState(NamedTuple):
-    """A record's files as they are now, unread.
+    """The state of a record's files, without reading them.
 
     Attributes:
-        key: Of the record, what is to be known of it and how it is checked.
-        state: Of size and times of its files.
-        settled: Whether whatever changes them from now on is bound to change their times.
+        key: Hash of the record and of how it is checked.
+        state: Hash of `key`, sizes and times of the files.
+        old_enough: Whether any later change of the files must change their times.
     """
 
     key: int
@@ -82,16 +82,15 @@ class FileState(NamedTuple):
 
 
 class CheckCache:
-    """Facts of one data set by record, in a file that several processes may read and replace.
+    """Check results of one data set, in a file that several processes may read and replace.
 
-    A photograph is taken for unchanged while size, time of writing and time of change of its files are the
-    same. What is only kept for some other supervision, threshold or setting does not count.
+    A file counts as unchanged while its size, modification time and change time are the same.
 
     Args:
-        folder: Where the file lies; it is made when there is something to keep.
-        root: Of the data set. Another one has another file.
-        settings: Whatever else the findings depend on.
-        trust: False knows nothing and keeps what is found, in place of what was.
+        folder: Folder of the cache file; created when there is something to store.
+        root: Root of the data set. Each root has its own file.
+        settings: All settings that the results depend on.
+        trust: If False, ignores stored results and replaces them.
     """
 
     def __init__(self, folder: Path, root: str, settings: str, *, trust: bool = True) -> None:
@@ -106,7 +105,7 @@ class CheckCache:
         self._new: dict[int, bytes] = {}
 
     def state(self, record: Record) -> FileState | None:
-        """Looks at the record's files, which are not read; None if one is gone."""
+        """Returns the state of the record's files, or None if one is missing."""
         terms = [record.name, record.label > 0, record.supervision, record.mask_threshold]
         if record.mask_values is not None:
             terms.append(record.mask_values)
@@ -115,7 +114,7 @@ class CheckCache:
         stats: list[int] = []
         changed_ns = 0
         for file in (record.image_file, *_mask_files(record.mask_file)):
-            if isinstance(file, ShardFile):  # it is read against its digest, whenever that is
+            if isinstance(file, ShardFile):  # every read compares it with its digest
                 terms.append(file.sha256)
                 continue
             stat = _stat(file)
@@ -128,18 +127,18 @@ class CheckCache:
         return FileState(key, state, old_enough=changed_ns < time.time_ns() - MIN_FILE_AGE_S * 1e9)
 
     def find(self, state: FileState | None) -> CheckResult | None:
-        """Returns what is known of files that have not changed."""
+        """Returns the result for unchanged files, or None."""
         row = self._row(state)
         return _facts(row) if row is not None and state is not None and row["state"] == state.state else None
 
     def find_by_digests(self, state: FileState | None, digests: tuple[str, ...]) -> CheckResult | None:
-        """Returns what is known of files that hold what they held, whatever their times: a copy, say."""
+        """Returns the result for files with the same content but other times, such as copies, or None."""
         row = self._row(state)
         facts = None if row is None else _facts(row)
         return facts if facts and facts.digests == digests else None
 
     def store(self, state: FileState | None, facts: CheckResult) -> None:
-        """Keeps what was found of files that were so before they were read; any thread may call it."""
+        """Stores a result; `state` must be from before the files were read. Thread-safe."""
         if state is None or not state.old_enough:
             return
         row = np.zeros((), _ROW)
@@ -152,14 +151,12 @@ class CheckCache:
         self._new[state.key] = row.tobytes()
 
     def save(self, *, parents: bool = False) -> None:
-        """Writes what is new, together with what other processes have written meanwhile.
-
-        A folder that cannot be written to costs a warning: nothing but time depends on it.
+        """Merges new results into the file; prints a warning if that fails.
 
         Args:
-            parents: Make the folders above `folder`, too; else nothing is written where they are missing.
+            parents: Also create the parents of `folder`; otherwise nothing is written if they are missing.
         """
-        new = dict(self._new)  # other threads go on
+        new = dict(self._new)  # other threads may add more
         folder = self.path.parent
         if not new or not (parents or folder.parent.is_dir()):
             return
@@ -169,8 +166,8 @@ class CheckCache:
             write_bytes_atomic(self.path, _digest(table.data) + table.tobytes())
         except OSError as error:
             print(
-                f"warning: What was checked cannot be kept in '{folder}' ({error.strerror}): the next start "
-                "reads all files again. Set data.checked_folder to a folder that may be written to.",
+                f"warning: The check results cannot be written to '{folder}' ({error.strerror}): the next "
+                "start reads all files again. Set data.checked_folder to a writable folder.",
                 file=sys.stderr,
             )
         for key in new:
@@ -179,9 +176,9 @@ class CheckCache:
     def _row(self, state: FileState | None) -> Any:
         if state is None or not self._trust:
             return None
-        place = int(np.searchsorted(self._keys, np.uint64(state.key)))
-        found = place < len(self._keys) and self._keys[place] == state.key
-        return self._table[place] if found else None
+        index = int(np.searchsorted(self._keys, np.uint64(state.key)))
+        found = index < len(self._keys) and self._keys[index] == state.key
+        return self._table[index] if found else None
 
 
 def _stat(file: ImageFile) -> os.stat_result | None:
@@ -197,7 +194,7 @@ def _hash(values: Sequence[object]) -> int:
 
 
 def _mask_files(mask: ImageFile | None) -> list[ImageFile]:
-    """What must be unchanged for the mask to be; a drawn one is known whole."""
+    """The files that the mask is read from; a drawn mask has none."""
     if mask is None or isinstance(mask, DrawnMask):
         return []
     return _mask_files(mask.mask) if isinstance(mask, BoxedMask) else [mask]
@@ -217,7 +214,7 @@ def _from_hex(digest: str) -> NDArray[np.uint8]:
 
 
 def _merge(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-    """Both, sorted by key; of two rows of one key the new one."""
+    """All rows, sorted by key; of two rows with one key the new one."""
     both = np.concatenate([new, old])
     _, first = np.unique(both["key"], return_index=True)
     return both[first]
@@ -230,11 +227,11 @@ def _read_table(path: Path) -> NDArray[Any]:
     except (FileNotFoundError, NotADirectoryError):
         return nothing
     except OSError as error:
-        print(f"warning: '{path}' cannot be read ({error.strerror}): all files are checked.", file=sys.stderr)
+        print(f"warning: '{path}' cannot be read ({error.strerror}): checking all files.", file=sys.stderr)
         return nothing
     body = memoryview(data)[DIGEST_BYTES:]
     if len(data) < DIGEST_BYTES or len(body) % _ROW.itemsize or _digest(body) != data[:DIGEST_BYTES]:
-        print(f"warning: '{path}' is damaged and not used: all files are checked again.", file=sys.stderr)
+        print(f"warning: '{path}' is damaged: checking all files.", file=sys.stderr)
         return nothing
     return np.frombuffer(body, _ROW)
 

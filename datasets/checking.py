@@ -1,7 +1,7 @@
-"""Whether a data set can be learnt from: every photograph and mask is looked at once, every offender named.
+"""Checks every photograph and mask of a data set once and reports all problems.
 
-What cannot be used becomes a `Problem`: files that cannot be read, masks of another size, masks whose values
-do not tell what is defective, masks that contradict the class, equal pictures of different classes.
+Problems are unreadable files, masks of another size, masks with ambiguous values, masks that contradict the
+class, and equal pictures with different classes.
 """
 
 import os
@@ -22,7 +22,7 @@ from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.imaging.integrity import is_webp
 
 ANY_WHITE_LEVEL = 65535
-"""For whoever compares photographs and leaves their brightness to others."""
+"""White level for checks in which brightness does not matter."""
 
 Progress = Callable[[Sequence[Record]], Iterable[Record]]
 Examine = Callable[[Sample], object]
@@ -31,18 +31,18 @@ Trusted = Callable[[tuple[int, int, int]], bool]
 
 @dataclass(frozen=True)
 class CheckedPhotograph:
-    """What checking keeps of one photograph that can be used, beside its record.
+    """A usable photograph and the result of its check.
 
     Attributes:
-        record: The photograph, its shape and the digests of its files filled in.
+        record: The record, with shape and digests.
         height: Pixels.
         width: Pixels.
         channels: 1 (grey) or 3 (colour).
-        defect_px: Pixels of the mask that show a defect; None where it was not read.
-        digest: Equal for equal pictures: the SHA-256 of size and pixels, so that the file format does not
-            matter; that of the file where it was not read.
-        webp: Whether the file is WebP, whose damage goes unnoticed; False where it was not read.
-        small: Of `datasets.near_duplicates.normalized_thumbnail`; None where the file was not read.
+        defect_px: Number of defective mask pixels; None if the files were not read.
+        digest: SHA-256 of size and pixels, equal for equal pictures in any file format; the SHA-256 of the
+            file if it was not read.
+        webp: Whether the file is WebP, which does not show damage; False if it was not read.
+        thumbnail: From `datasets.near_duplicates.normalized_thumbnail`; None if the file was not read.
     """
 
     record: Record
@@ -57,18 +57,14 @@ class CheckedPhotograph:
 
 @dataclass(frozen=True)
 class CheckedDataset:
-    """A data set without its broken records, which are among its problems now, and what was found."""
+    """A data set whose broken records have become problems, and its checked photographs."""
 
     dataset: Dataset
     photographs: Sequence[CheckedPhotograph]
 
 
 class UnreadPhotographs(Sequence[CheckedPhotograph]):
-    """Photographs whose index is trusted, each made when it is asked for.
-
-    Args:
-        records: Theirs.
-    """
+    """Photographs from a trusted index, created on access."""
 
     def __init__(self, records: LazyRecords) -> None:
         self._records = records
@@ -87,14 +83,14 @@ class UnreadPhotographs(Sequence[CheckedPhotograph]):
             return tuple(map(_unread, self._records[index]))
         return _unread(self._records[index])
 
-    def equal(self) -> list[tuple[CheckedPhotograph, ...]]:
-        """Returns one tuple for each picture that is there more than once."""
+    def duplicates(self) -> list[tuple[CheckedPhotograph, ...]]:
+        """Returns one tuple for each picture that occurs more than once."""
         return [tuple(self[index] for index in same) for same in self._records.equal_files()]
 
 
 def _unread(record: Record) -> CheckedPhotograph:
     if record.shape is None or not record.digests:
-        raise ValueError(f"The index knows neither shape nor digests of {record.name}; expected both.")
+        raise ValueError(f"The index has no shape or no digests for {record.name}; expected both.")
     return CheckedPhotograph(record, *record.shape, defect_px=None, digest=record.digests[0])
 
 
@@ -109,34 +105,34 @@ def check_dataset(
     trusted: Trusted | None = None,
     known: CheckCache | None = None,
 ) -> CheckedDataset:
-    """Reads every photograph and mask once, as many at a time as there are threads.
+    """Reads every photograph and mask once, in parallel.
 
     Args:
-        dataset: What to read.
+        dataset: The data set.
         white_level: Value of a 16-bit photograph that becomes 255.
         max_pixels: Limit on height × width of photographs and masks.
-        threads: How many read; None for one a core, eight at most. Each holds a photograph and its mask.
-        progress: Shows how far it is.
-        examine: Looks at each sample; raises a `SegdecError` if it cannot be used.
-        trusted: Whether a photograph of this shape whose index has its digests needs no reading: it was
-            checked when it was packed. Raises as `examine`.
-        known: What was found before: files that have not changed since are not read. What is found now is
-            added and saved, also if checking is interrupted.
+        threads: Number of threads, each with one photograph and mask in memory; None for one per core, at
+            most eight.
+        progress: Wraps the loop over the records, for example `tqdm`.
+        examine: Additional check of each sample; raises a `SegdecError` if it cannot be used.
+        trusted: Returns whether packed photographs of a shape need no reading, because packing checked them.
+            Raises as `examine`.
+        known: Cache of earlier results. New results are added and saved, also after an interruption.
 
     Raises:
-        MissingExtraError: If what reads the files is not installed.
+        MissingExtraError: If a package that reads the files is not installed.
     """
-    look = _Look(white_level, max_pixels, examine, trusted, known)
-    if isinstance(dataset.records, LazyRecords) and all(map(look.trusts, dataset.records.shapes())):
+    check = _RecordCheck(white_level, max_pixels, examine, trusted, known)
+    if isinstance(dataset.records, LazyRecords) and all(map(check.trusts, dataset.records.shapes())):
         unread = UnreadPhotographs(dataset.records)
         if not list(_contradictions(dataset.classes, unread)):
             return CheckedDataset(dataset, unread)
-    looks = list(_in_threads(look, dataset.records, threads or min(8, os.cpu_count() or 1), progress))
-    photographs = _same_digests([found for found in looks if isinstance(found, CheckedPhotograph)])
+    results = list(_in_threads(check, dataset.records, threads or min(8, os.cpu_count() or 1), progress))
+    photographs = _same_digests([found for found in results if isinstance(found, CheckedPhotograph)])
     contradictions = list(_contradictions(dataset.classes, photographs))
     broken = {problem.name for problem in contradictions}
     photographs = [photograph for photograph in photographs if photograph.record.name not in broken]
-    problems = [found for found in looks if isinstance(found, Problem)] + contradictions
+    problems = [found for found in results if isinstance(found, Problem)] + contradictions
     usable = replace(
         dataset,
         records=tuple(photograph.record for photograph in photographs),
@@ -146,23 +142,19 @@ def check_dataset(
 
 
 def raise_if_problems(dataset: Dataset) -> None:
-    """Refuses a data set with problems.
-
-    Raises:
-        DatasetError: If it has any; one error lists them all.
-    """
+    """Raises one DatasetError that lists all problems of the data set, if there are any."""
     if dataset.problems:
         raise DatasetError(describe_problems(dataset.problems))
 
 
 def describe_problems(problems: Sequence[Problem]) -> str:
-    """Says how many there are, one line each, and what to do."""
+    """Returns the number of problems, one line for each, and what to do."""
     many = len(problems) != 1
     return "\n".join(
         [
             f"The data set has {len(problems)} problem{'s' * many}:",
             *(f"  {format_problem(problem)}" for problem in problems),
-            f"Repair {'them' if many else 'it'}, or leave out the photographs named here with "
+            f"Repair {'them' if many else 'it'}, or leave out these photographs with "
             "--data.skip-broken (python -m training run) or --skip-broken (python -m training fit, "
             "python -m datasets pack, split).",
         ]
@@ -170,7 +162,7 @@ def describe_problems(problems: Sequence[Problem]) -> str:
 
 
 def describe_risks(checked: CheckedDataset) -> list[str]:
-    """Returns a line for each doubt about photographs that can be used."""
+    """Returns a line for each risk of usable photographs."""
     if isinstance(checked.photographs, UnreadPhotographs):
         return []
     webp = [photograph.record.name for photograph in checked.photographs if photograph.webp]
@@ -180,13 +172,13 @@ def describe_risks(checked: CheckedDataset) -> list[str]:
     if len(webp) > 1:
         many = f"{len(webp)} photographs are WebP files (the first: {webp[0]})"
     return [
-        f"{many}. Damage goes unnoticed in these, so look at them; the service and the command line refuse "
-        "them unless --accept-webp is given. Consider saving them as PNG."
+        f"{many}. WebP does not show damage, so inspect them by eye. The service and the command line reject "
+        "WebP without --accept-webp. Consider saving them as PNG."
     ]
 
 
 def format_problem(problem: Problem) -> str:
-    """Returns one line that names the place once; bytes that are no UTF-8 in file names are escaped."""
+    """Returns one line that names the location once; escapes bytes in file names that are not UTF-8."""
     text, place = " ".join(problem.text.split()), " ".join(problem.place.split())
     line = text if place in text else f"{place}: {text}"
     return line.encode(errors="backslashreplace").decode()
@@ -196,28 +188,28 @@ def format_problem(problem: Problem) -> str:
 
 
 def _in_threads(
-    look: "_Look",
+    check: "_RecordCheck",
     records: Sequence[Record],
     threads: int,
     progress: Progress,
 ) -> Iterator[CheckedPhotograph | Problem]:
-    """In the order of `records`; pixels live as long as a thread looks at them."""
+    """Yields results in the order of `records`."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix="check")
     try:
-        found = pool.map(look, records)
+        found = pool.map(check, records)
         for number, _ in enumerate(progress(records), start=1):
             yield next(found)
-            if look.known and number % SAVE_INTERVAL == 0:
-                look.known.save()
+            if check.known and number % SAVE_INTERVAL == 0:
+                check.known.save()
     finally:
-        pool.shutdown(cancel_futures=True)  # whoever interrupts does not wait for the rest
-        if look.known:
-            look.known.save()
+        pool.shutdown(cancel_futures=True)  # an interruption does not wait for the remaining records
+        if check.known:
+            check.known.save()
 
 
 @dataclass(frozen=True)
-class _Look:
-    """Looks at one record; the attributes are arguments of `check_dataset`."""
+class _RecordCheck:
+    """Checks one record; the attributes are arguments of `check_dataset`."""
 
     white_level: int | None
     max_pixels: int
@@ -229,39 +221,38 @@ class _Look:
         try:
             if record.digests and self.trusts(record.shape):
                 return _unread(record)
-            facts = self._read(record) if self.known is None else self._read_if_new(record, self.known)
+            result = self._read(record) if self.known is None else self._read_if_new(record, self.known)
         except MissingExtraError:
             raise
         except SegdecError as error:
             return Problem(str(record.image_file), str(error), record.name)
-        found = replace(record, shape=facts.shape, digests=facts.digests)
         return CheckedPhotograph(
-            found,
-            *facts.shape,
-            defect_px=facts.defect_px,
-            digest=facts.pixels,
-            webp=facts.webp,
-            thumbnail=facts.thumbnail,
+            replace(record, shape=result.shape, digests=result.digests),
+            *result.shape,
+            defect_px=result.defect_px,
+            digest=result.pixels,
+            webp=result.webp,
+            thumbnail=result.thumbnail,
         )
 
     def trusts(self, shape: tuple[int, int, int] | None) -> bool:
-        """Whether photographs of this shape need no reading where an index has their digests."""
+        """Whether photographs of this shape need no reading if an index has their digests."""
         return self.trusted is not None and self._fits(shape) and self.trusted(shape)
 
     def _fits(self, shape: tuple[int, int, int] | None) -> TypeGuard[tuple[int, int, int]]:
-        """Whether the size is known and within the limit; reading a larger one says what is wrong."""
+        """Whether the size is known and within the limit; reading a larger photograph raises the error."""
         return shape is not None and shape[0] * shape[1] <= self.max_pixels
 
     def _read_if_new(self, record: Record, known: CheckCache) -> CheckResult:
         state = known.state(record)
-        facts = known.find(state)
-        if facts is None or not self._fits(facts.shape):
+        result = known.find(state)
+        if result is None or not self._fits(result.shape):
             files = read_files(record, max_pixels=self.max_pixels)
-            facts = known.find_by_digests(state, files.digests())
-            if facts is None or not self._fits(facts.shape):
-                facts = self._decode(record, files)
-            known.store(state, facts)
-        return facts
+            result = known.find_by_digests(state, files.digests())
+            if result is None or not self._fits(result.shape):
+                result = self._decode(record, files)
+            known.store(state, result)
+        return result
 
     def _read(self, record: Record) -> CheckResult:
         return self._decode(record, read_files(record, max_pixels=self.max_pixels))
@@ -288,15 +279,15 @@ def _check_class(record: Record, sample: Sample) -> None:
     if sample.mask is None:
         if defective and record.supervision != "label":
             raise DatasetError(
-                f"The photograph {record.image_file} shows a defect but has no mask. Draw it, or say in a "
-                f"supervision file that its class is all there is: label  {record.name}"
+                f"The photograph {record.image_file} shows a defect but has no mask. Draw one, or add this "
+                f"line to a supervision file to use the class alone: label  {record.name}"
             )
     elif bool(sample.mask.any()) != defective:
         above = f" (no value above {record.mask_threshold})" if defective and record.mask_threshold else ""
         raise DatasetError(
-            f"The mask {record.mask_file} marks {'no' if defective else 'a'} defect{above}, but the class of "
-            f"its photograph {record.image_file} is {'one of a defect' if defective else 'good'}. Draw the "
-            "mask anew, or give the photograph the class it belongs to."
+            f"The mask {record.mask_file} marks {'no' if defective else 'a'} defect{above}, but its "
+            f"photograph {record.image_file} is labelled {'defective' if defective else 'good'}. Correct the "
+            "mask or the class."
         )
 
 
@@ -304,7 +295,7 @@ def _check_class(record: Record, sample: Sample) -> None:
 
 
 def _same_digests(photographs: list[CheckedPhotograph]) -> list[CheckedPhotograph]:
-    """Records that were not read get the digest of the pixels where another record of their file was."""
+    """Gives records that were not read the pixel digest of a record with the same file, if one was read."""
     pixels = {
         f.record.digests[0]: f.digest for f in photographs if f.record.digests and f.defect_px is not None
     }
@@ -317,9 +308,9 @@ def _same_digests(photographs: list[CheckedPhotograph]) -> list[CheckedPhotograp
 
 
 def find_duplicates(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
-    """Returns one tuple for each picture that is there more than once."""
+    """Returns one tuple for each picture that occurs more than once."""
     if isinstance(photographs, UnreadPhotographs):
-        return photographs.equal()
+        return photographs.duplicates()
     same: dict[str, list[CheckedPhotograph]] = defaultdict(list)
     for photograph in photographs:
         same[photograph.digest].append(photograph)
@@ -337,6 +328,6 @@ def _contradictions(classes: tuple[str, ...], photographs: Sequence[CheckedPhoto
             yield Problem(
                 str(photograph.record.image_file),
                 f"The photograph {photograph.record.image_file} ({classes[label]}) is the same picture as "
-                f"{other.image_file} ({classes[other.label]}). Keep it in the class it belongs to.",
+                f"{other.image_file} ({classes[other.label]}). Keep it in the correct class only.",
                 photograph.record.name,
             )

@@ -1,4 +1,4 @@
-"""What the commands of `python -m datasets` do; `datasets.__main__` reads their arguments."""
+"""The commands of `python -m datasets`; `datasets.__main__` parses their arguments."""
 
 import argparse
 import sys
@@ -25,7 +25,6 @@ from datasets.layouts.toy import write_toy
 from datasets.leaks import NearLeak, format_near_leak, near_duplicates, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import SHARDS, load_dataset
 from datasets.overview import describe
-from datasets.published_supervision import convert
 from datasets.sample import Dataset
 from datasets.sharding.packing import check_free
 from datasets.sharding.packing import pack as write_shards
@@ -39,17 +38,19 @@ from segdec.runtime.files import atomic_folder, write_text_atomic
 Item = TypeVar("Item")
 
 LARGE_CLUSTER_SHARE = 0.1
-"""Share of the photographs above which a cluster of near twins is told: it makes splits uneven."""
+"""Share of the photographs above which a cluster of near duplicates brings a warning: it makes splits "
+"uneven."""
 
 
 def toy(options: argparse.Namespace) -> None:
-    """Writes the made-up set."""
+    """Writes the toy set."""
     write_toy(
         options.out,
         options.count,
         size=options.size,
         classes=options.classes,
         seed=options.seed,
+        surface=options.surface,
         overwrite=options.overwrite,
         progress=lambda numbers: _progress(numbers, "toy set"),
     )
@@ -57,9 +58,11 @@ def toy(options: argparse.Namespace) -> None:
 
 
 def inspect(options: argparse.Namespace) -> None:
-    """Prints what a set holds and draws its contact sheet; DatasetError after that for problems and leaks."""
+    """Prints statistics and draws the contact sheet; then raises DatasetError for problems or leaks."""
     if not options.out.parent.is_dir():
-        raise DatasetError(f"The folder {options.out.parent} does not exist. Make it, or give another --out.")
+        raise DatasetError(
+            f"The folder {options.out.parent} does not exist. Create it, or choose another --out."
+        )
     if options.layout == SHARDS:
         import_tensorflow()
     dataset = _load(options, options.splits)
@@ -70,26 +73,28 @@ def inspect(options: argparse.Namespace) -> None:
         _write_sheet(options.out, sheet)
         print(f"\ncontact sheet: {options.out}")
     leaks = warn_of_near_leaks(dataset, checked.photographs, options.allow_leak)
-    if options.twins is not None:
-        _write_twins(options.twins, leaks)
+    if options.duplicates is not None:
+        _write_near_leaks(options.duplicates, leaks)
     raise_if_unusable(dataset, checked, allowed_leaks=options.allow_leak)
 
 
 def split(options: argparse.Namespace) -> None:
-    """Writes a split file, or one for each fold."""
+    """Writes a split file, or one split file for each fold."""
     if options.layout == SHARDS:
         import_tensorflow()
     if options.out.exists():
-        raise DatasetError(f"{options.out} exists. Choose another place, or remove it.")
+        raise DatasetError(f"{options.out} exists. Choose another path, or remove it.")
     if options.folds is not None and options.test is not None:
-        raise DatasetError("Each of --folds parts is tested in turn. Give --folds or --test, not both.")
+        raise DatasetError(
+            "--folds and --test exclude each other: each fold is tested once. Give one of them."
+        )
     checked = _check(options, _load(options, None), ANY_WHITE_LEVEL)
     if not options.skip_broken:
         raise_if_problems(checked.dataset)
     checked = _without_broken(checked)
-    duplicates = _twins_of(checked) if options.group_twins else ()
-    how = f"python -m datasets split {options.layout}: groups whole, equal pictures together, "
-    how += "near twins together, " if options.group_twins else ""
+    duplicates = _near_duplicates(checked) if options.group_duplicates else ()
+    how = f"python -m datasets split {options.layout}: groups and equal photographs together, "
+    how += "near duplicates together, " if options.group_duplicates else ""
     if options.folds is None:
         test = TEST_FRACTION if options.test is None else options.test
         how += f"val {options.val:g}, test {test:g}, seed {options.seed}"
@@ -117,50 +122,36 @@ def split(options: argparse.Namespace) -> None:
         write()
     except OSError as error:
         raise DatasetError(
-            f"{options.out} cannot be written ({error.strerror}). Choose another place."
+            f"{options.out} cannot be written ({error.strerror}). Choose another path."
         ) from error
     print(f"{len(checked.photographs)} photographs split in {options.out}")
 
 
-def _twins_of(checked: CheckedDataset) -> Duplicates:
-    """Photographs that near twins connect; a chain of them that swallows much of the set is told."""
+def _near_duplicates(checked: CheckedDataset) -> Duplicates:
+    """Finds clusters of near duplicates; prints a warning if one holds a large part of the set."""
     duplicates = near_duplicates(checked.photographs)
     joined = [c for c in find_clusters(checked.photographs, duplicates) if len(c.groups) > 1]
     largest = max(joined, key=lambda cluster: cluster.size, default=None)
-    print(f"{sum(map(len, duplicates))} photographs have near twins; they form {len(duplicates)} clusters")
+    print(f"{sum(map(len, duplicates))} photographs have near duplicates, in {len(duplicates)} clusters")
     if largest is not None and largest.size > LARGE_CLUSTER_SHARE * len(checked.photographs):
         print(
-            f"warning: Near twins and equal pictures join {len(largest.groups)} groups, "
-            f"{largest.size} of {len(checked.photographs)} photographs, into one that no split may "
-            f"divide: {', '.join(largest.groups[:3])} … If these show different things, split without "
-            "--group-twins.",
+            f"warning: Near and exact duplicates join {len(largest.groups)} groups with {largest.size} of "
+            f"{len(checked.photographs)} photographs, which must stay in one split: "
+            f"{', '.join(largest.groups[:3])} … If they show different things, split without --group-twins.",
             file=sys.stderr,
         )
     return duplicates
 
 
 def _write_folds(out: Path, folds: Sequence[Dataset], how: str) -> None:
-    """All of them, or none."""
+    """Writes all folds or none."""
     with atomic_folder(out) as folder:
         for number, fold in enumerate(folds):
             write_splits(folder / f"fold_{number}.txt", fold.records, comment=how.format(number))
 
 
-def supervision(options: argparse.Namespace) -> None:
-    """Turns a published split of mixed supervision into a supervision file."""
-    dataset = _load(options, None)
-    found = convert(options.published, options.out, dataset, part=options.part, splits=options.splits)
-    print(f"{len(found.masks)} masks and {len(found.labels)} labels in {options.out}")
-    if found.unlisted:
-        print(
-            f"note: No line names {len(found.unlisted)} defective photographs that are not in "
-            f"{options.published}: {', '.join(found.unlisted)}",
-            file=sys.stderr,
-        )
-
-
 def pack(options: argparse.Namespace) -> None:
-    """Writes shards."""
+    """Writes the data set as shards."""
     import_tensorflow()
     dataset = _load(options, options.splits)
     check_free(dataset, options.out, overwrite=options.overwrite)
@@ -202,7 +193,7 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
 
 
 def _without_broken(checked: CheckedDataset) -> CheckedDataset:
-    """What can be used; what cannot is named."""
+    """Lists the problems on stderr and returns the data set without them."""
     for problem in checked.dataset.problems:
         print(f"left out: {format_problem(problem)}", file=sys.stderr)
     return replace(checked, dataset=replace(checked.dataset, problems=()))
@@ -213,18 +204,18 @@ def _write_sheet(path: Path, sheet: NDArray[np.uint8]) -> None:
         write_png(path, sheet)
     except OSError as error:
         raise DatasetError(
-            f"The contact sheet {path} cannot be written ({error.strerror}). Give another --out."
+            f"The contact sheet {path} cannot be written ({error.strerror}). Choose another --out."
         ) from error
 
 
-def _write_twins(path: Path, leaks: Sequence[NearLeak]) -> None:
+def _write_near_leaks(path: Path, leaks: Sequence[NearLeak]) -> None:
     try:
         write_text_atomic(path, "".join(f"{format_near_leak(leak)}\n" for leak in leaks))
     except OSError as error:
         raise DatasetError(
-            f"The list {path} cannot be written ({error.strerror}). Give another --twins."
+            f"The list {path} cannot be written ({error.strerror}). Choose another --twins."
         ) from error
-    print(f"near twins in different splits: {path}")
+    print(f"near duplicates in different splits: {path}")
 
 
 def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:

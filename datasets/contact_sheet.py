@@ -1,4 +1,4 @@
-"""One picture of many photographs, their defects outlined: the quickest look at a data set."""
+"""One picture of many photographs with their defects outlined."""
 
 from collections.abc import Sequence
 
@@ -25,11 +25,11 @@ def contact_sheet(
     white_level: int | None = None,
     max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> NDArray[np.uint8]:
-    """Draws up to `count` photographs with their masks, those with a defect first.
+    """Draws up to `count` photographs with their masks, defective ones first.
 
-    Three quarters of the places go to photographs with a defect. Where there are too many of a kind,
-    they are taken evenly from the whole list. `white_level` is the value of a 16-bit photograph that
-    becomes 255, `max_pixels` limits height × width.
+    Three quarters of the tiles show defective photographs. If there are more photographs of a kind than
+    tiles, an even sample of the list is shown. `white_level` is the value of a 16-bit photograph that becomes
+    255, `max_pixels` limits height × width.
 
     Returns:
         uint8 [H, W, 3] RGB, at most 2000 px wide.
@@ -46,15 +46,14 @@ def contact_sheet(
 def _choose(dataset: Dataset, count: int) -> list[Record]:
     defective = [record for record in dataset.records if record.label > 0]
     good = [record for record in dataset.records if record.label == 0]
-    places = max(count - count // 4, count - len(good))
-    shown = _spread(defective, places)
-    return shown + _spread(good, count - len(shown))
+    shown = _even_sample(defective, max(count - count // 4, count - len(good)))
+    return shown + _even_sample(good, count - len(shown))
 
 
-def _spread(records: Sequence[Record], count: int) -> list[Record]:
+def _even_sample(records: Sequence[Record], count: int) -> list[Record]:
     if len(records) <= count:
         return list(records)
-    return [records[place * len(records) // count] for place in range(count)]
+    return [records[number * len(records) // count] for number in range(count)]
 
 
 def _caption(classes: tuple[str, ...], record: Record) -> str:

@@ -1,4 +1,4 @@
-"""Which layout a folder has, told by what lies at its top: names alone, no photograph is read."""
+"""Detects the layout of a folder from file names and JSON keys, without reading photographs."""
 
 import re
 from collections.abc import Callable
@@ -11,65 +11,64 @@ from datasets.layouts.photograph_tree import folders_below, photographs_below
 from datasets.text_file import read_json
 from segdec.errors import DatasetError
 
-Looks = Callable[[Path], bool]
+Matcher = Callable[[Path], bool]
 
 
 def detect_layout(root: Path) -> str:
-    """Returns the name of the one layout that the folder or file `root` shows the marks of.
+    """Returns the layout of the folder or file `root`.
 
     Raises:
-        DatasetError: If it cannot be listed, holds no photograph, or shows the marks of none or of several;
-            it names what was looked for.
+        DatasetError: If `root` cannot be listed, holds no photograph, or matches no layout or several.
     """
     if root.is_file():
         found = [name for name in ("coco", "manifest") if LAYOUT_SIGNS[name][1](root)]
     else:
-        found = [name for name, (_, shows) in LAYOUT_SIGNS.items() if shows(root)]
+        found = [name for name, (_, matches) in LAYOUT_SIGNS.items() if matches(root)]
     if len(found) == 1:
         return found[0]
     if found:
         raise DatasetError(
-            f"{root} may be read in several ways: {', '.join(found)}. Say which is meant with --layout, for "
-            f"example --layout {found[0]}."
+            f"{root} matches several layouts: {', '.join(found)}. Choose one with --layout, for example "
+            f"--layout {found[0]}."
         )
-    raise DatasetError(_describe_nothing(root))
+    raise DatasetError(_describe_no_match(root))
 
 
-def _describe_nothing(root: Path) -> str:
+def _describe_no_match(root: Path) -> str:
     looked_for = "\n".join(f"  {name:<14} {what}" for name, (what, _) in LAYOUT_SIGNS.items())
     if root.is_file():
         return (
-            f"{root} is a file, and neither annotations of COCO nor a manifest. Expected a folder of "
-            f"photographs, good ones in its folder 'good'. Looked for:\n{looked_for}"
+            f"{root} is a file, but neither COCO annotations nor a manifest. Expected a folder of "
+            f"photographs with good ones in the subfolder 'good'. Searched for:\n{looked_for}"
         )
     photographs = len(photographs_below(root))
     if not photographs:
         return (
-            f"{root} holds no photograph. Expected a folder of photographs, good ones in {root / 'good'}. "
-            f"Looked for:\n{looked_for}"
+            f"{root} holds no photograph. Expected a folder of photographs with good ones in "
+            f"{root / 'good'}. Searched for:\n{looked_for}"
         )
     return (
-        f"{root} holds {photographs} photographs, and nothing that says which are good. Put these into "
-        f"{root / 'good'} and those with a defect into {root / 'defect'}, their masks into "
-        f"{root / 'masks' / 'defect'}. Looked for:\n{looked_for}"
+        f"{root} holds {photographs} photographs, but does not show which are good. Put good ones into "
+        f"{root / 'good'}, defective ones into {root / 'defect'} and their masks into "
+        f"{root / 'masks' / 'defect'}. Searched for:\n{looked_for}"
     )
 
 
-# === Marks ===
+# === Signs ===
 
 
 def _names(folder: Path) -> set[str]:
     return {path.name for path in subfolders(folder)}
 
 
-def _holds(*names: str) -> Looks:
-    """Whether one of these files lies there, or is it."""
+def _holds(*names: str) -> Matcher:
+    """Matches a folder with one of these files, or one of these files itself."""
     return lambda root: (
         root.name in names if root.is_file() else any((root / name).is_file() for name in names)
     )
 
 
-def _folder_like(pattern: str) -> Looks:
+def _folder_like(pattern: str) -> Matcher:
     return lambda root: any(re.fullmatch(pattern, name) for name in _names(root))
 
 
@@ -97,7 +96,7 @@ def _is_label_studio(root: Path) -> bool:
 
 
 def _is_labelme(root: Path) -> bool:
-    """The first JSON file beside a photograph of its stem tells."""
+
     for folder in folders_below(root):
         for path in _json_files(folder):
             content = _content(path)
@@ -107,7 +106,7 @@ def _is_labelme(root: Path) -> bool:
 
 
 def _content(path: Path) -> object:
-    """What a JSON file holds; None where it cannot be read, of which the layout's reader tells more."""
+    """The content of a JSON file; None if it cannot be read."""
     try:
         return read_json(path)
     except DatasetError:
@@ -138,7 +137,7 @@ def _is_manifest(root: Path) -> bool:
     return _holds(*manifest.NAMES)(root)
 
 
-LAYOUT_SIGNS: dict[str, tuple[str, Looks]] = {
+LAYOUT_SIGNS: dict[str, tuple[str, Matcher]] = {
     "folder": ("a folder good/ (or ok/) of photographs", lambda root: any(map(is_good, _names(root)))),
     "manifest": ("manifest.csv or manifest.jsonl", _is_manifest),
     "coco": ("a JSON file with images, annotations and categories", _is_coco),
@@ -159,4 +158,4 @@ LAYOUT_SIGNS: dict[str, tuple[str, Looks]] = {
         lambda root: magnetic_tile.FREE in _names(root),
     ),
 }
-"""By layout: what is looked for, and whether a root shows it. A toy set has the layout `folder`."""
+"""For each layout: what is searched for, and whether a root has it. A toy set has the layout `folder`."""

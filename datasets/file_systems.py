@@ -1,4 +1,4 @@
-"""Files behind a path or a URL, through TensorFlow's file systems: what loads TensorFlow in `datasets`."""
+"""Files at a path or URL, read and written by TensorFlow's file systems; the only module that loads it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +23,7 @@ def join(folder: str, name: str) -> str:
 
 
 def tensorflow() -> Any:
-    """Returns the module `tensorflow`; MissingExtraError if it is not installed."""
+    """Imports TensorFlow; raises MissingExtraError if it is not installed."""
     try:
         import tensorflow as tf
     except ModuleNotFoundError as error:
@@ -32,29 +32,25 @@ def tensorflow() -> Any:
 
 
 def check_scheme(place: str) -> None:
-    """Refuses a URL that this TensorFlow has no file system for.
-
-    Raises:
-        DatasetError: If there is none; names the scheme and those that are there.
-    """
+    """Raises DatasetError if TensorFlow has no file system for the URL `place`."""
     scheme = place.partition("://")[0] if is_url(place) else ""
     if scheme not in _schemes():
         with suppress(ImportError):
             import_module("tensorflow_io")  # adds s3 and others to TensorFlow when it is imported
     if scheme not in _schemes():
-        there = ", ".join(f"{known}://" for known in sorted(_schemes() - LOCAL_SCHEMES))
+        known = ", ".join(f"{scheme}://" for scheme in sorted(_schemes() - LOCAL_SCHEMES))
         raise DatasetError(
-            f"{place}: TensorFlow {tensorflow().__version__} has no file system for '{scheme}://' here. "
-            f"It has {there} and plain folders. Install a tensorflow-io that fits this TensorFlow (it adds "
-            "s3:// and others), or mount the bucket as a folder."
+            f"{place}: TensorFlow {tensorflow().__version__} has no file system for '{scheme}://', only "
+            f"{known} and folders. Install a tensorflow-io for this version (it adds s3:// and others), or "
+            "mount the bucket as a folder."
         )
 
 
 def size(place: str) -> int | None:
-    """Returns the bytes of the file at `place`; None if there is none.
+    """Returns the size in bytes of the file at `place`, None if there is none.
 
     Raises:
-        DatasetError: If that cannot be told.
+        DatasetError: If the file system cannot be reached.
     """
     tf = tensorflow()
     with _dataset_errors(place, "reached"):
@@ -65,16 +61,16 @@ def size(place: str) -> int | None:
 
 
 def read(place: str) -> bytearray:
-    """Returns all bytes of the file at `place`; DatasetError if it cannot be read."""
+    """Reads the file at `place`; raises DatasetError if that fails."""
     data = bytearray()
     with _dataset_errors(place, "read"), tensorflow().io.gfile.GFile(place, "rb") as file:
-        for start in range(0, file.size(), CHUNK_BYTES):  # read whole it would be in memory twice
+        for start in range(0, file.size(), CHUNK_BYTES):  # a single read would need the memory twice
             data += file.read(min(CHUNK_BYTES, file.size() - start))
     return data
 
 
 def read_range(place: str, offset: int, length: int) -> bytes:
-    """Reads `length` bytes from `offset` on, fewer where the file ends; DatasetError if it cannot be read."""
+    """Reads `length` bytes from `offset`, fewer at the end of the file; raises DatasetError if that fails."""
     tf = tensorflow()
     with _dataset_errors(place, "read"), tf.io.gfile.GFile(place, "rb") as file:
         try:
@@ -85,28 +81,28 @@ def read_range(place: str, offset: int, length: int) -> bytes:
 
 
 def write(place: str, data: bytes) -> None:
-    """Writes a file; DatasetError if it cannot be written."""
+    """Writes a file; raises DatasetError if that fails."""
     with _dataset_errors(place, "written"), tensorflow().io.gfile.GFile(place, "wb") as file:
         file.write(data)
 
 
 @contextmanager
 def record_writer(place: str) -> Iterator[Callable[[bytes], None]]:
-    """Opens a new TFRecord file; yields what writes one record. DatasetError if it cannot be written."""
+    """Creates a TFRecord file; yields a function that writes a record. Raises DatasetError if that fails."""
     if size(place) is not None:
-        remove(place)  # not every file system cuts a file that it opens for writing
+        remove(place)  # not every file system truncates a file that it opens for writing
     with _dataset_errors(place, "written"), tensorflow().io.TFRecordWriter(place) as writer:
         yield writer.write
 
 
 def make_folder(place: str) -> None:
-    """Makes a folder and its parents, where it is missing; DatasetError if that fails."""
-    with _dataset_errors(place, "made"):
+    """Creates a folder and its parents; raises DatasetError if that fails."""
+    with _dataset_errors(place, "created"):
         tensorflow().io.gfile.makedirs(place)
 
 
 def remove(place: str) -> None:
-    """Removes a file; DatasetError if that fails."""
+    """Removes a file; raises DatasetError if that fails."""
     with _dataset_errors(place, "removed"):
         tensorflow().io.gfile.remove(place)
 
@@ -122,5 +118,5 @@ def _dataset_errors(place: str, done: str) -> Iterator[None]:
     except tensorflow().errors.OpError as error:
         reason = " ".join(str(error.message).split()) or type(error).__name__
         raise DatasetError(
-            f"{place} cannot be {done}: {reason}. Check the path, its permissions and the way to it."
+            f"{place} cannot be {done}: {reason}. Check the path, its permissions and the connection."
         ) from error

@@ -1,9 +1,9 @@
-"""Splits of own data: groups stay whole, equal pictures stay together, each class is spread evenly.
+"""Stratified splits and folds that keep groups and equal pictures together.
 
-What is kept together is a cluster: groups that share a picture are joined, and groups that share near twins
-where these are given. A cluster counts for its highest label. The clusters of one class are dealt out, the
-larger ones first, each to the part that lacks most. The order of equals depends on the seed and the names
-alone, so the result is the same on every machine.
+A cluster is what must stay together: groups that share a picture, and groups that share near duplicates if
+these are given. The class of a cluster is its highest label. The clusters of each class are assigned largest
+first, each to the part that lacks most. Ties depend only on the seed and the names, so the result is the same
+on every machine.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ Duplicates = Sequence[Sequence[CheckedPhotograph]]
 
 @dataclass(frozen=True)
 class Cluster:
-    """Groups that stay together: their names, their highest label, the number of their photographs."""
+    """Groups that stay together: their names, their highest label, their number of photographs."""
 
     groups: tuple[str, ...]
     label: int
@@ -37,7 +37,7 @@ def split_by_share(
     seed: int = 0,
     duplicates: Duplicates = (),
 ) -> Dataset:
-    """Puts of the clusters of each class a share `val` into val, `test` into test, the rest into train.
+    """Assigns a share `val` of the clusters of each class to val, `test` to test and the rest to train.
 
     Raises:
         DatasetError: If the shares leave nothing to train on, or a split would hold no good or no
@@ -59,25 +59,25 @@ def split_into_folds(
     seed: int = 0,
     duplicates: Duplicates = (),
 ) -> Iterator[Dataset]:
-    """Yields a data set a fold: it is tested, a share `val` of the others validates, the rest of them trains.
+    """Yields one data set for each fold: the fold is test, a share `val` of the rest val, what remains train.
 
     Raises:
         DatasetError: If the share leaves nothing to train on, there are fewer than two folds, or a split
             would hold no good or no defective photograph.
     """
     if folds < 2:
-        raise DatasetError(f"{folds} folds cannot be tested in turn. Expected --folds of at least 2.")
+        raise DatasetError(f"--folds {folds} is too small. Expected at least 2.")
     _check_shares(val, 0)
     parts = stratified_group_split(find_clusters(photographs, duplicates), [1] * folds, seed)
     wanted = [split for split in SPLITS if split != "val" or val > 0]
     for tested, test in enumerate(parts):
-        others = [cluster for place, part in enumerate(parts) if place != tested for cluster in part]
+        others = [cluster for fold, part in enumerate(parts) if fold != tested for cluster in part]
         train, held_out = stratified_group_split(others, [1 - val, val], seed)
         yield _assigned(dataset, {"train": train, "val": held_out, "test": test}, wanted)
 
 
 def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicates = ()) -> list[Cluster]:
-    """Finds the clusters of all photographs, in the order of their names; `duplicates` stay together, too."""
+    """Returns the clusters of all photographs, sorted by name; `duplicates` stay together as well."""
     first = {photograph.record.group: photograph.record.group for photograph in photographs}
 
     def root(group: str) -> str:
@@ -87,8 +87,8 @@ def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicat
 
     for same in (*find_duplicates(photographs), *duplicates):
         for photograph in same:
-            one, other = sorted((root(same[0].record.group), root(photograph.record.group)))
-            first[other] = one
+            lower, upper = sorted((root(same[0].record.group), root(photograph.record.group)))
+            first[upper] = lower
     members: dict[str, list[CheckedPhotograph]] = defaultdict(list)
     for photograph in photographs:
         members[root(photograph.record.group)].append(photograph)
@@ -105,10 +105,10 @@ def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicat
 def stratified_group_split(
     clusters: Sequence[Cluster], shares: Sequence[float], seed: int
 ) -> list[list[Cluster]]:
-    """Returns as many parts as there are shares; each class gives each part its share of clusters.
+    """Splits clusters into one part for each share, class by class.
 
-    The shares are of their sum, whatever that is. Where a class has as many clusters as there are parts, no
-    part goes without. Parts that lack equally many clusters are told apart by the photographs they lack.
+    Shares are relative to their sum. If a class has at least as many clusters as there are parts, each part
+    gets one. If two parts lack equally many clusters, the one that lacks more photographs is next.
     """
     parts: list[list[Cluster]] = [[] for _ in shares]
     shares = [share / sum(shares) for share in shares]
@@ -119,24 +119,24 @@ def stratified_group_split(
     for label in sorted(numbers, key=lambda label: (numbers[label], label)):
         of_class = [cluster for cluster in clusters if cluster.label == label]
         of_class.sort(key=lambda cluster: (-cluster.size, _hash(cluster, seed)))
-        _deal_class(of_class, shares, parts, lacking)
+        _assign_class(of_class, shares, parts, lacking)
     return parts
 
 
-def _deal_class(
+def _assign_class(
     clusters: Sequence[Cluster], shares: Sequence[float], parts: list[list[Cluster]], lacking: list[float]
 ) -> None:
-    """Adds the clusters of one class to `parts`, and keeps up how many photographs each is `lacking`."""
+    """Adds the clusters of one class to `parts`; updates `lacking`, the photographs that each part lacks."""
     wanted = [share * len(clusters) for share in shares]
-    taking = [place for place, share in enumerate(shares) if share > 0]
-    empty = set(taking) if len(clusters) >= len(taking) else set()
+    used = [part for part, share in enumerate(shares) if share > 0]
+    empty = set(used) if len(clusters) >= len(used) else set()
     for cluster in clusters:
-        lacks = {place: (round(wanted[place], 9), lacking[place]) for place in empty or taking}
-        place = max(sorted(lacks), key=lacks.__getitem__)
-        parts[place].append(cluster)
-        wanted[place] -= 1
-        lacking[place] -= cluster.size
-        empty.discard(place)
+        lacks = {part: (round(wanted[part], 9), lacking[part]) for part in empty or used}
+        part = max(sorted(lacks), key=lacks.__getitem__)
+        parts[part].append(cluster)
+        wanted[part] -= 1
+        lacking[part] -= cluster.size
+        empty.discard(part)
 
 
 def _hash(cluster: Cluster, seed: int) -> bytes:
@@ -146,8 +146,8 @@ def _hash(cluster: Cluster, seed: int) -> bytes:
 def _check_shares(val: float, test: float) -> None:
     if not (0 <= val < 1 and 0 <= test < 1 and val + test < 1):
         raise DatasetError(
-            f"Shares of {val:g} to validate and {test:g} to test leave nothing to train on. Expected --val "
-            "and --test from 0 to below 1, together below 1."
+            f"--val {val:g} and --test {test:g} leave nothing to train on. Expected values from 0 to below 1 "
+            "with a sum below 1."
         )
 
 
@@ -159,7 +159,7 @@ def _assigned(dataset: Dataset, parts: dict[Split, list[Cluster]], wanted: Seque
         if all(labels) or not any(labels):
             raise DatasetError(
                 f"The split '{split}' would hold {labels.count(False)} good and {labels.count(True)} "
-                "defective photographs: nothing could be measured on it. Expected some of both: add "
-                "photographs of more groups, or ask for fewer --folds or other shares --val and --test."
+                "defective photographs. Expected both kinds: add photographs of more groups, or choose fewer "
+                "--folds or other shares --val and --test."
             )
     return assigned

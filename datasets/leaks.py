@@ -1,7 +1,7 @@
-"""Equal pictures and near twins in different splits: what is tested must not have been learnt.
+"""Leaks: equal pictures and near duplicates in different splits.
 
-That pictures are equal is a fact, and refused. That they are near twins is found by a threshold, which would
-stop a rightful training where it errs, so it is a warning.
+Equal pictures are an error. Near duplicates are a warning, because the threshold that finds them can be
+wrong.
 """
 
 import sys
@@ -31,25 +31,25 @@ from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
 
 Leak = tuple[CheckedPhotograph, ...]
-"""The places of one picture that lies in two splits or three."""
+"""The photographs that show one picture and are in more than one split."""
 
 MAX_LISTED = 5
-"""As many near twins are named; a set of exposures has thousands."""
+"""Near duplicates that a warning names; a set may have thousands."""
 
 MAX_CLUSTER_SHARE = 0.5
-"""Share of the photographs above which a cluster of near twins says that all parts look alike."""
+"""If a cluster of near duplicates has a larger share of the photographs, all parts look alike."""
 
 
 class NearLeak(NamedTuple):
-    """A photograph and the nearest of its near twins in other splits; `correlation` of what they show."""
+    """A photograph, its nearest near duplicate in another split, and their correlation."""
 
-    one: CheckedPhotograph
-    other: CheckedPhotograph
+    first: CheckedPhotograph
+    second: CheckedPhotograph
     correlation: float
 
 
 def find_leaks(photographs: Sequence[CheckedPhotograph]) -> list[Leak]:
-    """Finds every picture that lies in more than one split; photographs without a split do not count."""
+    """Finds all pictures that are in more than one split; ignores photographs without a split."""
     assigned = (
         tuple(photograph for photograph in same if photograph.record.split is not None)
         for same in find_duplicates(photographs)
@@ -60,97 +60,100 @@ def find_leaks(photographs: Sequence[CheckedPhotograph]) -> list[Leak]:
 def unallowed_leaks(
     dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
 ) -> list[Leak]:
-    """Returns every leak but those of which each photograph is named.
+    """Returns the leaks in which at least one photograph is not allowed.
 
     Args:
-        dataset: Knows all names.
-        photographs: What was found of it.
+        dataset: Source of all known names.
+        photographs: Its checked photographs.
         allowed: Names of records, groups or folders.
 
     Raises:
-        DatasetError: If one of the names is not there; it tells the nearest.
+        DatasetError: If a name is unknown; suggests the nearest one.
     """
-    passing = _passing(dataset, photographs, allowed)
-    return [leak for leak in find_leaks(photographs) if any(f.record.name not in passing for f in leak)]
+    names = _allowed_names(dataset, photographs, allowed)
+    return [leak for leak in find_leaks(photographs) if any(f.record.name not in names for f in leak)]
 
 
 def near_leaks(
     dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
 ) -> list[NearLeak]:
-    """Finds near twins in different splits that are no equal pictures, the nearest first.
+    """Finds near duplicates in different splits, highest correlation first; equal pictures are excluded.
 
-    Pairs do not count of which both are named; takes names and raises as `unallowed_leaks`. None is found
-    among photographs that were not read, nor among more than `MAX_PHOTOGRAPHS`.
+    Ignores pairs of which both are allowed; arguments and errors as in `unallowed_leaks`. Finds nothing among
+    photographs that were not read, nor among more than `MAX_PHOTOGRAPHS`.
     """
-    passing = _passing(dataset, photographs, allowed)
-    photographs, small = _small_pictures(photographs)
-    if not small or len(small) > MAX_PHOTOGRAPHS:
+    names = _allowed_names(dataset, photographs, allowed)
+    photographs, thumbnails = _thumbnails(photographs)
+    if not thumbnails or len(thumbnails) > MAX_PHOTOGRAPHS:
         return []
     splits = np.array([-1 if f.record.split is None else SPLITS.index(f.record.split) for f in photographs])
     pictures = np.unique([photograph.digest for photograph in photographs], return_inverse=True)[1]
-    named = np.array([photograph.record.name in passing for photograph in photographs])
+    is_allowed = np.array([photograph.record.name in names for photograph in photographs])
 
     def across(pairs: Pairs) -> NDArray[np.bool_]:
-        one, other, _ = pairs
-        assigned = (splits[one] >= 0) & (splits[other] >= 0) & (splits[one] != splits[other])
-        return np.asarray(assigned & (pictures[one] != pictures[other]) & ~(named[one] & named[other]))
+        a, b, _ = pairs
+        assigned = (splits[a] >= 0) & (splits[b] >= 0) & (splits[a] != splits[b])
+        return np.asarray(assigned & (pictures[a] != pictures[b]) & ~(is_allowed[a] & is_allowed[b]))
 
-    found = nearest_duplicates(distinctive_features(small), across)
-    places = zip(*(part.tolist() for part in found), strict=True)
-    return [NearLeak(photographs[one], photographs[other], alike) for one, other, alike in places]
+    found = nearest_duplicates(distinctive_features(thumbnails), across)
+    pairs = zip(*(column.tolist() for column in found), strict=True)
+    return [NearLeak(photographs[a], photographs[b], correlation) for a, b, correlation in pairs]
 
 
 def near_duplicates(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
-    """Returns photographs that near twins connect, in whatever splits.
+    """Returns clusters of near duplicates, whatever their splits.
 
     Raises:
-        DatasetError: If there are more than are compared.
+        DatasetError: If there are more than `MAX_PHOTOGRAPHS`.
     """
-    read, small = _small_pictures(photographs)
-    if len(small) > MAX_PHOTOGRAPHS:
-        raise DatasetError(f"{_too_many(small)} Split it without --group-twins.")
+    read, thumbnails = _thumbnails(photographs)
+    if len(thumbnails) > MAX_PHOTOGRAPHS:
+        raise DatasetError(f"{_too_many(len(thumbnails))} Split it without --group-twins.")
     return [
-        tuple(read[place] for place in cluster) for cluster in duplicate_clusters(distinctive_features(small))
+        tuple(read[index] for index in cluster)
+        for cluster in duplicate_clusters(distinctive_features(thumbnails))
     ]
 
 
 def near_duplicates_for_split(
     photographs: Sequence[CheckedPhotograph],
 ) -> tuple[Sequence[tuple[CheckedPhotograph, ...]], tuple[str, ...]]:
-    """Returns `near_duplicates` if photographs can be divided with these together; else none, and why in words.
+    """Returns the near duplicates that a split should keep together, and notes for the user.
 
-    None are returned, too, where there are more photographs than are compared.
+    Returns none, with a note, if most photographs look alike or there are more than `MAX_PHOTOGRAPHS`.
     """
     if len(photographs) > MAX_PHOTOGRAPHS:
-        return (), (f"More than {MAX_PHOTOGRAPHS} photographs: near twins were not looked for.",)
+        return (), (f"More than {MAX_PHOTOGRAPHS} photographs: near duplicates were not searched.",)
     duplicates = near_duplicates(photographs)
     largest = max(map(len, duplicates), default=0)
     if largest > MAX_CLUSTER_SHARE * len(photographs):
         return (), (
-            f"{largest} of {len(photographs)} photographs look alike over others: these are one kind of part "
-            "rather than twins, and are split by their groups alone.",
+            f"{largest} of {len(photographs)} photographs form one chain of near duplicates: they show one "
+            "kind of part, so the split keeps only groups together.",
         )
     return duplicates, ()
 
 
-def _small_pictures(
+def _thumbnails(
     photographs: Sequence[CheckedPhotograph],
 ) -> tuple[Sequence[CheckedPhotograph], list[bytes]]:
-    """The photographs that were read, and the small picture of each."""
+    """The photographs that were read, and the thumbnail of each."""
     if isinstance(photographs, UnreadPhotographs):
         return (), []
-    small = {place: f.thumbnail for place, f in enumerate(photographs) if f.thumbnail is not None}
-    return [photographs[place] for place in small], list(small.values())
+    thumbnails = {index: f.thumbnail for index, f in enumerate(photographs) if f.thumbnail is not None}
+    return [photographs[index] for index in thumbnails], list(thumbnails.values())
 
 
-def _passing(dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]) -> set[str]:
-    """The photographs that are named; raises as `unallowed_leaks`."""
+def _allowed_names(
+    dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
+) -> set[str]:
+    """Names of all photographs that `allowed` covers; raises as `unallowed_leaks`."""
     known = known_names(dataset) if allowed else set()
     for name in allowed:
         if name not in known:
             raise DatasetError(
-                f"'{name}' is named in data.allowed_leaks (or --allow-leak), but no photograph and no group "
-                f"is named so. {nearest_known(name, known)}"
+                f"data.allowed_leaks (or --allow-leak) names '{name}', which is not a photograph or a group. "
+                f"{nearest_known(name, known)}"
             )
     by_name = records_by_name([photograph.record for photograph in photographs] if allowed else [])
     return {record.name for name in allowed for record in by_name.get(name, ())}
@@ -159,10 +162,10 @@ def _passing(dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed
 def warn_of_near_leaks(
     dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
 ) -> list[NearLeak]:
-    """Prints a warning that names some of them, and returns `near_leaks`."""
-    small = _small_pictures(photographs)[1]
-    if len(small) > MAX_PHOTOGRAPHS:
-        print(f"warning: {_too_many(small)}", file=sys.stderr)
+    """Returns `near_leaks` and prints a warning that names some of them."""
+    count = len(_thumbnails(photographs)[1])
+    if count > MAX_PHOTOGRAPHS:
+        print(f"warning: {_too_many(count)}", file=sys.stderr)
     leaks = near_leaks(dataset, photographs, allowed)
     if leaks:
         print(f"warning: {_describe_near(leaks)}", file=sys.stderr)
@@ -172,12 +175,10 @@ def warn_of_near_leaks(
 def raise_if_unusable(
     dataset: Dataset, checked: CheckedDataset, *, allowed_leaks: Sequence[str] = (), skip_broken: bool = False
 ) -> None:
-    """Refuses pictures that lie in more than one split, and problems unless they are to be skipped.
-
-    Takes names as `unallowed_leaks`.
+    """Raises if a picture is in more than one split or, unless `skip_broken` is set, there are problems.
 
     Raises:
-        DatasetError: If there are any; one error lists all problems and all leaks that are not allowed.
+        DatasetError: One error that lists all problems and all leaks that are not allowed.
     """
     problems = () if skip_broken else checked.dataset.problems
     leaks = unallowed_leaks(dataset, checked.photographs, allowed_leaks)
@@ -188,48 +189,48 @@ def raise_if_unusable(
 
 
 def _describe(leaks: Sequence[Leak]) -> str:
-    """How many there are, one line each, and what to do."""
+    """The count, one line for each leak, and what to do."""
     many = len(leaks) != 1
     return "\n".join(
         [
-            f"{len(leaks)} picture{'s lie' if many else ' lies'} in different splits:",
+            f"{len(leaks)} picture{'s are' if many else ' is'} in different splits:",
             *(f"  {format_duplicates(leak)}" for leak in leaks),
-            "Put equal pictures into one split (python -m datasets split does so), remove all but one, or "
-            "name the photographs or their groups in data.allowed_leaks (training) or with --allow-leak "
+            "Put equal pictures into one split (python -m datasets split does), remove all but one, or "
+            "allow the photographs or their groups by data.allowed_leaks (training) or --allow-leak "
             "(python -m datasets inspect, pack).",
         ]
     )
 
 
 def format_duplicates(same: Sequence[CheckedPhotograph]) -> str:
-    """Names equal pictures on one line, each with its split."""
+    """Returns one line with all photographs and their splits."""
     return " = ".join(
         f"{photograph.record.name} ({photograph.record.split or 'left out'})" for photograph in same
     )
 
 
 def _describe_near(leaks: Sequence[NearLeak]) -> str:
-    """How many photographs have one, some of the pairs, and what to do."""
+    """The number of photographs, some of the pairs, and what to do."""
     count = len({photograph.record.name for leak in leaks for photograph in leak[:2]})
     rest = len(leaks) - MAX_LISTED
     return "\n".join(
         [
-            f"{count} photographs have a near twin in another split, so that results may look too good:",
+            f"{count} photographs have a near duplicate in another split, so results may look too good:",
             *(f"  {format_near_leak(leak)}" for leak in leaks[:MAX_LISTED]),
-            *([f"  and {rest} pair{'s' * (rest > 1)} more"] if rest > 0 else []),
-            "Keep near twins in one split (python -m datasets split --group-twins); python -m datasets "
-            "inspect --twins FILE lists all pairs. If they show different things, name the photographs or "
-            "their groups in data.allowed_leaks (training) or with --allow-leak (python -m datasets inspect, "
+            *([f"  and {rest} more pair{'s' * (rest > 1)}"] if rest > 0 else []),
+            "Keep near duplicates in one split (python -m datasets split --group-twins); python -m datasets "
+            "inspect --twins FILE lists all pairs. If they show different things, allow the photographs or "
+            "their groups by data.allowed_leaks (training) or --allow-leak (python -m datasets inspect, "
             "pack).",
         ]
     )
 
 
 def format_near_leak(leak: NearLeak) -> str:
-    """Names near twins on one line, each with its split."""
-    one, other = (f"{photograph.record.name} ({photograph.record.split})" for photograph in leak[:2])
-    return f"{one} ~ {other}, {leak.correlation:.2f}"
+    """Returns one line with both photographs, their splits and their correlation."""
+    first, second = (f"{photograph.record.name} ({photograph.record.split})" for photograph in leak[:2])
+    return f"{first} ~ {second}, {leak.correlation:.2f}"
 
 
-def _too_many(small: Sequence[bytes]) -> str:
-    return f"Near twins are looked for among {MAX_PHOTOGRAPHS} photographs at most; the set has {len(small)}."
+def _too_many(count: int) -> str:
+    return f"Near duplicates are searched among at most {MAX_PHOTOGRAPHS} photographs; the set has {count}."

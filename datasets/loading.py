@@ -1,4 +1,4 @@
-"""The layouts by name, and the one way to load a data set."""
+"""Loads a data set by the name of its layout."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -44,10 +44,10 @@ FOLDER_LAYOUTS: dict[str, Layout] = {
     "severstal": severstal.index,
     "toy": toy.index,
 }
-"""Layouts of folders on this machine."""
+"""Layouts that read local folders."""
 
 SHARDS = "shards"
-"""The layout that may also lie behind a URL."""
+"""The layout that also reads URLs."""
 
 LAYOUTS = (*FOLDER_LAYOUTS, SHARDS)
 
@@ -64,22 +64,21 @@ def load_dataset(
 ) -> Dataset:
     """Lists the data set of `layout` below `root`, assigns its splits and limits its annotations.
 
-    What cannot be used is among the problems of the data set; `datasets.checking` refuses them.
+    Photographs that cannot be used become problems of the data set.
 
     Args:
         layout: A name in `LAYOUTS`.
-        root: Folder of the data set; for `shards` also a URL of TensorFlow's file systems.
-        splits: Split file; it replaces whatever split the layout has of its own.
+        root: Folder of the data set; for `shards` also a URL that TensorFlow can read.
+        splits: Split file; replaces the split of the layout.
         supervision: Supervision file; see `datasets.supervision`.
-        merge_defects: Make one class, `defect`, of all classes of defects.
-        mask_threshold: A mask pixel shows a defect where its value is above this; None as the layout says.
-        mask_values: Value of each class in mask files whose values are classes; None where all of a mask is
-            of its photograph's class.
-        reviewed: Folders of photographs that people have judged, which are added.
+        merge_defects: Merge all classes of defects into one class, `defect`.
+        mask_threshold: A mask pixel is defective if its value is above this; None for the layout's default.
+        mask_values: Class name → value in mask files whose values are classes.
+        reviewed: Folders of reviewed photographs to add.
 
     Raises:
-        DatasetError: If the layout is unknown, or a folder, the split file or the supervision file is not
-            as promised.
+        DatasetError: If the layout is unknown, or a folder, the split file or the supervision file is
+            invalid.
         MissingExtraError: If the layout is `shards` and TensorFlow is not installed.
     """
     if layout not in LAYOUTS:
@@ -107,7 +106,7 @@ def load_dataset(
 
 
 def _with_plain_names(dataset: Dataset) -> Dataset:
-    """A photograph whose name no split file can hold is a problem."""
+    """Turns photographs into problems if a split file cannot hold their names."""
     odd = [record for record in dataset.records if not _is_plain(record.name)]
     if not odd:
         return dataset
@@ -127,8 +126,8 @@ def _is_plain(name: str) -> bool:
 
 def _odd_name(record: Record) -> Problem:
     text = (
-        f"The name {record.name!r} starts or ends with a blank, or holds a line break or bytes that are no "
-        "UTF-8, so that no split file can hold it. Rename the photograph, and its mask."
+        f"The name {record.name!r} starts or ends with a space, or holds a line break or bytes that are not "
+        "UTF-8, so a split file cannot hold it. Rename the photograph and its mask."
     )
     return Problem(str(record.image_file), text, record.name)
 
@@ -141,14 +140,13 @@ def _merged(dataset: Dataset) -> Dataset:
 def _merged_record(record: Record) -> Record:
     if record.mask_values is None:
         return replace(record, label=min(record.label, 1))
-    # All values but 0 show a defect: boxes of classes lie where those of the defects would.
+    # All values except 0 are defects.
     return replace(record, label=min(record.label, 1), mask_values=None, mask_threshold=0)
 
 
 def _check_local(layout: str, root: str) -> None:
     if file_systems.is_url(root):
         raise DatasetError(
-            f"The layout '{layout}' reads folders of this machine, not {root}. Copy the set to a folder, or "
-            f"pack it once (python -m datasets pack {layout} FOLDER {root}) and read it with the layout "
-            f"'{SHARDS}'."
+            f"The layout '{layout}' reads local folders, not {root}. Copy the set to a folder, or pack it "
+            f"(python -m datasets pack {layout} FOLDER {root}) and use the layout '{SHARDS}'."
         )

@@ -1,8 +1,8 @@
-"""Text files of lines `word name`: what split files and supervision files have in common.
+"""Text files with lines `word name`: the common format of split files and supervision files.
 
-A file is UTF-8 text. Each line holds a word, white space, and a name: that of one record
-(`kos01/Part0`), that of a group (`kos01`), or that of a folder in which records lie (`scratch`); the
-last two stand for all their records. Lines that start with `#` and empty lines are skipped.
+Each line of the UTF-8 file holds a word, white space, and the name of a record (`kos01/Part0`), a group
+(`kos01`) or a folder of records (`scratch`); a group or folder means all its records. Empty lines and lines
+that start with `#` are skipped.
 """
 
 from collections import defaultdict
@@ -16,12 +16,12 @@ from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
 
 MAX_SUGGESTIONS = 10
-"""For as many unknown names the nearest known one is told: of a whole set that would take minutes."""
+"""Unknown names that get a suggestion; for a whole data set this would take minutes."""
 
 
 @dataclass(frozen=True)
 class NameLine:
-    """One line that says something: `word` about the records of `name`; `place` is file and line."""
+    """One line: its word, its name, its number, and file and line as `place`."""
 
     word: str
     name: str
@@ -30,16 +30,15 @@ class NameLine:
 
 
 def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine]:
-    """Reads the lines of `path`, at least one.
+    """Reads the lines of `path`.
 
     Args:
         path: The file.
         words: Words that a line may start with.
-        what: What the file is, for messages: `split` or `supervision`.
+        what: Kind of file, for messages: `split` or `supervision`.
 
     Raises:
-        DatasetError: If the file cannot be read or names nothing, and for all lines that start with
-            another word or name nothing.
+        DatasetError: If the file cannot be read, has no line with a name, or has invalid lines (lists all).
     """
     example = f"{words[0]}  kos01"
     found, wrong = [], []
@@ -51,21 +50,21 @@ def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine
         if word in words and name:
             found.append(NameLine(word, name[0], number, place))
         else:
-            wrong.append(f"{place}: '{line.strip()}' is not understood.")
+            wrong.append(f"{place}: invalid line '{line.strip()}'.")
     if wrong:
         raise DatasetError(
-            "\n".join(wrong) + f" Expected one of {', '.join(words)}, then a name, for example: {example}"
+            "\n".join(wrong) + f" Expected one of {', '.join(words)} and a name, for example: {example}"
         )
     if not found:
-        raise DatasetError(f"{path} names no photograph. Expected lines such as: {example}")
+        raise DatasetError(f"{path} has no line with a name. Expected lines such as: {example}")
     return found
 
 
 def records_of_lines(dataset: Dataset, lines: Sequence[NameLine]) -> list[tuple[NameLine, Record]]:
-    """Returns each line with each of its records; a name of broken photographs alone stands for none.
+    """Returns each line with each of its records; photographs with problems have no record.
 
     Raises:
-        DatasetError: If a name belongs to no record and no problem of the data set; lists all of them.
+        DatasetError: If names are unknown; lists all of them.
     """
     by_name = records_by_name(dataset.records)
     known = known_names(dataset)
@@ -75,18 +74,18 @@ def records_of_lines(dataset: Dataset, lines: Sequence[NameLine]) -> list[tuple[
 
 
 def known_names(dataset: Dataset) -> set[str]:
-    """Returns all that a line may name: records, groups and folders, those of broken photographs too."""
+    """Returns the names of all records, groups and folders, also of photographs with problems."""
     broken = {name for problem in dataset.problems for name in _with_folders(problem.name)}
     return broken | records_by_name(dataset.records).keys()
 
 
 def nearest_known(name: str, known: Collection[str]) -> str:
-    """Returns a sentence that names the one in `known` which looks most like `name`."""
+    """Returns a sentence with the known name that is most similar to `name`."""
     return f"Nearest known name: '{nearest_name(name, sorted(known))}'." if known else "No name is known."
 
 
 def records_by_name(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Returns records by their own name, by that of their group, and by those of their folders."""
+    """Returns the records of each name: their own, that of their group, and those of their folders."""
     found: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         for name in {record.name, record.group}:
@@ -95,22 +94,22 @@ def records_by_name(records: Sequence[Record]) -> dict[str, list[Record]]:
     for record in records:
         for name in _with_folders(record.name)[1:]:
             folders[name].append(record)
-    return {**folders, **found}  # a group may be named as a folder is, and goes beyond it
+    return {**folders, **found}  # a group has priority over a folder of the same name
 
 
 def _with_folders(name: str) -> list[str]:
-    """`a/b/c` and the folders it lies in: `a/b`, `a`; nothing for no name."""
+    """`a/b/c` and its folders: `a/b`, `a`; an empty list without a name."""
     parts = name.split("/") if name else []
     return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
 def _unknown(lines: Sequence[NameLine], known: Collection[str]) -> DatasetError:
     named = "\n".join(
-        f"{line.place}: no photograph and no group is named '{line.name}'."
-        + (f" {nearest_known(line.name, known)}" if place < MAX_SUGGESTIONS else "")
-        for place, line in enumerate(lines)
+        f"{line.place}: no photograph or group is named '{line.name}'."
+        + (f" {nearest_known(line.name, known)}" if number < MAX_SUGGESTIONS else "")
+        for number, line in enumerate(lines)
     )
     return DatasetError(
-        f"{named} Expected names below the root without their suffix, alone on their line. Comments have "
-        "lines of their own. If the names are right, the folder holds a part of the data set only."
+        f"{named} Expected a path below the root without suffix, and comments on separate lines. If the "
+        "names are correct, the folder holds only a part of the data set."
     )

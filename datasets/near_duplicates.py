@@ -1,9 +1,8 @@
-"""Near twins: photographs of one and the same thing, at another exposure, moved or compressed anew.
+"""Near duplicates: photographs of one thing with another exposure, position or compression.
 
-Photographs of parts that lie in a fixture are alike without being twins. So what is compared is what a
-photograph shows beside what the set has in common: of small pictures whose brightness and contrast are
-evened out, the set's mean and its strongest patterns (principal components) are taken away, and the rest
-is correlated.
+Parts in a fixture look alike without being duplicates. The comparison therefore reduces each photograph to a
+thumbnail with normalized brightness and contrast, removes the mean and the principal components of the set,
+and correlates the rest. docs/datasets.md has measurements.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,138 +13,141 @@ import numpy as np
 from numpy.typing import NDArray
 
 THRESHOLD = 0.7
-"""Near twins correlate by as much. Photographs of different things reach 0.3 in KolektorSDD, 0.5 in DAGM; of
-neighbouring exposures of a magnetic tile, five in six lie above. docs/datasets.md has the figures."""
+"""Minimum correlation of near duplicates. Photographs of different things reach 0.3 in KolektorSDD and 0.5 in
+DAGM; five in six neighbouring exposures of a magnetic tile are above it. See docs/datasets.md."""
 
 MIN_PHOTOGRAPHS = 10
-"""Of fewer photographs nobody can tell what they have in common: no two of them are called twins."""
+"""Fewer photographs do not show what they have in common: none of them count as duplicates."""
 
 MAX_PHOTOGRAPHS = 100_000
-"""More photographs are not compared: these are five thousand million pairs, a minute or two."""
+"""Larger sets are not compared. 100,000 photographs are 5·10⁹ pairs and take a minute or two."""
 
 THUMBNAIL_SIDE = 16
-"""Height and width of the small picture, cells: twins moved by a hundredth of the picture stay alike."""
+"""Height and width of a thumbnail, cells. A shift by 1 % of the picture hardly changes it."""
 
 THUMBNAIL_BYTES = THUMBNAIL_SIDE * THUMBNAIL_SIDE
 
-_SURROUNDINGS = 2.0  # cells: sigma of what brightness and contrast are measured in
-_NOISE = 1.0  # grey levels: less contrast than this is not stretched to full contrast
-_STEPS = 32  # values of a small picture for a contrast of one
+_CONTRAST_SIGMA = 2.0  # cells: neighbourhood in which brightness and contrast are normalized
+_MIN_CONTRAST = 1.0  # grey levels; smaller contrast is noise
+_QUANTIZATION = 32  # int8 steps for a normalized contrast of 1
 
-_SAMPLED = 2000  # photographs that tell what the set has in common
-_ALIKE = 0.9  # small pictures as alike as this count as one there, so that twins do not hide themselves,
-_MOST_ALIKE = 10  # but no more of them than exposures of one thing: else they are one kind of part
-_MOST_PATTERNS = 20
-_PHOTOGRAPHS_A_PATTERN = 25  # of fewer, a pair of twins would be a pattern
-_LEAST_OWN = 0.03  # of a small picture; below it lies what rounding leaves
-_BLOCK = 2048  # photographs whose pairs are held at a time: 16 MB
+_MAX_SAMPLES = 2000  # photographs from which the mean and the components are estimated
+_SAME = 0.9  # thumbnails that correlate more count as one there, so duplicates do not form a component,
+_MAX_SAME = 10  # but at most this many: a larger group is a kind of part
+_MAX_COMPONENTS = 20
+_PHOTOGRAPHS_PER_COMPONENT = 25  # with fewer, a pair of duplicates would be a component
+_MIN_RESIDUAL = 0.03  # length of a residual; a smaller one is rounding error
+_BLOCK = 2048  # photographs whose pairs are in memory at a time: 16 MB
 
 
 class Pairs(NamedTuple):
-    """Photographs two by two: places of the one and of the other, and how they correlate, each [N]."""
+    """Pairs of photographs: index of the first, index of the second, their correlation, each [N]."""
 
-    one: NDArray[np.int64]
-    other: NDArray[np.int64]
-    alike: NDArray[np.float32]
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    correlation: NDArray[np.float32]
 
 
 def normalized_thumbnail(image: NDArray[np.uint8]) -> bytes:
-    """Returns what is kept of a photograph [H, W, C] to find its near twins: int8 [GRID, GRID], by rows."""
+    """Returns the thumbnail of a photograph [H, W, C]: int8 [THUMBNAIL_SIDE, THUMBNAIL_SIDE], row by row."""
     cells = cv2.resize(image, (THUMBNAIL_SIDE, THUMBNAIL_SIDE), interpolation=cv2.INTER_AREA).reshape(
         THUMBNAIL_SIDE, THUMBNAIL_SIDE, -1
     )
     grey = cells.mean(axis=-1, dtype=np.float32)
     detail = grey - _blurred(grey)
-    even = detail / (np.sqrt(_blurred(detail * detail)) + _NOISE)
-    small: NDArray[np.int8] = np.clip(np.rint(_STEPS * even), -127, 127).astype(np.int8)
-    return small.tobytes()
+    normalized = detail / (np.sqrt(_blurred(detail * detail)) + _MIN_CONTRAST)
+    thumbnail: NDArray[np.int8] = np.clip(np.rint(_QUANTIZATION * normalized), -127, 127).astype(np.int8)
+    return thumbnail.tobytes()
 
 
-def distinctive_features(pictures: Sequence[bytes]) -> NDArray[np.float32]:
-    """Returns what each small picture shows beside what all have in common, [N, SMALL_BYTES].
+def distinctive_features(thumbnails: Sequence[bytes]) -> NDArray[np.float32]:
+    """Removes from each thumbnail what all have in common.
 
-    Rows are of length 1, so that their products are correlations; all 0 where a picture shows nothing of its
-    own.
+    Returns:
+        float32 [N, THUMBNAIL_BYTES]. Rows have length 1, so that their products are correlations, or are 0
+        if a thumbnail shows nothing distinctive.
     """
-    cells = np.frombuffer(b"".join(pictures), np.int8).reshape(-1, THUMBNAIL_BYTES).astype(np.float32)
-    shown = _of_length_1(cells - cells.mean(axis=1, keepdims=True), 1.0)
-    known = np.flatnonzero(shown.any(axis=1))
-    if len(known) < MIN_PHOTOGRAPHS:
-        return np.zeros_like(shown)
-    mean, patterns = _common(shown[known[:: -(-len(known) // _SAMPLED)]])
-    own = shown[known] - mean
-    own -= own @ patterns.T @ patterns
-    shown[known] = _of_length_1(own, _LEAST_OWN)
-    return shown
+    cells = np.frombuffer(b"".join(thumbnails), np.int8).reshape(-1, THUMBNAIL_BYTES).astype(np.float32)
+    features = _unit_rows(cells - cells.mean(axis=1, keepdims=True), 1.0)
+    used = np.flatnonzero(features.any(axis=1))
+    if len(used) < MIN_PHOTOGRAPHS:
+        return np.zeros_like(features)
+    mean, components = _principal_components(features[used[:: -(-len(used) // _MAX_SAMPLES)]])
+    residuals = features[used] - mean
+    residuals -= residuals @ components.T @ components
+    features[used] = _unit_rows(residuals, _MIN_RESIDUAL)
+    return features
 
 
 def similar_pairs(features: NDArray[np.float32]) -> Iterator[Pairs]:
-    """Yields all pairs of near twins, those of a block of photographs with another at a time."""
+    """Yields all pairs of near duplicates, block by block."""
     for top in range(0, len(features), _BLOCK):
         for left in range(top, len(features), _BLOCK):
-            alike = features[top : top + _BLOCK] @ features[left : left + _BLOCK].T
-            rows, columns = np.nonzero(alike >= THRESHOLD)
+            correlation = features[top : top + _BLOCK] @ features[left : left + _BLOCK].T
+            rows, columns = np.nonzero(correlation >= THRESHOLD)
             upper = rows + top < columns + left
             rows, columns = rows[upper], columns[upper]
-            yield Pairs(rows + top, columns + left, alike[rows, columns])
+            yield Pairs(rows + top, columns + left, correlation[rows, columns])
 
 
-def nearest_duplicates(features: NDArray[np.float32], counts: Callable[[Pairs], NDArray[np.bool_]]) -> Pairs:
-    """Returns each photograph that has near twins with the nearest of them, the nearest pairs first.
+def nearest_duplicates(
+    features: NDArray[np.float32], is_relevant: Callable[[Pairs], NDArray[np.bool_]]
+) -> Pairs:
+    """Returns each photograph that has near duplicates with the nearest one, highest correlation first.
 
     Args:
-        features: Of `distinctive_features`.
-        counts: Tells which pairs are to be looked at.
+        features: From `distinctive_features`.
+        is_relevant: Returns which pairs to consider.
     """
-    best, twin = np.zeros(len(features), np.float32), np.zeros(len(features), np.int64)
+    best, nearest = np.zeros(len(features), np.float32), np.zeros(len(features), np.int64)
     for pairs in similar_pairs(features):
-        chosen = counts(pairs)
-        one, other, alike = pairs.one[chosen], pairs.other[chosen], pairs.alike[chosen]
-        for place, beside in ((one, other), (other, one)):
-            better = np.flatnonzero(alike > best[place])
-            better = better[np.argsort(alike[better], kind="stable")]  # of several, the last is kept
-            best[place[better]], twin[place[better]] = alike[better], beside[better]
+        relevant = is_relevant(pairs)
+        first, second, correlation = (column[relevant] for column in pairs)
+        for index, other in ((first, second), (second, first)):
+            better = np.flatnonzero(correlation > best[index])
+            better = better[np.argsort(correlation[better], kind="stable")]  # of several, the last is stored
+            best[index[better]], nearest[index[better]] = correlation[better], other[better]
     found = np.flatnonzero(best)
-    both = np.sort(np.stack([found, twin[found]], axis=1), axis=1)
-    nearest, place = np.unique(both, axis=0, return_index=True)  # two may be each other's nearest
-    alike = best[found[place]]
-    order = np.argsort(-alike, kind="stable")
-    return Pairs(nearest[order, 0], nearest[order, 1], alike[order])
+    both = np.sort(np.stack([found, nearest[found]], axis=1), axis=1)
+    unique, rows = np.unique(both, axis=0, return_index=True)  # two may be each other's nearest
+    order = np.argsort(-best[found[rows]], kind="stable")
+    return Pairs(unique[order, 0], unique[order, 1], best[found[rows]][order])
 
 
 def duplicate_clusters(features: NDArray[np.float32]) -> list[NDArray[np.int64]]:
-    """Returns the places of photographs that near twins connect, also over others; two at least."""
+    """Returns the connected components of similar pairs, as indices; each has at least two photographs."""
     first = np.arange(len(features))
     for pairs in similar_pairs(features):
-        one, other = pairs.one, pairs.other
-        while len(one):
-            lower, upper = np.minimum(first[one], first[other]), np.maximum(first[one], first[other])
+        a, b = pairs.first, pairs.second
+        while len(a):
+            lower, upper = np.minimum(first[a], first[b]), np.maximum(first[a], first[b])
             first[upper] = lower
             while (first != first[first]).any():
                 first = first[first]
-            apart = first[one] != first[other]
-            one, other = one[apart], other[apart]
+            apart = first[a] != first[b]
+            a, b = a[apart], b[apart]
     order = np.argsort(first, kind="stable")
     clusters = np.split(order, np.flatnonzero(np.diff(first[order])) + 1)
     return [cluster for cluster in clusters if len(cluster) > 1]
 
 
-def _common(shown: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Mean and strongest patterns of small pictures, twins counting as one."""
-    alike = np.minimum((shown @ shown.T > _ALIKE).sum(axis=1), _MOST_ALIKE)
-    weights = (1 / alike).astype(np.float32)
-    mean = weights @ shown / weights.sum()
-    _, _, patterns = np.linalg.svd((shown - mean) * np.sqrt(weights)[:, None], full_matrices=False)
-    return mean, patterns[: min(_MOST_PATTERNS, len(shown) // _PHOTOGRAPHS_A_PATTERN)]
+def _principal_components(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Mean and principal components; duplicates count as one row."""
+    copies = np.minimum((rows @ rows.T > _SAME).sum(axis=1), _MAX_SAME)
+    weights = (1 / copies).astype(np.float32)
+    mean = weights @ rows / weights.sum()
+    _, _, components = np.linalg.svd((rows - mean) * np.sqrt(weights)[:, None], full_matrices=False)
+    return mean, components[: min(_MAX_COMPONENTS, len(rows) // _PHOTOGRAPHS_PER_COMPONENT)]
 
 
 def _blurred(cells: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(
-        cv2.GaussianBlur(cells, (0, 0), _SURROUNDINGS, borderType=cv2.BORDER_REFLECT), np.float32
+        cv2.GaussianBlur(cells, (0, 0), _CONTRAST_SIGMA, borderType=cv2.BORDER_REFLECT), np.float32
     )
 
 
-def _of_length_1(rows: NDArray[np.float32], least: float) -> NDArray[np.float32]:
-    """Those that are shorter than `least` become 0."""
+def _unit_rows(rows: NDArray[np.float32], min_length: float) -> NDArray[np.float32]:
+    """Scales rows to length 1; rows shorter than `min_length` become 0."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.where(lengths < least, np.float32(0), rows / np.maximum(lengths, least)).astype(np.float32)
+    scaled = rows / np.maximum(lengths, min_length)
+    return np.where(lengths < min_length, np.float32(0), scaled).astype(np.float32)

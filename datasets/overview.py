@@ -1,4 +1,4 @@
-"""What a data set holds, as a table: counts, sizes, defect areas, and photographs that occur twice."""
+"""Statistics of a data set as text: counts, sizes, defect areas, and equal photographs."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,13 @@ from datasets.splitting import SPLITS
 
 LEFT_OUT = "left out"
 NO_DEFECT = (
-    "No photograph shows a defect. A network can be trained on made-up ones: set augmentation.synthetic "
-    "above 0."
+    "No photograph shows a defect. Training can use synthetic defects: set augmentation.synthetic above 0."
 )
 DECILES = (0, 10, 50, 90, 100)
 
 
 def describe(dataset: Dataset, photographs: Sequence[CheckedPhotograph]) -> str:
-    """Returns the table: counts, sizes, defect areas and duplicates of at least one photograph."""
+    """Returns counts, sizes, defect areas and equal photographs; needs at least one photograph."""
     blocks = [
         _counts(dataset.classes, photographs),
         _sizes(photographs),
@@ -60,7 +59,7 @@ def _sizes(photographs: Sequence[CheckedPhotograph]) -> str:
 
 
 def _areas(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -> str:
-    """Quantiles of the defect area, in pixels and as a part of the photograph; or that there is no defect."""
+    """Quantiles of the defect area, in pixels and percent of the photograph; or that there is no defect."""
     if not any(photograph.record.label for photograph in photographs):
         return NO_DEFECT
     width = max(len("defect area"), *(len(name) + 4 for name in classes))

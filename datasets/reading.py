@@ -1,4 +1,4 @@
-"""Record → Sample: the one place where a photograph and its mask become pixels."""
+"""Record → Sample: reads and decodes photographs and masks."""
 
 import hashlib
 from dataclasses import dataclass
@@ -16,39 +16,38 @@ from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS, decode_image, decode_mask_values, read_file
 
 NAMED_VALUES = 6
-"""As many values of a mask are named; a smoothed one has 256."""
+"""Mask values that a message lists."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """The files of a record, undecoded; `mask` is None where there is none."""
+    """The encoded files of a record; `mask` is None without a mask."""
 
     photograph: bytes
     mask: bytes | None
 
     def digests(self) -> tuple[str, ...]:
-        """Returns the SHA-256 of the photograph's file and of the mask's, where there is one, in hex."""
+        """Returns the SHA-256, in hex, of the photograph's file and of the mask's, if there is one."""
         files = (self.photograph,) if self.mask is None else (self.photograph, self.mask)
         return tuple(hashlib.sha256(data).hexdigest() for data in files)
 
 
 def read(record: Record, *, white_level: int | None = None, max_pixels: int = DEFAULT_MAX_PIXELS) -> Sample:
-    """Reads the photograph and the mask of `record`, both whole: 2 to 4 bytes a pixel stay in memory.
+    """Reads the photograph and the mask of `record`; takes 2 to 4 bytes of memory a pixel.
 
     Args:
-        record: What to read.
-        white_level: Value of a 16-bit photograph that becomes 255, as the model's `input.white_level` says.
+        record: The record.
+        white_level: Value of a 16-bit photograph that becomes 255 (`input.white_level` of the model).
         max_pixels: Limit on height × width of each of the two.
 
     Returns:
-        The sample: image uint8 [H, W, C], mask uint8 [H, W] (255 where any value is above the record's
+        The sample: image uint8 [H, W, C], mask uint8 [H, W] (255 for values above the record's
         `mask_threshold`) or None.
 
     Raises:
-        ImageError: If a file cannot be read; the message names it.
-        DatasetError: If the mask is not of the photograph's size, if it holds more than 0 and one value
-            more and nobody has said which of them show a defect, if it holds a value that is no class where
-            its values are classes, or if a shard is damaged.
+        ImageError: If a file cannot be read.
+        DatasetError: If the mask has another size than the photograph, more than two values without a
+            threshold, or a value that is not a class, or if a shard is damaged.
     """
     return decode(
         record, read_files(record, max_pixels=max_pixels), white_level=white_level, max_pixels=max_pixels
@@ -56,9 +55,9 @@ def read(record: Record, *, white_level: int | None = None, max_pixels: int = DE
 
 
 def read_files(record: Record, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files:
-    """Reads the files of `record`, in one access where they lie in one place; raises as `read`.
+    """Reads the files of `record`, in one access if they are in one shard; raises as `read`.
 
-    A mask that is drawn has `max_pixels` at most; the pixels of other files are not looked at.
+    `max_pixels` limits masks that are drawn from an annotation; other files are not decoded here.
     """
     photograph, mask = record.image_file, record.mask_file
     if isinstance(mask, DrawnMask | BoxedMask):
@@ -75,14 +74,14 @@ def decode(
     white_level: int | None = None,
     max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> Sample:
-    """Turns the files of `record` into pixels; takes, returns and raises as `read`."""
+    """Decodes the files of `record`; arguments, result and errors as in `read`."""
     name = str(record.image_file)
     image = decode_image(
         files.photograph,
         name,
         white_level=white_level,
         max_pixels=max_pixels,
-        accept_webp=True,  # whoever trains looks at what there is; checking says what is risked
+        accept_webp=True,  # `datasets.checking.describe_risks` warns
     ).pixels
     if files.mask is None:
         return Sample(record.name, image, None, record.label, record.supervision)
@@ -105,13 +104,13 @@ def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels
     """The values of the mask; `shape` is that of the photograph."""
     values = decode_mask_values(data, str(record.mask_file), max_pixels=max_pixels)
     if values.shape != shape:
-        # A camera held upright notes that its picture is to be turned; some tools show it unturned.
-        turned = values.shape == shape[::-1]
-        hint = " If the photograph was annotated unturned, remove its EXIF orientation." if turned else ""
+        # Some annotation tools ignore the EXIF orientation of a photograph.
+        rotated = values.shape == shape[::-1]
+        hint = " If the annotation tool ignored the EXIF orientation, remove it." if rotated else ""
         raise DatasetError(
             f"The mask {record.mask_file} is {_size(values.shape)}, its photograph {record.image_file} is "
-            f"{_size(shape)}. A mask has the size of its photograph: draw it anew on the photograph, "
-            f"or check that the two belong together.{hint}"
+            f"{_size(shape)}. Expected equal sizes: draw the mask on this photograph, or check that the two "
+            f"belong together.{hint}"
         )
     if record.mask_threshold is None and record.mask_values is None:
         _check_values(record, values)
@@ -119,14 +118,14 @@ def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels
 
 
 def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:
-    """Nobody has said where to cut: the mask may hold 0 and one value more."""
+    """Without a threshold the mask may hold 0 and one other value."""
     values = np.flatnonzero(cv2.calcHist([mask], [0], None, [256], [0, 256])).tolist()
     if len(values) > 2 or (len(values) == 2 and values[0] > 0):
         named = ", ".join(map(str, values[:NAMED_VALUES])) + (", …" if len(values) > NAMED_VALUES else "")
         raise DatasetError(
-            f"The mask {record.mask_file} has {len(values)} values: {named}. Expected 0 and one value more. "
-            "Say above which one a pixel shows a defect: set data.mask_threshold, or --mask-threshold of "
-            "a command (127 for smoothed edges, 0 where every number stands for a defect)."
+            f"The mask {record.mask_file} has {len(values)} values: {named}. Expected 0 and one other value. "
+            "Set data.mask_threshold, or --mask-threshold of a command, to the value above which a pixel is "
+            "defective (127 for smooth edges, 0 if every other value is a defect)."
         )
 
 

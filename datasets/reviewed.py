@@ -1,7 +1,7 @@
-"""Photographs that people have judged, added to a data set.
+"""Adds reviewed photographs to a data set.
 
-`python -m api export-reviewed` writes them as a folder of the layout `manifest`, each named by its content:
-`reviewed/0a1b…`. Of several folders with one photograph, the one named last says what it shows.
+`python -m api export-reviewed` writes them as a folder with the layout `manifest`, each named by its content:
+`reviewed/0a1b…`. If several folders hold one photograph, the last one given decides its label.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +18,12 @@ def add_reviewed(dataset: Dataset, folders: Sequence[Path], *, merge_defects: bo
     """Returns the data set with the photographs of these folders.
 
     Args:
-        dataset: What they are added to.
-        folders: As they were exported.
-        merge_defects: Whether all classes of defects will become one, so that any may occur.
+        dataset: The data set.
+        folders: Exported folders.
+        merge_defects: Accept any class, because all classes of defects will be merged.
 
     Raises:
-        DatasetError: If a folder cannot be listed, or people name a class that the data set does not have.
+        DatasetError: If a folder cannot be listed, or has a class that the data set does not have.
     """
     for folder in folders:
         reviewed = manifest.index(folder)
@@ -41,25 +41,25 @@ def add_reviewed(dataset: Dataset, folders: Sequence[Path], *, merge_defects: bo
 
 
 def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[Record]:
-    """The records with the class numbers of the data set, also in masks, which hold those of the folder."""
-    places = {name: place for place, name in enumerate(dataset.classes)}
+    """The records with class indices of the data set, also for the values in masks."""
+    indices = {name: index for index, name in enumerate(dataset.classes)}
     several = len(reviewed.classes) > 2
     values = tuple(
-        (value, places[name]) for value, name in enumerate(reviewed.classes) if value and name in places
+        (value, indices[name]) for value, name in enumerate(reviewed.classes) if value and name in indices
     )
     for record in reviewed.records:
         name = reviewed.classes[record.label]
-        if name not in places:
-            raise DatasetError(_tell_unknown(reviewed, record.label, dataset, folder))
+        if name not in indices:
+            raise DatasetError(_describe_unknown(reviewed, record.label, dataset, folder))
         masked = several and record.mask_file is not None
-        yield replace(record, label=places[name], mask_values=values if masked else None)
+        yield replace(record, label=indices[name], mask_values=values if masked else None)
 
 
-def _tell_unknown(reviewed: Dataset, label: int, dataset: Dataset, folder: Path) -> str:
+def _describe_unknown(reviewed: Dataset, label: int, dataset: Dataset, folder: Path) -> str:
     name, number = reviewed.classes[label], sum(record.label == label for record in reviewed.records)
     return (
-        f"{folder}: people call {number} of the photographs '{name}', and the data set has the classes "
-        f"{', '.join(dataset.classes)}. A network cannot take up another class: train anew on all "
-        f"photographs with it (python -m training fit), take the lines of '{name}' out of the manifest, or "
-        f"set data.merge_defects, which makes one class, '{DEFECT}', of all."
+        f"{folder}: {number} photographs have the label '{name}', but the data set has the classes "
+        f"{', '.join(dataset.classes)}. A trained network cannot learn another class. Train a new one on all "
+        f"photographs (python -m training fit), remove the lines with '{name}' from the manifest, or set "
+        f"data.merge_defects to merge all classes of defects into '{DEFECT}'."
     )

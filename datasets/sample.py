@@ -1,4 +1,4 @@
-"""The contract of every layout: records that can be listed cheaply, samples that hold pixels."""
+"""Common types of all layouts: records, which hold no pixels, and samples, which do."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -14,36 +14,35 @@ from segdec.images import ImageFile
 Split = Literal["train", "val", "test"]
 
 Supervision = Literal["mask", "box", "label"]
-"""What an annotation tells: the defect pixels, rectangles around them, or the class alone."""
+"""Kind of annotation: defect pixels, rectangles around defects, or the class alone."""
 
 
 MaskValues = tuple[tuple[int, int], ...]
-"""Values of a mask's pixels, each with the class that it stands for."""
+"""Pairs of mask value and class index."""
 
 VALUES_ARE_CLASSES: MaskValues = ()
-"""Each value of a mask is the class itself."""
+"""Each mask value is the class index."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One photograph, as it is stored.
+    """One photograph and its annotation, not decoded.
 
     Attributes:
         name: Path below the root without its suffix, POSIX form; unique within the data set.
         image_file: The photograph.
-        mask_file: Its full-size defect mask, a file or a drawing that reads as one; None for a photograph
-            known to be good, and for a defective one of which the class alone is known.
+        mask_file: Its full-size defect mask, a file or a drawing that reads like one; None for a good
+            photograph, and for a defective one with only a class.
         label: Index of the class; 0 is good.
-        group: Records of one group (one item, one tile) never fall into different splits.
-        split: Where the record belongs, or None if it is left out.
-        supervision: What the annotation tells. `mask` for a good photograph too: it has no defect pixel.
-        mask_threshold: A mask pixel shows a defect where its value is above this; masks whose edges were
-            smoothed need one of 127. None where nobody has said so: the mask then holds 0 and one value more.
-        mask_values: Value and class of the mask's pixels, where it knows the class of each: it holds 0 and
-            these values alone, `VALUES_ARE_CLASSES` where they are the classes themselves. `mask_threshold`
-            then says nothing. None where all of it is of the class `label`.
-        shape: Height, width (px) and channels of the photograph, where the layout knows them unread.
-        digests: SHA-256, in hex, of the photograph's file and the mask's, where the layout knows them.
+        group: Records of one group (one item, one tile) are always in one split.
+        split: The split, or None if the record is left out.
+        supervision: Kind of annotation; `mask` for a good photograph, which has no defect pixel.
+        mask_threshold: A mask pixel is defective if its value is above this; masks with smooth edges need
+            127. None if unknown: the mask may then hold 0 and one other value.
+        mask_values: Classes of the mask values, or `VALUES_ARE_CLASSES`; `mask_threshold` then has no effect.
+            None if all defect pixels have the class `label`.
+        shape: Height, width (px) and channels of the photograph, if the layout knows them without reading.
+        digests: SHA-256, in hex, of the photograph's file and the mask's, if the layout knows them.
     """
 
     name: str
@@ -59,14 +58,14 @@ class Record:
     digests: tuple[str, ...] | None = None
 
     def identity(self) -> bytes:
-        """Returns name, split, label, annotation and digests of the record, as what it is known by."""
+        """Returns name, split, label, annotation and digests as bytes, to hash or compare."""
         contents = b"".join(map(bytes.fromhex, self.digests or ()))
         if self.mask_values is not None:
             contents += repr(self.mask_values).encode()
         return identity(self.name, self.split, self.label, self.supervision, self.mask_threshold, contents)
 
     def with_split(self, split: Split | None) -> "Record":
-        """Returns the same record in `split`."""
+        """Returns a copy in `split`."""
         return replace(self, split=split)
 
 
@@ -78,7 +77,7 @@ def identity(
     mask_threshold: int | None,
     contents: bytes,
 ) -> bytes:
-    """Returns `Record.identity` of a record with these attributes; `contents` are the digests, joined."""
+    """Returns `Record.identity` for these attributes; `contents` are the joined digests."""
     text = f"{name}\0{split}\0{label}\0"
     if (supervision, mask_threshold) != ("mask", None):
         text += f"{supervision}\0{mask_threshold}\0"
@@ -86,15 +85,15 @@ def identity(
 
 
 class LazyRecords(Sequence[Record], ABC):
-    """Records in the order of their names, each made when it is asked for; all of them have a split.
+    """Records sorted by name and created on access; all of them have a split.
 
-    A million of them take a small part of the memory, and of the time, that as many objects take: what is
-    asked about all of them is answered without making any.
+    Properties of all records are computed from columns, without creating any: a million records then take a
+    small part of the memory and time of a million objects.
     """
 
     @abstractmethod
     def of_split(self, split: Split) -> "LazyRecords":
-        """Returns those of `split`."""
+        """Returns the records of `split`."""
 
     @abstractmethod
     def labels(self) -> NDArray[np.int64]:
@@ -102,11 +101,11 @@ class LazyRecords(Sequence[Record], ABC):
 
     @abstractmethod
     def unlocalized(self) -> NDArray[np.bool_]:
-        """Returns of which it is not known where their defect is, [N]."""
+        """Returns `is_unlocalized` of each record, [N]."""
 
     @abstractmethod
     def shapes(self) -> dict[tuple[int, int, int], int]:
-        """Returns the shapes that occur, each with the place of its first photograph."""
+        """Returns all shapes, each with the index of its first photograph."""
 
     @abstractmethod
     def identities(self) -> Iterator[bytes]:
@@ -114,7 +113,7 @@ class LazyRecords(Sequence[Record], ABC):
 
     @abstractmethod
     def equal_files(self) -> list[tuple[int, ...]]:
-        """Returns the places of each photograph whose file is there more than once."""
+        """Returns the indices of equal photograph files, one tuple for each set of equal files."""
 
 
 def labels_of(records: Sequence[Record]) -> NDArray[np.int64]:
@@ -125,14 +124,14 @@ def labels_of(records: Sequence[Record]) -> NDArray[np.int64]:
 
 
 def unlocalized(records: Sequence[Record]) -> NDArray[np.bool_]:
-    """Returns which photographs show a defect of which nobody knows where it is, [N]."""
+    """Returns `is_unlocalized` of each record, [N]."""
     if isinstance(records, LazyRecords):
         return records.unlocalized()
     return np.array([is_unlocalized(record) for record in records], np.bool_)
 
 
 def is_unlocalized(record: Record) -> bool:
-    """Returns whether a photograph shows a defect of which nobody knows where it is."""
+    """Returns whether the record is defective without a mask or box that shows where."""
     return record.label != 0 and (record.mask_file is None or record.supervision == "label")
 
 
@@ -143,11 +142,11 @@ class Sample:
     Attributes:
         name: The record's name.
         image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
-        mask: uint8 [H, W], 255 where there is a defect, 0 elsewhere; None without a mask file.
+        mask: uint8 [H, W], 255 for defect pixels, else 0; None without a mask file.
         label: Index of the class; 0 is good.
-        supervision: What the annotation tells; a mask of `box` holds filled rectangles.
-        classes: uint8 [H, W], class of the nearest defect pixel, its own for a defect pixel; None where all
-            of them are of the class `label`.
+        supervision: Kind of annotation; with `box` the mask holds filled rectangles.
+        classes: uint8 [H, W], class of the nearest defect pixel (a defect pixel has its own class); None if
+            all defect pixels have the class `label`.
     """
 
     name: str
@@ -160,12 +159,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something in a data set that cannot be used as it is.
+    """A part of a data set that cannot be used.
 
     Attributes:
-        place: The file, with the line or entry where there is one.
+        place: The file, with line or entry if there is one.
         text: What arrived, what was expected, what to do.
-        name: The record that it would have been, as split files name it; empty where that is not known.
+        name: Name of the affected record; empty if unknown.
     """
 
     place: str
@@ -179,8 +178,8 @@ class Dataset:
 
     Attributes:
         classes: Names of the classes, `good` first.
-        records: What can be used, in the order of their names.
-        problems: What cannot, all of it: a photograph with a problem is no record.
+        records: All usable photographs, sorted by name.
+        problems: All problems; a photograph with a problem is not among the records.
     """
 
     classes: tuple[str, ...]
@@ -188,17 +187,17 @@ class Dataset:
     problems: tuple[Problem, ...] = ()
 
     def of_split(self, split: Split) -> Sequence[Record]:
-        """Returns the records of `split`, in the order of their names."""
+        """Returns the records of `split`, sorted by name."""
         if isinstance(self.records, LazyRecords):
             return self.records.of_split(split)
         return tuple(record for record in self.records if record.split == split)
 
     def assigned(self) -> "Dataset":
-        """Returns the same data set without the records that have no split."""
+        """Returns the data set without the records that have no split."""
         if isinstance(self.records, LazyRecords):
             return self
         return replace(self, records=tuple(record for record in self.records if record.split is not None))
 
 
 Layout = Callable[[Path], Dataset]
-"""Lists what lies under a root folder. Each layout module has one, named `index`."""
+"""Lists the data set below a root folder; the function `index` of each layout module."""

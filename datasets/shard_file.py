@@ -18,12 +18,12 @@ PHOTOGRAPH, MASK, NAME = "photograph", "mask", "name"
 
 @dataclass(frozen=True)
 class ShardFile:
-    """One file within a record of a shard; read and named as a `pathlib.Path` is.
+    """One file within a record of a shard, with the reading interface of `pathlib.Path`.
 
     Attributes:
         shard: Path or URL of the shard.
-        offset: Where the record starts, bytes.
-        length: Length of the record with its frame, bytes.
+        offset: Start of the record, bytes.
+        length: Length of the record with its TFRecord frame, bytes.
         record: Name of the record.
         feature: `photograph` or `mask`.
         sha256: Digest of the file, in hex.
@@ -40,10 +40,10 @@ class ShardFile:
         return f"{self.shard}, {self.feature} of '{self.record}'"
 
     def read_bytes(self) -> bytes:
-        """Reads the file, checked against its digest.
+        """Reads the file and checks its digest.
 
         Raises:
-            DatasetError: If the shard cannot be read or is damaged there.
+            DatasetError: If the shard cannot be read or is damaged.
         """
         return read_shard_files(self)[0]
 
@@ -54,7 +54,7 @@ def read_shard_files(*files: ShardFile) -> list[bytes]:
     record = file_systems.read_range(first.shard, first.offset, first.length)
     try:
         features = decode_record(record[HEADER_BYTES:-FOOTER_BYTES])
-    except Exception as error:  # protobuf's own exceptions have no public home that is typed
+    except Exception as error:  # protobuf has no public, typed exception
         raise _damaged(first) from error
     return [_checked(features.get(file.feature, b""), file) for file in files]
 
@@ -69,13 +69,13 @@ def encode_record(features: dict[str, bytes]) -> bytes:
 
 
 def decode_record(data: bytes) -> dict[str, bytes]:
-    """Unpacks the byte strings that `encode_record` has put together."""
+    """Unpacks the byte strings of `encode_record`."""
     example = file_systems.tensorflow().train.Example.FromString(data)
     return {name: b"".join(value.bytes_list.value) for name, value in example.features.feature.items()}
 
 
 def _checked(data: bytes, file: ShardFile) -> bytes:
-    """A digest notices more than the checksum of the TFRecord format, and index and shard that do not fit."""
+    """Checks the digest, which also detects an index and a shard of different sets."""
     if hashlib.sha256(data).hexdigest() != file.sha256:
         raise _damaged(file)
     return data
@@ -84,5 +84,5 @@ def _checked(data: bytes, file: ShardFile) -> bytes:
 def _damaged(file: ShardFile) -> DatasetError:
     return DatasetError(
         f"The shard {file.shard} is damaged: the {file.feature} of the record '{file.record}' at byte "
-        f"{file.offset} is not the one that was packed. Copy the shard again, or pack the set anew."
+        f"{file.offset} does not match its digest. Copy the shard again, or pack the set again."
     )

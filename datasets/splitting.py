@@ -1,7 +1,7 @@
-"""Which record trains, validates or tests: split files and the default split.
+"""Assigns records to train, val and test: split files and the default split.
 
 Each line of a split file holds `train`, `val` or `test` and the name of a record, a group or a folder; see
-`datasets.name_lists`. Records that no line names are left out.
+`datasets.name_lists`. Records without a line are left out.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ TEST_FRACTION = 0.2
 
 
 def apply_splits(dataset: Dataset, path: Path) -> Dataset:
-    """Returns the same data set, assigned as the split file `path` says and in no other way.
+    """Returns the data set with the splits of the split file `path`, which replace all earlier ones.
 
     Raises:
-        DatasetError: If the file cannot be read or names nothing, a line is malformed, a name belongs to no
-            record and no problem, or a record or group falls into two splits; names file and line.
+        DatasetError: If the file cannot be read, a line is invalid, a name is unknown, or a record or group
+            is in two splits; names file and line.
     """
     assigned: dict[str, NameLine] = {}
     groups: dict[str, NameLine] = {}
@@ -44,8 +44,8 @@ def apply_splits(dataset: Dataset, path: Path) -> Dataset:
 def default_split(dataset: Dataset, *, seed: int = 0) -> Dataset:
     """Assigns 60 % of the groups of each class to train, 20 % to val and 20 % to test.
 
-    A group counts for its highest label. Its place depends on the seed and the names of the groups
-    alone, so the split is the same on every machine. Classes of fewer than three groups only train.
+    The class of a group is its highest label. The result depends only on the seed and the group names, so it
+    is the same on every machine. Classes of fewer than three groups are in train only.
     """
     labels: dict[str, int] = defaultdict(int)
     for record in dataset.records:
@@ -57,7 +57,7 @@ def default_split(dataset: Dataset, *, seed: int = 0) -> Dataset:
 
 
 def split_off_validation(dataset: Dataset, *, seed: int = 0) -> Dataset:
-    """Moves 20 % of the training groups of each class to val; for sets published as train and test alone."""
+    """Moves 20 % of the training groups of each class to val, for sets published without validation."""
     training = replace(dataset, records=dataset.of_split("train"))
     val = {record.group for record in default_split(training, seed=seed).of_split("val")}
     return replace(
@@ -70,7 +70,7 @@ def split_off_validation(dataset: Dataset, *, seed: int = 0) -> Dataset:
 
 
 def write_splits(path: Path, records: Iterable[Record], *, comment: str = "") -> None:
-    """Writes one line for each record that has a split, atomically; `comment` goes on top."""
+    """Writes one line for each record with a split, below the lines of `comment`; atomic."""
     lines = [f"# {line}" for line in comment.splitlines()]
     lines += [f"{record.split:<5}  {record.name}" for record in records if record.split is not None]
     write_text_atomic(path, "\n".join([*lines, ""]))
@@ -79,8 +79,8 @@ def write_splits(path: Path, records: Iterable[Record], *, comment: str = "") ->
 def _check_agrees(earlier: NameLine, line: NameLine, what: str) -> None:
     if earlier.word != line.word:
         raise DatasetError(
-            f"{line.place}: {what} is put into '{line.word}', line {earlier.line} puts it into "
-            f"'{earlier.word}'. Photographs of one group belong to one split: remove one of the two lines."
+            f"{line.place}: {what} is assigned to '{line.word}', in line {earlier.line} to '{earlier.word}'. "
+            "All photographs of a group belong to one split: remove one of the two lines."
         )
 
 
@@ -88,12 +88,12 @@ def _cut(groups: list[str], seed: int) -> dict[str, Split]:
     """Shuffles groups of one class by a hash, then cuts them into the three splits."""
     shuffled = sorted(groups, key=lambda group: _hash(group, seed))
     val, test = round(VAL_FRACTION * len(groups)), round(TEST_FRACTION * len(groups))
-    place: dict[str, Split] = dict.fromkeys(shuffled, "train")
-    place |= dict.fromkeys(shuffled[:val], "val")
-    place |= dict.fromkeys(shuffled[val : val + test], "test")
-    return place
+    splits: dict[str, Split] = dict.fromkeys(shuffled, "train")
+    splits |= dict.fromkeys(shuffled[:val], "val")
+    splits |= dict.fromkeys(shuffled[val : val + test], "test")
+    return splits
 
 
 def _hash(group: str, seed: int) -> bytes:
-    # File names may hold bytes that are no UTF-8; whoever loads the set tells so.
+    # File names may hold bytes that are not UTF-8; `datasets.loading` reports them later.
     return hashlib.sha256(f"{seed}:{group}".encode(errors="surrogateescape")).digest()

@@ -1,9 +1,8 @@
-"""How much of each annotation training may see: masks, boxes around the defects, or the class alone.
+"""Limits annotations to masks, boxes around the defects, or the class alone; sets mask thresholds and values.
 
 Each line of a supervision file holds `mask`, `box` or `label` and the name of a record, a group or a folder;
-see `datasets.name_lists`. Photographs that no line names keep what they have, and so do good ones, whose
-class tells all pixels. The file holds for what is learnt from, train and val; the split test keeps its masks,
-so that a result of weak supervision is measured against all there is.
+see `datasets.name_lists`. Photographs without a line do not change, nor do good ones. The test split keeps
+its masks, so that weak supervision is measured against full annotations.
 
 Reference:
     J. Božič, D. Tabernik, D. Skočaj, Mixed supervision for surface-defect detection: from weakly to
@@ -27,51 +26,49 @@ WORDS: tuple[Supervision, ...] = get_args(Supervision)
 
 
 def apply_supervision(dataset: Dataset, path: Path) -> Dataset:
-    """Returns the same data set, its annotations limited as the supervision file `path` says.
+    """Returns the data set with annotations limited by the supervision file `path`.
 
-    A photograph without a mask to keep or to draw boxes around becomes a problem.
+    A photograph without a mask whose line is `mask` or `box` becomes a problem.
 
     Raises:
-        DatasetError: If the file cannot be read or names nothing, a line is malformed, a name belongs to no
-            record and no problem, or two lines contradict each other; names file and line.
+        DatasetError: If the file cannot be read, a line is invalid, a name is unknown, or two lines
+            contradict each other; names file and line.
     """
     lines: dict[str, NameLine] = {}
     for line, record in records_of_lines(dataset, read_name_list(path, WORDS, "supervision")):
         earlier = lines.setdefault(record.name, line)
         if earlier.word != line.word:
             raise DatasetError(
-                f"{line.place}: the photograph '{record.name}' is supervised by '{line.word}', line "
-                f"{earlier.line} says '{earlier.word}'. Remove one of the two lines."
+                f"{line.place}: the photograph '{record.name}' has '{line.word}' here and '{earlier.word}' "
+                f"in line {earlier.line}. Remove one of the two lines."
             )
-    looks = [_limited(r, lines[r.name]) if r.name in lines else r for r in dataset.records]
+    limited = [_limited(r, lines[r.name]) if r.name in lines else r for r in dataset.records]
     return replace(
         dataset,
-        records=tuple(found for found in looks if isinstance(found, Record)),
-        problems=(*dataset.problems, *(found for found in looks if isinstance(found, Problem))),
+        records=tuple(found for found in limited if isinstance(found, Record)),
+        problems=(*dataset.problems, *(found for found in limited if isinstance(found, Problem))),
     )
 
 
 def apply_mask_threshold(dataset: Dataset, threshold: int) -> Dataset:
-    """Returns the same data set; a mask pixel shows a defect where its value is above `threshold`."""
+    """Returns the data set with mask pixels above `threshold` as defective."""
     return replace(dataset, records=tuple(_cut(record, threshold) for record in dataset.records))
 
 
 def apply_mask_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
-    """Returns the same data set, in whose mask files each value is a class.
-
-    Masks that are drawn from an annotation know the class of each pixel anyhow.
+    """Returns the data set with a class for each value of its mask files; drawn masks do not change.
 
     Args:
-        dataset: The records.
-        values: Value of each class.
+        dataset: The data set.
+        values: Class name → mask value.
 
     Raises:
-        DatasetError: If a class is none of the data set's.
+        DatasetError: If a class is unknown.
     """
     defects = dataset.classes[1:]
     if unknown := sorted(set(values) - set(defects)):
         raise DatasetError(
-            f"data.mask_values names the class '{unknown[0]}'. Expected those of the data set: "
+            f"data.mask_values names the unknown class '{unknown[0]}'. Expected classes of the data set: "
             f"{', '.join(defects)}. Did you mean '{nearest_name(unknown[0], defects)}'?"
         )
     known = tuple(sorted((value, dataset.classes.index(name)) for name, value in values.items()))
@@ -86,7 +83,7 @@ def _valued(record: Record, known: MaskValues) -> Record:
 
 
 def _cut(record: Record, threshold: int) -> Record:
-    """What an index knows of a mask holds for the threshold it was packed with: it is to be read again."""
+    """Drops the digests: the mask was packed with another threshold and must be checked again."""
     if record.mask_file is None or record.mask_threshold == threshold or record.mask_values is not None:
         return record
     return replace(record, mask_threshold=threshold, digests=None)
@@ -96,7 +93,6 @@ def _limited(record: Record, line: NameLine) -> Record | Problem:
     if record.label == 0 or record.split == "test":
         return record
     if line.word == "label":
-        # The mask's digest goes with the mask: it changes nothing any more.
         return replace(
             record,
             mask_file=None,
@@ -106,11 +102,8 @@ def _limited(record: Record, line: NameLine) -> Record | Problem:
             digests=record.digests and record.digests[:1],
         )
     if record.mask_file is None:
-        text = (
-            f"The photograph '{record.name}' has no mask. Expected '{line.word}' for photographs with one: "
-            "draw it, or write 'label'."
-        )
-        return Problem(line.place, text, record.name)
+        text = f"The photograph '{record.name}' has no mask, but the line says '{line.word}'."
+        return Problem(line.place, f"{text} Draw one, or write 'label'.", record.name)
     return _boxed(record, record.mask_file) if line.word == "box" else record
 
 

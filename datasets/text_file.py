@@ -1,4 +1,4 @@
-"""Files that people or their tools write: as text, as JSON, and as the tables that spreadsheets save."""
+"""Reads text, JSON and CSV files, with errors that name the file and line."""
 
 import csv
 import io
@@ -11,18 +11,18 @@ from typing import Any
 from segdec.errors import DatasetError
 
 DELIMITERS = ",;\t"
-"""Spreadsheets write semicolons where the comma separates decimals."""
+"""Spreadsheets write semicolons in locales with a decimal comma."""
 
 
 def read_text(path: Path, what: str = "annotation") -> str:
-    """Reads the text of `path`, UTF-8 with or without the byte order mark that spreadsheets put in front.
+    """Reads a UTF-8 text file, with or without a byte order mark.
 
     Args:
         path: The file.
-        what: What it is, for messages, for example `split`.
+        what: Kind of file, for messages, for example `split`.
 
     Raises:
-        DatasetError: If the file is missing, cannot be read, or is no UTF-8.
+        DatasetError: If the file is missing, cannot be read, or is not UTF-8.
     """
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -38,13 +38,13 @@ def read_text(path: Path, what: str = "annotation") -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Reads what the JSON file `path` holds; raises DatasetError as `read_text`, and if it is no JSON."""
+    """Reads a JSON file; raises DatasetError as `read_text`, and if it is not JSON."""
     text = read_text(path)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DatasetError(
-            f"The annotation file {path} is no JSON: {error}. Export it again; it may be cut off."
+            f"The annotation file {path} is not JSON: {error}. It may be cut off: export it again."
         ) from error
 
 
@@ -53,9 +53,9 @@ class CsvRow:
     """One row of a CSV file.
 
     Attributes:
-        line: Its last line in the file, from 1.
-        cells: Column → text without surrounding blanks; empty where the row ends early.
-        surplus: Number of cells beyond the last column.
+        line: Number of its last line in the file, from 1.
+        cells: Column → text without surrounding spaces; empty if the row ends early.
+        surplus: Number of cells after the last column.
     """
 
     line: int
@@ -64,12 +64,12 @@ class CsvRow:
 
 
 def read_csv(path: Path) -> tuple[list[str], Iterator[CsvRow]]:
-    """Reads columns and rows of a CSV file whose first line names the columns.
+    """Reads a CSV file whose first line names the columns; returns columns and rows.
 
-    The separator is the comma, semicolon or tab that the first line holds most. Empty lines are skipped.
+    The delimiter is the most frequent of comma, semicolon and tab in the first line. Skips empty lines.
 
     Raises:
-        DatasetError: As `read_text`, or if the file is empty, names a column twice, or is no CSV.
+        DatasetError: As `read_text`, or if the file is empty, names a column twice, or is not CSV.
     """
     text = read_text(path)
     header = next(iter(text.splitlines()), "")
@@ -77,7 +77,7 @@ def read_csv(path: Path) -> tuple[list[str], Iterator[CsvRow]]:
     lines = _csv_lines(path, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     columns = next(lines, (1, []))[1]
     if not any(columns):
-        raise DatasetError(f"The table {path} has an empty first line. Expected the names of the columns.")
+        raise DatasetError(f"The first line of the table {path} is empty. Expected the column names.")
     twice = sorted({column for column in columns if columns.count(column) > 1})
     if twice:
         raise DatasetError(f"The table {path} names the column '{twice[0]}' twice. Remove one of the two.")
@@ -90,7 +90,7 @@ def _csv_lines(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
             yield reader.line_num, [cell.strip() for cell in cells]
     except csv.Error as error:
         raise DatasetError(
-            f"{path}, line {reader.line_num}: no row of a table ({error}). Check the quotation marks there."
+            f"{path}, line {reader.line_num}: invalid CSV ({error}). Check the quotation marks."
         ) from error
 
 

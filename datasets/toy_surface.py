@@ -96,7 +96,7 @@ def dust(rng: Generator, canvas: Canvas) -> Field:
     for _ in range(rng.integers(3, 13)):
         sign = rng.choice([-1.0, -1.0, 1.0])
         radius = rng.uniform(0.45, 0.85)
-        field += sign * rng.uniform(15, 75) * _bump(canvas, _place(rng, canvas, 0), radius, radius)
+        field += sign * rng.uniform(15, 75) * bump(canvas, random_point(rng, canvas, 0), radius, radius)
     return field
 
 
@@ -105,7 +105,9 @@ def reflections(rng: Generator, canvas: Canvas) -> Field:
     field = canvas.empty()
     for _ in range(rng.integers(0, 4)):
         across, along = rng.uniform(7, 24), rng.uniform(10, 36)
-        field += rng.uniform(6, 24) * _bump(canvas, _place(rng, canvas, 0), along, across, canvas.brushing)
+        field += rng.uniform(6, 24) * bump(
+            canvas, random_point(rng, canvas, 0), along, across, canvas.brushing
+        )
     return field
 
 
@@ -114,7 +116,7 @@ def machining_marks(rng: Generator, canvas: Canvas) -> Field:
     x, y = canvas.xy
     field = canvas.empty()
     for _ in range(rng.integers(0, 6)):
-        place_x, place_y = _place(rng, canvas, 0)
+        place_x, place_y = random_point(rng, canvas, 0)
         away = (y - place_y) * np.cos(canvas.brushing) - (x - place_x) * np.sin(canvas.brushing)
         width = rng.uniform(0.5, 1.3) * canvas.scale
         field += rng.choice([-1.0, 1.0]) * rng.uniform(6, 31) * np.exp(-((away / width) ** 2))
@@ -131,8 +133,8 @@ def scratch(rng: Generator, canvas: Canvas) -> Field:
     side = rng.choice([-1.0, 1.0])
     heading = canvas.brushing + side * rng.uniform(0.6, 2.5) + np.cumsum(rng.normal(0, 0.13, steps))
     path = np.cumsum(np.stack([np.cos(heading), np.sin(heading)], axis=1) * length / steps, axis=0)
-    path += np.asarray(_place(rng, canvas, 0.2)) - path.mean(axis=0)
-    away, along = _distance_to_path(canvas, path)
+    path += np.asarray(random_point(rng, canvas, 0.2)) - path.mean(axis=0)
+    away, along = distance_to_path(canvas, path)
     fading = np.clip(6 * along * (1 - along), 0, 1)
     width = max(rng.uniform(0.7, 1.5) * canvas.scale, 0.6)
     return np.asarray(_contrast(rng, 16, 46) * fading * np.exp(-((away / width) ** 2)), np.float32)
@@ -141,9 +143,9 @@ def scratch(rng: Generator, canvas: Canvas) -> Field:
 def spot(rng: Generator, canvas: Canvas) -> Field:
     """Draws a small dark or bright pit with a clear edge."""
     radius = rng.uniform(2.4, 6.5)
-    field = _bump(
+    field = bump(
         canvas,
-        _place(rng, canvas, 0.12),
+        random_point(rng, canvas, 0.12),
         radius,
         radius * rng.uniform(0.6, 1),
         rng.uniform(0, np.pi),
@@ -155,7 +157,7 @@ def spot(rng: Generator, canvas: Canvas) -> Field:
 def stain(rng: Generator, canvas: Canvas) -> Field:
     """Draws a large dark patch of low contrast with an uneven, soft edge."""
     x, y = canvas.xy
-    centre_x, centre_y = _place(rng, canvas, 0.25)
+    centre_x, centre_y = random_point(rng, canvas, 0.25)
     radius = rng.uniform(11, 28) * canvas.scale
     stretch, turn = rng.uniform(0.55, 1), rng.uniform(0, np.pi)
     along = (x - centre_x) * np.cos(turn) + (y - centre_y) * np.sin(turn)
@@ -178,7 +180,7 @@ def visible(change: Field) -> NDArray[np.uint8]:
 # === Shapes ===
 
 
-def _place(rng: Generator, canvas: Canvas, margin: float) -> tuple[float, float]:
+def random_point(rng: Generator, canvas: Canvas, margin: float) -> tuple[float, float]:
     """A point at least `margin` of the size away from the rim."""
     x, y = rng.uniform(margin, 1 - margin, 2) * canvas.size
     return float(x), float(y)
@@ -188,7 +190,7 @@ def _contrast(rng: Generator, least: float, most: float) -> float:
     return float(rng.choice([-1.0, 1.0]) * rng.uniform(least, most))
 
 
-def _bump(
+def bump(
     canvas: Canvas,
     centre: tuple[float, float],
     radius_along: float,
@@ -204,7 +206,7 @@ def _bump(
     return np.asarray(np.exp(-(np.hypot(along, across) ** power)), np.float32)
 
 
-def _distance_to_path(canvas: Canvas, path: NDArray[np.float64]) -> tuple[Field, Field]:
+def distance_to_path(canvas: Canvas, path: NDArray[np.float64]) -> tuple[Field, Field]:
     """For each pixel, the distance to the path and how far along it (0 to 1) the nearest point lies."""
     points = np.stack(canvas.xy, axis=-1)[:, :, None, :]  # [H, W, 1, 2]
     start, step = path[:-1], np.diff(path, axis=0)  # [N, 2]

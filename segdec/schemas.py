@@ -167,7 +167,7 @@ class Problem(AnswerPart):
     """An error, as `application/problem+json` (RFC 9457)."""
 
     type: str = Field(default="about:blank", description="the status defines the kind of problem")
-    title: str = Field(description="the status in words")
+    title: str = Field(description="the status as text")
     status: int
     detail: str = Field(description="what arrived, what was expected, what to do")
     code: str = Field(description="stable error code for programs, for example `truncated_image`")

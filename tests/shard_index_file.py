@@ -3,9 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from datasets.sharding.index_parts import PackedShard
 from datasets.sharding.record_table import PackedRecord, RecordTable
-from datasets.sharding.shard_index import ShardIndex, write_index
+from datasets.sharding.shard_index import PackedShard, ShardIndex, write_index
 
 
 def write_index_only(folder: Path, count: int) -> None:

@@ -44,7 +44,9 @@ def planned(tmp_path):
 
 
 def test_it_installs_no_development_and_nothing_twice(planned, tmp_path):
-    assert "--editable '.[tensorflow]' --group train --group serve" in planned("demo")
+    assert "--editable '.[tensorflow,client,watch]' --group train --group serve --group record" in planned(
+        "demo"
+    )
     assert "--group dev" not in planned("demo")
     assert "-m examples.demo_loop" in planned("demo-loop")
     (tmp_path / "pip-installed").touch()
@@ -55,7 +57,9 @@ def test_it_installs_no_development_and_nothing_twice(planned, tmp_path):
 
 def test_a_machine_with_gpus_gets_tensorflow_with_cuda_and_keeps_it(planned, tmp_path):
     assert "--editable '.[gpu,openvino,client,batch,watch]' --group dev" in planned("install", "GPU=1")
-    assert "--editable '.[gpu]' --group train --group serve" in planned("demo", "GPU=1")
+    assert "--editable '.[gpu,client,watch]' --group train --group serve --group record" in planned(
+        "demo", "GPU=1"
+    )
     (tmp_path / "pip-installed").touch()
     (tmp_path / "installed").touch()
     assert "--editable '.[gpu," in planned("install", "GPU=1")

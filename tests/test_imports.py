@@ -69,6 +69,14 @@ def test_data_sets_use_no_network_code():
     assert modules <= {"segdec.errors", "segdec.images", "segdec.imaging", "segdec.runtime"}
 
 
+def test_the_library_imports_neither_its_client_nor_its_command_line():
+    above = ("segdec.client", "segdec.command_line", "segdec.__main__")
+    for path in sources("segdec"):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if not name.startswith(above):
+            assert not [one for one in imported(path) if one.startswith(above)], path
+
+
 def test_tensorflow_stays_where_it_belongs():
     users = {
         path.relative_to(ROOT).as_posix()

@@ -37,7 +37,7 @@ TEXTS = {
     r"\b(said|say) again\b|\bwithout a word\b|\ba word (to|of)\b": "reproduce; silently; in shadow mode",
     r"\b\d+ letters\b|\bletters (long|of)\b": "characters",
     r"\b(mend(s|ed|ing)?)\b": "fix, correct",
-    r"\b(near|nearest) twins?\b|\btwins?\b": "near duplicate",
+    r"(?<!-)\btwins?\b": "near duplicate",  # --twins and --group-twins are flags
     r"\bmade-up\b": "synthetic",
     r"\b(must|may|can|shall|will) go on\b|\bgo(es)? on\b|\bwent on\b": "continue, resume",
     r"\bshall\b": "must, will",

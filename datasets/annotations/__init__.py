@@ -1,1 +1,1 @@
-"""Drawn masks: polygons, boxes and run lengths, read from annotation files, as mask files."""
+"""Reads polygons, boxes and run lengths from annotation files and draws them as masks."""

@@ -1,4 +1,4 @@
-"""A mask of which boxes alone are seen: what would have been drawn with a box tool."""
+"""A mask reduced to the boxes around its parts."""
 
 from dataclasses import dataclass, replace
 
@@ -13,13 +13,13 @@ from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask, decode_mas
 
 @dataclass(frozen=True)
 class BoxedMask:
-    """The mask file that boxes around the parts of another one stand for; `str()` of it names that one.
+    """A mask file with filled boxes around the parts of another mask.
 
     Attributes:
-        mask: The mask that is boxed.
-        threshold: A pixel of it shows a defect where its value is above this; None where its values are
-            classes: each has boxes of its own, and keeps its value.
-        max_pixels: A larger mask is not read.
+        mask: The other mask.
+        threshold: Its pixels are defective if their value is above this; None if its values are classes,
+            which get separate boxes and keep their values.
+        max_pixels: Limit on height × width.
     """
 
     mask: ImageFile
@@ -30,7 +30,7 @@ class BoxedMask:
         return f"{self.mask} (as boxes)"
 
     def within(self, max_pixels: int) -> "BoxedMask":
-        """Returns the same mask with another limit."""
+        """Returns a copy with another limit."""
         mask = self.mask.within(max_pixels) if isinstance(self.mask, DrawnMask) else self.mask
         return replace(self, mask=mask, max_pixels=max_pixels)
 
@@ -39,7 +39,7 @@ class BoxedMask:
 
         Raises:
             OSError: If the mask cannot be read.
-            ImageError: If it is no mask.
+            ImageError: If it is not a mask.
         """
         data, name = self.mask.read_bytes(), str(self.mask)
         if self.threshold is None:
@@ -52,6 +52,6 @@ def fill_boxes(mask: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Fills the bounding rectangle of each connected part (8 neighbours) of `mask` [H, W] with 255."""
     boxes = np.zeros_like(mask)
     _, _, parts, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
-    for left, top, width, height, _ in parts[1:]:  # the first one is the background
+    for left, top, width, height, _ in parts[1:]:  # the first is the background
         boxes[top : top + height, left : left + width] = 255
     return boxes

@@ -1,4 +1,4 @@
-"""Masks whose values are classes: which pixel shows a defect of which class."""
+"""Masks whose values are classes."""
 
 from collections.abc import Sequence
 
@@ -13,23 +13,23 @@ from segdec.errors import DatasetError
 Mask = NDArray[np.uint8]
 
 NAMED_VALUES = 6
-"""As many values are named."""
+"""Values that a message lists."""
 
 
 def read_classes(values: Mask, known: Sequence[tuple[int, int]], name: str) -> tuple[Mask, Mask | None]:
     """Reads a mask [H, W] whose values are classes.
 
     Args:
-        values: uint8 [H, W], 0 where there is no defect.
-        known: Value and class of the others; none = each value is the class itself.
-        name: What the message calls the mask.
+        values: uint8 [H, W], 0 for no defect.
+        known: Pairs of value and class; if empty, each value is the class index.
+        name: Name of the mask, for messages.
 
     Returns:
-        uint8 [H, W], 255 where there is a defect, and the class of the nearest defect pixel of each pixel;
-        None in place of the latter for a mask without a defect.
+        uint8 [H, W] with 255 for defect pixels; and uint8 [H, W] with the class of the nearest defect pixel,
+        or None for a mask without defects.
 
     Raises:
-        DatasetError: If it holds another value.
+        DatasetError: If the mask holds another value.
     """
     table = np.zeros(256, np.uint8) if known else np.arange(256, dtype=np.uint8)
     for value, number in known:
@@ -37,9 +37,9 @@ def read_classes(values: Mask, known: Sequence[tuple[int, int]], name: str) -> t
     held = np.flatnonzero(cv2.calcHist([values], [0], None, [256], [0, 256])).tolist()
     if unknown := [value for value in held if value and not table[value]]:
         raise DatasetError(
-            f"The mask {name} holds {_named(unknown)}, where each value is a class. Expected 0 and "
-            f"{_named([value for value, _ in known])}: correct the mask, or say in data.mask_values which "
-            "class the value is."
+            f"The mask {name} holds the values {_listed(unknown)}, which are not classes. Expected 0 and "
+            f"{_listed([value for value, _ in known])}: correct the mask, or add the value and its class to "
+            "data.mask_values."
         )
     classes = np.asarray(cv2.LUT(values, table), np.uint8)
     return np.where(classes > 0, np.uint8(255), np.uint8(0)), spread_classes(classes)
@@ -48,15 +48,15 @@ def read_classes(values: Mask, known: Sequence[tuple[int, int]], name: str) -> t
 def draw_parts(
     name: str, height: int, width: int, parts: Sequence[tuple[int, Shape]]
 ) -> tuple[DrawnMask, MaskValues | None]:
-    """Returns the mask that shapes of known classes make, and what its values are.
+    """Returns the mask of shapes and its `MaskValues`.
 
-    Where they are of several classes its values are these, and of shapes that overlap the smaller one lies on
-    top; else it tells defects alone.
+    With several classes the mask values are classes, and the smaller of two overlapping shapes is on top.
+    With one class the mask values are 0 and 255.
 
     Args:
-        name: Where the annotation stands, for messages.
-        height: Of the photograph, px.
-        width: Of the photograph, px.
+        name: File and entry of the annotation, for messages.
+        height: Height of the photograph, px.
+        width: Width of the photograph, px.
         parts: Class and shape of each defect.
     """
     if len({label for label, _ in parts}) == 1:
@@ -67,7 +67,7 @@ def draw_parts(
 
 
 def spread_classes(classes: Mask) -> Mask | None:
-    """Returns the class of the nearest pixel that has one, uint8 [H, W]; None if none has."""
+    """Returns the class of the nearest pixel with a class, uint8 [H, W]; None without any."""
     held = np.unique(classes[classes > 0])
     if not held.size:
         return None
@@ -83,7 +83,7 @@ def spread_classes(classes: Mask) -> Mask | None:
 
 
 def box_classes(values: Mask) -> Mask:
-    """Fills the rectangle around each connected part (8 neighbours) of each value, the smallest one last."""
+    """Fills the bounding box of each connected part (8 neighbours) of each value, the smallest box last."""
     boxes = []
     for value in np.unique(values[values > 0]).tolist():
         part = (values == value).view(np.uint8)
@@ -96,5 +96,5 @@ def box_classes(values: Mask) -> Mask:
     return filled
 
 
-def _named(values: Sequence[int]) -> str:
+def _listed(values: Sequence[int]) -> str:
     return ", ".join(map(str, values[:NAMED_VALUES])) + (", …" if len(values) > NAMED_VALUES else "")

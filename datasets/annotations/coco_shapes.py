@@ -9,18 +9,18 @@ from datasets.annotations.shapes import Box, Polygon, check_inside
 
 
 def read_shapes(annotation: dict[str, Any], label: str, height: int, width: int) -> list[LabelledShape]:
-    """Reads what one annotation draws: its segmentation, else its box.
+    """Reads the segmentation of one annotation, or its box if it has no segmentation.
 
-    A crowd (`iscrowd`) is drawn like any other: many defects, marked together.
+    A crowd (`iscrowd`) is drawn like any other annotation.
 
     Args:
         annotation: An entry of `annotations`.
         label: The name of its category.
-        height: Of the photograph, px.
-        width: Of the photograph, px.
+        height: Height of the photograph, px.
+        width: Width of the photograph, px.
 
     Raises:
-        ValueError: If it has neither, or one that cannot be drawn; says so in one sentence.
+        ValueError: If it has neither, or cannot be drawn.
     """
     segmentation, box = annotation.get("segmentation"), annotation.get("bbox")
     shapes: list[Shape]
@@ -42,7 +42,7 @@ def _segmented(segmentation: object, height: int, width: int) -> list[Shape]:
         raise ValueError(f"the segmentation {segmentation!r:.40} is neither polygons nor run lengths")
     if segmentation.get("size") != [height, width]:
         raise ValueError(
-            f"the run lengths are of the size {segmentation.get('size')!r:.40}; "
-            f"the photograph has {[height, width]} (height, width)"
+            f"the run lengths have the size {segmentation.get('size')!r:.40}, the photograph has "
+            f"{[height, width]} (height, width)"
         )
     return [RunLengthShape.from_coco(segmentation.get("counts"), height, width)]

@@ -1,6 +1,6 @@
-"""What annotation tools draw beside polygons and boxes: ellipses, turned boxes, lines and points.
+"""Ellipses, rotated boxes, lines and points.
 
-The pixels of a shape are told as in `datasets.annotations.shapes`: by their centres.
+A pixel belongs to a shape that contains its centre, as in `datasets.annotations.shapes`.
 """
 
 import math
@@ -13,34 +13,32 @@ from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.shapes import MAX_COORDINATE_PX, Extent, Point, Polygon
 
 LINE_WIDTH_PX = 10.0
-"""How wide a line is drawn, and a point: an annotated line has no width, and LabelMe itself draws 10 px."""
+"""Width of a drawn line or point: annotations have no width, and LabelMe draws 10 px."""
 
 CURVE_ERROR_PX = 0.01
-"""How far the corners that stand for an ellipse may cut into it."""
+"""Largest distance between an ellipse and its polygon."""
 
 
 def check_overlaps(shape: Shape, height: int, width: int) -> None:
-    """Refuses a shape of which nothing lies in its picture; curved and turned ones may reach over the edge.
-
-    Raises:
-        ValueError: If nothing does; names its extent.
-    """
+    """Raises ValueError if a shape is entirely outside its picture; part of it may be outside."""
     left, top, right, bottom = shape.extent
     if right <= 0 or bottom <= 0 or left >= width or top >= height:
         raise ValueError(
-            f"it reaches from ({left:g}, {top:g}) to ({right:g}, {bottom:g}), outside the picture of "
+            f"the shape from ({left:g}, {top:g}) to ({right:g}, {bottom:g}) is outside the picture of "
             f"{width}×{height} pixels (width × height)"
         )
 
 
 def ellipse(cx: float, cy: float, rx: float, ry: float, degrees: float = 0.0) -> Polygon:
-    """Returns the ellipse around (cx, cy) with the half axes rx and ry, turned clockwise about its centre.
+    """Returns the ellipse with centre (cx, cy) and half axes rx and ry, rotated clockwise about its centre.
 
     Raises:
         ValueError: If an axis is not above 0, or a number is not finite.
     """
     if not (0 < rx <= MAX_COORDINATE_PX and 0 < ry <= MAX_COORDINATE_PX):
-        raise ValueError(f"an ellipse with the half axes {rx:g} and {ry:g} pixels is empty or endless")
+        raise ValueError(
+            f"the ellipse has half axes of {rx:g} and {ry:g} pixels; expected finite and above 0"
+        )
     corners = max(16, math.ceil(math.pi / math.sqrt(2 * CURVE_ERROR_PX / max(rx, ry))))
     turns = [2 * math.pi * corner / corners for corner in range(corners)]
     return rotated(
@@ -49,11 +47,7 @@ def ellipse(cx: float, cy: float, rx: float, ry: float, degrees: float = 0.0) ->
 
 
 def rotated(corners: list[Point], pivot: Point, degrees: float) -> Polygon:
-    """Returns the polygon of `corners`, turned clockwise, as it is seen, about `pivot`.
-
-    Raises:
-        ValueError: As `Polygon`.
-    """
+    """Returns the polygon of `corners`, rotated clockwise about `pivot`; raises as `Polygon`."""
     angle = math.radians(degrees) if math.isfinite(degrees) else math.nan
     cos, sin = math.cos(angle), math.sin(angle)
     moved = [(x - pivot[0], y - pivot[1]) for x, y in corners]
@@ -61,23 +55,19 @@ def rotated(corners: list[Point], pivot: Point, degrees: float) -> Polygon:
 
 
 def box_corners(x: float, y: float, width: float, height: float) -> list[Point]:
-    """Returns the corners of an upright box, clockwise from the upper left one.
-
-    Raises:
-        ValueError: If a side is not above 0.
-    """
+    """Returns the corners of an upright box, clockwise from the top left; ValueError for an empty box."""
     if not (width > 0 and height > 0):
-        raise ValueError(f"a box of {width:g}×{height:g} pixels is empty")
+        raise ValueError(f"the box of {width:g}×{height:g} pixels is empty")
     return [(x, y), (x + width, y), (x + width, y + height), (x, y + height)]
 
 
 @dataclass(frozen=True)
 class Line:
-    """An open line of some width with round ends; of one point, a disc.
+    """An open line with a width and round ends; a disc for a single point.
 
     Attributes:
         points: x and y, px; at least one.
-        width_px: Across the line.
+        width_px: Width of the line.
 
     Raises:
         ValueError: If there is no point, or a coordinate is not finite.
@@ -88,25 +78,25 @@ class Line:
 
     def __post_init__(self) -> None:
         if not self.points:
-            raise ValueError("a line without points")
+            raise ValueError("the line has no points")
         for value in (value for point in self.points for value in point):
             if not abs(value) <= MAX_COORDINATE_PX:
-                raise ValueError(f"the coordinate {value:g} is no place in a picture")
+                raise ValueError(f"the coordinate {value:g} is out of range")
 
     @property
     def area_px(self) -> float:
-        """Length × width, and the round ends."""
+        """Length × width plus the round ends."""
         length = sum(math.dist(a, b) for a, b in zip(self.points, self.points[1:], strict=False))
         return length * self.width_px + math.pi * (self.width_px / 2) ** 2
 
     @property
     def extent(self) -> Extent:
-        """Left, top, right and bottom of a line of one pixel: the width is ours, not the annotator's."""
+        """Left, top, right and bottom of the line at a width of one pixel: annotations have no width."""
         x, y = zip(*self.points, strict=True)
         return min(x) - 0.5, min(y) - 0.5, max(x) + 0.5, max(y) + 0.5
 
     def fill(self, mask: NDArray[np.uint8]) -> None:
-        """Sets the pixels whose centres lie within half the width of the line to 255 in `mask` [H, W]."""
+        """Sets the pixels with centres within half the width of the line to 255 in `mask` [H, W]."""
         for start, end in zip(self.points, self.points[1:] or self.points, strict=False):
             self._fill_segment(mask, start, end)
 

@@ -1,6 +1,6 @@
 """The shapes of CVAT: polygons, boxes, ellipses, polylines and masks.
 
-What cannot be drawn is a `ValueError` that says so in one sentence; who reads the file adds the place.
+A shape that cannot be drawn raises ValueError; the reader of the file adds the location.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,10 @@ Drawn = Polygon | Box | Line | Bitmap
 
 
 def read_shape(element: Element, height: int, width: int) -> LabelledShape:
-    """Reads the shape of an element in a picture of `height` × `width` px; ValueError if it is none."""
+    """Reads the shape of an element in a picture of `height` × `width` px; ValueError if it is invalid."""
     label = read_label(element.text("label"))
     if element.tag not in _SHAPES:
-        raise ValueError(f"the shape <{element.tag:.40}> is not known; expected one of {', '.join(_SHAPES)}")
+        raise ValueError(f"the shape <{element.tag:.40}> is unknown; expected one of {', '.join(_SHAPES)}")
     if element.tag == "mask":
         _check_mask_size(element, height, width)
     drawn = _SHAPES[element.tag](element)
@@ -38,7 +38,7 @@ def _rotation(element: Element) -> float:
 def _points(element: Element) -> tuple[Point, ...]:
     pairs = [text.split(",") for text in element.text("points").split(";")]
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"the points of the {element.tag} are not written as x,y;x,y")
+        raise ValueError(f"the points of the {element.tag} do not have the form x,y;x,y")
     return tuple((to_number(x), to_number(y)) for x, y in pairs)
 
 
@@ -59,7 +59,7 @@ def _ellipse(element: Element) -> Drawn:
 def _polyline(element: Element) -> Drawn:
     points = _points(element)
     if len(points) < 2:
-        raise ValueError(f"a polyline has {len(points)} points; expected at least 2")
+        raise ValueError(f"the polyline has {len(points)} points; expected at least 2")
     return Line(points)
 
 
@@ -67,17 +67,17 @@ def _mask_box(element: Element) -> tuple[int, int, int, int]:
     """Left, top, width and height, px."""
     values = [element.number(name) for name in ("left", "top", "width", "height")]
     if not all(value.is_integer() for value in values):
-        raise ValueError("the place of the mask is not in whole pixels")
+        raise ValueError("the position of the mask is not in whole pixels")
     left, top, width, height = (int(value) for value in values)
     return left, top, width, height
 
 
 def _check_mask_size(element: Element, height: int, width: int) -> None:
-    """Before anything of that size is made."""
+    """Checks the size of a mask before memory is allocated for it."""
     left, top, columns, rows = _mask_box(element)
     if min(left, top) < 0 or min(columns, rows) < 1 or left + columns > width or top + rows > height:
         raise ValueError(
-            f"the mask of {columns}×{rows} pixels at ({left}, {top}) does not lie within the picture of "
+            f"the mask of {columns}×{rows} pixels at ({left}, {top}) is not inside the picture of "
             f"{width}×{height} pixels (width × height)"
         )
     if columns * rows > DEFAULT_MAX_PIXELS:
@@ -88,15 +88,15 @@ def _check_mask_size(element: Element, height: int, width: int) -> None:
 
 
 def _mask(element: Element) -> Drawn:
-    """Runs lengths row after row within the box, starting with background."""
+    """Decodes run lengths, row by row within the box, starting with background."""
     left, top, width, height = _mask_box(element)
     texts = element.text("rle").split(",")
     if not all(text.strip().isascii() and text.strip().isdigit() and len(text) < 12 for text in texts):
-        raise ValueError("the rle of the mask is no list of whole numbers")
+        raise ValueError("the rle of the mask is not a list of whole numbers")
     lengths = [int(text) for text in texts]
     if sum(lengths) != width * height:
         raise ValueError(
-            f"the run lengths of the mask are of {sum(lengths)} pixels; its box of {width}×{height} has "
+            f"the run lengths of the mask have {sum(lengths)} pixels, its box of {width}×{height} has "
             f"{width * height}"
         )
     values = np.arange(len(lengths)) % 2

@@ -1,7 +1,6 @@
-"""The elements of CVAT's `annotations.xml`, read as a stream, with the line of each.
+"""Streams the elements of CVAT's `annotations.xml` with their line numbers.
 
-Document types are refused where they start, before any entity is known: XML entities can name other
-files, and grow a small file without end.
+Rejects document types: their XML entities could read other files or expand without limit.
 """
 
 from dataclasses import dataclass, field
@@ -13,12 +12,12 @@ IMAGE = "image"
 TRACK = "track"
 
 MAX_BYTES = 2**30
-"""Larger files are refused unread: what they hold would fill the memory."""
+"""Larger files are rejected unread, to limit memory."""
 
 
 @dataclass(frozen=True)
 class Element:
-    """One element: its name, its attributes, its line, and its children where it is an image."""
+    """One element: name, attributes, line, and the children of an image."""
 
     tag: str
     attributes: dict[str, str]
@@ -32,26 +31,26 @@ class Element:
         return self.attributes[name]
 
     def number(self, name: str, default: float | None = None) -> float:
-        """Returns an attribute as a number; ValueError if it is none, or missing without a default."""
+        """Returns an attribute as a number; ValueError if it is invalid, or missing without a default."""
         if default is not None and name not in self.attributes:
             return default
         return to_number(self.text(name))
 
 
 def to_number(text: str) -> float:
-    """Returns a number, finite or not; ValueError if `text` is none."""
+    """Parses a number, finite or not; ValueError if `text` is not a number."""
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"'{text:.40}' is no number") from None
+        raise ValueError(f"'{text:.40}' is not a number") from None
 
 
 def read_images(path: Path) -> list[Element]:
-    """Reads the image elements of the file at `path`, in their order.
+    """Reads the image elements of the file at `path`, in order.
 
     Raises:
-        ValueError: If the file cannot be read, is too large, is no XML, has a document type, or is none of
-            CVAT for images; says so in one sentence, with the line.
+        ValueError: If the file cannot be read, is too large, is not XML, has a document type, or is not from
+            "CVAT for images"; names the line.
     """
     reader = _Reader()
     try:
@@ -63,14 +62,14 @@ def read_images(path: Path) -> list[Element]:
     except OSError as error:
         raise ValueError(f"the file cannot be read ({error.strerror})") from error
     except expat.ExpatError as error:
-        raise ValueError(f"line {error.lineno}: no XML ({expat.ErrorString(error.code)})") from error
+        raise ValueError(f"line {error.lineno}: invalid XML ({expat.ErrorString(error.code)})") from error
     except LookupError as error:  # an encoding that Python does not know
         raise ValueError(f"line {reader.parser.CurrentLineNumber}: {error}") from error
     return reader.images
 
 
 class _Reader:
-    """Collects images and what lies directly in them."""
+    """Collects images and their direct children."""
 
     def __init__(self) -> None:
         self.images: list[Element] = []

@@ -1,4 +1,4 @@
-"""A mask that is drawn from shapes and reads like a file."""
+"""A mask that is drawn from shapes and has the reading interface of a file."""
 
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -15,7 +15,7 @@ class Shape(Protocol):
 
     @property
     def area_px(self) -> float:
-        """Of the shape alone, whatever else is drawn; decides which class a photograph has."""
+        """Area of this shape alone, regardless of overlaps; decides the class of a photograph."""
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
@@ -27,17 +27,15 @@ class Shape(Protocol):
 
 @dataclass(frozen=True)
 class DrawnMask:
-    """The mask file that an annotation stands for; `str()` of it names the annotation.
-
-    Whoever reads masks reads a drawn one like any other, packs it and takes its digest.
+    """A mask file drawn from an annotation; `str()` returns the location of the annotation.
 
     Attributes:
-        name: Where the annotation stands, for messages: file and entry.
-        height: Of the photograph, px.
-        width: Of the photograph, px.
-        shapes: What is drawn; they may overlap.
-        max_pixels: A larger one is not drawn: an annotation can name any size.
-        values: What each shape's pixels become, later ones over earlier ones; none = 255.
+        name: File and entry of the annotation, for messages.
+        height: Height of the photograph, px.
+        width: Width of the photograph, px.
+        shapes: The shapes; they may overlap.
+        max_pixels: Limit on height × width, because an annotation can name any size.
+        values: Mask value of each shape, later ones over earlier ones; if empty, 255.
     """
 
     name: str
@@ -51,18 +49,18 @@ class DrawnMask:
         return self.name
 
     def within(self, max_pixels: int) -> "DrawnMask":
-        """Returns the same mask with another limit."""
+        """Returns a copy with another limit."""
         return replace(self, max_pixels=max_pixels)
 
     def draw(self) -> NDArray[np.uint8]:
-        """Draws the mask, uint8 [H, W], 255, or the shape's value, where there is a defect.
+        """Draws the mask, uint8 [H, W]; defect pixels have 255 or the value of their shape.
 
         Raises:
-            ImageError: If it has more than `max_pixels`.
+            ImageError: If the mask has more than `max_pixels`.
         """
         if self.height * self.width > self.max_pixels:
             raise ImageError(
-                f"{self} is of a photograph of {self.width} × {self.height} = {self.height * self.width:,} "
+                f"{self} names a photograph of {self.width} × {self.height} = {self.height * self.width:,} "
                 f"pixels. Expected at most {self.max_pixels:,}; raise the limit max_pixels.",
                 code="too_many_pixels",
             )

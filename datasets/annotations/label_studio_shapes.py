@@ -1,7 +1,7 @@
 """The results of Label Studio: polygons, rectangles, ellipses, brush strokes and choices.
 
-Places and lengths are percents of the picture. What cannot be drawn is a `ValueError` that says so in one
-sentence; who reads the file adds the place.
+Positions and lengths are percentages of the picture. A result that cannot be drawn raises ValueError; the
+reader of the file adds the location.
 """
 
 from collections.abc import Callable
@@ -21,14 +21,14 @@ LABELS = "labels"
 NO_SHAPE = frozenset(
     {CHOICES, "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise", "ranker"}
 )
-"""Types of results that say something else than where a defect is."""
+"""Types of results without a shape."""
 
 Drawn = Polygon | Box | Bitmap
 Value = dict[str, Any]
 
 
 def read_choices(result: object) -> tuple[str, ...]:
-    """Reads the choices for the whole picture that a result holds; ValueError if they are no texts."""
+    """Reads the choices for the whole picture from a result; ValueError if they are not strings."""
     if not isinstance(result, dict) or result.get("type") != CHOICES:
         return ()
     value = result.get("value")
@@ -36,20 +36,20 @@ def read_choices(result: object) -> tuple[str, ...]:
         return ()
     listed = value.get(CHOICES)
     if not isinstance(listed, list):
-        raise ValueError("the choices are no list")
+        raise ValueError("the choices are not a list")
     return tuple(read_label(choice) for choice in listed)
 
 
 def result_size(result: object) -> tuple[int, int]:
-    """Reads height and width of the picture, px, as Label Studio saw it; ValueError if they are missing."""
+    """Reads height and width of the picture, px, as stored in the result; ValueError if they are missing."""
     content = result if isinstance(result, dict) else {}
     return read_annotated_size(content.get("original_height"), content.get("original_width"))
 
 
 def drawn_results(results: list[Any]) -> list[tuple[int, Any]]:
-    """Yields number, from 1, and content of each result that draws something or is not known to say else.
+    """Returns number, from 1, and content of each result that may have a shape.
 
-    Where shape and label are tools of their own, a drawing has two results of one id: the second repeats the
+    With separate tools for shape and label, a drawing has two results with one id. The second repeats the
     shape and adds the label, so the first is left out.
     """
     labelled = {
@@ -75,9 +75,9 @@ def read_shape(result: object) -> LabelledShape:
     kind = _geometry(value)
     if kind is None or result.get("type") not in (kind, f"{kind}{LABELS}", LABELS):
         known = ", ".join(f"{name}{LABELS}" for name in _SHAPES)
-        raise ValueError(f"the type {result.get('type')!r:.40} is not known; expected one of {known}")
+        raise ValueError(f"the type {result.get('type')!r:.40} is unknown; expected one of {known}")
     if result.get("image_rotation"):
-        raise ValueError("the picture was turned in the tool; turn the photograph's file instead")
+        raise ValueError("the picture was rotated in the tool; rotate the photograph's file instead")
     height, width = result_size(result)
     label = _label(value, kind)
     drawn = _SHAPES[kind](value, height, width)
@@ -87,7 +87,7 @@ def read_shape(result: object) -> LabelledShape:
 
 
 def _geometry(value: Value) -> str | None:
-    """What a value draws."""
+    """The kind of shape of a value."""
     keys = {"points": "polygon", "rle": "brush", "radiusX": "ellipse", "height": "rectangle"}
     return next((kind for key, kind in keys.items() if key in value), None)
 
@@ -101,7 +101,7 @@ def _label(value: Value, kind: str) -> str:
 
 
 def _pixels(value: Value, height: int, width: int, *keys: str) -> tuple[float, ...]:
-    """Percents of the picture as px, those along x and y in turn; ValueError if one is no number."""
+    """Converts percentages to px, alternately along x and y; ValueError if one is not a number."""
     sides = (width, height) * len(keys)
     percents = numbers([value.get(key) for key in keys])
     return tuple(percent / 100 * side for percent, side in zip(percents, sides, strict=False))
@@ -118,7 +118,7 @@ def _polygon(value: Value, height: int, width: int) -> Drawn:
 
 
 def _rectangle(value: Value, height: int, width: int) -> Drawn:
-    """It turns about its upper left corner."""
+    """Rotates about the top left corner."""
     x, y, columns, rows = _pixels(value, height, width, "x", "y", "width", "height")
     if not _rotation(value):
         return Box(x, y, columns, rows)
@@ -126,7 +126,7 @@ def _rectangle(value: Value, height: int, width: int) -> Drawn:
 
 
 def _ellipse(value: Value, height: int, width: int) -> Drawn:
-    """It turns about its centre."""
+    """Rotates about the centre."""
     x, y, rx, ry = _pixels(value, height, width, "x", "y", "radiusX", "radiusY")
     return ellipse(x, y, rx, ry, _rotation(value))
 

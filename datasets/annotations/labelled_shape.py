@@ -1,4 +1,4 @@
-"""What all annotation files say alike: shapes with labels, and the size of their photograph."""
+"""Common content of all annotation files: shapes with labels, and the size of the photograph."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,12 +10,12 @@ from segdec.images import DEFAULT_MAX_SIDE, MAX_PIXEL_LIMIT
 
 @dataclass(frozen=True)
 class LabelledShape:
-    """One shape and what people call it.
+    """A shape with its label.
 
     Attributes:
-        label: As the annotation tool has it.
-        shape: What is drawn.
-        rough: Whether it is a rectangle around the defect, not the defect itself.
+        label: From the annotation tool.
+        shape: The shape.
+        is_box: Whether it is a rectangle around the defect, not the defect itself.
     """
 
     label: str
@@ -24,7 +24,7 @@ class LabelledShape:
 
 
 def largest_class(parts: Iterable[tuple[int, Shape]]) -> int:
-    """Returns the class whose shapes cover most pixels together; of equal ones the lowest.
+    """Returns the class whose shapes have the largest total area, the lowest one if equal.
 
     Args:
         parts: Class index and shape of each defect; at least one.
@@ -36,14 +36,14 @@ def largest_class(parts: Iterable[tuple[int, Shape]]) -> int:
 
 
 def read_annotated_size(height: object, width: object) -> tuple[int, int]:
-    """Reads height and width of a photograph, px, as an annotation file says them.
+    """Reads height and width of a photograph, px, from an annotation file.
 
     Raises:
-        ValueError: If they are no whole numbers above 0, or larger than any limit on photographs.
+        ValueError: If they are not whole numbers above 0, or exceed every limit on photographs.
     """
     sides = _side(height), _side(width)
     if None in sides:
-        raise ValueError(f"the size {width!r:.40}×{height!r:.40} (width × height) is no size of a photograph")
+        raise ValueError(f"the size {width!r:.40}×{height!r:.40} (width × height) is invalid")
     rows, columns = (side or 0 for side in sides)
     if max(rows, columns) > DEFAULT_MAX_SIDE or rows * columns > MAX_PIXEL_LIMIT:
         raise ValueError(

@@ -1,6 +1,6 @@
 """The shapes of LabelMe: polygons, rectangles, circles, lines, points and masks.
 
-What cannot be drawn is a `ValueError` that says so in one sentence; who reads the file adds the place.
+A shape that cannot be drawn raises ValueError; the reader of the file adds the location.
 """
 
 import base64
@@ -16,10 +16,10 @@ from segdec.errors import ImageError
 from segdec.images import decode_mask
 
 BACKGROUND = "_background_"
-"""LabelMe's own label of what is no object."""
+"""Label of background in LabelMe."""
 
 ROUND = frozenset({"circle", "line", "linestrip", "point"})
-"""Shapes that may reach over the edge: their extent is not what the annotator set."""
+"""Shapes that may exceed the picture, because the annotator did not set their extent."""
 
 Drawn = Polygon | Box | Line | Bitmap
 
@@ -27,11 +27,11 @@ Drawn = Polygon | Box | Line | Bitmap
 def read_shape(shape: object, height: int, width: int) -> LabelledShape | None:
     """Reads one shape, None for background; ValueError if it cannot be drawn."""
     if not isinstance(shape, dict):
-        raise ValueError("the shape is no object of JSON")
+        raise ValueError("the shape is not a JSON object")
     label = read_label(shape.get("label"))
-    kind = shape.get("shape_type") or "polygon"  # LabelMe 3 knows nothing else and does not say so
+    kind = shape.get("shape_type") or "polygon"  # LabelMe 3 has polygons only and no type
     if not isinstance(kind, str) or kind not in _SHAPES:
-        raise ValueError(f"the shape type {kind!r:.40} is not known; expected one of {', '.join(_SHAPES)}")
+        raise ValueError(f"the shape type {kind!r:.40} is unknown; expected one of {', '.join(_SHAPES)}")
     drawn = _SHAPES[kind](shape)
     (check_overlaps if kind in ROUND else check_inside)(drawn, height, width)
     return None if label == BACKGROUND else LabelledShape(label, drawn, is_box=kind == "rectangle")
@@ -43,7 +43,7 @@ def _points(shape: dict[str, object], count: int | None = None) -> tuple[Point, 
         raise ValueError("the shape has no list of points")
     pairs = [numbers(point) for point in listed]
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError("a point is not of two numbers, x and y")
+        raise ValueError("a point does not have two numbers, x and y")
     if count is not None and len(pairs) != count:
         raise ValueError(f"a {shape.get('shape_type')} has {len(pairs)} points; expected {count}")
     return tuple((pair[0], pair[1]) for pair in pairs)
@@ -53,7 +53,7 @@ def _rectangle(shape: dict[str, object]) -> Drawn:
     points = _points(shape)
     if len(points) not in (2, 4):
         raise ValueError(f"a rectangle has {len(points)} points; expected 2 or 4")
-    if len(points) == 4:  # other programs write all corners, of turned ones too
+    if len(points) == 4:  # other programs write all corners, also of rotated rectangles
         return Polygon(points)
     x, y = zip(*points, strict=True)
     return Box(min(x), min(y), max(x) - min(x), max(y) - min(y))
@@ -81,16 +81,16 @@ def _linestrip(shape: dict[str, object]) -> Drawn:
 
 
 def _mask(shape: dict[str, object]) -> Drawn:
-    """The picture in `mask`, whose corner pixels are the two points."""
+    """Decodes the picture in `mask`; the two points are its corner pixels."""
     (left, top), (right, bottom) = _points(shape, 2)
     text = shape.get("mask")
     try:
         data = base64.b64decode(text if isinstance(text, str) else "", validate=True)
         pixels = decode_mask(data, "of the shape")
     except (binascii.Error, ValueError) as error:
-        raise ValueError(f"the mask of the shape is no base64 text ({error})") from error
+        raise ValueError(f"the mask of the shape is not base64 ({error})") from error
     except ImageError as error:
-        raise ValueError(f"the mask of the shape is no picture: {error}".rstrip(".")) from error
+        raise ValueError(f"the mask of the shape is not a picture: {error}".rstrip(".")) from error
     expected = int(bottom) - int(top) + 1, int(right) - int(left) + 1
     if pixels.shape != expected:
         raise ValueError(

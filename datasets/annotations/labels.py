@@ -1,36 +1,36 @@
-"""From the labels that people give in annotation tools to the classes of a data set: the one rule.
+"""Maps labels of annotation tools to classes.
 
-The classes are `good` and the sorted names of all other labels. A label named `good` or `ok`, in any case,
-says that nothing is wrong: what it marks is no defect.
+The classes are `good` and the sorted names of all other labels. The labels `good` and `ok`, in any case, mean
+that there is no defect.
 """
 
 from collections.abc import Iterable
 
 GOOD = "good"
 DEFECT = "defect"
-"""The class of defects that nobody has named."""
+"""The class of defects without a name."""
 
 GOOD_NAMES = frozenset({GOOD, "ok"})
 
 
 def is_good(label: str) -> bool:
-    """Returns whether `label` says that nothing is wrong."""
+    """Returns whether `label` means that there is no defect."""
     return label.lower() in GOOD_NAMES
 
 
 def read_label(value: object) -> str:
-    """Reads a label as annotation files hold it, without space around it.
+    """Returns a label from an annotation file without surrounding spaces.
 
     Raises:
-        ValueError: If it is no text, empty or not printable, as half of a surrogate pair is.
+        ValueError: If it is not a string, empty or not printable.
     """
     if not isinstance(value, str):
-        raise ValueError(f"the label {value!r:.40} is no text")
+        raise ValueError(f"the label {value!r:.40} is not a string")
     label = value.strip()
     if not label:
         raise ValueError("the label is empty")
     if not label.isprintable():
-        raise ValueError(f"the label {label!r:.40} holds characters that cannot be printed")
+        raise ValueError(f"the label {label!r:.40} holds unprintable characters")
     return label
 
 

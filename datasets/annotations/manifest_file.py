@@ -1,4 +1,4 @@
-"""A manifest, CSV or JSON lines → its entries, undigested."""
+"""Reads the entries of a manifest, CSV or JSON lines, without interpreting them."""
 
 import json
 from collections.abc import Collection, Iterator
@@ -18,12 +18,12 @@ JSON_LINES = frozenset({".jsonl", ".ndjson"})
 
 @dataclass(frozen=True)
 class ManifestEntry:
-    """One photograph as the manifest has it.
+    """One entry of a manifest.
 
     Attributes:
-        line: In the file, from 1; the last one of several.
-        values: Column → text, or in JSON lines any value; what is empty is missing.
-        error: Why the line cannot be understood, in one sentence; empty if it can.
+        line: Its last line in the file, from 1.
+        values: Column → text, or any value in JSON lines; empty values are left out.
+        error: What is wrong with the line; empty if it is valid.
     """
 
     line: int
@@ -32,16 +32,16 @@ class ManifestEntry:
 
 
 def read_manifest(path: Path) -> list[ManifestEntry]:
-    """Reads the entries of the manifest `path`, at least one; its suffix tells CSV from JSON lines.
+    """Reads the entries of the manifest `path`; its suffix decides between CSV and JSON lines.
 
     Raises:
-        DatasetError: If the file cannot be read, is no manifest, has no entry, lacks a column or has one
-            that nobody knows.
+        DatasetError: If the file cannot be read, is not a manifest, has no entry, lacks a column or has an
+            unknown one.
     """
     suffix = path.suffix.lower()
     if suffix not in TABLES | JSON_LINES:
         known = ", ".join(sorted(TABLES | JSON_LINES))
-        raise DatasetError(f"The manifest {path} is of the type '{suffix}'. Expected {known}: rename it.")
+        raise DatasetError(f"The manifest {path} has the suffix '{suffix}'. Expected {known}: rename it.")
     entries = list(_read_table(path) if suffix in TABLES else _read_lines(path))
     if not entries:
         raise DatasetError(f"The manifest {path} has no entry. Expected one line for each photograph.")
@@ -53,10 +53,7 @@ def _read_table(path: Path) -> Iterator[ManifestEntry]:
     _check_columns([column for column in columns if column], str(path), required=REQUIRED)
     for row in rows:
         values: dict[str, object] = {column: cell for column, cell in row.cells.items() if column and cell}
-        error = (
-            f"{row.surplus} cells stand beyond the last column: put quotation marks around a cell that "
-            "holds the separator"
-        )
+        error = f"{row.surplus} cells are beyond the last column: quote cells that contain the delimiter"
         yield ManifestEntry(row.line, values, error if row.surplus else "")
 
 
@@ -64,7 +61,7 @@ def _read_lines(path: Path) -> Iterator[ManifestEntry]:
     text = read_text(path)
     if text.lstrip().startswith("["):
         raise DatasetError(
-            f"The manifest {path} is one JSON list. Expected an object in braces on each line, and no commas "
+            f"The manifest {path} is a JSON list. Expected one JSON object on each line, without commas "
             "between them."
         )
     for number, line in enumerate(text.split("\n"), start=1):
@@ -73,12 +70,10 @@ def _read_lines(path: Path) -> Iterator[ManifestEntry]:
         try:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield ManifestEntry(number, error=f"the line is no JSON ({error})")
+            yield ManifestEntry(number, error=f"the line is not JSON ({error})")
             continue
         if not isinstance(values, dict):
-            yield ManifestEntry(
-                number, error="the line is no JSON object: expected one in braces on each line"
-            )
+            yield ManifestEntry(number, error="the line is not a JSON object: expected one on each line")
             continue
         _check_columns(values, f"{path}, line {number}")
         yield ManifestEntry(number, {key: value for key, value in values.items() if value not in (None, "")})
@@ -89,12 +84,12 @@ def _check_columns(columns: Collection[str], place: str, required: Collection[st
     unknown = [column for column in columns if column not in COLUMNS]
     if not missing and not unknown:
         return
-    wrong = [f"there is no column '{column}'" for column in missing]
+    wrong = [f"the column '{column}' is missing" for column in missing]
     wrong += [
-        f"nobody knows the column {column!r:.40} (did you mean '{nearest_name(column, missing or COLUMNS)}'?)"
+        f"unknown column {column!r:.40} (did you mean '{nearest_name(column, missing or COLUMNS)}'?)"
         for column in unknown
     ]
     raise DatasetError(
-        f"{place}: {'; '.join(wrong)}. Possible are {', '.join(COLUMNS)}; a table names them on its first "
-        "line. Rename or remove others."
+        f"{place}: {'; '.join(wrong)}. Known columns are {', '.join(COLUMNS)}; a table names them in its "
+        "first line. Rename or remove others."
     )

@@ -23,10 +23,9 @@ class RunLengthShape:
     """Runs of defect pixels, counted down the columns of a picture.
 
     Attributes:
-        height: Of the picture, px.
-        width: Of the picture, px.
-        runs: int32 pairs of start (from 0) and length, in ascending order; packed, because a data set may
-            hold millions.
+        height: Height of the picture, px.
+        width: Width of the picture, px.
+        runs: int32 pairs of start (from 0) and length, ascending; packed to save memory.
     """
 
     height: int
@@ -35,36 +34,36 @@ class RunLengthShape:
 
     @classmethod
     def from_coco(cls, counts: object, height: int, width: int) -> "RunLengthShape":
-        """Reads COCO's `counts`, a list or the packed text.
+        """Reads COCO's `counts`, a list or the compressed string.
 
         Raises:
-            ValueError: If they are neither, do not make the picture, or mark nothing.
+            ValueError: If they are neither, do not add up to the picture, or mark nothing.
         """
         lengths = _whole_numbers(decode_run_lengths(counts)) if isinstance(counts, str) else _listed(counts)
         if lengths.size and lengths.min() < 0:
-            raise ValueError(f"a run of {lengths.min()} pixels")
+            raise ValueError(f"a run has {lengths.min()} pixels")
         total = int(lengths.sum())
         if total != height * width:
             raise ValueError(
-                f"run lengths of {total} pixels; the picture of {width}×{height} has {height * width}"
+                f"the run lengths have {total} pixels, the picture of {width}×{height} has {height * width}"
             )
         ends = np.cumsum(lengths)
         return cls._from_runs(ends[:-1:2], lengths[1::2], height, width)
 
     @classmethod
     def from_starts(cls, text: str, height: int, width: int) -> "RunLengthShape":
-        """Reads Severstal's "start length start length …", the first pixel being number 1.
+        """Reads Severstal's "start length start length …"; the first pixel has the number 1.
 
         Raises:
-            ValueError: If the text holds other than pairs of whole numbers, or a run is empty, leaves the
+            ValueError: If the text does not hold pairs of whole numbers, or a run is empty, exceeds the
                 picture or overlaps another.
         """
         values = _whole_numbers(text.split())
         if values.size % 2:
-            raise ValueError(f"{values.size} numbers; expected pairs of start and length")
+            raise ValueError(f"{values.size} numbers arrived; expected pairs of start and length")
         starts, lengths = values[::2] - 1, values[1::2]
         if (lengths < 1).any():
-            raise ValueError(f"a run of {lengths.min()} pixels")
+            raise ValueError(f"a run has {lengths.min()} pixels")
         return cls._from_runs(starts, lengths, height, width)
 
     @classmethod
@@ -72,12 +71,12 @@ class RunLengthShape:
         order = np.argsort(starts[lengths > 0], kind="stable")
         starts, lengths = starts[lengths > 0][order], lengths[lengths > 0][order]
         if not starts.size:
-            raise ValueError("run lengths that mark no pixel")
+            raise ValueError("the run lengths mark no pixel")
         ends = starts + lengths
         if starts[0] < 0 or ends.max() > height * width:
             run = 0 if starts[0] < 0 else int(ends.argmax())
             raise ValueError(
-                f"the run of {lengths[run]} pixels from pixel {starts[run] + 1} leaves the picture of "
+                f"the run of {lengths[run]} pixels from pixel {starts[run] + 1} exceeds the picture of "
                 f"{width}×{height} = {height * width} pixels"
             )
         overlaps = np.flatnonzero(starts[1:] < ends[:-1])
@@ -95,7 +94,7 @@ class RunLengthShape:
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
-        """Left, top, right and bottom of the picture, px: run lengths cannot leave it."""
+        """Left, top, right and bottom of the picture, px: run lengths cannot exceed it."""
         return 0.0, 0.0, float(self.width), float(self.height)
 
     def fill(self, mask: NDArray[np.uint8]) -> None:
@@ -113,12 +112,12 @@ class RunLengthShape:
 
 def _listed(counts: object) -> Numbers:
     if not isinstance(counts, list):
-        raise ValueError(f"run lengths of the type {type(counts).__name__}; expected a list or a text")
+        raise ValueError(f"the run lengths have the type {type(counts).__name__}; expected a list or string")
     if not set(map(type, counts)) <= {int, float}:
-        raise ValueError("run lengths hold other than whole numbers")
+        raise ValueError("the run lengths are not whole numbers")
     array = _whole_numbers(counts)
     if any(array != counts):
-        raise ValueError("run lengths hold other than whole numbers")
+        raise ValueError("the run lengths are not whole numbers")
     return array
 
 
@@ -126,7 +125,7 @@ def _whole_numbers(values: Sequence[object]) -> Numbers:
     try:
         array = np.array(values, dtype=np.int64)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"run lengths hold other than whole numbers ({error})") from error
+        raise ValueError(f"the run lengths are not whole numbers ({error})") from error
     if array.size and np.abs(array).max() > np.iinfo(np.int32).max:
-        raise ValueError(f"run lengths hold {np.abs(array).max()}, more than any picture has pixels")
+        raise ValueError(f"the run lengths hold {np.abs(array).max()}, which exceeds any picture")
     return array

@@ -1,16 +1,14 @@
-"""What annotation tools draw: polygons, boxes and small bitmaps.
+"""Polygons, boxes and bitmaps of annotation tools.
 
-Coordinates count from the top left corner of the picture, as COCO, LabelMe, CVAT and Label Studio count
-them: pixel (row r, column c) is the square from (c, r) to (c + 1, r + 1). A pixel belongs to a shape that
-holds its centre (c + 0.5, r + 0.5); on an edge, to the shape on its right or below. A polygon that meets
-itself is filled by the even-odd rule. A shape too thin to hold any centre marks the pixels it runs
-through, so that no annotated scratch is lost.
+Coordinates start at the top left corner of the picture, as in COCO, LabelMe, CVAT and Label Studio: pixel
+(row r, column c) is the square from (c, r) to (c + 1, r + 1). A pixel belongs to a shape that contains its
+centre (c + 0.5, r + 0.5); a centre on an edge belongs to the shape on its right or below. Polygons are filled
+by the even-odd rule. A shape too thin to contain a centre marks the pixels that it crosses, so that no
+scratch is lost.
 
-OpenCV's `fillPoly` is not used: it paints the outline too, half a pixel too much on every side, which
-doubles a scratch of one pixel.
+OpenCV's `fillPoly` is not used because it also paints the outline, half a pixel more on each side.
 
-A shape that cannot be drawn is a `ValueError` that says so in one sentence; who reads the annotation adds
-the place.
+A shape that cannot be drawn raises ValueError; the reader of the annotation adds the location.
 """
 
 import math
@@ -27,52 +25,45 @@ Point = tuple[float, float]
 Extent = tuple[float, float, float, float]
 
 TOLERANCE_PX = 1.0
-"""How far a shape may reach over the edge of its picture: tools round, and snap to the edge."""
+"""Allowed distance outside the picture: tools round coordinates and snap to the edge."""
 
 MAX_COORDINATE_PX = 2.0**24
-"""No picture is that large; coordinates beyond it are damage, and would overflow."""
+"""Largest coordinate; larger than any picture, and safe from overflow."""
 
 
 def check_inside(shape: Shape, height: int, width: int) -> None:
-    """Refuses a shape that lies outside its picture, wholly or by more than a pixel.
+    """Raises ValueError if a shape is outside its picture, entirely or by more than `TOLERANCE_PX`.
 
-    What reaches over the edge by less is cut off when the shape is drawn.
-
-    Raises:
-        ValueError: If it does; names the coordinate.
+    Smaller parts outside are cut off when the shape is drawn.
     """
     left, top, right, bottom = shape.extent
     size = f"{width}×{height} pixels (width × height)"
     if right <= 0 or bottom <= 0 or left >= width or top >= height:
         raise ValueError(
-            f"it reaches from ({left:g}, {top:g}) to ({right:g}, {bottom:g}), outside the picture of {size}"
+            f"the shape from ({left:g}, {top:g}) to ({right:g}, {bottom:g}) is outside the picture of {size}"
         )
     for axis, low, high, side in (("x", left, right, width), ("y", top, bottom, height)):
         if low < -TOLERANCE_PX or high > side + TOLERANCE_PX:
             value = low if low < -TOLERANCE_PX else high
-            raise ValueError(f"{axis} = {value:g} lies outside the picture of {size}")
+            raise ValueError(f"{axis} = {value:g} is outside the picture of {size}")
 
 
 def numbers(values: object) -> tuple[float, ...]:
-    """Returns the numbers of a list as annotation files hold it.
-
-    Raises:
-        ValueError: If `values` is no list of finite numbers.
-    """
+    """Returns `values` as finite numbers; ValueError if it is not a list of these."""
     if not isinstance(values, list | tuple):
-        raise ValueError(f"{_short(values)} is no list of numbers")
+        raise ValueError(f"{_short(values)} is not a list of numbers")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{_short(value)} is no number")
+            raise ValueError(f"{_short(value)} is not a number")
     return tuple(_finite(value) for value in values)
 
 
 @dataclass(frozen=True)
 class Polygon:
-    """What lies within a closed line.
+    """A filled polygon.
 
     Attributes:
-        points: x and y of its corners, px; the last joins the first. At least three different ones.
+        points: x and y of its corners, px; at least three different ones.
 
     Raises:
         ValueError: If there are fewer, or a coordinate is not finite.
@@ -86,23 +77,21 @@ class Polygon:
                 _finite(value)
         different = len(set(self.points))
         if different < 3:
-            raise ValueError(
-                f"a polygon of {different} different points encloses nothing; expected at least 3"
-            )
+            raise ValueError(f"a polygon of {different} different points has no area; expected at least 3")
 
     @classmethod
     def from_flat(cls, values: object) -> "Polygon":
-        """Reads [x, y, x, y, …] as COCO writes it; raises ValueError as the class, and for an odd count."""
+        """Reads COCO's [x, y, x, y, …]; raises ValueError as the class, and for an odd count."""
         flat = numbers(values)
         if len(flat) % 2:
-            raise ValueError(f"a polygon of {len(flat)} numbers has an x without its y")
+            raise ValueError(f"a polygon of {len(flat)} numbers has an x without a y")
         return cls(tuple(zip(flat[::2], flat[1::2], strict=True)))
 
     @classmethod
     def from_pairs(cls, values: object) -> "Polygon":
-        """Reads [[x, y], …] as LabelMe writes it; raises ValueError as the class."""
+        """Reads LabelMe's [[x, y], …]; raises ValueError as the class."""
         if not isinstance(values, list | tuple):
-            raise ValueError(f"{_short(values)} is no list of points")
+            raise ValueError(f"{_short(values)} is not a list of points")
         pairs = [numbers(value) for value in values]
         for pair in pairs:
             if len(pair) != 2:
@@ -111,7 +100,7 @@ class Polygon:
 
     @property
     def area_px(self) -> float:
-        """Half the sum of the cross products of neighbouring corners."""
+        """Area by the shoelace formula."""
         x, y = np.array(self.points).T
         return float(abs(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))) / 2)
 
@@ -139,10 +128,10 @@ class Box:
     """An upright rectangle.
 
     Attributes:
-        x: Of its left edge, px.
-        y: Of its upper edge, px.
-        width: Px, above 0.
-        height: Px, above 0.
+        x: Left edge, px.
+        y: Top edge, px.
+        width: Width, px, above 0.
+        height: Height, px, above 0.
 
     Raises:
         ValueError: If a number is not finite, or a side is not above 0.
@@ -157,14 +146,14 @@ class Box:
         for value in (self.x, self.y, self.width, self.height):
             _finite(value)
         if self.width <= 0 or self.height <= 0:
-            raise ValueError(f"a box of {self.width:g}×{self.height:g} pixels is empty")
+            raise ValueError(f"the box of {self.width:g}×{self.height:g} pixels is empty")
 
     @classmethod
     def from_list(cls, values: object) -> "Box":
         """Reads [x, y, width, height]; raises ValueError as the class, and for another count."""
         listed = numbers(values)
         if len(listed) != 4:
-            raise ValueError(f"a box of {len(listed)} numbers; expected x, y, width and height")
+            raise ValueError(f"the box has {len(listed)} numbers; expected x, y, width and height")
         return cls(*listed)
 
     @property
@@ -188,14 +177,14 @@ class Box:
 
 @dataclass(frozen=True)
 class Bitmap:
-    """A small mask at a place of the picture; packed, because a data set may hold thousands.
+    """A mask of a part of the picture, packed to save memory.
 
     Attributes:
-        x: Column of its left pixels.
-        y: Row of its upper pixels.
-        height: Px.
-        width: Px.
-        bits: One bit a pixel, row after row, as `numpy.packbits` packs them.
+        x: First column.
+        y: First row.
+        height: Height, px.
+        width: Width, px.
+        bits: One bit a pixel, row by row, from `numpy.packbits`.
     """
 
     x: int
@@ -206,15 +195,15 @@ class Bitmap:
 
     @classmethod
     def from_mask(cls, x: int, y: int, mask: NDArray[np.generic]) -> "Bitmap":
-        """Takes a mask [H, W]: whatever is not 0 is defect.
+        """Creates a bitmap from a mask [H, W] whose defect pixels are not 0.
 
         Raises:
-            ValueError: If it has no pixel, other than two dimensions, or marks nothing.
+            ValueError: If the mask is empty, does not have two dimensions, or marks nothing.
         """
         if mask.ndim != 2 or not mask.size:
-            raise ValueError(f"a bitmap of the shape {mask.shape}; expected rows and columns")
+            raise ValueError(f"the bitmap has the shape {mask.shape}; expected rows and columns")
         if not mask.any():
-            raise ValueError("a bitmap that marks no pixel")
+            raise ValueError("the bitmap marks no pixel")
         return cls(x, y, mask.shape[0], mask.shape[1], np.packbits(mask != 0).tobytes())
 
     @property
@@ -240,12 +229,12 @@ class Bitmap:
 
 
 def _pixels(low: float, high: float, side: int) -> slice:
-    """The pixels that a stretch touches along a side of the picture."""
+    """The pixels that an interval touches along a side of the picture."""
     return slice(min(max(math.floor(low), 0), side), min(max(math.ceil(high), 0), side))
 
 
 def _centres(start: float, length: float, side: int) -> slice:
-    """The pixels whose centres a stretch holds along a side, else the one that it lies in."""
+    """The pixels whose centres are in an interval along a side, or the pixel around a shorter interval."""
     first, last = math.ceil(start - 0.5), math.ceil(start + length - 0.5)
     if last <= first:
         first, last = math.floor(start), math.floor(start) + 1
@@ -255,10 +244,10 @@ def _centres(start: float, length: float, side: int) -> slice:
 def _finite(value: float) -> float:
     try:
         number = float(value)
-    except OverflowError:  # JSON knows whole numbers of any length
+    except OverflowError:  # JSON has whole numbers of any length
         number = math.inf
     if not abs(number) <= MAX_COORDINATE_PX:
-        raise ValueError(f"the coordinate {_short(value)} is no place in a picture")
+        raise ValueError(f"the coordinate {_short(value)} is out of range")
     return number
 
 

@@ -1,1 +1,1 @@
-"""How files lie on disk: one module a layout, each with one function `index`."""
+"""Layouts of data sets on disk: one module for each, with one function `index`."""

@@ -1,9 +1,9 @@
-"""What an annotation tool says about photographs → records: what all tools have in common.
+"""Converts the annotations of all tools to records.
 
-A photograph without a defect is good. Shapes make its mask, and its class is that of the largest area
-(`largest_class`). Where they are of several classes the mask knows that of each pixel; where such shapes
-overlap, the smaller one lies on top. A mask with a rectangle in it is as rough as one, so its supervision is
-`box`. A label of the whole photograph counts where there is no shape: its supervision is `label`.
+A photograph without a defect is good. Its shapes make the mask, and its class is the one with the largest
+area (`largest_class`). With several classes the mask holds the class of each pixel, and the smaller of two
+overlapping shapes is on top. A mask with a rectangle in it has the supervision `box`. Without shapes, the
+label of the photograph decides, with the supervision `label`.
 """
 
 from collections import defaultdict
@@ -24,14 +24,14 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True)
 class AnnotationRecord:
-    """What a tool says about one photograph; `build_dataset` makes a `Record` of it, once all classes are known.
+    """The annotation of one photograph; `build_dataset` creates its `Record` when all classes are known.
 
     Attributes:
-        photograph: Its file.
-        place: Where this is said: file and entry.
-        height: Of the photograph, px, as the tool saw it.
-        width: Of the photograph, px, as the tool saw it.
-        shapes: What is drawn, with labels.
+        photograph: The file.
+        place: File and entry of the annotation.
+        height: Height of the photograph in the annotation tool, px.
+        width: Width of the photograph in the annotation tool, px.
+        shapes: Drawn shapes with labels.
         labels: Labels of the whole photograph.
     """
 
@@ -46,13 +46,13 @@ class AnnotationRecord:
 def read_shapes(
     entries: Iterable[tuple[str, Entry]], read: Callable[[Entry], LabelledShape | None], name: str, tool: str
 ) -> tuple[tuple[LabelledShape, ...], list[Problem]]:
-    """Returns the shape of each entry that has one, and the problem of each that cannot be drawn.
+    """Returns the shapes of the entries, and a problem for each that cannot be drawn.
 
     Args:
-        entries: Place and content of each.
-        read: Makes a shape of a content; ValueError says what is wrong with it.
-        name: The record's.
-        tool: Where a person corrects it.
+        entries: Location and content of each entry.
+        read: Reads the shape from the content; raises ValueError if it is invalid.
+        name: Name of the record.
+        tool: Name of the annotation tool.
     """
     shapes, problems = [], []
     for place, entry in entries:
@@ -66,23 +66,23 @@ def read_shapes(
 
 
 def problem(place: str, text: str, name: str = "") -> Problem:
-    """Returns a problem whose text starts with a capital letter."""
+    """Creates a problem; its text gets an upper-case first letter."""
     return Problem(place, text[:1].upper() + text[1:], name)
 
 
 def build_dataset(
     root: Path, annotations: Sequence[AnnotationRecord], problems: Iterable[Problem]
 ) -> Dataset:
-    """Makes the data set of `annotations`; its split is that of `splits.txt` in `root`, else the default.
+    """Builds the data set, with the split of `splits.txt` in `root` or the default split.
 
     Args:
         root: Folder of the data set.
-        annotations: One for each photograph; a photograph with two, or two photographs of one name, are
-            problems.
-        problems: Those found so far; a photograph that one of them names is no record.
+        annotations: One for each photograph. Two annotations of one photograph, or two photographs with one
+            name, are problems.
+        problems: Problems found so far; their photographs are left out.
 
     Raises:
-        DatasetError: If the split file cannot be used.
+        DatasetError: If the split file is invalid.
     """
     found = [*problems, *_twice(root, annotations)]
     broken = {each.name for each in found}
@@ -101,7 +101,7 @@ def build_dataset(
 
 
 def _twice(root: Path, annotations: Sequence[AnnotationRecord]) -> Iterable[Problem]:
-    """A problem for each photograph that is annotated twice and for each name of two photographs."""
+    """Yields a problem for each photograph with two annotations, and each name of two photographs."""
     by_name: dict[str, list[AnnotationRecord]] = defaultdict(list)
     for annotation in annotations:
         by_name[record_name(root, annotation.photograph)].append(annotation)
@@ -112,10 +112,10 @@ def _twice(root: Path, annotations: Sequence[AnnotationRecord]) -> Iterable[Prob
         photographs = sorted({str(each.photograph) for each in group})
         if len(photographs) == 1:
             yield Problem(
-                places, f"The photograph {photographs[0]} is annotated {len(group)} times. Keep one.", name
+                places, f"The photograph {photographs[0]} has {len(group)} annotations. Keep one.", name
             )
         else:
-            text = f"Two photographs are named '{name}': {' and '.join(photographs)}. Rename one of them."
+            text = f"Two photographs have the name '{name}': {' and '.join(photographs)}. Rename one of them."
             yield Problem(photographs[1], text, name)
 
 
@@ -130,7 +130,7 @@ def _labels(annotation: AnnotationRecord) -> set[str]:
 
 
 def _label(defects: Sequence[LabelledShape], classes: tuple[str, ...]) -> int:
-    """The class of the largest area; areas are not worked out where there is one class."""
+    """The class of the largest area; areas are not computed for a single class."""
     labels = {defect.label for defect in defects}
     if len(labels) == 1:
         return classes.index(labels.pop())
@@ -146,9 +146,7 @@ def _record(name: str, annotation: AnnotationRecord, classes: tuple[str, ...]) -
     mask, values, label = None, None, 0
     if said_good and (defects or others):
         marked = sorted({defect.label for defect in defects}.union(others))
-        raise ValueError(
-            f"The photograph is labelled good, but also {', '.join(marked)}. Keep one of the two"
-        )
+        raise ValueError(f"The photograph has the labels good and {', '.join(marked)}. Keep one of the two")
     if defects:
         parts = [(classes.index(defect.label), defect.shape) for defect in defects]
         mask, values = draw_parts(annotation.place, annotation.height, annotation.width, parts)
@@ -157,8 +155,8 @@ def _record(name: str, annotation: AnnotationRecord, classes: tuple[str, ...]) -
     elif others:
         if len(others) > 1:
             raise ValueError(
-                f"The photograph is labelled {' and '.join(others)}, and no shape tells which is larger. "
-                "Keep one label, or draw the defects"
+                f"The photograph has the labels {' and '.join(others)}, and no shapes to compare. Keep one "
+                "label, or draw the defects"
             )
         label, supervision = classes.index(others[0]), "label"
     return Record(

@@ -1,16 +1,16 @@
-"""COCO's instances: one JSON file for all photographs.
+"""COCO instances: one JSON file for all photographs.
 
-    root/annotations.json       or the only JSON file in the root, or in root/annotations; the root may be
+    root/annotations.json       or the only JSON file in the root or in root/annotations; the root may be
                                 the JSON file itself
-    root/images/0001.jpg        or directly in the root: `file_name` is looked for in both, and for
-                                `instances_train.json` in root/images/train and root/train
-    root/splits.txt             optional; without it 60 % train, 20 % validate and 20 % test
+    root/images/0001.jpg        `file_name` is searched here and in the root, and for
+                                `instances_train.json` also in root/images/train and root/train
+    root/splits.txt             optional; without it 60 % train, 20 % val and 20 % test
 
-Photographs listed in `images` without an annotation are good; files that it does not list are not looked
-at. Segmentations are polygons or run lengths (lists or packed); an annotation without one is drawn as its
-`bbox`, and its photograph has the supervision `box`. Crowds are drawn like others. The classes are the
-names of the categories that mark something; categories of one name are one class, and what a category named
-`good` or `ok` marks is no defect. A photograph of several classes has that of the largest area.
+Photographs in `images` without an annotation are good; other files are ignored. Segmentations are polygons or
+run lengths (lists or compressed); an annotation without one is drawn as its `bbox`, with the supervision
+`box`. Crowds are drawn like others. The classes are the names of the categories with annotations; categories
+with one name are one class, and `good` and `ok` mark no defect. The class of a photograph is the one with the
+largest area.
 
 Reference:
     https://cocodataset.org/#format-data
@@ -46,12 +46,12 @@ _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 def index(root: Path) -> Dataset:
     """Lists the photographs of the COCO file at `root`, a folder or the file itself.
 
-    Problems are photographs that do not exist or are listed twice, ids that are given twice, annotations of
-    unknown photographs or categories, and shapes that cannot be drawn.
+    Problems are photographs that do not exist or are listed twice, repeated ids, annotations of unknown
+    photographs or categories, and shapes that cannot be drawn.
 
     Raises:
-        DatasetError: If there is no such file or several, it lacks a list, its categories are no such,
-            or `splits.txt` cannot be used.
+        DatasetError: If there is no such file or several, a list is missing, a category or `splits.txt` is
+            invalid.
     """
     path, folder = _find(root)
     images, annotations, categories = _lists(path)
@@ -59,7 +59,7 @@ def index(root: Path) -> Dataset:
 
 
 def _find(root: Path) -> tuple[Path, Path]:
-    """The JSON file and the folder at which its photographs start."""
+    """The JSON file, and the folder of relative file names."""
     if root.is_file():
         return root, root.parent.parent if root.parent.name == FOLDER else root.parent
     found = _json_files(root)
@@ -71,7 +71,7 @@ def _find(root: Path) -> tuple[Path, Path]:
         names = ", ".join(path.name for path in found)
         raise DatasetError(
             f"{root} holds {f'the JSON files {names}' if found else 'no JSON file'}. Expected {root / FILE} "
-            "or one JSON file alone: give the file itself as the root."
+            "or a single JSON file: give the file itself as the root."
         )
     return found[0], root
 
@@ -87,7 +87,7 @@ def _lists(path: Path) -> tuple[list[Any], list[Any], list[Any]]:
     if missing or not held["images"]:
         lacks = f"has no list {' and no list '.join(missing)}" if missing else "lists no image"
         raise DatasetError(
-            f"{path} {lacks}. Expected the instances of COCO, with {', '.join(LISTS)}: export it again."
+            f"{path} {lacks}. Expected COCO instances with {', '.join(LISTS)}: export them again."
         )
     return held["images"], held["annotations"], held["categories"]
 
@@ -102,14 +102,12 @@ def _names(path: Path, categories: list[Any]) -> dict[object, str]:
         except ValueError as error:
             raise DatasetError(f"{place}: {error}. Expected an id and a name: export it again.") from error
         if names.setdefault(key, name) != name:
-            raise DatasetError(
-                f"{place}: the id {key} is that of '{names[key]}' and of '{name}'. Change one."
-            )
+            raise DatasetError(f"{place}: '{names[key]}' and '{name}' have the id {key}. Change one.")
     return names
 
 
 class _CocoFile:
-    """Reads the lists of one file and collects what is wrong with them."""
+    """Reads the lists of one file and collects problems."""
 
     def __init__(self, path: Path, folder: Path, names: dict[object, str]) -> None:
         self._path = path
@@ -121,7 +119,7 @@ class _CocoFile:
         self._photographs: dict[object, AnnotationRecord] = {}
         self._shapes: dict[object, list[LabelledShape]] = defaultdict(list)
         self._broken: set[object] = set()
-        """Ids of images that have a problem: their annotations have no photograph, and need none."""
+        """Ids of images with a problem; their annotations are ignored."""
 
     def read(self, images: list[Any], annotations: list[Any]) -> Dataset:
         shared = _shared_ids(images)
@@ -144,7 +142,7 @@ class _CocoFile:
             path = self._photograph(entry.get("file_name"))
             name = record_name(self._folder, path)
             if key in shared:
-                raise ValueError(f"the id {key!r:.40} is that of {shared[key]} images")
+                raise ValueError(f"{shared[key]} images have the id {key!r:.40}")
             if not path.is_file():
                 raise ValueError(f"the photograph {path} does not exist")
             height, width = read_annotated_size(entry.get("height"), entry.get("width"))
@@ -155,14 +153,14 @@ class _CocoFile:
             self._photographs[key] = AnnotationRecord(path, place, height, width)
 
     def _photograph(self, file_name: object) -> Path:
-        """Where a photograph lies, or would lie; ValueError if that is no place below the folder."""
+        """The path of a photograph, which need not exist; ValueError if it is not below the folder."""
         if not isinstance(file_name, str) or not file_name.strip() or not file_name.isprintable():
-            raise ValueError(f"the file_name {file_name!r:.40} is no name of a file")
+            raise ValueError(f"the file_name {file_name!r:.40} is not a file name")
         relative = file_name.strip().replace("\\", "/")  # as Windows writes it
         places = [Path(os.path.normpath(self._folder / middle / relative)) for middle in self._middles]
         for place in places:
             if not place.is_relative_to(self._folder) or ".." in place.relative_to(self._folder).parts:
-                raise ValueError(f"the file_name {file_name} leads out of {self._folder}")
+                raise ValueError(f"the file_name {file_name} is outside {self._folder}")
         return next((place for place in places if place.is_file()), places[1])
 
     def _read_annotation(self, entry: Any, place: str, shared: dict[object, int]) -> None:
@@ -177,7 +175,7 @@ class _CocoFile:
             name = record_name(self._folder, photograph.photograph)
             key = _key(entry, "id") if "id" in entry else None
             if key in shared:
-                raise ValueError(f"the id {key!r:.40} is that of {shared[key]} annotations")
+                raise ValueError(f"{shared[key]} annotations have the id {key!r:.40}")
             category_id = _key(entry, "category_id")
             if category_id not in self._names:
                 raise ValueError(f"no category has the id {category_id!r:.40}")
@@ -191,21 +189,21 @@ class _CocoFile:
 
 
 def _shared_ids(entries: list[Any]) -> dict[object, int]:
-    """How many entries have an id, for each that several have."""
+    """Returns each repeated id with its count."""
     counts: Counter[object] = Counter()
     for entry in entries:
-        with suppress(ValueError):  # told where the entry is read
+        with suppress(ValueError):  # reported when the entry is read
             counts[_key(entry, "id")] += 1
     return {key: count for key, count in counts.items() if count > 1}
 
 
 def _key(entry: Any, name: str) -> int | str:
-    """The number or text that an entry has under `name`; a number may be written as a text."""
+    """The number or string under `name`; numbers may be written as strings."""
     if not isinstance(entry, dict):
-        raise ValueError(f"{entry!r:.40} is no object with the key {name}")
+        raise ValueError(f"{entry!r:.40} is not an object with the key {name}")
     value = entry.get(name)
-    if isinstance(value, float) and value.is_integer():  # as tables with gaps hold them
+    if isinstance(value, float) and value.is_integer():  # pandas writes these for columns with gaps
         return int(value)
     if not isinstance(value, int | str) or isinstance(value, bool):
-        raise ValueError(f"the {name} {value!r:.40} is neither a whole number nor a text")
+        raise ValueError(f"the {name} {value!r:.40} is neither a whole number nor a string")
     return int(value) if isinstance(value, str) and _PLAIN_NUMBER.fullmatch(value) else value

@@ -1,13 +1,13 @@
 """CVAT: an export in the format "CVAT for images 1.1", with images.
 
     root/annotations.xml
-    root/images/0001.jpg            where <image name="0001.jpg"> says, folders included
+    root/images/0001.jpg            the path in <image name="0001.jpg">, folders included
     root/images/train/0002.jpg      for an image of the subset `train`
-    root/splits.txt                 optional; without it 60 % train, 20 % validate and 20 % test
+    root/splits.txt                 optional; without it 60 % train, 20 % val and 20 % test
 
-An image without a shape or a tag is good; photographs that the file does not name are not looked at.
-Polygons, masks, ellipses and boxes (supervision `box`) are drawn as they are, polylines 10 px wide. A tag
-on an image without shapes is its class (supervision `label`). Labels named `good` or `ok` mark nothing.
+An image without a shape or a tag is good; photographs that the file does not name are ignored. Polygons,
+masks, ellipses and boxes (supervision `box`) are drawn, polylines 10 px wide. The tag of an image without
+shapes is its class (supervision `label`). The labels `good` and `ok` mark no defect.
 
 Reference:
     https://docs.cvat.ai/docs/other/xml_format
@@ -31,11 +31,11 @@ TAG = "tag"
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs that `annotations.xml` names, with what it says about them.
+    """Lists the photographs that `annotations.xml` names, with their annotations.
 
     Raises:
-        DatasetError: If a folder cannot be listed, there is no photograph or no `annotations.xml`, or the
-            split file cannot be used.
+        DatasetError: If a folder cannot be listed, photographs or `annotations.xml` are missing, or the split
+            file is invalid.
     """
     photographs = photographs_below(root)
     source = root / FILE
@@ -70,18 +70,18 @@ def _read_images(root: Path, images: list[Element], known: set[Path]) -> Dataset
 
 
 def _photograph(root: Path, image: Element, known: set[Path]) -> Path:
-    """The file of an image; ValueError if there is none."""
+    """The file of an image; ValueError if it does not exist."""
     name, subset = image.text("name").replace("\\", "/"), image.attributes.get("subset", "")
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in (*parts, *PurePosixPath(subset).parts):
-        raise ValueError(f"the name {name[:80]!r} leads out of the data set. Expected a path below {IMAGES}")
+        raise ValueError(f"the name {name[:80]!r} is outside the data set. Expected a path below {IMAGES}")
     places = [root / IMAGES / name, root / IMAGES / subset / name, root / name]
     for path in places:
         if path in known:
             return path
     raise ValueError(
-        f"the photograph {name!r} is missing. Expected it in {root / IMAGES}: copy it there, or "
-        "export again with 'Save images'"
+        f"the photograph {name!r} is missing. Expected it in {root / IMAGES}: copy it there, or export again "
+        "with 'Save images'"
     )
 
 

@@ -1,4 +1,4 @@
-"""DAGM 2007 in its native layout: ten classes of made-up texture, each its own inspection task.
+"""DAGM 2007 in its native layout: ten classes of synthetic texture, each a separate inspection task.
 
     root/Class1/Train/0576.PNG                  grey, 512×512 pixels
     root/Class1/Train/Label/0577_label.PNG      an ellipse around the defect, where there is one
@@ -6,11 +6,11 @@
                                                 number, 0 or 1 (defect), photograph, 0, mask or 0
     root/Class1/Test/…                          the same
 
-Give the folder that holds several classes, or one class (`root/Class1`). Classes 1 to 6 have 575
-photographs to train and as many to test, 7 to 10 have 1150. A photograph shows a defect exactly if
-it has a mask, and Labels.txt must agree. The ellipses are masks, though weak ones.
+The root is the folder of all classes or of one class (`root/Class1`). Classes 1 to 6 have 575 photographs for
+training and 575 for testing, classes 7 to 10 have 1150. A photograph is defective if it has a mask;
+Labels.txt must agree. The masks are ellipses around the defects.
 
-Files and folders of other names are not looked at.
+Files and folders with other names are ignored.
 
 Reference:
     M. Wieler, T. Hahn, Weakly supervised learning for industrial optical inspection, 29th Annual
@@ -20,11 +20,11 @@ Reference:
 import re
 from pathlib import Path
 
-from datasets.layouts.dagm_labels import FILE_NAME, LabelLine, read_labels
 from datasets.layouts.listing import subfolders
 from datasets.layouts.published_pairs import PublishedPair, build_dataset, files_by_name, pair_files
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
+from datasets.text_file import read_text
 from segdec.errors import DatasetError
 
 CLASSES = ("good", "defect")
@@ -32,17 +32,19 @@ CLASSES = ("good", "defect")
 FOLDERS: dict[str, Split] = {"Train": "train", "Test": "test"}
 
 _LABELS = "Label"
+_LABELS_FILE = "Labels.txt"
 _CLASS = re.compile(r"Class\d+")
 _PHOTOGRAPH = re.compile(r"(\d+)\.PNG")
 _MASK = re.compile(r"(\d+)_label\.PNG")
+_LABEL_LINE = re.compile(r"\s*\d+\s+([01])\s+(\d+)\.PNG\b")
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root`, each a group of its own, named `Class1/Train/0576`.
+    """Lists the photographs below `root`, named `Class1/Train/0576`, each in its own group.
 
-    They are split as published; 20 % of the training photographs of each class validate. No picture is
-    read. A mask without photograph, a photograph that Labels.txt contradicts or leaves out, and a missing
-    folder or Labels.txt are problems of the data set.
+    The split is the published one, with 20 % of the training photographs of each class in val. Problems are
+    masks without a photograph, photographs that Labels.txt contradicts or does not list, and a missing folder
+    or Labels.txt.
 
     Raises:
         DatasetError: If the root cannot be listed, or holds neither Train and Test nor Class1 and so on.
@@ -56,8 +58,8 @@ def index(root: Path) -> Dataset:
     if not found:
         raise DatasetError(
             f"The folder {root} holds no DAGM photographs. Expected {root / 'Class1' / 'Train' / '0001.PNG'} "
-            f"or {root / 'Train' / '0001.PNG'} and so on: give the folder of one class, or the one that "
-            "holds Class1, Class2, …"
+            f"or {root / 'Train' / '0001.PNG'} and so on: give the folder of one class, or the folder of "
+            "Class1, Class2, …"
         )
     return split_off_validation(build_dataset(CLASSES, found))
 
@@ -74,11 +76,11 @@ def _of_class(folder: Path, prefix: str) -> list[Record | Problem]:
 
 
 def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]:
-    """Records and problems of one folder `Train` or `Test`, whose photographs are named `<prefix>/0576`."""
+    """Records, named `<prefix>/0576`, and problems of one folder `Train` or `Test`."""
     label_folder = folder / _LABELS
     if label_folder not in subfolders(folder):
         return [
-            Problem(str(folder), f"The folder {_LABELS} is missing. Expected {label_folder / FILE_NAME}.")
+            Problem(str(folder), f"The folder {_LABELS} is missing. Expected {label_folder / _LABELS_FILE}.")
         ]
     pairs = pair_files(
         files_by_name(folder, _PHOTOGRAPH, prefix),
@@ -87,13 +89,33 @@ def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]
         lambda name: label_folder / f"{Path(name).name}_label.PNG",
         mask_needed=False,
     )
-    entries, problems = read_labels(label_folder / FILE_NAME, prefix)
     found = [_record(entry, split) if isinstance(entry, PublishedPair) else entry for entry in pairs]
-    if entries is None:
-        return [*found, *problems]
-    checked = [_checked(entry, entries.get(entry.name), label_folder) for entry in found]
-    absent = entries.keys() - {entry.name for entry in found}
-    return [*checked, *problems, *(_absent(name, entries[name].place) for name in absent)]
+    try:
+        defective, problems = _read_labels(label_folder / _LABELS_FILE, prefix)
+    except DatasetError as error:
+        text = f"{error} Copy it from the published set."
+        return [*found, Problem(str(label_folder / _LABELS_FILE), text)]
+    absent = sorted(defective.keys() - {entry.name for entry in found})
+    return [
+        *(_checked(entry, defective.get(entry.name), label_folder) for entry in found),
+        *problems,
+        *(Problem(str(label_folder / _LABELS_FILE), f"{name}.PNG is missing.", name) for name in absent),
+    ]
+
+
+def _read_labels(path: Path, prefix: str) -> tuple[dict[str, bool], list[Problem]]:
+    """Returns whether each listed photograph is defective, by name, and a problem for each invalid line."""
+    defective: dict[str, bool] = {}
+    problems = []
+    for number, line in enumerate(read_text(path, "label").splitlines(), start=1):
+        if number == 1 or not line.strip():
+            continue
+        if match := _LABEL_LINE.match(line):
+            defective[f"{prefix}/{match[2]}"] = match[1] == "1"
+        else:
+            text = f"Invalid line '{line.strip()[:80]}'. Copy the file again from the published set."
+            problems.append(Problem(f"{path}, line {number}", text))
+    return defective, problems
 
 
 def _record(found: PublishedPair, split: Split) -> Record:
@@ -103,21 +125,16 @@ def _record(found: PublishedPair, split: Split) -> Record:
     )
 
 
-def _checked(found: Record | Problem, entry: LabelLine | None, label_folder: Path) -> Record | Problem:
-    """`found`, or the problem of a record that Labels.txt leaves out or contradicts."""
-    if isinstance(found, Problem) or (entry is not None and entry.defective == bool(found.label)):
+def _checked(found: Record | Problem, defective: bool | None, label_folder: Path) -> Record | Problem:
+    """Returns `found`, or a problem if Labels.txt does not list or contradicts it."""
+    if isinstance(found, Problem) or defective == bool(found.label):
         return found
-    if entry is None:
-        text = f"{label_folder / FILE_NAME} does not name it. Add its line, or remove the photograph."
-        return Problem(str(found.image_file), text, found.name)
-    mask = label_folder / f"{Path(found.name).name}_label.PNG"
-    text = (
-        f"The line calls the photograph {'defective' if entry.defective else 'good'}, but the mask {mask} "
-        f"{'exists' if found.label else 'is missing'}. Copy both again from the published set."
-    )
-    return Problem(entry.place, text, found.name)
-
-
-def _absent(name: str, place: str) -> Problem:
-    text = f"{Path(name).name}.PNG is missing. Copy it from the published set, or remove the line."
-    return Problem(place, text, name)
+    labels = label_folder / _LABELS_FILE
+    if defective is None:
+        text = f"{labels} does not list it. Add a line, or remove the photograph."
+    else:
+        text = (
+            f"{labels} labels it {'defective' if defective else 'good'}, but its mask "
+            f"{'exists' if found.label else 'is missing'}. Copy both again from the published set."
+        )
+    return Problem(str(found.image_file), text, found.name)

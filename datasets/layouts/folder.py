@@ -1,21 +1,20 @@
-"""Own photographs: one folder a class, and one mask for each photograph with a defect.
+"""One folder for each class, and one mask for each defective photograph.
 
     root/good/0001.jpg               or `ok`, in any case
     root/scratch/0002.jpg            any name: `defect`, or one folder for each class of defect
-    root/masks/scratch/0002.png      or root/masks/0002.png where no other defect has that stem
-    root/splits.txt                  optional; without it 60 % train, 20 % validate and 20 % test
-    root/supervision.txt             optional; names photographs whose annotation is less than a mask
+    root/masks/scratch/0002.png      or root/masks/0002.png if no other defect has this stem
+    root/splits.txt                  optional; without it 60 % train, 20 % val and 20 % test
+    root/supervision.txt             optional; lists photographs with boxes or without masks
 
-Photographs and masks are paired by stem; `0002_mask.png`, `0002_label.png` and `0002_GT.png` are masks of
-0002 too. A photograph is named `<class>/<stem>` and is a group of its own. Masks are PNG, BMP or TIFF, of
-the photograph's size, above 0 where there is a defect. Files that are no pictures are not looked at.
+Photographs and masks are paired by stem; `0002_mask.png`, `0002_label.png` and `0002_GT.png` also belong to
+0002. A photograph is named `<class>/<stem>` and is its own group. Masks are PNG, BMP or TIFF of the
+photograph's size, above 0 for defect pixels. Other files are ignored.
 
-Good photographs alone are a data set, too: its classes are `good` and `defect`, of which it shows none.
+Good photographs alone are also a data set, with the classes `good` and `defect`.
 
-A defective photograph without a mask is a problem, because a mask that was forgotten looks the same, unless
-`supervision.txt` says that the class is all there is to know: a line `label  scratch/0002` for one, or
-`label  scratch` for the whole folder. A line `box  scratch` says that boxes are drawn there instead of
-outlines. See `datasets.supervision`.
+A defective photograph without a mask is a problem, because the mask may have been forgotten, unless
+`supervision.txt` has the line `label  scratch/0002`, or `label  scratch` for the whole folder. The line
+`box  scratch` means that the masks there are boxes. See `datasets.supervision`.
 """
 
 from collections import defaultdict
@@ -38,20 +37,20 @@ SUPERVISION_FILE = "supervision.txt"
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root`; their split is that of `splits.txt`, else the default one.
+    """Lists the photographs below `root`, with the split of `splits.txt` or the default split.
 
-    Problems are photographs without a mask or with two, of one stem, of a type that cannot be read or in a
-    folder within a class, masks without a photograph, and classes without photographs.
+    Problems are photographs with no mask or two, with equal stems, of an unsupported type or in a subfolder
+    of a class, masks without a photograph, and classes without photographs.
 
     Raises:
-        DatasetError: If `root` cannot be listed, holds no folder of good photographs or no photograph at all,
-            or one of its text files is malformed.
+        DatasetError: If `root` cannot be listed, has no folder of good photographs or no photograph, or one
+            of its text files is invalid.
     """
     return assign_splits(list_records(root), root)
 
 
 def list_records(root: Path) -> Dataset:
-    """Lists the records without a split; raises the same."""
+    """Lists the records without a split; raises as `index`."""
     good, *defects = folders = _class_folders(root)
     photographs: dict[str, Path] = {}
     problems: list[Problem] = []
@@ -86,14 +85,14 @@ def _class_folders(root: Path) -> list[str]:
     if len(good) != 1:
         raise DatasetError(
             f"The folder {root} holds these folders: {', '.join(names) or 'none'}. "
-            f"Expected one named '{GOOD}' (or 'ok') and, where defects are known, a folder for each class of "
-            f"them, for example {root / GOOD}, {root / DEFECT} and {root / MASKS / DEFECT}."
+            f"Expected one named '{GOOD}' (or 'ok') and a folder for each class of defects, for example "
+            f"{root / GOOD}, {root / DEFECT} and {root / MASKS / DEFECT}."
         )
     return [*good, *(name for name in names if name not in good)]
 
 
 def _photographs(folder: Path, problems: list[Problem]) -> dict[str, list[Path]]:
-    """The photographs of one class by name; what is wrong with the folder is added to `problems`."""
+    """The photographs of one class by name; adds the problems of the folder to `problems`."""
     try:
         nested, found = subfolders(folder), files(folder)
     except DatasetError as error:
@@ -102,8 +101,7 @@ def _photographs(folder: Path, problems: list[Problem]) -> dict[str, list[Path]]
     problems += (
         Problem(
             str(path),
-            f"{path} is a folder among photographs. Expected photographs directly in {folder}: move them one "
-            "level up.",
+            f"{path} is a folder in a class folder. Expected photographs directly in {folder}: move them up.",
         )
         for path in nested
     )
@@ -115,7 +113,7 @@ def _photographs(folder: Path, problems: list[Problem]) -> dict[str, list[Path]]
     foreign = {f"{folder.name}/{path.stem}": path for path in unread}
     types = ", ".join(sorted(SUFFIXES))
     for name in sorted(foreign.keys() - by_name.keys()):
-        text = f"{foreign[name]} is of a type that cannot be read. Expected {types}: convert or remove it."
+        text = f"{foreign[name]} has an unsupported type. Expected {types}: convert or remove it."
         problems.append(Problem(str(foreign[name]), text, name))
     if not by_name and not foreign:
         text = f"The folder {folder} holds no photograph. Expected files of the types {types}: add some, or"
@@ -126,12 +124,12 @@ def _photographs(folder: Path, problems: list[Problem]) -> dict[str, list[Path]]
 def _namesakes(name: str, paths: list[Path]) -> Iterator[Problem]:
     if len(paths) > 1:
         named = " and ".join(map(str, paths))
-        text = f"{len(paths)} photographs are named '{name}': {named}. Rename all but one of them."
+        text = f"{len(paths)} photographs have the name '{name}': {named}. Rename all but one of them."
         yield Problem(str(paths[0]), text, name)
 
 
 def _without_unmasked(dataset: Dataset, root: Path, masks: Path) -> Dataset:
-    """A defective photograph of which nobody has said that it has no mask is a problem."""
+    """Turns defective photographs without a mask into problems, unless their supervision is `label`."""
     unmasked = [r for r in dataset.records if r.label > 0 and r.mask_file is None and r.supervision == "mask"]
     names = {record.name for record in unmasked}
     return replace(
@@ -145,8 +143,8 @@ def _missing_mask(record: Record, root: Path, masks: Path) -> Problem:
     stem = record.name.split("/", 1)[1]
     return Problem(
         str(record.image_file),
-        f"The photograph {record.image_file} shows a defect but has no mask. Expected "
-        f"{masks / record.name}.png or {masks / stem}.png: draw it, move the photograph to "
-        f"'{GOOD}', or write 'label  {record.name}' into {root / SUPERVISION_FILE} to learn its class alone.",
+        f"The photograph {record.image_file} is defective but has no mask. Expected "
+        f"{masks / record.name}.png or {masks / stem}.png: draw it, move the photograph to '{GOOD}', or "
+        f"write 'label  {record.name}' into {root / SUPERVISION_FILE} to use its class alone.",
         record.name,
     )

@@ -1,9 +1,9 @@
 """KolektorSDD in its native layout: 399 photographs of 50 items, 52 of them with a defect.
 
     root/kos01/Part0.jpg           grey, 500 pixels wide and 1235 to 1285 high
-    root/kos01/Part0_label.bmp     its mask, above 0 (one holds 85 too); empty for a good photograph
+    root/kos01/Part0_label.bmp     its mask, above 0 (one also holds 85); empty for a good photograph
 
-Files and folders of other names are not looked at.
+Files and folders with other names are ignored.
 
 Reference:
     D. Tabernik, S. Šela, J. Skvarč, D. Skočaj, Segmentation-based deep-learning approach for
@@ -27,7 +27,7 @@ from segdec.errors import DatasetError
 CLASSES = ("good", "defect")
 
 EXTRA_COPY = "kos21/Part7"
-"""Some copies of the set hold a second copy of kos21/Part6 under this name; it is never listed."""
+"""Some copies of the set hold kos21/Part6 again under this name; it is ignored."""
 
 _ITEM = re.compile(r"kos\d+")
 _PHOTOGRAPH = re.compile(r"(Part\d+)\.jpg")
@@ -35,10 +35,10 @@ _MASK = re.compile(r"(Part\d+)_label\.bmp")
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root`, one group an item (`kos01`), without a split.
+    """Lists the photographs below `root` without a split; each item (`kos01`) is a group.
 
-    The label is 1 if the full-size mask holds a value above 0: one published mask is drawn with 85.
-    Half a pair and a mask that cannot be read are problems of the data set.
+    The label is 1 if the full-size mask holds a value above 0. Problems are photographs without a mask, masks
+    without a photograph, and unreadable masks.
 
     Raises:
         DatasetError: If the root cannot be listed or holds no item.
@@ -48,7 +48,7 @@ def index(root: Path) -> Dataset:
     if not pairs:
         raise DatasetError(
             f"The folder {root} holds no KolektorSDD photographs. Expected {root / 'kos01' / 'Part0.jpg'} "
-            "and so on: give the folder that holds kos01, kos02, …"
+            "and so on: give the folder of kos01, kos02, …"
         )
     return build_dataset(CLASSES, read_masks(pairs, _record))
 

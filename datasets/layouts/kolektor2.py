@@ -1,12 +1,11 @@
-"""KolektorSDD2 in its native layout: 2331 photographs to train (246 with a defect), 1004 to test (110).
+"""KolektorSDD2 in its native layout: 2331 photographs for training (246 defective), 1004 for testing (110).
 
     root/train/10000.png        colour, about 230×630 pixels
     root/train/10000_GT.png     its mask; empty for a good photograph
     root/test/20000.png
     root/test/20000_GT.png
 
-Files of other names are not looked at. The published splits with fewer masks become a supervision file
-by `datasets.published_supervision`.
+Files with other names are ignored. docs/datasets.md shows how to use the published splits with fewer masks.
 
 Reference:
     J. Božič, D. Tabernik, D. Skočaj, Mixed supervision for surface-defect detection: from weakly to
@@ -37,14 +36,14 @@ _MASK = re.compile(r"(\d+)_GT\.png")
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root`, each a group of its own, named `train/10000`.
+    """Lists the photographs below `root`, named `train/10000`, each in its own group.
 
-    They are split as published; 20 % of the training photographs of each class validate. The label is 1
-    if the full-size mask holds a value above 0. Half a pair and a mask that cannot be read are problems
-    of the data set.
+    The split is the published one, with 20 % of the training photographs of each class in val. The label is 1
+    if the full-size mask holds a value above 0. Problems are photographs without a mask, masks without a
+    photograph, and unreadable masks.
 
     Raises:
-        DatasetError: If the root cannot be listed, or holds no photograph to train or none to test.
+        DatasetError: If the root cannot be listed, or lacks photographs for training or testing.
     """
     present = {folder.name for folder in subfolders(root)}
     pairs = []
@@ -52,9 +51,9 @@ def index(root: Path) -> Dataset:
         found = _pairs(root / name) if name in present else []
         if not found:
             raise DatasetError(
-                f"The folder {root} holds no KolektorSDD2 photographs to {name}. Expected "
-                f"{root / name / '<number>.png'} and {root / name / '<number>_GT.png'}: give the folder that "
-                f"holds {' and '.join(FOLDERS)}."
+                f"The folder {root} holds no KolektorSDD2 photographs for '{name}'. Expected "
+                f"{root / name / '<number>.png'} and {root / name / '<number>_GT.png'}: give the folder of "
+                f"{' and '.join(FOLDERS)}."
             )
         pairs += found
     return split_off_validation(build_dataset(CLASSES, read_masks(pairs, _record)))

@@ -1,17 +1,16 @@
-"""Label Studio: an export in the format "JSON", beside the photographs.
+"""Label Studio: an export in the format "JSON" in the folder of the photographs.
 
-    root/project-1-at-2024-05-01.json    any name; several are read as one
+    root/project-1-at-2024-05-01.json    any name; several files are merged
     root/images/part.png                 anywhere below the root
-    root/splits.txt                      optional; without it 60 % train, 20 % validate and 20 % test
+    root/splits.txt                      optional; without it 60 % train, 20 % val and 20 % test
 
-A task's photograph is found by the file name in its data: `/data/upload/1/ab12cd34-part.png` is the file
-of that name, else `part.png`; of several files, the one whose folders agree with the address too. A task
-without an annotation was not looked at yet, so its photograph is left out, as is one without a task;
-cancelled annotations do not count. Of several annotations the one marked as ground truth is used, else
-the latest. An annotation without results says: good.
+The photograph of a task is found by the file name in its data: `/data/upload/1/ab12cd34-part.png` is the file
+with this name, otherwise `part.png`; of several files, the one whose folders match the address best.
+Photographs without a task or without a finished annotation are left out. Of several annotations, the ground
+truth is used, otherwise the latest. An annotation without results means good.
 
-Polygons, brush strokes, ellipses and rectangles (supervision `box`) are drawn as they are. A choice for a
-photograph without shapes is its class (supervision `label`). Labels named `good` or `ok` mark nothing.
+Polygons, brush strokes, ellipses and rectangles (supervision `box`) are drawn. The choice for a photograph
+without shapes is its class (supervision `label`). The labels `good` and `ok` mark no defect.
 
 Reference:
     https://labelstud.io/guide/export, section "Label Studio JSON format of annotated tasks"
@@ -36,24 +35,24 @@ from segdec.images import SUFFIXES
 TOOL = "Label Studio"
 
 _UPLOAD_PREFIX = re.compile(r"[0-9a-f]{8}-")
-"""Put before the name of an uploaded file."""
+"""Label Studio adds this prefix to the name of an uploaded file."""
 
 Task = dict[str, Any]
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs that the exported tasks name, with what their annotations say.
+    """Lists the photographs of the exported tasks, with their annotations.
 
     Raises:
-        DatasetError: If a folder cannot be listed, there is no photograph or no export, or the split file
-            cannot be used.
+        DatasetError: If a folder cannot be listed, photographs or exports are missing, or the split file is
+            invalid.
     """
     photographs = photographs_below(root)
     sources = [path for path in files(root) if path.suffix.lower() == ".json"]
     if not photographs or not sources:
         raise DatasetError(
-            f"The folder {root} holds {len(photographs)} photographs and, at its top, {len(sources)} JSON "
-            "files. Expected photographs and the file that Label Studio exports in the format 'JSON'."
+            f"The folder {root} holds {len(photographs)} photographs and, at its top level, {len(sources)} "
+            "JSON files. Expected photographs and a Label Studio export in the format 'JSON'."
         )
     annotations: list[AnnotationRecord] = []
     problems: list[Problem] = []
@@ -72,11 +71,11 @@ def index(root: Path) -> Dataset:
 
 
 def _tasks(source: Path, content: object) -> list[Task]:
-    """The tasks of an export; DatasetError if it is none."""
+    """The tasks of an export; DatasetError if it is invalid."""
     if isinstance(content, list) and all(_is_task(task) for task in content):
         return content
     raise DatasetError(
-        f"The file {source} is no list of tasks with 'data' and 'annotations'. In Label Studio, export in "
+        f"The file {source} is not a list of tasks with 'data' and 'annotations'. In Label Studio, export in "
         "the format 'JSON' (not 'JSON-MIN' or 'COCO'), and move other JSON files out of the folder."
     )
 
@@ -86,7 +85,7 @@ def _is_task(task: object) -> bool:
 
 
 def _given(task: Task) -> Any:
-    return task.get("annotations", task.get("completions"))  # the word of versions before 1.0
+    return task.get("annotations", task.get("completions"))  # the key of versions before 1.0
 
 
 def _place(source: Path, number: int, task: Task) -> str:
@@ -108,7 +107,7 @@ def _read_task(
 
 
 def _choose(annotations: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The ground truth, else the latest, of those that were not cancelled."""
+    """The ground truth or the latest annotation that was not cancelled."""
     finished = [each for each in annotations if not each.get("was_cancelled")]
 
     def rank(number: int) -> tuple[bool, str, int]:
@@ -134,9 +133,8 @@ def _read_results(
         problems.append(problem(place, f"{error}. Export it again.", name))
     if len(sizes) > 1:
         several = " and ".join(f"{width}×{height}" for height, width in sorted(sizes))
-        problems.append(
-            problem(place, f"Its results are of pictures of {several} pixels. Annotate anew.", name)
-        )
+        text = f"The results refer to pictures of {several} pixels. Annotate the photograph again."
+        problems.append(problem(place, text, name))
     height, width = sizes.pop() if len(sizes) == 1 else (0, 0)
     return AnnotationRecord(photograph, place, height, width, drawn, tuple(labels)), problems
 
@@ -146,14 +144,14 @@ def _read_results(
 
 @dataclass(frozen=True)
 class _Address:
-    """The folders and the file name that a task's data name."""
+    """The folders and the file name in the data of a task."""
 
     folders: tuple[str, ...]
     file_name: str
 
 
 def _address(data: dict[str, Any]) -> _Address:
-    """Where the photograph lay for Label Studio; ValueError if the data name none, or several."""
+    """The address of the photograph in Label Studio; ValueError if there is none, or several."""
     found = {key: _split(value) for key, value in data.items() if isinstance(value, str)}
     pictures = {
         key: each for key, each in found.items() if PurePosixPath(each.file_name).suffix.lower() in SUFFIXES
@@ -162,24 +160,25 @@ def _address(data: dict[str, Any]) -> _Address:
         return pictures["image"]
     if len(pictures) != 1:
         raise ValueError(
-            f"the data of the task name {len(pictures)} pictures. Expected one, best under the key 'image'"
+            f"the data of the task name {len(pictures)} pictures. Expected one, preferably under the key "
+            "'image'"
         )
     return next(iter(pictures.values()))
 
 
 def _split(text: str) -> _Address:
-    """An upload, a local file (`/data/local-files/?d=…`), or an address of the web or of a bucket."""
+    """Parses an upload, a local file (`/data/local-files/?d=…`), or a web or bucket URL."""
     try:
         parts = urlsplit(text.replace("\\", "/"))
         local = parse_qs(parts.query).get("d", [])
-    except ValueError:  # such as an open bracket
+    except ValueError:  # for example an unmatched bracket
         return _Address((), "")
     path = PurePosixPath(local[0] if local else unquote(parts.path))
     return _Address(path.parts[:-1], path.name)
 
 
 class _Finder:
-    """Finds photographs by their names."""
+    """Finds photographs by name."""
 
     def __init__(self, photographs: list[Path]) -> None:
         self._by_name: dict[str, list[Path]] = defaultdict(list)
@@ -187,13 +186,13 @@ class _Finder:
             self._by_name[path.name].append(path)
 
     def find(self, address: _Address) -> Path:
-        """The one photograph at `address`; ValueError if there is none, or more than one."""
+        """Returns the photograph at `address`; ValueError if there is none, or more than one."""
         plain = _UPLOAD_PREFIX.sub("", address.file_name, count=1)
         found = self._by_name.get(address.file_name) or self._by_name.get(plain, [])
         if not found:
             raise ValueError(
-                f"the photograph {address.file_name[:80]!r} is missing. Copy it below the root, under this "
-                f"name or as {plain[:80]!r}"
+                f"the photograph {address.file_name[:80]!r} is missing. Copy it to a folder below the root, "
+                f"with this name or as {plain[:80]!r}"
             )
         agreeing = [_common_end(path.parent.parts, address.folders) for path in found]
         best = [path for path, count in zip(found, agreeing, strict=True) if count == max(agreeing)]
@@ -205,6 +204,6 @@ class _Finder:
 
 
 def _common_end(parts: tuple[str, ...], others: tuple[str, ...]) -> int:
-    """How many of the last parts agree."""
+    """Returns the number of equal parts at the end."""
     pairs = list(zip(reversed(parts), reversed(others), strict=False))
     return next((count for count, (a, b) in enumerate(pairs) if a != b), len(pairs))

@@ -1,15 +1,15 @@
-"""LabelMe (versions 3 to 5): one JSON file beside each photograph.
+"""LabelMe (versions 3 to 5): one JSON file for each photograph.
 
     root/0001.jpg
-    root/0001.json           what LabelMe saves; embedded pictures (imageData) are not looked at
-    root/line-2/0002.jpg     folders in any depth; without a JSON file, or without shapes: good
-    root/splits.txt          optional; without it 60 % train, 20 % validate and 20 % test
+    root/0001.json           written by LabelMe; embedded pictures (imageData) are ignored
+    root/line-2/0002.jpg     folders of any depth; good without a JSON file or without shapes
+    root/splits.txt          optional; without it 60 % train, 20 % val and 20 % test
 
-A JSON file belongs to the photograph of its stem beside it, else to the one that its `imagePath` names
-below the root. Polygons, rectangles (supervision `box`), circles and masks are drawn as they are; lines
-and points 10 px wide, as LabelMe itself does. A raised flag of a photograph without shapes is its class
-(supervision `label`). Labels and flags named `good` or `ok` mark nothing, nor does `_background_`.
-JSON files that are not LabelMe's and lie beside no photograph are not looked at.
+A JSON file belongs to the photograph with its stem in the same folder, otherwise to the one in its
+`imagePath`. Polygons, rectangles (supervision `box`), circles and masks are drawn, lines and points 10 px
+wide as in LabelMe. A flag that is set on a photograph without shapes is its class (supervision `label`). The
+labels and flags `good`, `ok` and `_background_` mark no defect. JSON files of other programs without a
+photograph are ignored.
 
 Reference:
     https://github.com/wkentaro/labelme
@@ -31,11 +31,11 @@ TOOL = "LabelMe"
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root` with what LabelMe says about them.
+    """Lists the photographs below `root` with their annotations.
 
     Raises:
-        DatasetError: If a folder cannot be listed, there is no photograph or no LabelMe file, or the
-            split file cannot be used.
+        DatasetError: If a folder cannot be listed, photographs or LabelMe files are missing, or the split
+            file is invalid.
     """
     photographs = photographs_below(root)
     sources = [
@@ -44,14 +44,14 @@ def index(root: Path) -> Dataset:
     if not photographs or not sources:
         raise DatasetError(
             f"The folder {root} holds {len(photographs)} photographs and {len(sources)} JSON files. "
-            "Expected photographs, and beside those with a defect the file that LabelMe saves, such as "
+            "Expected photographs, and a LabelMe file for each defective one, such as "
             f"{root / '0001.json'}."
         )
     return _Tree(root, photographs).read(sources)
 
 
 class _Tree:
-    """Reads the files of one root and collects what they say."""
+    """Reads the files of one root and collects annotations and problems."""
 
     def __init__(self, root: Path, photographs: list[Path]) -> None:
         self._root = root
@@ -68,7 +68,7 @@ class _Tree:
         read = sum(self._read_file(source) for source in sources)
         if not read and not self._problems:
             raise DatasetError(
-                f"None of the {len(sources)} JSON files below {self._root} is one of LabelMe: they have no "
+                f"None of the {len(sources)} JSON files below {self._root} is from LabelMe: they have no "
                 "'shapes'. Give the folder in which the photographs were annotated."
             )
         said = {annotation.photograph for annotation in self._annotations}
@@ -76,7 +76,7 @@ class _Tree:
         return build_dataset(self._root, [*self._annotations, *plain], self._problems)
 
     def _read_file(self, source: Path) -> bool:
-        """Whether `source` is a file of LabelMe, or ought to be."""
+        """Returns whether `source` is a LabelMe file, or should be one."""
         beside = self._beside.get(source.with_suffix(""), [])
         name = record_name(self._root, source) if beside else ""
         try:
@@ -86,7 +86,7 @@ class _Tree:
             return True
         if not isinstance(content, dict) or not isinstance(content.get("shapes"), list):
             if beside:
-                text = "the file has no list 'shapes', so it is none of LabelMe. Remove it."
+                text = "the file has no list 'shapes', so it is not from LabelMe. Remove it."
                 self._complain(source, text, name)
             return bool(beside)
         try:
@@ -98,23 +98,23 @@ class _Tree:
         return True
 
     def _photograph(self, source: Path, beside: list[Path], image_path: object) -> Path:
-        """The photograph that `source` describes; ValueError if there is none, or more than one."""
+        """Returns the photograph of `source`; ValueError if there is none, or more than one."""
         text = image_path.replace("\\", "/") if isinstance(image_path, str) else ""
         named = _below(self._root, source.parent, text)
         if len(beside) > 1 and named not in beside:
             raise ValueError(f"the file may belong to {' or '.join(map(str, beside))}. Rename one of them")
         if named in self._known and beside and named not in beside:
             raise ValueError(
-                f"the file lies beside {beside[0]}, but its imagePath is {named}, which exists too. "
-                "Rename the file, or correct imagePath"
+                f"the file belongs to {beside[0]} by its name and to {named} by its imagePath. Rename the "
+                "file, or correct imagePath"
             )
         if named in self._known:
             return named
         if beside:
             return beside[0]
         raise ValueError(
-            f"the photograph is missing: no picture '{source.stem}' lies beside the file, and its imagePath "
-            f"{text[:80]!r} is none below {self._root}. Copy the photograph there, or remove the file"
+            f"the photograph is missing: there is no picture '{source.stem}' in the folder of the file, and "
+            f"its imagePath {text[:80]!r} is not below {self._root}. Copy the photograph, or remove the file"
         )
 
     def _annotate(self, source: Path, photograph: Path, content: dict[str, object]) -> None:
@@ -135,14 +135,14 @@ class _Tree:
         self._annotations.append(AnnotationRecord(photograph, str(source), height, width, drawn, labels))
 
     def _complain(self, source: Path, text: str, name: str) -> None:
-        """Adds a problem; without a name, one for each photograph that may be meant: none counts as good."""
+        """Adds a problem; without a name, one for each photograph that the file may belong to."""
         of_stem = self._of_stem.get(source.stem, [])
         meant = [name] if name else [record_name(self._root, path) for path in of_stem]
         self._problems += [problem(str(source), text, each) for each in meant or [""]]
 
 
 def _below(root: Path, folder: Path, text: str) -> Path:
-    """The file that `text` names from `folder`; `root` itself if it lies elsewhere."""
+    """The path `text` relative to `folder`; `root` itself if it is outside `root`."""
     path = folder
     for part in PurePosixPath(text).parts:
         if part == "/" or (part == ".." and path == root):
@@ -152,7 +152,7 @@ def _below(root: Path, folder: Path, text: str) -> Path:
 
 
 def _raised(flags: object) -> tuple[str, ...]:
-    """The names of the flags that are true, other than LabelMe's own such as `__ignore__`."""
+    """The names of the flags that are set, without LabelMe's own such as `__ignore__`."""
     if not isinstance(flags, dict):
         return ()
     return tuple(

@@ -1,4 +1,4 @@
-"""What lies in a folder, in a fixed order, with one clear error if that cannot be told."""
+"""Lists folders in a fixed order, with one clear error if that fails."""
 
 import errno
 import stat
@@ -10,15 +10,14 @@ _CLUTTER = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
 
 
 def subfolders(folder: Path) -> list[Path]:
-    """Lists visible folders directly below `folder`, sorted by name; DatasetError if it cannot be listed."""
+    """Lists the visible folders in `folder`, sorted by name; DatasetError if that fails."""
     return [path for path in _entries(folder) if stat.S_ISDIR(_mode(path))]
 
 
 def files(folder: Path) -> list[Path]:
-    """Lists visible files directly below `folder`, sorted by name; DatasetError if it cannot be listed.
+    """Lists the visible files in `folder`, sorted by name; DatasetError if that fails.
 
-    Links that lead nowhere or in a circle are among them, so that reading them names them: a photograph
-    that was moved away must not be missing in silence.
+    Includes broken and circular links, so that reading them reports the missing photograph.
     """
     return [path for path in _entries(folder) if stat.S_ISREG(_mode(path))]
 
@@ -38,13 +37,13 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _mode(path: Path) -> int:
-    """Type bits of what `path` leads to; those of a file for a link that leads nowhere or in a circle."""
+    """The mode of `path`; that of a file for a broken or circular link."""
     try:
         return path.stat().st_mode
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ELOOP}:
             return stat.S_IFREG
         raise DatasetError(
-            f"{path} cannot be examined ({error.strerror}). Check the permissions of its folder: it must "
-            "be searchable (x) as well as readable."
+            f"{path} cannot be read ({error.strerror}). Check the permissions of its folder: it needs both "
+            "read (r) and search (x)."
         ) from error

@@ -2,16 +2,16 @@
 
     root/MT_Free/Imgs/exp1_num_299060.jpg        a good tile; its mask, if there is one, is empty
     root/MT_Blowhole/Imgs/exp1_num_54246.jpg     a tile with blowholes, of any size
-    root/MT_Blowhole/Imgs/exp1_num_54246.png     its mask, with smoothed edges: above 127 is defect
-    root/MT_Blowhole/Imgs/exp2_num_54273.jpg     the same tile at its second exposure
+    root/MT_Blowhole/Imgs/exp1_num_54246.png     its mask, with smooth edges: above 127 is a defect
+    root/MT_Blowhole/Imgs/exp2_num_54273.jpg     the same tile with its second exposure
     root/MT_Break, MT_Crack, MT_Fray, MT_Uneven
 
-`exp1` to `exp6` are exposures. The number after `num` is the photograph's, not the tile's: the exposures of
-a tile were taken one after the other, and their numbers are near, in whatever folders they lie. A group is
-a run of near numbers with no exposure twice. Files and folders of other names are not looked at.
+`exp1` to `exp6` are exposures. The number after `num` belongs to the photograph, not to the tile: the
+exposures of a tile were taken one after the other, so their numbers are close, possibly in different folders.
+A group is a run of close numbers without a repeated exposure. Files and folders with other names are ignored.
 
-A few published masks of MT_Uneven are empty. Of these photographs the class alone is known, so their
-supervision is `label`. In the other folders of defects an empty mask is a problem.
+A few published masks of MT_Uneven are empty. These photographs have only a class, so their supervision is
+`label`. In the other folders of defects an empty mask is a problem.
 
 Reference:
     Y. Huang, C. Qiu, K. Yuan, Surface defect saliency of magnetic tile, The Visual Computer, 2020.
@@ -39,10 +39,10 @@ GOOD = "good"
 MASK_THRESHOLD = 127
 
 MAX_NUMBER_GAP = 200
-"""Exposures of a tile follow one another by at most this many numbers: mostly by 13 to 60, at times by 194.
+"""Largest difference of the numbers of consecutive exposures of a tile: mostly 13 to 60, at most 194.
 
-The folder ends no group: a blowhole that shows at one exposure alone leaves the others in MT_Free. A tile
-that was photographed again at the same exposure becomes another group: names do not tell it, the pictures do
+A group may include several folders: exposures that do not show a blowhole are in MT_Free. A tile that was
+photographed again with the same exposure becomes another group; near duplicates find it
 (`python -m datasets split --group-twins`).
 """
 
@@ -56,14 +56,12 @@ _STEM = re.compile(r"exp(\d+)_num_(\d+)")
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root`, named `MT_Crack/Imgs/exp1_num_3191`, a tile in one group.
+    """Lists the photographs below `root`, named `MT_Crack/Imgs/exp1_num_3191`, grouped by tile.
 
-    A group is named by its first number: `num_3191`.
-
-    The classes are `good` and those of the folders, for example `blowhole`. The set is published without
-    a split: 60 % of the groups of each class train, 20 % validate and 20 % test. Half a pair, a mask that
-    cannot be read or contradicts its folder, and a photograph whose name tells no number are problems of
-    the data set.
+    A group is named by its first number: `num_3191`. The classes are `good` and those of the folders, for
+    example `blowhole`. The set is published without a split, so the default split applies. Problems are
+    photographs without a mask, masks without a photograph, masks that cannot be read or contradict their
+    folder, and photographs without a number in their name.
 
     Raises:
         DatasetError: If the root cannot be listed, or lacks MT_Free or any folder of defects.
@@ -73,9 +71,9 @@ def index(root: Path) -> Dataset:
     pairs = [found for name in folders for found in _pairs(root / name)]
     if FREE not in folders or not defects or not pairs:
         raise DatasetError(
-            f"The folder {root} holds no magnetic tiles: of the folders {_PREFIX}… it has "
+            f"The folder {root} holds no magnetic tiles: its folders {_PREFIX}… are "
             f"{', '.join(folders) or 'none'}. Expected photographs in {root / FREE / _IMAGES}, "
-            f"{root / 'MT_Blowhole' / _IMAGES} and so on: give the folder that holds them."
+            f"{root / 'MT_Blowhole' / _IMAGES} and so on: give their parent folder."
         )
     classes = (GOOD, *(_class_name(name) for name in defects))
     groups = _groups(found.name for found in pairs if isinstance(found, PublishedPair))
@@ -103,7 +101,7 @@ def _pairs(folder: Path) -> list[PublishedPair | Problem]:
 
 @dataclass
 class _Tile:
-    """A group that is being made."""
+    """A group under construction."""
 
     name: str
     last: int
@@ -111,11 +109,11 @@ class _Tile:
 
 
 def _groups(names: Iterable[str]) -> dict[str, str]:
-    """The group of each photograph whose name tells its number."""
+    """Returns the group of each photograph with a number in its name."""
     matches = ((name, _STEM.fullmatch(_stem(name))) for name in names)
     numbered = sorted((int(match[2]), int(match[1]), name) for name, match in matches if match)
     groups: dict[str, str] = {}
-    tiles: list[_Tile] = []  # the one whose last photograph is the latest comes last
+    tiles: list[_Tile] = []  # the most recently extended one is last
     for number, exposure, name in numbered:
         near = [
             tile for tile in tiles if number - tile.last <= MAX_NUMBER_GAP and exposure not in tile.exposures
@@ -137,13 +135,13 @@ def _record(
 ) -> Record | Problem:
     folder = found.name.partition("/")[0]
     if found.name not in groups:
-        text = "The name has no number. Expected exp<exposure>_num_<number>.jpg: give it its published name."
+        text = "The name has no number. Expected exp<exposure>_num_<number>.jpg: restore the published name."
         return Problem(str(found.photograph), text, found.name)
     known = marks_defect == (folder != FREE)
     if not known and folder != _EMPTY_MASKS:
         text = (
             f"The mask marks {'a' if marks_defect else 'no'} defect (a value above {MASK_THRESHOLD}), but it "
-            f"lies in {folder}. Copy it again from the published set, or remove both files."
+            f"is in {folder}. Copy it again from the published set, or remove both files."
         )
         return Problem(str(found.mask), text, found.name)
     return Record(

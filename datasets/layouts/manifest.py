@@ -1,26 +1,27 @@
-"""Own data from one file that lists the photographs: CSV, or JSON lines.
+"""One file that lists the photographs: CSV, or JSON lines.
 
-    root/manifest.csv        or manifest.jsonl; the root may be such a file itself, of any name
-    root/classes.txt         optional: all classes, one a line; any other label is a problem then
-    root/splits.txt          optional; used where the manifest has no split
+    root/manifest.csv        or manifest.jsonl; the root may be the file itself, with any name
+    root/classes.txt         optional: all classes, one on each line; any other label is then a problem
+    root/splits.txt          optional; used if the manifest has no split
 
     image,label,mask,box,split,group
     line-1/0001.png,good,,,train,plate-7
     line-1/0002.png,dent,masks/0002.png,,train,plate-7
     line-1/0003.png,dent,,"120,40,32,18",val,plate-9
 
-`image` and `label` are needed, all other columns are not, in any order. Paths start at the folder of the
-manifest. Photographs without a defect are labelled `good` (or `ok`); the other labels are the classes.
+`image` and `label` are required, all other columns are optional, in any order. Paths are relative to the
+folder of the manifest. Photographs without a defect have the label `good` (or `ok`); the other labels are the
+classes.
 
-    mask                  file of the photograph's size, PNG, BMP or TIFF, above 0 where there is a defect
-    box, boxes            x,y,width,height in px from the upper left corner, several with `;` between them
-    polygon, polygons     x,y,x,y,… likewise; in JSON lines lists of numbers, or of points
-    split                 train, val or test; once a photograph has one, those without are left out
-    group                 photographs of one group stay in one split; else each is its own group
-    name                  else the path of the photograph without its suffix
+    mask                  file of the photograph's size, PNG, BMP or TIFF, above 0 for defect pixels
+    box, boxes            x,y,width,height in px from the top left corner, several separated by `;`
+    polygon, polygons     x,y,x,y,… likewise; in JSON lines lists of numbers or of points
+    split                 train, val or test; if any photograph has one, those without are left out
+    group                 photographs of one group stay in one split; default: each is its own group
+    name                  default: the path of the photograph without its suffix
 
-A defective photograph with a mask or polygons is supervised by them, one with boxes by boxes, and one with
-neither by its label. A spreadsheet's semicolons or tabs separate columns as well as commas do.
+The supervision is `mask` with a mask or polygons, `box` with boxes, and `label` with neither. Columns may be
+separated by commas, semicolons or tabs.
 """
 
 from collections import Counter, defaultdict
@@ -42,16 +43,16 @@ CLASSES_FILE = "classes.txt"
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs that the manifest at `root`, a file or its folder, names.
+    """Lists the photographs of the manifest at `root`, a file or its folder.
 
-    Problems are lines that cannot be read, photographs and masks that do not exist, labels that are no
-    class, shapes outside the photograph, annotations that contradict the label or each other, photographs
-    and names that stand there twice, and groups in two splits.
+    Problems are invalid lines, missing photographs and masks, unknown labels, shapes outside the photograph,
+    annotations that contradict the label or each other, repeated photographs and names, and groups in two
+    splits.
 
     Raises:
-        DatasetError: If there is no manifest or two, it lacks a column or has one that nobody knows, it
-            names no good photograph or no defective one and there is no `classes.txt`, or `classes.txt` or
-            `splits.txt` cannot be used.
+        DatasetError: If there is no manifest or two, it lacks a column or has an unknown one, it has only
+            good or only defective photographs and there is no `classes.txt`, or `classes.txt` or `splits.txt`
+            is invalid.
     """
     path = _find(root)
     rows, problems = _read_rows(path, read_manifest(path))
@@ -73,7 +74,7 @@ def _find(root: Path) -> Path:
         return root
     found = [root / name for name in NAMES if (root / name).is_file()]
     if len(found) != 1:
-        arrived = "holds both" if found else "holds no" if root.is_dir() else "does not exist, nor its"
+        arrived = "holds both" if found else "holds no" if root.is_dir() else "does not exist, nor does its"
         raise DatasetError(
             f"{root} {arrived} {' and '.join(NAMES) if found else ' or '.join(NAMES)}. Give the manifest "
             "itself, or a folder with one of the two."
@@ -111,14 +112,15 @@ def _record(row: ManifestRow, classes: tuple[str, ...]) -> Record:
 
 
 def _read_classes(path: Path) -> tuple[str, ...]:
-    """`good` and the other classes of `classes.txt`, in its order; nothing without that file."""
+    """Returns `good` and the other classes of `classes.txt`, in its order; empty without that file."""
     if not path.exists():
         return ()
     lines = [line.strip() for line in read_text(path).splitlines()]
     names = [line for line in lines if line and not is_good(line)]
     if not names or len(set(names)) < len(names):
         raise DatasetError(
-            f"{path} holds {', '.join(names) or 'no class'}. Expected each class of defects once, one a line."
+            f"{path} holds {', '.join(names) or 'no class'}. Expected each class of defects once, on its own "
+            "line."
         )
     return (GOOD, *names)
 
@@ -127,14 +129,14 @@ def _unknown_labels(path: Path, rows: Sequence[ManifestRow], known: tuple[str, .
     for row in rows:
         if row.label not in known:
             text = (
-                f"the label '{row.label}' is none of the classes in {CLASSES_FILE}: {', '.join(known)}. "
+                f"the label '{row.label}' is not one of the classes in {CLASSES_FILE}: {', '.join(known)}. "
                 f"Did you mean '{nearest_name(row.label, known)}'?"
             )
             yield _problem(path, [row.line], text, row.name)
 
 
 def _labels_by_case(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
-    """Labels that differ by their case alone were hardly meant as two classes."""
+    """Yields a problem for labels that differ from a more frequent one only by case."""
     counts = Counter(row.label for row in rows)
     spellings: dict[str, str] = {}
     for label, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
@@ -143,8 +145,8 @@ def _labels_by_case(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem
         usual = spellings[row.label.lower()]
         if row.label != usual:
             text = (
-                f"the label '{row.label}' differs from '{usual}' of {counts[usual]} photographs by its case "
-                f"alone. Write one of the two, or list both in {CLASSES_FILE}."
+                f"the label '{row.label}' differs only by case from '{usual}' of {counts[usual]} "
+                f"photographs. Use one of the two, or list both in {CLASSES_FILE}."
             )
             yield _problem(path, [row.line], text, row.name)
 
@@ -153,11 +155,11 @@ def _check_classes(path: Path, labels: set[str]) -> None:
     if GOOD not in labels or len(labels) < 2:
         raise DatasetError(
             f"The manifest {path} has these labels: {', '.join(sorted(labels))}. Expected '{GOOD}' for "
-            "photographs without a defect, and at least one other."
+            "photographs without a defect, and at least one other label."
         )
 
 
-# === What several lines say ===
+# === Several lines ===
 
 
 def _twice(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
@@ -166,8 +168,8 @@ def _twice(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
         labels = sorted({row.label for row in same})
         said = f"with the labels {' and '.join(labels)}" if len(labels) > 1 else f"as {labels[0]}"
         text = (
-            f"the photograph {same[0].image} stands there {len(same)} times, {said}. Keep one line; several "
-            "boxes of a photograph stand in one, with ';' between them."
+            f"the photograph {same[0].image} is listed {len(same)} times, {said}. Keep one line; write "
+            "several boxes of a photograph into one line, separated by ';'."
         )
         for name in sorted({row.name for row in same}):
             yield _problem(path, [row.line for row in same], text, name)
@@ -175,8 +177,8 @@ def _twice(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
     for same in _shared(rows, lambda row: row.name):
         if same[0].name not in named:
             text = (
-                f"{' and '.join(str(row.image) for row in same)} are both named '{same[0].name}'. Give each "
-                "a name of its own in the column 'name'."
+                f"{' and '.join(str(row.image) for row in same)} have the same name '{same[0].name}'. Give "
+                "them different names in the column 'name'."
             )
             yield _problem(path, [row.line for row in same], text, same[0].name)
 
@@ -186,8 +188,8 @@ def _torn_groups(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
         first = {row.split: row for row in reversed(same)}
         if len(first) > 1:
             text = (
-                f"the group '{same[0].group}' is put into {' and '.join(sorted(map(str, first)))}. "
-                "Photographs of one group belong to one split."
+                f"the group '{same[0].group}' is assigned to {' and '.join(sorted(map(str, first)))}. All "
+                "photographs of a group belong to one split."
             )
             yield _problem(path, sorted(row.line for row in first.values()), text, same[0].group)
 

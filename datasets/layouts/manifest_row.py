@@ -1,4 +1,4 @@
-"""One entry of a manifest → what it says about a photograph."""
+"""Interprets one entry of a manifest."""
 
 import os
 import re
@@ -20,17 +20,17 @@ Values = dict[str, object]
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """What a manifest says about one photograph; a `Record` once all labels, and so the classes, are known.
+    """One photograph of a manifest; it becomes a `Record` when all classes are known.
 
     Attributes:
-        line: In the manifest.
-        name: As given, else the path of the photograph without suffix.
-        image: The photograph, which exists.
+        line: Line in the manifest.
+        name: Name from the manifest, or the path of the photograph without suffix.
+        image: An existing file.
         label: Name of the class.
-        mask: A file, which exists, or a drawing.
-        supervision: What the annotation tells.
-        split: As given.
-        group: As given, else the name.
+        mask: An existing file, or a drawing.
+        supervision: Kind of annotation.
+        split: Split from the manifest.
+        group: Group from the manifest, or the name.
     """
 
     line: int
@@ -47,13 +47,13 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
     """Reads the row of an entry.
 
     Args:
-        line: Of the entry.
-        values: What it says.
-        manifest: The file; paths start at its folder.
-        name: Of the record, from `read_name`.
+        line: Line of the entry.
+        values: Its values by column.
+        manifest: The manifest file; paths are relative to its folder.
+        name: Name of the record, from `read_name`.
 
     Raises:
-        ValueError: If the entry cannot be used; says why in one sentence.
+        ValueError: If the entry is invalid.
     """
     folder = manifest.parent
     label = read_label(values.get("label", ""))
@@ -73,12 +73,12 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
 
 
 def read_name(values: Values, folder: Path) -> str:
-    """Reads the name of the record; ValueError if there is neither a name nor an image."""
+    """Returns the name of the record; ValueError if there is neither a name nor an image."""
     given, image = _text(values, "name"), _text(values, "image")
     if given:
         return given
     if not image:
-        raise ValueError("there is no image")
+        raise ValueError("the image is missing")
     root, path = Path(os.path.normpath(folder)), Path(os.path.normpath(folder / image.replace("\\", "/")))
     inside = path.relative_to(root) if path.is_relative_to(root) else path
     parts = [part for part in inside.parts if part not in {"..", inside.anchor}]
@@ -89,20 +89,20 @@ def read_name(values: Values, folder: Path) -> str:
 
 
 def _existing(values: Values, column: str, folder: Path) -> Path:
-    path = folder / _text(values, column).replace("\\", "/")  # as Windows writes it
+    path = folder / _text(values, column).replace("\\", "/")  # Windows paths
     try:
         exists = path.is_file()
-    except OSError:  # a name too long, or a folder that may not be searched
+    except OSError:  # a name that is too long, or a folder without search permission
         exists = False
     if not exists:
-        raise ValueError(f"the {column} {path} does not exist; paths start at the folder of the manifest")
+        raise ValueError(f"the {column} {path} does not exist; paths are relative to the manifest's folder")
     return path
 
 
 def _mask_file(values: Values, folder: Path) -> Path:
     path = _existing(values, "mask", folder)
     if path.suffix.lower() in LOSSY_SUFFIXES:
-        raise ValueError(f"the mask {path} is of a type that changes values around edges; save it as PNG")
+        raise ValueError(f"the mask {path} has a lossy type, which changes values; save it as PNG")
     return path
 
 
@@ -123,7 +123,7 @@ def _polygon(points: object) -> Polygon:
 
 
 def _listed(values: Values, one: str, several: str) -> list[object]:
-    """The shapes of two columns, as lists of numbers; text holds them with `;` between."""
+    """The shapes of two columns, as lists of numbers; strings hold shapes separated by `;`."""
     found: list[object] = []
     for column in (one, several):
         value = values.get(column)
@@ -134,7 +134,7 @@ def _listed(values: Values, one: str, several: str) -> list[object]:
         elif isinstance(value, list):
             found += value
         elif value is not None:
-            raise ValueError(f"the {several} are no list")
+            raise ValueError(f"the {several} are not a list")
     return found
 
 
@@ -143,7 +143,7 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(word) for word in words]
     except ValueError:
-        raise ValueError(f"{text.strip()!r:.40} holds other than numbers") from None
+        raise ValueError(f"{text.strip()!r:.40} is not a list of numbers") from None
 
 
 def _check_annotation(
@@ -178,16 +178,17 @@ def _split(values: Values) -> Split | None:
     known = next((split for split in SPLITS if split == word), None)
     if word and known is None:
         raise ValueError(
-            f"the split '{word}' is none of {', '.join(SPLITS)} (did you mean '{nearest_name(word, SPLITS)}'?)"
+            f"the split '{word}' is not one of {', '.join(SPLITS)} (did you mean "
+            f"'{nearest_name(word, SPLITS)}'?)"
         )
     return known
 
 
 def _text(values: Values, column: str) -> str:
-    """The text of a column without blanks around it, empty where there is none; numbers are text too."""
+    """The text of a column without surrounding spaces, empty without a value; converts numbers."""
     value = values.get(column, "")
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not value.isprintable():
-        raise ValueError(f"the {column} {value!r:.40} is no text of one line")
+        raise ValueError(f"the {column} {value!r:.40} is not a single line of text")
     return value.strip()

@@ -1,4 +1,4 @@
-"""Finds the photograph of each mask by its name, and names what does not pair."""
+"""Pairs photographs and masks by name."""
 
 import re
 from collections import defaultdict
@@ -13,24 +13,24 @@ SUFFIXES = frozenset({".png", ".bmp", ".tif", ".tiff"})
 LOSSY_SUFFIXES = frozenset({".jpg", ".jpeg", ".webp"})
 
 _ENDING = re.compile("_(mask|label|gt)$", re.IGNORECASE)
-"""What tools put behind the stem of a photograph to name its mask."""
+"""Suffixes of mask names, after the stem of the photograph."""
 
 
 def pair_masks(
     folder: Path, photographs: Mapping[str, Path], good: str
 ) -> tuple[dict[str, Path], list[Problem]]:
-    """Finds the mask of each photograph that has one, by its name, and what does not pair.
+    """Finds the mask of each photograph by name; returns masks and problems.
 
-    `<folder>/<class>/<stem>.png` belongs to the photograph `<class>/<stem>`; `<stem>_mask`, `<stem>_label`
-    and `<stem>_GT` are read likewise where no photograph is named so. `<folder>/<stem>.png` belongs to the
-    one photograph with a defect of that stem, or to the one good photograph. A mask that belongs to no
-    photograph or to several, two masks of one photograph, masks of a lossy type, and folders of masks that
-    cannot be listed are problems; a photograph with a problem has no mask.
+    `<folder>/<class>/<stem>.png` belongs to the photograph `<class>/<stem>`, and so do `<stem>_mask`,
+    `<stem>_label` and `<stem>_GT` unless a photograph has this stem. `<folder>/<stem>.png` belongs to the
+    only defective photograph with this stem, or to the only good one. Problems are masks of no photograph or
+    of several, two masks of one photograph, masks of a lossy type, and folders that cannot be listed. A
+    photograph with a problem has no mask.
 
     Args:
-        folder: Where the masks lie; it need not exist.
+        folder: Folder of the masks; need not exist.
         photographs: Name (`<class>/<stem>`) → file.
-        good: The folder of the class without defects.
+        good: Name of the folder of good photographs.
 
     Raises:
         DatasetError: If `folder` cannot be listed.
@@ -50,7 +50,7 @@ def pair_masks(
         if len(owners) == 1:
             found[owners[0]].append(path)
         else:
-            problems += _strays(path, owners, folder, photographs)
+            problems += _unpaired(path, owners, folder, photographs)
     for name, masks in found.items():
         problems += _unfit(name, masks, photographs[name])
     broken = {problem.name for problem in problems}
@@ -58,7 +58,7 @@ def pair_masks(
 
 
 def _mask_files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
-    """The masks in `folder` and the folders there; one that cannot be listed is added to `problems`."""
+    """The masks in `folder` and its subfolders; a subfolder that cannot be listed becomes a problem."""
     if not folder.exists():
         return
     for place in (folder, *subfolders(folder)):
@@ -70,18 +70,18 @@ def _mask_files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
         yield from (path for path in found if path.suffix.lower() in SUFFIXES | LOSSY_SUFFIXES)
 
 
-def _strays(
+def _unpaired(
     path: Path, owners: list[str], folder: Path, photographs: Mapping[str, Path]
 ) -> Iterator[Problem]:
-    """A mask of no photograph, or of several: each of them is in doubt then."""
+    """Yields a problem for a mask without a photograph, or for each of several possible photographs."""
     if not owners:
         expected = folder.parent / ("<class>" if path.parent == folder else path.parent.name)
-        text = f"belongs to no photograph. Expected one named '{path.stem}' in {expected}: add it, or remove"
+        text = f"has no photograph. Expected one named '{path.stem}' in {expected}: add it, or remove"
         yield Problem(str(path), f"The mask {path} {text} the mask.")
     for name in owners:
         text = (
             f"The mask {path} may belong to {' or '.join(str(photographs[name]) for name in owners)}. "
-            f"Put it into {folder / owners[0].split('/', 1)[0]} or another class folder beside it."
+            f"Move it to {folder / owners[0].split('/', 1)[0]} or the folder of another class."
         )
         yield Problem(str(photographs[name]), text, name)
 
@@ -93,7 +93,7 @@ def _unfit(name: str, masks: list[Path], photograph: Path) -> Iterator[Problem]:
     elif masks[0].suffix.lower() in LOSSY_SUFFIXES:
         yield Problem(
             str(masks[0]),
-            f"The mask {masks[0]} is of a type that changes values around edges. Expected one of "
-            f"{', '.join(sorted(SUFFIXES))}: draw it anew and save it as PNG.",
+            f"The mask {masks[0]} has a lossy type, which changes values. Expected one of "
+            f"{', '.join(sorted(SUFFIXES))}: draw it again and save it as PNG.",
             name,
         )

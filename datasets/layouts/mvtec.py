@@ -5,12 +5,12 @@
     root/test/broken_large/000.png                   one folder for each class of defect
     root/ground_truth/broken_large/000_mask.png      its mask
 
-The categories (bottle, cable, …) are inspection tasks of their own, with classes of their own: give the
-folder of one. Files of other names are not looked at.
+The categories (bottle, cable, …) are separate inspection tasks with separate classes: the root is the folder
+of one category. Files with other names are ignored.
 
-The published split trains without a single defect. A supervised network learns nothing from it, so the
-default split over all photographs is taken: 60 % of each class train, 20 % validate and 20 % test. The
-results are therefore not to be held against those of methods that train on good photographs alone.
+The published split trains without defects, from which a supervised network cannot learn. The default split of
+all photographs is used instead: 60 % train, 20 % val and 20 % test of each class. Results are therefore not
+comparable with methods that train on good photographs alone.
 
 Reference:
     P. Bergmann, M. Fauser, D. Sattlegger, C. Steger, MVTec AD: a comprehensive real-world dataset for
@@ -36,13 +36,13 @@ _MASK = re.compile(r"(.+)_mask\.png")
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root`, each a group of its own, named `test/broken_large/000`.
+    """Lists the photographs below `root`, named `test/broken_large/000`, each in its own group.
 
-    The classes are `good` and the sorted folders of defects. No picture is read. Half a pair and
-    defective photographs below `train` are problems of the data set.
+    The classes are `good` and the sorted folders of defects. Problems are photographs without a mask, masks
+    without a photograph, and defective photographs below `train`.
 
     Raises:
-        DatasetError: If the root cannot be listed, is no category, or holds several.
+        DatasetError: If the root cannot be listed, is not a category, or holds several.
     """
     if not _is_category(root):
         raise _no_category(root)
@@ -65,22 +65,22 @@ def _no_category(root: Path) -> DatasetError:
     if categories:
         names = ", ".join(folder.name for folder in categories)
         return DatasetError(
-            f"The folder {root} holds several categories of MVTec AD: {names}. Each has classes of its own. "
-            f"Give the folder of one, for example {categories[0]}."
+            f"The folder {root} holds several categories of MVTec AD: {names}. Give the folder of one, for "
+            f"example {categories[0]}."
         )
     return DatasetError(
-        f"The folder {root} is no category of MVTec AD. Expected {root / _TRAIN / GOOD}, {root / _TEST} and "
-        f"{root / _MASKS}: give the folder of one category, for example bottle."
+        f"The folder {root} is not a category of MVTec AD. Expected {root / _TRAIN / GOOD}, {root / _TEST} "
+        f"and {root / _MASKS}: give the folder of one category, for example bottle."
     )
 
 
 def _below(folder: Path) -> list[str]:
-    """Sorted names of the folders in `folder`; none where it does not exist."""
+    """Sorted names of the folders in `folder`; empty if it does not exist."""
     return [path.name for path in subfolders(folder)] if _exists(folder) else []
 
 
 def _exists(folder: Path) -> bool:
-    """Whether `folder` exists; unlike `is_dir`, with one clear error where that cannot be told."""
+    """Whether `folder` exists; unlike `is_dir`, raises DatasetError if its parent cannot be listed."""
     return folder in subfolders(folder.parent)
 
 
@@ -112,6 +112,6 @@ def _record(found: PublishedPair, label: int) -> Record:
 
 
 def _misplaced(root: Path) -> list[Problem]:
-    """Folders beside that of the good photographs to train."""
-    text = f"Expected '{GOOD}' alone here. Move defective photographs to {root / _TEST}, with masks."
+    """A problem for each other folder in `train`."""
+    text = f"Expected only '{GOOD}' here. Move defective photographs to {root / _TEST}, with masks."
     return [Problem(str(root / _TRAIN / name), text) for name in _below(root / _TRAIN) if name != GOOD]

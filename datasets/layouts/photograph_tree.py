@@ -1,4 +1,4 @@
-"""All photographs below a folder, and which files are photographs."""
+"""Lists all photographs below a folder."""
 
 from collections import deque
 from pathlib import Path
@@ -9,16 +9,16 @@ from segdec.images import SUFFIXES
 UNSUPPORTED_SUFFIXES = frozenset(
     {".avif", ".cr2", ".dng", ".gif", ".heic", ".heif", ".jp2", ".nef", ".pgm", ".pnm", ".ppm", ".raw"}
 )
-"""Of photographs too, but nothing here reads them."""
+"""Photograph types that are not supported."""
 
 
 def folders_below(root: Path) -> list[Path]:
-    """Lists `root` and all visible folders below it, sorted; one that links reach again is listed once.
+    """Lists `root` and all visible folders below it, sorted; follows links, and lists each folder once.
 
     Raises:
         DatasetError: If a folder cannot be listed.
     """
-    found: dict[Path, Path] = {}  # where it really is → how it was reached
+    found: dict[Path, Path] = {}  # resolved path → path
     waiting = deque([root])
     while waiting:
         folder = waiting.popleft()
@@ -33,7 +33,7 @@ def folders_below(root: Path) -> list[Path]:
 
 
 def photographs_below(root: Path) -> list[Path]:
-    """Lists the photographs in `root` and all folders below it, sorted; raises as `folders_below`."""
+    """Lists all photographs below `root`, sorted; raises as `folders_below`."""
     return sorted(
         path for folder in folders_below(root) for path in files(folder) if path.suffix.lower() in SUFFIXES
     )

@@ -1,4 +1,4 @@
-"""What the published layouts share: photographs and masks paired by name, records and problems sorted."""
+"""Common steps of published layouts: pair photographs and masks, read the masks, build the data set."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ from segdec.errors import ImageError
 from segdec.images import read_mask
 
 FilesOf = Callable[[str], Path]
-"""Where a file lies in the published tree, by the name of the record."""
+"""Returns the path of a file in the published tree from the name of the record."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class PublishedPair:
     """A photograph and its mask.
 
     Attributes:
-        name: Of the record.
+        name: Name of the record.
         photograph: The photograph.
-        mask: The mask; None where a good photograph needs none.
+        mask: The mask; None for a good photograph that needs none.
     """
 
     name: str
@@ -31,7 +31,7 @@ class PublishedPair:
 
 
 def files_by_name(folder: Path, pattern: re.Pattern[str], prefix: str) -> dict[str, Path]:
-    """Lists files in `folder` whose whole name fits `pattern`: `<prefix>/<its first group>` → file."""
+    """Lists files in `folder` whose name matches `pattern`: `<prefix>/<first group>` → file."""
     matches = ((pattern.fullmatch(path.name), path) for path in files(folder))
     return {f"{prefix}/{match[1]}": path for match, path in matches if match}
 
@@ -44,44 +44,29 @@ def pair_files(
     *,
     mask_needed: bool = True,
 ) -> list[PublishedPair | Problem]:
-    """Makes one pair for each name that has both files, one problem for each that has half.
+    """Returns a pair for each name with both files, and a problem for each name with one.
 
     Args:
-        photographs: Name of the record → file.
-        masks: The same for the masks.
-        photograph_of: Where the photograph of a name is expected.
-        mask_of: Where the mask of a name is expected.
-        mask_needed: Whether a photograph without a mask is a problem; else its pair has none.
+        photographs: Name of the record → photograph.
+        masks: Name of the record → mask.
+        photograph_of: Returns the expected path of a photograph.
+        mask_of: Returns the expected path of a mask.
+        mask_needed: Whether a photograph without a mask is a problem.
     """
     found: list[PublishedPair | Problem] = []
     for name in sorted(photographs.keys() | masks.keys()):
         if name not in masks and mask_needed:
-            found.append(missing_mask(photographs[name], mask_of(name), name))
+            found.append(_missing("mask", mask_of(name), "photograph", photographs[name], name))
         elif name not in photographs:
-            found.append(missing_photograph(masks[name], photograph_of(name), name))
+            found.append(_missing("photograph", photograph_of(name), "mask", masks[name], name))
         else:
             found.append(PublishedPair(name, photographs[name], masks.get(name)))
     return found
 
 
-def missing_mask(photograph: Path, expected: Path, name: str) -> Problem:
-    """Returns the problem of a photograph that should have a mask and has none."""
-    return Problem(
-        str(photograph),
-        f"The photograph has no mask. Expected {expected}: copy it from the published set, or remove the "
-        "photograph.",
-        name,
-    )
-
-
-def missing_photograph(mask: Path, expected: Path, name: str) -> Problem:
-    """Returns the problem of a mask that belongs to no photograph."""
-    return Problem(
-        str(mask),
-        f"The mask has no photograph. Expected {expected}: copy it from the published set, or remove the "
-        "mask.",
-        name,
-    )
+def _missing(what: str, expected: Path, other: str, path: Path, name: str) -> Problem:
+    text = f"The {other} has no {what}. Expected {expected}: copy it from the published set, or remove the"
+    return Problem(str(path), f"{text} {other}.", name)
 
 
 def read_masks(
@@ -90,12 +75,12 @@ def read_masks(
     *,
     threshold: int = 0,
 ) -> list[Record | Problem]:
-    """Turns pairs into records by what their masks show; several masks are read at a time.
+    """Reads the masks of pairs in parallel and creates the records.
 
     Args:
-        pairs: What was paired; problems are passed on.
-        record: Makes the record of a pair, given whether its mask marks a defect.
-        threshold: A mask pixel shows a defect where its value is above this.
+        pairs: Pairs and problems; problems are returned unchanged.
+        record: Creates the record of a pair; the second argument is whether its mask marks a defect.
+        threshold: A mask pixel is defective if its value is above this.
     """
 
     def read(found: PublishedPair | Problem) -> Record | Problem:
@@ -114,7 +99,7 @@ def read_masks(
 
 
 def build_dataset(classes: tuple[str, ...], found: Iterable[Record | Problem]) -> Dataset:
-    """Returns the data set of what was found, sorted; a record of the name of a problem is left out."""
+    """Builds the sorted data set; leaves out records whose name a problem has."""
     records: list[Record] = []
     problems: list[Problem] = []
     for entry in found:

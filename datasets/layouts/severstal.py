@@ -3,12 +3,11 @@
     root/train_images/0002cc93b.jpg    1600×256
     root/train.csv                     ImageId,ClassId,EncodedPixels
 
-Each row of the table marks one class (1 to 4) of one photograph as run lengths; a photograph may have
-several rows, and all of them are drawn. Photographs without a row are good. The label is the class that
-covers most pixels. The table of the competition, with one column `ImageId_ClassId` and rows without run
-lengths, is read too. The published split has no labels for testing, so the default one is used: 60 %
-train, 20 % validate and 20 % test, class by class. The photographs have no published classes' names:
-they are `defect_1` to `defect_4`.
+Each row of the table marks one class (1 to 4) of one photograph as run lengths; all rows of a photograph are
+drawn. Photographs without a row are good. The label is the class that covers most pixels. The table of the
+competition, with one column `ImageId_ClassId` and rows without run lengths, is accepted too. The published
+test set has no labels, so the default split is used: 60 % train, 20 % val and 20 % test of each class. The
+classes have no published names; they are `defect_1` to `defect_4`.
 
 Reference:
     Severstal: Steel Defect Detection, Kaggle, 2019.
@@ -31,7 +30,7 @@ from segdec.errors import DatasetError
 CLASSES = ("good", "defect_1", "defect_2", "defect_3", "defect_4")
 
 HEIGHT, WIDTH = 256, 1600
-"""Of all published photographs, px. Masks have it without looking: reading them shows which have another."""
+"""Size of all published photographs, px; reading the photographs reports those with another size."""
 
 PHOTOGRAPHS = "train_images"
 TABLE = "train.csv"
@@ -42,7 +41,7 @@ Part = tuple[int, Shape]
 
 
 def index(root: Path) -> Dataset:
-    """Lists the photographs below `root` with the default split; each is a group of its own.
+    """Lists the photographs below `root` with the default split, each in its own group.
 
     Raises:
         DatasetError: If the folder or the table is missing, or the table has other columns.
@@ -66,7 +65,7 @@ def index(root: Path) -> Dataset:
 
 
 def _read_rows(table: Path, photographs: dict[str, Path]) -> Iterator[tuple[str, Part | Problem]]:
-    """File name, and defect or problem, of each row that marks something."""
+    """Yields file name, and defect or problem, of each row with run lengths."""
     columns, rows = read_csv(table)
     if not (set(columns) >= set(COLUMNS) or set(columns) >= set(COMPETITION_COLUMNS)):
         raise DatasetError(
@@ -94,7 +93,7 @@ def _photograph_and_class(row: CsvRow) -> tuple[str, str]:
 
 def _read_row(row: CsvRow, file_name: str, class_id: str, photographs: dict[str, Path]) -> Part:
     if file_name not in photographs:
-        raise ValueError(f"no such photograph in {PHOTOGRAPHS}")
+        raise ValueError(f"the photograph is not in {PHOTOGRAPHS}")
     if class_id not in {"1", "2", "3", "4"}:
         raise ValueError(f"the class '{class_id}' is not one of 1, 2, 3 and 4")
     return int(class_id), RunLengthShape.from_starts(row.cells["EncodedPixels"], HEIGHT, WIDTH)

@@ -1,26 +1,25 @@
 """TFRecord shards with an index, as `python -m datasets pack` writes them: in a folder or in a bucket.
 
     root/index.json                       written last: classes, shards, digest of the table
-    root/records.table                    what lies where, and the digest of each file
-    root/train-00000-of-00004.tfrecord    each record: the photograph's file, the mask's file, the name
+    root/records.table                    location and digests of each record
+    root/train-00000-of-00004.tfrecord    each record: photograph file, mask file, name
 
-The records keep name, label, group, split, supervision and mask threshold of the layout they were packed
-from. A photograph is read by its place, in any order.
+The records keep name, label, group, split, supervision and mask threshold of the original layout, and can be
+read in any order.
 """
 
 from datasets import file_systems
 from datasets.sample import Dataset
-from datasets.sharding.index_parts import PackedShard
-from datasets.sharding.shard_index import read_index
+from datasets.sharding.shard_index import PackedShard, read_index
 from datasets.sharding.shard_records import ShardRecords
 from segdec.errors import DatasetError
 
 
 def index(root: str) -> Dataset:
-    """Lists the photographs in the shards at `root`, a folder or a URL, without reading any.
+    """Lists the photographs in the shards at `root`, a folder or a URL, without reading them.
 
     Raises:
-        DatasetError: If the index is missing, damaged or too new, or a shard is missing or was cut.
+        DatasetError: If the index is missing, damaged or too new, or a shard is missing or truncated.
         MissingExtraError: If TensorFlow is not installed.
     """
     file_systems.check_scheme(root)
@@ -37,5 +36,6 @@ def _check_size(root: str, shard: PackedShard) -> None:
     if size != shard.bytes:
         arrived = "is missing" if size is None else f"has {size} bytes"
         raise DatasetError(
-            f"The shard {place} {arrived}. Expected {shard.bytes} bytes: copy it again, or pack the set anew."
+            f"The shard {place} {arrived}. Expected {shard.bytes} bytes: copy it again, or pack the set "
+            "again."
         )

@@ -1,4 +1,4 @@
-"""The split of own data: what the annotations say, else `splits.txt` beside them, else the default one."""
+"""Assigns splits from the annotations, from `splits.txt`, or by default."""
 
 from pathlib import Path
 
@@ -9,16 +9,13 @@ SPLITS_FILE = "splits.txt"
 
 
 def assign_splits(dataset: Dataset, folder: Path) -> Dataset:
-    """Returns the same data set with a split.
+    """Returns the data set with splits.
 
-    Records keep their splits where any of them has one: those without are left out.
-
-    Args:
-        dataset: As the layout found it.
-        folder: Where `splits.txt` may lie.
+    If any record has a split from its annotation, nothing changes. Otherwise `splits.txt` in `folder`
+    applies, or the default split if there is no such file.
 
     Raises:
-        DatasetError: If `splits.txt` cannot be used.
+        DatasetError: If `splits.txt` is invalid.
     """
     if any(record.split for record in dataset.records):
         return dataset

@@ -1,27 +1,34 @@
-"""A made-up data set: brushed metal under uneven light, with scratches, spots and stains.
+"""The toy set: synthetic parts with and without defects.
 
-A sample is a function of its index and the seed alone. Dust, reflections and machining marks lie on
-good and defective parts alike, so that a threshold on the difference to a blurred image does not
-solve it: `benchmarks/toy_difficulty.py` measures how far it gets. On disk the set has the layout
-`folder`, with its split in `splits.txt`.
+A sample depends on its index, the seed and the surface alone. The default surface, `brushed`, is grey metal
+under uneven light, with scratches, spots and stains. Dust, reflections and machining marks are on good and
+defective parts, so a threshold on the difference to a blurred image does not solve it:
+`benchmarks/toy_difficulty.py` measures how far it gets. The other surfaces are in colour. On disk the set has
+the layout `folder`, with its split in `splits.txt`.
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from datasets.layouts import folder
 from datasets.layouts.split_assignment import SPLITS_FILE
 from datasets.sample import Dataset, Sample
 from datasets.splitting import default_split, write_splits
+from datasets.toy_board import CIRCUIT_BOARD
+from datasets.toy_materials import METAL, WOOD, Material, render
 from datasets.toy_surface import DEFECTS, Canvas, distractors, light, texture, visible
 from segdec.errors import DatasetError
 from segdec.images import encode_png
 from segdec.runtime.files import atomic_folder
 
-KINDS = tuple(DEFECTS)
-CLASSES: dict[int, tuple[str, ...]] = {2: ("good", "defect"), 4: ("good", *KINDS)}
+BRUSHED = "brushed"
+MATERIALS: dict[str, Material] = {"metal": METAL, "wood": WOOD, "circuit_board": CIRCUIT_BOARD}
+SURFACES = (BRUSHED, *MATERIALS)
+CLASS_COUNTS = (2, 4)
 
 MIN_SIZE = 32
 MIN_COUNT = 18
@@ -30,6 +37,7 @@ MIN_COUNT = 18
 MARK = "toy set"
 
 Progress = Callable[[Iterable[int]], Iterable[int]]
+Painting = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 
 
 def index(root: Path) -> Dataset:
@@ -39,35 +47,54 @@ def index(root: Path) -> Dataset:
     return folder.index(root)
 
 
-def make_sample(index: int, *, seed: int = 0, size: int = 128, classes: int = 2) -> Sample:
-    """Makes one sample: even indices are good, odd ones show a scratch, a spot or a stain in turn.
+def make_sample(
+    index: int, *, seed: int = 0, size: int = 128, classes: int = 2, surface: str = BRUSHED
+) -> Sample:
+    """Makes one sample: even indices are good, odd ones show one of three kinds of defect in turn.
 
     Args:
         index: Number of the sample, from 0.
-        seed: Another seed, another set.
+        seed: Another seed gives another set.
         size: Height and width, pixels.
-        classes: 2 (good, defect) or 4 (good, scratch, spot, stain); the pixels are the same.
+        classes: 2 (good, defect) or 4 (good and the kinds of defect); the pixels are the same.
+        surface: A name in `SURFACES`.
 
     Returns:
-        Image uint8 [size, size, 1], mask uint8 [size, size] (255 where the defect shows).
+        Image uint8 [size, size, C] (C is 1 for `brushed`, else 3), mask uint8 [size, size], 255 where the
+        defect shows.
 
     Raises:
         DatasetError: If an argument is out of range.
     """
-    _check(index, seed, size, classes)
-    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, index])))
+    _check(index, seed, size, classes, surface)
+    kinds = tuple(DEFECTS) if surface == BRUSHED else MATERIALS[surface].kinds
+    kind = kinds[index // 2 % len(kinds)] if index % 2 else None
+    names = ("good", "defect") if classes == 2 else ("good", *kinds)
+    label = 0 if kind is None else min(1 + kinds.index(kind), classes - 1)
+    paint = _paint_brushed if surface == BRUSHED else partial(_paint_material, MATERIALS[surface])
+    image, mask = paint(index, seed, size, kind)
+    return Sample(f"{names[label]}/{index:05d}", image, mask, label)
+
+
+def _paint_brushed(index: int, seed: int, size: int, kind: str | None) -> Painting:
+    rng = _generator(seed, index)
     canvas = Canvas(size, brushing=rng.uniform(-0.25, 0.25))
     part = light(rng, canvas) * texture(rng, canvas) + distractors(rng, canvas)
     grain = rng.normal(0, rng.uniform(1.5, 3.5), (size, size))
-    kind = (index // 2) % len(KINDS)
-    change = DEFECTS[KINDS[kind]](rng, canvas) if index % 2 else canvas.empty()
-    label = 0 if index % 2 == 0 else min(1 + kind, classes - 1)
-    return Sample(
-        name=f"{CLASSES[classes][label]}/{index:05d}",
-        image=np.clip(np.rint(part + change + grain), 0, 255).astype(np.uint8)[..., None],
-        mask=visible(change),
-        label=label,
-    )
+    change = DEFECTS[kind](rng, canvas) if kind else canvas.empty()
+    image = np.clip(np.rint(part + change + grain), 0, 255).astype(np.uint8)
+    return image[..., None], visible(change)
+
+
+def _paint_material(material: Material, index: int, seed: int, size: int, kind: str | None) -> Painting:
+    rng = _generator(seed, index)
+    canvas = Canvas(size, brushing=rng.uniform(-0.08, 0.08))
+    painted, covered = material.paint(rng, _generator(seed), canvas, kind)
+    return render(rng, canvas, painted), np.where(covered, np.uint8(255), np.uint8(0))
+
+
+def _generator(*seeds: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seeds)))
 
 
 def write_toy(
@@ -77,17 +104,19 @@ def write_toy(
     size: int = 128,
     classes: int = 2,
     seed: int = 0,
+    surface: str = BRUSHED,
     overwrite: bool = False,
     progress: Progress = iter,
 ) -> None:
-    """Writes samples 0 to `count` - 1 as a `folder` set with a 60/20/20 split: all of it, or nothing.
+    """Writes samples 0 to `count` - 1 as a `folder` set with a 60/20/20 split, atomically.
 
     Args:
         out: The folder to make.
         count: Number of samples, at least 18, so that each split has each class.
         size: Height and width, pixels.
         classes: 2 or 4; see `make_sample`.
-        seed: Another seed, another set.
+        seed: Another seed gives another set.
+        surface: A name in `SURFACES`.
         overwrite: Replace a toy set at `out`; nothing but a toy set is ever replaced.
         progress: Wraps the loop over the samples, for example `tqdm`.
 
@@ -95,7 +124,7 @@ def write_toy(
         DatasetError: If an argument is out of range, or `out` cannot be written, or exists and may not
             be replaced.
     """
-    _check(0, seed, size, classes)
+    _check(0, seed, size, classes, surface)
     if count < MIN_COUNT:
         raise DatasetError(
             f"A toy set of {count} samples is too small to split. Ask for at least {MIN_COUNT}."
@@ -104,9 +133,11 @@ def write_toy(
     try:
         with atomic_folder(out, overwrite=overwrite) as root:
             for number in progress(range(count)):
-                _write_sample(root, make_sample(number, seed=seed, size=size, classes=classes))
+                sample = make_sample(number, seed=seed, size=size, classes=classes, surface=surface)
+                _write_sample(root, sample)
             records = default_split(folder.list_records(root), seed=seed).records
             comment = f"{MARK}: {count} samples of {size}×{size} pixels, {classes} classes, seed {seed}"
+            comment += "" if surface == BRUSHED else f", {surface}"
             write_splits(root / SPLITS_FILE, records, comment=comment)
     except OSError as error:
         raise DatasetError(
@@ -114,14 +145,16 @@ def write_toy(
         ) from error
 
 
-def _check(index: int, seed: int, size: int, classes: int) -> None:
-    if classes not in CLASSES:
-        raise DatasetError(f"A toy set of {classes} classes is not known. Expected 2 or 4.")
+def _check(index: int, seed: int, size: int, classes: int, surface: str) -> None:
+    if classes not in CLASS_COUNTS:
+        raise DatasetError(f"A toy set cannot have {classes} classes. Expected 2 or 4.")
+    if surface not in SURFACES:
+        raise DatasetError(f"Unknown surface '{surface}'. Expected one of {', '.join(SURFACES)}.")
     if size < MIN_SIZE:
         raise DatasetError(f"A toy sample of {size} pixels is too small. Expected at least {MIN_SIZE}.")
     if index < 0 or seed < 0:
         raise DatasetError(
-            f"The toy set has no sample {index} of seed {seed}. Expected both to be 0 or more."
+            f"The toy set has no sample {index} with seed {seed}. Expected 0 or more for both."
         )
 
 
@@ -131,7 +164,9 @@ def _check_free(out: Path, overwrite: bool) -> None:
     if not overwrite:
         raise DatasetError(f"{out} exists. Choose another folder, or give --overwrite to replace a toy set.")
     if not _is_toy(out):
-        raise DatasetError(f"{out} exists and is no toy set, so it is not replaced. Choose another folder.")
+        raise DatasetError(
+            f"{out} exists and is not a toy set, so it is not replaced. Choose another folder."
+        )
 
 
 def _is_toy(out: Path) -> bool:

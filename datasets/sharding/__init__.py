@@ -1,1 +1,1 @@
-"""Data sets packed into TFRecord files, and the file systems they lie on."""
+"""Data sets packed into TFRecord files."""

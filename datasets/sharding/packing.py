@@ -1,4 +1,4 @@
-"""Writes a data set as TFRecord shards: `datasets.layouts.shards` reads them."""
+"""Writes a data set as TFRecord shards, which `datasets.layouts.shards` reads."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,9 +16,15 @@ from datasets.shard_file import (
     PHOTOGRAPH,
     encode_record,
 )
-from datasets.sharding.index_parts import PackedShard
 from datasets.sharding.record_table import PackedRecord, RecordTable
-from datasets.sharding.shard_index import INDEX_FILE, TABLE_FILE, ShardIndex, read_index, write_index
+from datasets.sharding.shard_index import (
+    INDEX_FILE,
+    TABLE_FILE,
+    PackedShard,
+    ShardIndex,
+    read_index,
+    write_index,
+)
 from datasets.sharding.shard_plan import PlannedShard, packable, plan_shards
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS
@@ -36,30 +42,30 @@ def pack(
     max_pixels: int = DEFAULT_MAX_PIXELS,
     advance: Callable[[], object] = lambda: None,
 ) -> ShardIndex:
-    """Writes the records of `dataset` that have a split to `out`: all of them, or none that can be read.
+    """Writes the records of `dataset` that have a split to `out`, atomically.
 
-    The shards of a split hold each class in equal parts, in an order that depends on the names alone.
-    What has not been checked yet (see `datasets.checking`) is checked before anything is written.
+    Each shard of a split holds an equal part of each class, in an order that depends only on the names.
+    Records that were not checked yet (see `datasets.checking`) are checked first.
 
     Args:
-        dataset: The records.
-        out: Folder to make, or a URL of TensorFlow's file systems.
-        shard_mb: About the size of a shard, MB.
-        overwrite: Replace shards at `out`; a folder that holds anything else is never replaced.
+        dataset: The data set.
+        out: Folder to create, or a URL that TensorFlow can write.
+        shard_mb: Approximate size of a shard, MB.
+        overwrite: Replace shards at `out`; a folder with other content is never replaced.
         max_pixels: Limit on height × width of photographs and masks.
         advance: Called after each record.
 
     Returns:
-        The index, as it was written.
+        The written index.
 
     Raises:
-        DatasetError: If no record has a split, the data set has problems (all are listed), or `out`
-            exists or cannot be written.
+        DatasetError: If no record has a split, the data set has problems (lists all), or `out` exists or
+            cannot be written.
         MissingExtraError: If TensorFlow is not installed.
     """
     file_systems.check_scheme(out)
     if shard_mb < 1:
-        raise DatasetError(f"Shards of {shard_mb} MB cannot be written. Expected --shard-mb of at least 1.")
+        raise DatasetError(f"--shard-mb {shard_mb} is too small. Expected at least 1.")
     check_free(dataset, out, overwrite=overwrite)
     shards = plan_shards(_checked(dataset, max_pixels), shard_mb * 1_000_000)
     with _new_set(out, overwrite) as folder:
@@ -71,8 +77,8 @@ def pack(
 
 
 def _checked(dataset: Dataset, max_pixels: int) -> Dataset:
-    """The records that have a split, with shape and digests; those that have them already were checked."""
-    # Files are packed as they are; which white level their photographs have is for the training to say.
+    """The records that have a split, with shape and digests; records that have these were checked before."""
+    # Files are packed unchanged; training sets the white level.
     checked = check_dataset(
         packable(dataset), white_level=ANY_WHITE_LEVEL, max_pixels=max_pixels, trusted=lambda _: True
     ).dataset
@@ -81,7 +87,7 @@ def _checked(dataset: Dataset, max_pixels: int) -> Dataset:
 
 
 def check_free(dataset: Dataset, out: str, *, overwrite: bool) -> None:
-    """Refuses to pack to a place that is taken; DatasetError."""
+    """Raises DatasetError if `out` exists and may not be replaced."""
     if file_systems.is_url(out):
         taken = file_systems.size(file_systems.join(out, INDEX_FILE)) is not None
     else:
@@ -89,21 +95,21 @@ def check_free(dataset: Dataset, out: str, *, overwrite: bool) -> None:
     if not taken:
         return
     if not overwrite:
-        raise DatasetError(f"{out} exists. Choose another place, or give --overwrite to replace shards.")
+        raise DatasetError(f"{out} exists. Choose another path, or give --overwrite to replace shards.")
     try:
         read_index(out)
     except DatasetError as error:
         raise DatasetError(
-            f"{out} exists and holds no shards that can be read, so it is not replaced. "
-            "Choose another place, or remove it."
+            f"{out} exists and has no readable shards, so it is not replaced. Choose another path, or "
+            "remove it."
         ) from error
     if any(str(record.image_file).startswith(file_systems.join(out, "")) for record in dataset.records):
-        raise DatasetError(f"{out} holds the very shards that are to be packed. Choose another place.")
+        raise DatasetError(f"{out} holds the shards that would be packed. Choose another path.")
 
 
 @contextmanager
 def _new_set(out: str, overwrite: bool) -> Iterator[str]:
-    """The folder to write to. A URL cannot be swapped whole: there, a set without its index is none."""
+    """Yields the folder to write to. A URL cannot be replaced atomically: its index is written last."""
     if file_systems.is_url(out):
         file_systems.make_folder(out)
         _remove_set(out)
@@ -114,7 +120,7 @@ def _new_set(out: str, overwrite: bool) -> Iterator[str]:
             yield str(staged)
     except OSError as error:
         raise DatasetError(
-            f"The shards cannot be written to {out} ({error}). Choose another place."
+            f"The shards cannot be written to {out} ({error}). Choose another path."
         ) from error
 
 
@@ -163,8 +169,8 @@ def _packed_record(
     digests = files.digests()
     if record.shape is None or digests != record.digests:
         raise DatasetError(
-            f"{record.image_file} or its mask has changed since it was checked. Wait until nobody writes to "
-            "the data set, and pack again."
+            f"{record.image_file} or its mask has changed since the check. Pack again when no other program "
+            "writes to the data set."
         )
     photograph, *mask = digests
     return PackedRecord(

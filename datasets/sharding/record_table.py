@@ -1,4 +1,4 @@
-"""The records of a set of shards as one table: 115 bytes and a name each, in the file and in memory."""
+"""The records of a set of shards as one table: 115 bytes and a name for each, on disk and in memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, get_args, overload
@@ -11,13 +11,13 @@ from datasets.sample import VALUES_ARE_CLASSES, MaskValues, Split, Supervision, 
 SPLITS: tuple[Split, ...] = get_args(Split)
 SUPERVISIONS: tuple[Supervision, ...] = get_args(Supervision)
 ROWS_PER_CHUNK = 10_000
-"""Rows that are turned into Python's numbers at a time."""
+"""Rows that are converted to Python objects at a time."""
 
 NO_THRESHOLD = -1
-"""Mask threshold of a record of which nobody has said one."""
+"""Value in the column `mask_threshold` of a record without a threshold."""
 
 CLASS_MASK = -2
-"""In its place where the values of the mask are classes."""
+"""Value in the column `mask_threshold` if the mask values are classes."""
 
 _ROW = np.dtype(
     [
@@ -42,14 +42,14 @@ class PackedRecord(NamedTuple):
     """One photograph.
 
     Attributes:
-        name: As in the layout it came from, like all up to `mask_threshold`.
-        shard: Number of the shard that holds it.
-        offset: Where its record starts there, bytes.
-        bytes: Length of the record with its frame.
+        name: As in the original layout, like all fields up to `mask_threshold`.
+        shard: Number of its shard.
+        offset: Start of its TFRecord in the shard, bytes.
+        bytes: Length of the TFRecord with its frame.
         shape: Height, width (px) and channels of the photograph.
         photograph_sha256: Digest of the photograph's file, in hex.
         mask_sha256: Digest of the mask's file; None without a mask.
-        mask_values: As in the layout: None, or `VALUES_ARE_CLASSES`.
+        mask_values: None, or `VALUES_ARE_CLASSES`.
     """
 
     name: str
@@ -68,11 +68,11 @@ class PackedRecord(NamedTuple):
 
 
 class RecordTable(Sequence[PackedRecord]):
-    """Packed records in the order of their names, each made when it is asked for.
+    """Packed records sorted by name and created on access.
 
     Args:
-        rows: One a record, of the type `_ROW`.
-        text: Name of each, and its group where that is another word, one after the other, UTF-8.
+        rows: One row for each record, of the type `_ROW`.
+        text: Concatenated names, each followed by its group if that differs; UTF-8.
     """
 
     def __init__(self, rows: NDArray[Any], text: bytes | memoryview) -> None:
@@ -90,8 +90,8 @@ class RecordTable(Sequence[PackedRecord]):
             row["text_end"], row["name_bytes"] = len(text), len(name)
             row["label"], row["split"] = record.label, SPLITS.index(record.split)
             row["supervision"] = SUPERVISIONS.index(record.supervision)
-            told = NO_THRESHOLD if record.mask_threshold is None else record.mask_threshold
-            row["mask_threshold"] = told if record.mask_values is None else CLASS_MASK
+            threshold = NO_THRESHOLD if record.mask_threshold is None else record.mask_threshold
+            row["mask_threshold"] = threshold if record.mask_values is None else CLASS_MASK
             row["shard"], row["offset"], row["bytes"] = record.shard, record.offset, record.bytes
             row["shape"] = record.shape
             row["photograph"] = np.frombuffer(bytes.fromhex(record.photograph_sha256), np.uint8)
@@ -101,11 +101,7 @@ class RecordTable(Sequence[PackedRecord]):
 
     @classmethod
     def from_bytes(cls, data: bytearray, count: int) -> "RecordTable":
-        """Reads what `to_bytes` wrote of `count` records.
-
-        Raises:
-            ValueError: If there are fewer.
-        """
+        """Parses the result of `to_bytes`; raises ValueError for fewer than `count` records."""
         rows = np.frombuffer(data, _ROW, count)
         return cls(rows, memoryview(data)[rows.nbytes :])
 
@@ -128,7 +124,7 @@ class RecordTable(Sequence[PackedRecord]):
         return self._record(range(len(self))[place])
 
     def identities(self, places: NDArray[np.int32]) -> Iterator[bytes]:
-        """Yields `Record.identity` of the records at these places, at a tenth of the work."""
+        """Yields `Record.identity` of these records, ten times faster than from records."""
         for start in range(0, len(places), ROWS_PER_CHUNK):
             chosen = places[start : start + ROWS_PER_CHUNK]
             part = self.rows[chosen]
@@ -151,7 +147,7 @@ class RecordTable(Sequence[PackedRecord]):
                 )
 
     def _texts(self, place: int) -> tuple[str, str]:
-        """Name and group."""
+        """The name and the group."""
         start = int(self.rows["text_end"][place - 1]) if place else 0
         end = int(self.rows["text_end"][place])
         middle = start + int(self.rows["name_bytes"][place])

@@ -1,6 +1,6 @@
-"""The index of a set of shards: what lies where, and the digest of each file.
+"""The index of a set of shards: the location and the digest of each file.
 
-index.json     classes, shards, and size and digest of the table; written last, so a set that has one is whole
+index.json     classes, shards, size and digest of the table; written last, so it marks a complete set
 records.table  a row for each photograph (`datasets.sharding.record_table`)
 """
 
@@ -9,32 +9,51 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from datasets import file_systems
-from datasets.sharding.index_parts import Digest, IndexHeader, IndexPart, PackedShard
-from datasets.sharding.listed_index import ListedIndex
 from datasets.sharding.record_table import CLASS_MASK, RecordTable
 from segdec.errors import DatasetError
 
 INDEX_FILE = "index.json"
 TABLE_FILE = "records.table"
 VERSION, WITHOUT_CLASSES = 4, 3
-"""1 and 2 listed the records in `index.json` itself. A set is of 4 where masks know the class of each pixel,
-else of 3, which knew none."""
+"""Version 4 has masks with classes, version 3 has none; a set without such masks is written as version 3."""
+
+Bytes = Annotated[int, Field(ge=0)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+FileName = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
+
+
+class _IndexPart(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PackedShard(_IndexPart):
+    """One TFRecord file: its name in the folder of the index, and its size, bytes."""
+
+    name: FileName
+    bytes: Bytes
+
+
+class _Version(BaseModel):
+    """The fields of every index version."""
+
+    format: Literal["segdec shards"]
+    version: int
 
 
 @dataclass(frozen=True)
 class ShardIndex:
-    """What is known of a set of shards."""
+    """Classes, shards and records of a set."""
 
     classes: tuple[str, ...]
     shards: tuple[PackedShard, ...]
     records: RecordTable
 
 
-class _Index(IndexPart):
-    """What `index.json` holds."""
+class _Index(_IndexPart):
+    """The content of `index.json`."""
 
     format: Literal["segdec shards"] = "segdec shards"
     version: Literal[3, 4] = 3
@@ -48,32 +67,30 @@ def read_index(root: str) -> ShardIndex:
     """Reads the index of the shards at `root`, a folder or a URL.
 
     Raises:
-        DatasetError: If there is none, it is damaged or its format is newer.
+        DatasetError: If it is missing, damaged or of a newer version.
     """
     place = file_systems.join(root, INDEX_FILE)
     if file_systems.size(place) is None:
         raise DatasetError(
-            f"There is no {place}: no shards lie there, or packing them did not come to its end. "
-            "Give the folder or URL that was packed to, or pack again: python -m datasets pack"
+            f"{place} does not exist: there are no shards, or packing was interrupted. Give the folder or "
+            "URL of packed shards, or pack again: python -m datasets pack"
         )
     text = file_systems.read(place)
     try:
-        found = IndexHeader.model_validate_json(text)
+        found = _Version.model_validate_json(text)
         if found.version > VERSION:
             raise DatasetError(
-                f"{place} has the format version {found.version}, this program reads up to {VERSION}. "
-                "Use a newer program, or pack the set again with this one."
+                f"{place} has the format version {found.version}; this program reads versions up to "
+                f"{VERSION}. Use a newer program, or pack the set again with this one."
             )
-        if found.version < WITHOUT_CLASSES:
-            listed = ListedIndex.model_validate_json(text)
-            return ShardIndex(listed.classes, listed.shards, listed.table())
+
         index = _Index.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         raise DatasetError(
-            f"{place} is damaged or no index of shards ({where}: {first['msg']}). Copy it again, or pack the "
-            "set anew."
+            f"{place} is damaged or not an index of shards ({where}: {first['msg']}). Copy it again, or pack "
+            "the set again."
         ) from error
     return ShardIndex(index.classes, index.shards, _read_table(root, index))
 
@@ -83,8 +100,8 @@ def _read_table(root: str, index: _Index) -> RecordTable:
     data = file_systems.read(place)
     if hashlib.sha256(data).hexdigest() != index.table_sha256:
         raise DatasetError(
-            f"{place} is damaged, or does not belong to {INDEX_FILE} beside it. Copy both again, or pack the "
-            "set anew."
+            f"{place} is damaged, or does not belong to the {INDEX_FILE} in its folder. Copy both again, or "
+            "pack the set again."
         )
     try:
         table = RecordTable.from_bytes(data, index.records)
@@ -92,7 +109,8 @@ def _read_table(root: str, index: _Index) -> RecordTable:
     except ValueError as error:
         index_place = file_systems.join(root, INDEX_FILE)
         raise DatasetError(
-            f"{index_place} is damaged or no index of shards ({error}). Copy it again, or pack the set anew."
+            f"{index_place} is damaged or not an index of shards ({error}). Copy it again, or pack the set "
+            "again."
         ) from error
     return table
 
@@ -100,13 +118,13 @@ def _read_table(root: str, index: _Index) -> RecordTable:
 def _check_references(index: _Index, table: RecordTable) -> None:
     rows, sizes = table.rows, np.array([shard.bytes for shard in index.shards], np.uint64)
     if (rows["shard"] >= len(index.shards)).any() or (rows["label"] >= len(index.classes)).any():
-        raise ValueError("a record names a shard or a class that is not listed")
+        raise ValueError("a record refers to an unknown shard or class")
     if (rows["offset"] + rows["bytes"] > sizes[rows["shard"]]).any():
-        raise ValueError("a record lies beyond the end of its shard")
+        raise ValueError("a record is beyond the end of its shard")
 
 
 def write_index(root: str, index: ShardIndex) -> None:
-    """Writes `index` to `root`; DatasetError if it cannot be written."""
+    """Writes `index` to `root`; raises DatasetError if that fails."""
     table = index.records.to_bytes()
     classed = bool((index.records.rows["mask_threshold"] == CLASS_MASK).any())
     header = _Index(

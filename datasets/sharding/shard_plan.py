@@ -1,4 +1,4 @@
-"""Which record goes into which shard."""
+"""Assigns records to shards."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from segdec.errors import DatasetError
 
 @dataclass(frozen=True)
 class PlannedShard:
-    """A shard to be written: its number and file name, and its records in their order."""
+    """A shard to write: number, file name, split, and records in their order."""
 
     number: int
     name: str
@@ -22,48 +22,44 @@ class PlannedShard:
 
 
 def packable(dataset: Dataset) -> Dataset:
-    """Returns the records that have a split alone.
-
-    Raises:
-        DatasetError: If no record has one.
-    """
+    """Returns the data set without records that have no split; raises DatasetError if none has one."""
     records = tuple(record for record in dataset.records if record.split is not None)
     if not records:
         raise DatasetError(
-            f"None of the {len(dataset.records)} photographs has a split, so there is nothing to pack. "
-            "Name them in a split file and give --splits FILE."
+            f"None of the {len(dataset.records)} photographs has a split, so there is nothing to pack. Write "
+            "a split file (python -m datasets split) and give --splits FILE."
         )
     return replace(dataset, records=records)
 
 
 def plan_shards(dataset: Dataset, shard_bytes: int) -> list[PlannedShard]:
-    """Plans the shards of all records that have a split, of about `shard_bytes` each.
+    """Plans shards of about `shard_bytes` for all records that have a split.
 
-    The shards of a split hold each class in equal parts, in an order that depends on the names alone.
+    Each shard of a split holds an equal part of each class, in an order that depends only on the names.
     """
     shards: list[PlannedShard] = []
     for split in SPLITS:
         records = dataset.of_split(split)
-        wanted = -(-sum(map(_size, records)) // shard_bytes)
-        count = min(len(records), max(1, wanted))
-        for place, dealt in enumerate(_deal(records, count)):
-            name = f"{split}-{place:05d}-of-{count:05d}.tfrecord"
-            shards.append(PlannedShard(len(shards), name, split, dealt))
+        needed = -(-sum(map(_size, records)) // shard_bytes)
+        count = min(len(records), max(1, needed))
+        for number, part in enumerate(_split_evenly(records, count)):
+            name = f"{split}-{number:05d}-of-{count:05d}.tfrecord"
+            shards.append(PlannedShard(len(shards), name, split, part))
     return shards
 
 
 def _size(record: Record) -> int:
-    """Bytes of the record's files; a file that is gone counts nothing, and is refused when it is read."""
+    """Size of the record's files, bytes; a missing file counts as 0 and is reported when it is read."""
     if isinstance(record.image_file, ShardFile):
         return record.image_file.length
     files = (record.image_file, record.mask_file)
     return sum(file.stat().st_size for file in files if isinstance(file, Path) and file.exists())
 
 
-def _deal(records: Sequence[Record], count: int) -> list[tuple[Record, ...]]:
-    """`count` equal parts, the classes of each mixed."""
+def _split_evenly(records: Sequence[Record], count: int) -> list[tuple[Record, ...]]:
+    """Returns `count` parts with equal shares of each class, in a mixed order."""
     by_class = sorted(records, key=lambda record: (record.label, _hash(record)))
-    return [tuple(sorted(by_class[place::count], key=_hash)) for place in range(count)]
+    return [tuple(sorted(by_class[number::count], key=_hash)) for number in range(count)]
 
 
 def _hash(record: Record) -> bytes:

@@ -1,4 +1,4 @@
-"""The records of a set of shards, made from its table one by one."""
+"""The records of a set of shards, created from its table on access."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,9 @@ class ShardRecords(LazyRecords):
     """Records of a table, or some of them.
 
     Args:
-        table: Those of the whole set.
+        table: All records of the set.
         shards: Path or URL of each shard.
-        places: Which ones, ascending; None for all.
+        places: Rows of the table, ascending; None for all.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ShardRecords(LazyRecords):
     __hash__ = None  # type: ignore[assignment]
 
     def of_split(self, split: Split) -> "ShardRecords":
-        """Returns those of `split`."""
+        """Returns the records of `split`."""
         chosen = self._places[self._column("split") == SPLITS.index(split)]
         return ShardRecords(self._table, self._shards, chosen)
 
@@ -57,13 +57,13 @@ class ShardRecords(LazyRecords):
         return self._column("label").astype(np.int64)
 
     def unlocalized(self) -> NDArray[np.bool_]:
-        """Returns of which it is not known where their defect is, [N]."""
+        """Returns `is_unlocalized` of each record, [N]."""
         by_label = self._column("supervision") == SUPERVISIONS.index("label")
         unlocalized: NDArray[np.bool_] = (self._column("label") != 0) & (~self._column("masked") | by_label)
         return unlocalized
 
     def shapes(self) -> dict[tuple[int, int, int], int]:
-        """Returns the shapes that occur, each with the place of its first photograph."""
+        """Returns all shapes, each with the index of its first photograph."""
         shapes, first = np.unique(self._column("shape"), axis=0, return_index=True)
         return {
             (height, width, channels): index
@@ -71,7 +71,7 @@ class ShardRecords(LazyRecords):
         }
 
     def equal_files(self) -> list[tuple[int, ...]]:
-        """Returns the places of each photograph whose file is there more than once."""
+        """Returns the indices of equal photograph files, one tuple for each set of equal files."""
         digests = np.ascontiguousarray(self._column("photograph"))
         beginnings = digests.view("<u8")[:, 0]
         order = np.argsort(beginnings, kind="stable")
@@ -82,7 +82,7 @@ class ShardRecords(LazyRecords):
         return [tuple(found) for found in same.values() if len(found) > 1]
 
     def identities(self) -> Iterator[bytes]:
-        """Yields what tells each from any other, in their order."""
+        """Yields `Record.identity` of each record, in order."""
         return self._table.identities(self._places)
 
     def _column(self, name: str) -> NDArray[Any]:

@@ -214,7 +214,7 @@ def batch_call(
 
     Raises:
         ImageError: With the code `unreadable_file`, if a file cannot be read.
-        ValueError: If there is no photograph.
+        ValueError: If `images` is empty.
     """
     if not images:
         raise ValueError("No photographs. Expected one or more.")

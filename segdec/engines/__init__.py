@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, Protocol, cast
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,14 +41,6 @@ class Engine(Protocol):
         ...
 
 
-class Loader(Protocol):
-    """Loads an engine."""
-
-    def load(self, folder: Path, precision: Precision, threads: int | None) -> Engine:
-        """Loads the files that the export wrote to `folder`; `threads` None: all cores."""
-        ...
-
-
 @dataclass(frozen=True)
 class EngineKind:
     """An engine with a precision.
@@ -80,7 +72,8 @@ class EngineKind:
             MissingExtraError: If its package is not installed; the extra has the same name.
         """
         module = import_module(f"segdec.engines.{self.package}")
-        return cast(Loader, module.ENGINE).load(folder, self.precision, threads)
+        engine: Engine = module.ENGINE.load(folder, self.precision, threads)
+        return engine
 
 
 ENGINES: dict[str, EngineKind] = {

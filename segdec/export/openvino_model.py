@@ -98,8 +98,7 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
 
 
 def _kept_exact(model: Any, masks: int) -> list[str]:
-    """Returns the operations that stay in float32: the 1×1 convolutions to mask logits and the decision
-    network.
+    """Returns the operations that stay in float32: the mask's 1×1 convolutions and the decision network.
 
     They are cheap and their precision matters. Also, OpenVINO 2026.4 loses the scale of a quantised
     convolution that is an output or is not followed by a quantised operation.

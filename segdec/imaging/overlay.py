@@ -1,5 +1,6 @@
 """Draws the predicted and the true mask on a photograph."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -160,28 +161,9 @@ def _write(bar: NDArray[np.uint8], text: str, origin: tuple[int, int], height: i
 
 
 def _wrap(text: str, height: int, width: int) -> list[str]:
-    """Wraps `text` at newlines and spaces; breaks words that are wider than the line."""
-    lines: list[str] = []
-    for paragraph in text.split("\n"):
-        line = ""
-        for word in paragraph.split(" "):
-            joined = f"{line} {word}" if line else word
-            if _width(joined, height) <= width:
-                line = joined
-                continue
-            *full, line = _break_word(word, height, width)
-            lines += [*([joined[: -len(word) - 1]] if joined != word else []), *full]
-        lines.append(line)
-    return lines
-
-
-def _break_word(word: str, height: int, width: int) -> list[str]:
-    parts = [""]
-    for character in word:
-        if parts[-1] and _width(parts[-1] + character, height) > width:
-            parts.append("")
-        parts[-1] += character
-    return parts
+    """Wraps `text` at newlines and spaces, by the average width of its characters."""
+    columns = max(1, width * len(text) // max(1, _width(text, height)))
+    return [line for part in text.split("\n") for line in textwrap.wrap(part, columns) or [""]]
 
 
 def _width(text: str, height: int) -> int:

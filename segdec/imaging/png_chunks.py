@@ -66,8 +66,7 @@ def essential_chunks(data: bytes, name: str) -> tuple[bytes, bool]:
 
 
 def check_pixels(data: bytes, name: str) -> None:
-    """Rejects a PNG whose pixel data decompresses to far more than its picture: decoders decompress all of
-    it.
+    """Rejects a PNG whose pixel data is far larger than its picture: decoders decompress all of it.
 
     Args:
         data: The file's essential chunks, already checked.

@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 
 def fill_polygon(corners: NDArray[np.float64], height: int, width: int) -> NDArray[np.bool_]:
-    """Returns which integer points (x, y) are inside a polygon, which may intersect itself: bool [height,
-    width].
+    """Returns which integer points (x, y) are inside a polygon: bool [height, width].
 
-    Each edge flips all points to its right in the rows that it crosses. A point on an edge belongs to the
-    polygon on the right of the edge, or below it.
+    The polygon may intersect itself. Each edge flips all points to its right in the rows that it crosses. A
+    point on an edge belongs to the polygon on the right of the edge, or below it.
 
     Args:
         corners: x and y of each corner [N, 2]; the last joins the first.

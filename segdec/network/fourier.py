@@ -113,8 +113,7 @@ def channel_groups(width: int) -> int:
 
 
 def kernel_spectra(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Computes the conjugate spectrum of a kernel [k, k, C, D], because a network's convolution is a
-    correlation.
+    """Computes the conjugate spectrum of a kernel [k, k, C, D]: convolutions of networks are correlations.
 
     Returns:
         [G, 2, F · T, C, D / G]: by channel group and part, contiguous and aligned, so that engines need not

@@ -11,11 +11,6 @@ from datasets.splitting import write_splits
 from segdec.errors import DatasetError
 
 
-def test_layout_is_found_by_name(kolektor_root, folder_root):
-    assert len(load_dataset("kolektor", kolektor_root).records) == 4
-    assert load_dataset("folder", folder_root).classes == ("good", "dent", "scratch")
-
-
 @pytest.mark.parametrize("layout", ["kolektor", "folder"])
 def test_any_layout_takes_a_split_file(layout, kolektor_root, folder_root, tmp_path):
     root, name = (kolektor_root, "kos01/Part1") if layout == "kolektor" else (folder_root, "dent/c")

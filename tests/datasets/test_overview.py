@@ -57,26 +57,3 @@ def test_contact_sheet_shows_defects_first_and_fits(folder_root):
     outlined = (sheet[:, :, 2].astype(int) - sheet[:, :, 0] > 120).any(axis=0)  # the blue outline of a mask
     tile = sheet.shape[1] // 4
     assert [outlined[start : start + tile].any() for start in range(0, 4 * tile, tile)] == [1, 1, 0, 0]
-
-
-def test_contact_sheet_of_many_is_limited(folder_root, write_picture):
-    for number in range(10):
-        write_picture(folder_root / f"good/n{number}.png")
-    dataset = index(folder_root)
-    assert contact_sheet(dataset, count=6).shape[0] < contact_sheet(dataset).shape[0]
-    assert contact_sheet(dataset).shape[1] <= 2000
-
-
-def test_contact_sheet_takes_photographs_of_many_shapes(folder_root, write_picture):
-    write_picture(folder_root / "good/wide.png", size=(700, 9))
-    write_picture(folder_root / "good/high.png", size=(9, 90))
-    assert contact_sheet(index(folder_root)).shape[1] <= 2000
-
-
-def test_contact_sheet_keeps_the_thinnest_defect(folder_root, write_picture):
-    write_picture(folder_root / "dent/c.png", size=(3200, 400))
-    write_picture(
-        folder_root / "masks/dent/c.png", mask=True, size=(3200, 400)
-    )  # 3×2 px, shown a tenth as large
-    tile = contact_sheet(index(folder_root), count=2)[:40, :320].astype(int)
-    assert (tile[:, :, 2] - tile[:, :, 0] > 120).any()

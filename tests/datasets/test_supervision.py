@@ -70,12 +70,6 @@ def test_a_box_is_drawn_around_what_the_threshold_leaves(limited, folder_root):
     assert np.argwhere(sample.mask).tolist() == [[2, 2], [2, 3], [3, 2], [3, 3]]
 
 
-def test_a_broken_mask_below_a_box_is_named(limited, folder_root):
-    (folder_root / "masks/dent/c.png").write_text("no mask")
-    (problem,) = check_dataset(limited("box dent\n")).dataset.problems
-    assert "masks/dent/c.png is not an image" in problem.text
-
-
 def test_a_mask_that_is_not_there_is_a_problem_for_each_photograph(folder_root, write_picture, tmp_path):
     write_picture(folder_root / "dent/e.png")
     (folder_root / "masks/dent/c.png").unlink()
@@ -94,12 +88,12 @@ def test_a_mask_that_is_not_there_is_a_problem_for_each_photograph(folder_root, 
     ("text", "message"),
     [
         ("label dent/x\n", r"supervision\.txt, line 1: .* named 'dent/x'.*Nearest known name: 'dent/c'"),
-        ("labl dent\n", "line 1: 'labl dent' is not understood. Expected one of mask, box, label"),
+        ("labl dent\n", "line 1: invalid line 'labl dent'. Expected one of mask, box, label"),
         (
             "label dent\nbox dent/c\n",
-            "line 2: the photograph 'dent/c' is supervised by 'box', line 1 says 'label'",
+            "line 2: the photograph 'dent/c' has 'box' here and 'label' in line 1",
         ),
-        ("# nothing\n", "names no photograph"),
+        ("# nothing\n", "has no line with a name"),
     ],
 )
 def test_bad_lines_are_refused_with_their_number(limited, text, message):

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from PIL import Image, PngImagePlugin
 
 from segdec.errors import ImageError, MissingExtraError
-from segdec.images import decode_image, decode_mask, encode_png, read_image, read_mask, read_size, write_png
+from segdec.images import decode_image, decode_mask, read_image, read_mask, read_size, write_png
 from segdec.imaging.png_chunks import essential_chunks
-from tests.image_files import chunk, encode, header, packed_tiff, png, png_16, run_length_bmp, tiff
+from tests.image_files import chunk, encode, packed_tiff, png, png_16, tiff
 
 ORIENTATION = 0x0112
 
@@ -44,11 +44,6 @@ def test_lossless_colour_comes_back_exactly(kind: str, options: dict[str, Any]) 
     assert (photograph.format, photograph.bit_depth, photograph.warnings) == (kind.lower(), 8, ())
 
 
-@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF"])
-def test_lossless_grey_keeps_one_channel(kind: str) -> None:
-    np.testing.assert_array_equal(decode_image(encode(texture(1), kind), "part").pixels, texture(1))
-
-
 @pytest.mark.parametrize("channels", [1, 3])
 def test_jpeg_has_the_pixels_that_pillow_decodes(channels: int) -> None:
     data = encode(texture(channels), "JPEG", quality=90)
@@ -56,12 +51,6 @@ def test_jpeg_has_the_pixels_that_pillow_decodes(channels: int) -> None:
     expected = np.asarray(Image.open(io.BytesIO(data))).reshape(40, 56, channels)
     np.testing.assert_allclose(photograph.pixels.astype(int), expected.astype(int), atol=2)
     assert photograph.format == "jpeg"
-
-
-def test_one_bit_image_becomes_0_and_255() -> None:
-    photograph = decode_image(encode(np.array([[True, False], [False, True]]), "PNG"), "part")
-    assert photograph.pixels[..., 0].tolist() == [[255, 0], [0, 255]]
-    assert photograph.bit_depth == 1
 
 
 def test_palette_becomes_its_colours() -> None:
@@ -124,7 +113,7 @@ def test_size_is_read_as_the_picture_is_turned(tmp_path: Path, kind: str, orient
 
 
 def test_orientation_of_a_png_does_not_depend_on_the_order_of_its_chunks() -> None:
-    """EXIF may stand before or behind the pixels; of two, the first counts."""
+    """EXIF may be before or after the pixels; the first of two counts."""
     turned, other = (chunk(b"eXIf", exif(n).tobytes().removeprefix(b"Exif\0\0")) for n in (6, 3))
     data = encode(STORED, "PNG")
     pixels, ending = data.index(b"IDAT") - 4, data.index(b"IEND") - 4
@@ -227,20 +216,6 @@ def test_12_bit_data_needs_its_white_level() -> None:
     assert "nearly black: its brightest value is 4095" in meant.warnings[0]
 
 
-@pytest.mark.parametrize("level", [0, -1, 65536])
-def test_white_level_that_is_no_16_bit_value(level: int) -> None:
-    with pytest.raises(ValueError, match=f"white_level is {level}. Expected 1…65535"):
-        decode_image(png_16(gradient(1)), "part", white_level=level)
-
-
-def test_packed_12_bit_tiff() -> None:
-    packed = bytes([0x00, 0x0F, 0xFF] * 2)  # 0, 4095, 0, 4095
-    data = tiff(np.frombuffer(packed, np.uint8).reshape(1, 6, 1), t256=(4,), t258=(12,))
-    photograph = decode_image(data, "part", white_level=4095)
-    assert photograph.pixels.ravel().tolist() == [0, 255, 0, 255]
-    assert photograph.bit_depth == 12
-
-
 # === Alpha ===
 
 
@@ -285,10 +260,6 @@ def test_alpha_of_16_bits_is_dropped(channels: int, lowest: int) -> None:
         assert any("alpha" in warning for warning in photograph.warnings) == (lowest == 0)
 
 
-def test_premultiplied_16_bits_are_refused() -> None:
-    assert refusal(tiff(np.full((4, 4, 4), 9000, np.uint16), t338=(1,))).code == "unsupported_channels"
-
-
 TRANSPARENT_VALUE = {
     "grey": png(2, 1, 8, 0, zlib.compress(b"\0\5\7"), before=chunk(b"tRNS", b"\0\7")),
     "grey of 4 bits": png(2, 1, 4, 0, zlib.compress(b"\0\x57"), before=chunk(b"tRNS", b"\0\7")),
@@ -305,49 +276,17 @@ def test_transparent_value_is_a_warning_where_it_occurs(data: bytes) -> None:
     assert "alpha was dropped" in decode_image(data, "part").warnings[0]
 
 
-@pytest.mark.parametrize("value", [b"\0\6", b"\1\7"])
-def test_transparent_value_that_does_not_occur(value: bytes) -> None:
-    data = png(2, 1, 8, 0, zlib.compress(b"\0\5\7"), before=chunk(b"tRNS", value))
-    assert decode_image(data, "part").warnings == ()
-
-
 # === Bad input ===
-
-
-def test_png_with_two_headers() -> None:
-    pixels = zlib.compress(b"\0\5")
-    assert refusal(png(30_000, 30_000, 8, 0, pixels, before=header(1, 1, 8, 0))).code == "corrupt_image"
-
-
-def test_text_and_profile_of_a_png_are_not_unpacked() -> None:
-    bomb = zlib.compress(bytes(3_000_000))
-    before = chunk(b"zTXt", b"Comment\0\0" + bomb) + chunk(b"iCCP", b"icc\0\0" + bomb)
-    data = png(1, 1, 8, 0, zlib.compress(b"\0\5"), before=before)
-    assert decode_image(data, "part").pixels.tolist() == [[[5]]]
-
-
-def test_empty_file() -> None:
-    assert refusal(b"").code == "empty_image"
-
-
-def test_text_named_png() -> None:
-    assert refusal(b"this is not an image\n" * 20).code == "unsupported_type"
 
 
 def test_type_outside_the_accepted_ones() -> None:
     assert refusal(encode(texture(), "GIF")).code == "unsupported_type"
 
 
-def test_png_with_half_the_rows_behind_correct_checksums() -> None:
+def test_png_with_half_the_rows_and_correct_checksums() -> None:
     rows = b"".join(b"\0" + bytes(range(20)) for _ in range(10))
     decode_image(png(20, 10, 8, 0, zlib.compress(rows)), "whole")
     assert refusal(png(20, 10, 8, 0, zlib.compress(rows[: len(rows) // 2]))).code == "corrupt_image"
-
-
-def test_png_with_a_damaged_byte() -> None:
-    data = bytearray(encode(texture(), "PNG"))
-    data[len(data) // 2] ^= 1
-    assert refusal(bytes(data)).code == "corrupt_image"
 
 
 @pytest.mark.parametrize(
@@ -369,36 +308,13 @@ def test_wrong_channels(kind: str, mode: str) -> None:
     assert refusal(encode(texture(), kind, mode)).code == "unsupported_channels"
 
 
-def test_jpeg_in_tiff_is_refused_because_its_damage_goes_unnoticed() -> None:
-    assert refusal(encode(texture(), "TIFF", compression="jpeg")).code == "unsupported_type"
-
-
-def test_run_length_bmp_is_refused_even_when_whole() -> None:
-    data = run_length_bmp(9, 4)
-    assert (np.asarray(Image.open(io.BytesIO(data)).convert("L")) == np.full((4, 9), 7)).all()
-    caught = refusal(data)
-    assert caught.code == "unsupported_type"
-    assert "run-length coding" in str(caught)
-
-
 @pytest.mark.parametrize("compression", ["tiff_ccitt", "group3", "group4", "lzma", "zstd"])
-def test_tiff_whose_damage_may_go_unnoticed_is_refused_even_when_whole(compression: str) -> None:
+def test_tiff_codings_without_damage_detection_are_rejected(compression: str) -> None:
     one_bit = compression not in ("lzma", "zstd")
     pixels = texture(1)[..., 0] > 127 if one_bit else texture()
     caught = refusal(packed_tiff(pixels, compression, bytes))
     assert caught.code == "unsupported_type"
     assert "whose early end is always detected" in str(caught)
-
-
-@pytest.mark.parametrize("compression", ["raw", "tiff_lzw", "tiff_deflate", "tiff_adobe_deflate", "packbits"])
-def test_early_end_of_a_tiff_strip_is_always_noticed(compression: str) -> None:
-    for pixels in (texture(), texture(1), np.full((40, 56), 7, np.uint8)):
-        whole = packed_tiff(pixels, compression, bytes)
-        expected = decode_image(whole, "part").pixels
-        np.testing.assert_array_equal(expected.squeeze(), pixels.squeeze())
-        for share in range(1, 20):  # the last 8 bytes are the end mark or the checksum, no pixels
-            cut = packed_tiff(pixels, compression, lambda strip, n=share: strip[: (len(strip) - 8) * n // 20])
-            assert refusal(cut).code in ("corrupt_image", "truncated_image")
 
 
 @pytest.mark.parametrize(("tag", "value"), [(254, 1), (254, 4), (254, 5), (254, 65537), (255, 2)])
@@ -408,29 +324,7 @@ def test_reduced_picture_or_mask_in_front_of_a_tiff_is_not_inspected(tag: int, v
     assert f"its tag {tag} is {value}" in str(caught)
 
 
-@pytest.mark.parametrize(("tag", "value"), [(254, 0), (254, 2), (255, 1), (255, 3)])
-def test_whole_picture_or_page_of_a_tiff_is_inspected(tag: int, value: int) -> None:
-    photograph = decode_image(tiff(texture(), **{f"t{tag}": (value,)}), "part")
-    np.testing.assert_array_equal(photograph.pixels, texture())
-
-
-@pytest.mark.parametrize("tag", [259, 273, 274])
-def test_tiff_with_a_tag_twice_is_refused(tag: int) -> None:
-    once = tiff(texture(), t274=(1,), t275=(1,))
-    place = once.index(struct.pack("<HHLL", 275, 4, 1, 1))
-    caught = refusal(once[:place] + struct.pack("<H", tag) + once[place + 2 :])
-    assert caught.code == "corrupt_image"
-    assert f"tag {tag} twice" in str(caught)
-
-
-def test_too_many_pixels_is_refused_from_the_header() -> None:
-    error = refusal(encode(texture(), "PNG"), max_pixels=2239)
-    assert error.code == "too_many_pixels"
-    assert "56 × 40 = 2,240" in str(error)
-    assert decode_image(encode(texture(), "PNG"), "part", max_pixels=2240).pixels.shape == (40, 56, 3)
-
-
-def test_side_is_refused_from_the_header() -> None:
+def test_side_is_rejected_from_the_header() -> None:
     error = refusal(png(100_000, 1, 8, 0, b""))
     assert error.code == "too_many_pixels"
     assert "100000 × 1 pixels. Expected sides of at most 65,536" in str(error)
@@ -451,7 +345,7 @@ def test_limit_of_pillow_is_named_where_it_is_the_lower_one() -> None:
     )
 
 
-def test_what_arrived_is_told_in_plain_words() -> None:
+def test_messages_describe_the_input() -> None:
     assert "part.png is not an image of a known type (it starts with 'hello wo')." in str(
         refusal(b"hello world")
     )
@@ -466,7 +360,7 @@ def test_what_arrived_is_told_in_plain_words() -> None:
 
 
 @pytest.mark.parametrize("mode", ["1", "L"])
-def test_whoever_reads_sets_the_limit(mode: str, tmp_path: Path) -> None:
+def test_pixel_limit_is_an_argument(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "mask.png"
     Image.fromarray(texture(1)[..., 0]).convert(mode).save(path)
     for read in (read_image, read_mask, read_size):
@@ -477,17 +371,6 @@ def test_whoever_reads_sets_the_limit(mode: str, tmp_path: Path) -> None:
         assert e.value.code == "too_many_pixels"
     assert read_image(path, max_pixels=2240).pixels.shape == (40, 56, 1)
     assert read_mask(path, max_pixels=2240).shape == read_size(path, max_pixels=2240) == (40, 56)
-
-
-@pytest.mark.slow
-def test_picture_beyond_the_default_limit(tmp_path: Path) -> None:
-    path = tmp_path / "large.png"
-    pixels = np.tile(np.arange(8200, dtype=np.uint16).astype(np.uint8), (8200, 1))
-    write_png(path, pixels)
-    with pytest.raises(ImageError, match=r"8200 × 8200 = 67,240,000 pixels\. Expected at most 67,108,864"):
-        read_image(path)
-    np.testing.assert_array_equal(read_image(path, max_pixels=67_240_000).pixels[..., 0], pixels)
-    assert np.count_nonzero(read_mask(path, max_pixels=67_240_000) == 0) == 33 * 8200  # 0, 256, … 8192
 
 
 @pytest.mark.parametrize(("module", "package"), [("PIL.Image", "pillow"), ("simplejpeg", "simplejpeg")])
@@ -507,11 +390,6 @@ def test_missing_file_names_its_path(tmp_path: Path) -> None:
     assert caught.value.code == "unreadable_file"
 
 
-def test_folder_instead_of_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ImageError, match="directory"):
-        read_image(tmp_path)
-
-
 def test_mask_is_255_above_the_threshold_in_any_channel(tmp_path: Path) -> None:
     pixels = np.zeros((1, 4, 3), np.uint8)
     pixels[0, 1, 2] = 1
@@ -529,20 +407,9 @@ def test_written_png_reads_back(channels: int, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["part.png"]
 
 
-def test_mask_of_16_bits_is_not_scaled() -> None:
-    values = np.array([[[0], [1], [256], [65535]]], np.uint16)
-    assert decode_mask(png_16(values), "mask").tolist() == [[0, 255, 255, 255]]
-    assert decode_mask(png_16(values), "mask", threshold=1).tolist() == [[0, 0, 255, 255]]
-
-
-def test_mask_with_transparent_pixels_is_refused() -> None:
+def test_mask_with_transparent_pixels_is_rejected() -> None:
     pixels = np.full((4, 4, 4), 255, np.uint8)
     assert (decode_mask(encode(pixels, "PNG"), "mask") == 255).all()
     pixels[0, 0, 3] = 0
     with pytest.raises(ImageError, match="mask has transparent pixels"):
         decode_mask(encode(pixels, "PNG"), "mask")
-
-
-def test_encoding_refuses_what_is_no_image() -> None:
-    with pytest.raises(ValueError, match=r"float32 \(2, 2\)\. Expected uint8"):
-        encode_png(np.zeros((2, 2), np.float32))  # type: ignore[arg-type]

@@ -49,7 +49,7 @@ CONTOURS = [{"outer": [(1, 0)], "holes": []}]
         ("polygon", RUNS, "contours", "run lengths"),
     ],
 )
-def test_data_of_another_encoding_are_refused(
+def test_data_of_another_encoding_are_rejected(
     encoding: str, data: object, expected: str, arrived: str
 ) -> None:
     with pytest.raises(ImageError) as caught:
@@ -58,11 +58,6 @@ def test_data_of_another_encoding_are_refused(
     assert f"its encoding '{encoding}' needs {expected}, but it has {arrived}" in text
     assert "Send the request again" in text
     assert caught.value.code == "corrupt_mask"
-
-
-def test_scores_are_no_mask_of_good_and_defect() -> None:
-    with pytest.raises(ImageError, match="'png' allows only the values 0 and 255, but it has 128"):
-        unpack_mask(sent(as_png(np.array([[0, 128]], np.uint8)), 1, 2, "png"))
 
 
 @pytest.mark.parametrize(
@@ -109,18 +104,12 @@ def run_lengths_of(mask: NDArray[np.uint8]) -> RunLengths:
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.4, 0.6, 0.9, 0.98])
-def test_any_mask_comes_back_from_what_common_encoders_make(share: float) -> None:
+def test_masks_survive_common_encoders(share: float) -> None:
     random = np.random.default_rng(0)
     for _ in range(10):
         mask = np.where(random.random((24, 31)) < share, 255, 0).astype(np.uint8)
         for encoding, data in (("rle", run_lengths_of(mask)), ("polygon", polygons_of(mask))):
             np.testing.assert_array_equal(unpack_mask(sent(data, 24, 31, encoding)), mask)
-
-
-def test_long_runs() -> None:
-    mask = np.zeros((700, 900), np.uint8)
-    mask[100:300, 400:800] = 255
-    np.testing.assert_array_equal(unpack_mask(sent(run_lengths_of(mask), 700, 900, "rle")), mask)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +129,7 @@ def test_long_runs() -> None:
         sent([{"outer": [(0, 0)], "holes": [[]]}], 2, 2, "polygon"),
     ],
 )
-def test_damaged_masks_are_told(answer: MaskAnswer) -> None:
+def test_damaged_masks_are_reported(answer: MaskAnswer) -> None:
     with pytest.raises(ImageError, match=r"mask cannot be decoded \(.*\)\. Send") as caught:
         unpack_mask(answer)
     assert caught.value.code == "corrupt_mask"

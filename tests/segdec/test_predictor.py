@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
-from segdec.errors import ConfigError, ImageError, MissingExtraError
+from segdec.errors import ConfigError, MissingExtraError
 from segdec.predictor import Predictor
 
 NATIVE = InputConfig()
@@ -20,7 +20,7 @@ POLICIES = pytest.mark.parametrize(
 
 
 class StubEngine:
-    """Answers the first pixel of each image as its defect logit, and notes what it was given."""
+    """Returns the first pixel of each image as its defect logit, and records its inputs."""
 
     batch_pixels = 2**24
 
@@ -79,20 +79,8 @@ def test_the_likely_shape_is_known(config: InputConfig, shape: tuple[int, int, i
     assert predictor(config)[0].warmup_shape() == shape
 
 
-def test_batches_are_no_larger_than_asked() -> None:
-    model, engine = predictor()
-    model.predict([flat(value) for value in range(5)], batch_size=2)
-    assert [shape[0] for shape in engine.shapes] == [2, 2, 1]
-
-
-def test_threshold_is_passed_on() -> None:
-    model, _ = predictor()
-    assert model.predict([flat(101)])[0].label == "defect"
-    assert model.predict([flat(101)], threshold=0.9)[0].label == "good"
-
-
 @pytest.mark.parametrize("config", [NATIVE, RESIZE], ids=["native", "resize"])
-def test_steps_give_what_predict_gives(config: InputConfig) -> None:
+def test_steps_equal_predict(config: InputConfig) -> None:
     model, engine = predictor(config)
     photographs = [flat(99, 13, 20), flat(102, 16, 24)]
     prepared = np.stack([model.prepare(photograph) for photograph in photographs])
@@ -105,16 +93,6 @@ def test_steps_give_what_predict_gives(config: InputConfig) -> None:
         np.testing.assert_array_equal(found.mask_scores, expected.mask_scores)
     assert [step.label for step in steps] == ["good", "defect"]
     assert model.interpret(logits, 1, (16, 24), threshold=0.9).label == "good"
-
-
-def test_photograph_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ImageError, match="4 channels"):
-        predictor()[0].predict([np.zeros((8, 8, 4), np.uint8)])
-
-
-def test_batch_size_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="batch_size=0"):
-        predictor()[0].predict([flat(1)], batch_size=0)
 
 
 # === Loading ===
@@ -132,14 +110,7 @@ def test_missing_tensorflow_names_its_extra(tiny_artifact: Path, monkeypatch: py
         Predictor.load(tiny_artifact)
 
 
-def test_artifact_is_loaded_with_its_manifest(tiny_artifact: Path, tiny_config: ModelConfig) -> None:
-    model = Predictor.load(tiny_artifact)
-    assert model.manifest is not None
-    assert model.manifest.name == "tiny"
-    assert model.config.network == tiny_config.network
-
-
-def test_artifact_answers_many_as_it_answers_one(tiny_artifact: Path) -> None:
+def test_predict_many_equals_predict(tiny_artifact: Path) -> None:
     model = Predictor.load(tiny_artifact)
     photographs = [np.random.default_rng(seed).integers(0, 256, (40, 56, 1), np.uint8) for seed in range(9)]
     with model.predict_many(photographs) as predictions:

@@ -14,7 +14,7 @@ HEADERS = {
     "webhook-timestamp": str(NOW),
     "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
 }
-"""As the specification's libraries have them in their tests."""
+"""From the tests of the specification's libraries."""
 
 
 def test_signature_is_that_of_the_specification():
@@ -42,7 +42,7 @@ def test_one_of_several_signatures_is_enough():
         ({}, BODY, NOW - 301, "differs from now"),
     ],
 )
-def test_what_was_changed_or_is_old_is_refused(changed, body, now, words):
+def test_changed_or_old_webhook_is_rejected(changed, body, now, words):
     with pytest.raises(SignatureError, match=words):
         verify_webhook(SECRET, HEADERS | changed, body, now)
 
@@ -50,7 +50,7 @@ def test_what_was_changed_or_is_old_is_refused(changed, body, now, words):
 @pytest.mark.parametrize(
     "secret", ["", "whsec_", "whsec_short", SECRET[6:], f"{SECRET}!", "whsec_" + "A" * 88]
 )
-def test_secret_of_another_form_is_refused_and_not_repeated(secret):
+def test_secret_of_another_form_is_rejected_and_not_repeated(secret):
     with pytest.raises(ConfigError, match="openssl rand") as refusal:
         read_secret(secret)
     assert len(secret) < 8 or secret[6:] not in str(refusal.value)

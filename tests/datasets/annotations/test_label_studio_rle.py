@@ -39,17 +39,17 @@ def test_large_empty_picture():
 @pytest.mark.parametrize(
     ("values", "size", "reason"),
     [
-        (packed(*PICTURE), (1, 4), "of 12 values; expected 16"),
+        (packed(*PICTURE), (1, 4), "have 12 values; expected 16"),
         (packed(*PICTURE), (2**20, 2**20), "too large"),
         (packed(*PICTURE)[:12], (1, 3), "end too early"),
         ([], (1, 3), "end too early"),
         (packed(*header(12, word_bits=16)), (1, 3), "words of 16 bits"),
-        (packed(*header(12), (1, 1), (2, 2), (12, 8), (0, 8)), (1, 3), "longer than"),
-        ([256], (1, 3), "no bytes"),
-        ([-1], (1, 3), "no bytes"),
-        ([1.5], (1, 3), "no bytes"),
-        ("abc", (1, 3), "no list of numbers"),
-        ([True], (1, 3), "no number"),
+        (packed(*header(12), (1, 1), (2, 2), (12, 8), (0, 8)), (1, 3), "exceed the"),
+        ([256], (1, 3), "not bytes"),
+        ([-1], (1, 3), "not bytes"),
+        ([1.5], (1, 3), "not bytes"),
+        ("abc", (1, 3), "not a list of numbers"),
+        ([True], (1, 3), "not a number"),
     ],
 )
 def test_damage_is_named(values, size, reason):

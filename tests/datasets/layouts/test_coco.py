@@ -104,32 +104,12 @@ def test_file_is_found_or_given(write_set, file):
     assert index(root / file) == index(root)
 
 
-def test_photographs_lie_in_the_root_or_in_images(write_set, write_picture):
-    images = [
-        {"id": "x", "file_name": "sub\\f.png", **SIZE},
-        {"id": "y", "file_name": "images/g.png", **SIZE},
-    ]
-    root = write_set([annotation("x", 1, SQUARE)], images=images)
-    write_picture(root / "sub/f.png")
-    write_picture(root / "images/g.png")
-    assert [record.name for record in index(root).records] == [
-        *(f"images/{letter}" for letter in "abcdeg"),
-        "sub/f",
-    ]
-
-
 @pytest.mark.parametrize("folder", ["images/train", "train"])
 def test_photographs_of_a_subset_lie_in_its_folder(write_set, write_picture, folder):
     images, file = [{"id": 1, "file_name": "a.png", **SIZE}], "annotations/instances_train.json"
     root = write_set([annotation(1, 1, SQUARE)], images=images, file=file, names="")
     write_picture(root / f"{folder}/a.png")
     assert [record.name for record in index(root).records] == [f"{folder}/a"]
-
-
-def test_split_file_is_used(write_set):
-    root = write_set([annotation(1, 1, SQUARE)])
-    (root / "splits.txt").write_text("train images/a\ntest images/b\n")
-    assert [record.split for record in index(root).records] == ["train", "test", None, None, None]
 
 
 def test_numbers_may_be_texts_or_end_in_point_0(write_set):
@@ -145,7 +125,7 @@ def test_numbers_may_be_texts_or_end_in_point_0(write_set):
     assert [problem.text[:33] for problem in dataset.problems] == ["No image has the id '007'. Correct"[:33]]
 
 
-def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
+def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set):
     root = write_set(
         [
             annotation(1, 1, [[1, 1, 2, 2]]),
@@ -159,7 +139,7 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
             annotation(3, 1, SQUARE, id=5),
             annotation(4, 1, SQUARE, id=5),
             "annotation",  # 10
-            annotation(7, 1, SQUARE),  # of a photograph that does not exist: told once
+            annotation(7, 1, SQUARE),  # of a photograph that does not exist: reported once
             annotation([2], 1, SQUARE),
             annotation(6, 2, SQUARE),
         ],
@@ -179,32 +159,32 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
     dataset = index(root)
     expected = [
         ("images[6]", "images/gone", "gone.png does not exist"),
-        ("images[7]", "", "leads out of"),
-        ("images[8]", "images/g", "the id 9 is that of 2 images"),
-        ("images[9]", "images/h", "the id 9 is that of 2 images"),
-        ("images[10]", "images/a", "is no size of a photograph"),
-        ("images[11]", "", "The id None is neither a whole number nor a text"),
-        ("images[12]", "", "The file_name None is no name"),
-        ("images[13]", "", "7 is no object with the key id"),
+        ("images[7]", "", "is outside"),
+        ("images[8]", "images/g", "2 images have the id 9"),
+        ("images[9]", "images/h", "2 images have the id 9"),
+        ("images[10]", "images/a", "is invalid"),
+        ("images[11]", "", "The id None is neither a whole number nor a string"),
+        ("images[12]", "", "The file_name None is not a file name"),
+        ("images[13]", "", "7 is not an object with the key id"),
         ("annotations[0]", "images/a", "a polygon of 2 different points"),
         ("annotations[1]", "", "No image has the id 99"),
         ("annotations[2]", "images/a", "No category has the id 77"),
-        ("annotations[3]", "images/b", "of the size [20, 12]; the photograph has [12, 20] (height, width)"),
-        ("annotations[4]", "images/b", "run lengths of 315 pixels; the picture of 20×12 has 240"),
+        ("annotations[3]", "images/b", "have the size [20, 12], the photograph has [12, 20] (height, width)"),
+        ("annotations[4]", "images/b", "run lengths have 315 pixels, the picture of 20×12 has 240"),
         ("annotations[5]", "images/b", "'polygon' is neither polygons nor run lengths"),
         ("annotations[6]", "images/b", "neither a segmentation nor a box"),
-        ("annotations[7]", "images/b", "x = 25 lies outside the picture of 20×12"),
-        ("annotations[8]", "images/c", "the id 5 is that of 2 annotations"),
-        ("annotations[9]", "images/d", "the id 5 is that of 2 annotations"),
-        ("annotations[10]", "", "'annotation' is no object"),
+        ("annotations[7]", "images/b", "x = 25 is outside the picture of 20×12"),
+        ("annotations[8]", "images/c", "2 annotations have the id 5"),
+        ("annotations[9]", "images/d", "2 annotations have the id 5"),
+        ("annotations[10]", "", "'annotation' is not an object"),
         ("annotations[12]", "", "The image_id [2] is neither"),
-        ("images[4] and ", "images/e", "is annotated 2 times"),
+        ("images[4] and ", "images/e", "has 2 annotations"),
     ]
-    told = [
+    messages = [
         (p.place.removeprefix(f"{root / 'annotations.json'}, "), p.name, p.text) for p in dataset.problems
     ]
-    assert [name for _, name, _ in told] == [name for _, name, _ in expected]
-    for (place, _, text), (start, _, words) in zip(told, expected, strict=True):
+    assert [name for _, name, _ in messages] == [name for _, name, _ in expected]
+    for (place, _, text), (start, _, words) in zip(messages, expected, strict=True):
         assert place.startswith(start)
         assert words.lower() in text.lower(), place
     assert described(dataset) == [("images/f", "dent", "mask", True)]
@@ -219,7 +199,7 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
         ({"images": [1], "annotations": [], "categories": [{"id": 1}]}, r"categories\[0\]: the label None"),
         (
             {"images": [1], "annotations": [], "categories": [{"id": 1, "name": n} for n in "ab"]},
-            r"categories\[1\]: the id 1 is that of 'a' and of 'b'",
+            r"categories\[1\]: 'a' and 'b' have the id 1",
         ),
     ],
 )

@@ -31,12 +31,6 @@ def test_flat_masks_belong_to_the_only_defect_of_their_stem(folder_root, write_p
     assert masks["good/c"] is None
 
 
-@pytest.mark.parametrize("suffix", [".PNG", ".jpg", ".JPEG", ".bmp", ".Tif", ".webp"])
-def test_photographs_of_every_type_and_case_are_listed(folder_root, write_picture, suffix):
-    write_picture(folder_root / f"good/more{suffix}")
-    assert "good/more" in [record.name for record in index(folder_root).records]
-
-
 def test_other_files_are_not_looked_at(folder_root):
     before = index(folder_root)
     for name in ("good/notes.txt", "good/Thumbs.db", "good/.hidden.png", "masks/readme.md", "README.md"):
@@ -80,7 +74,7 @@ def test_a_supervision_file_may_not_promise_a_mask_that_is_missing(folder_root):
     (folder_root / "supervision.txt").write_text("# drawn by hand\nmask  dent\n")
     problem = problem_of(folder_root)
     assert problem.place == f"{folder_root / 'supervision.txt'}, line 2"
-    assert problem.text.startswith("The photograph 'dent/c' has no mask. Expected 'mask' for")
+    assert problem.text.startswith("The photograph 'dent/c' has no mask, but the line says 'mask'")
 
 
 @pytest.mark.parametrize("name", ["masks/dent/x.png", "masks/x.png", "masks/hole/c.png"])
@@ -88,7 +82,7 @@ def test_mask_without_photograph_is_a_problem(folder_root, write_picture, name):
     write_picture(folder_root / name, mask=True)
     problem = problem_of(folder_root)
     assert problem.place == str(folder_root / name)
-    assert "belongs to no photograph" in problem.text
+    assert "has no photograph" in problem.text
     assert len(names(folder_root)) == 4
 
 
@@ -164,12 +158,7 @@ def test_a_photograph_of_a_type_that_cannot_be_read_is_a_problem(folder_root):
 
 def test_nested_folder_is_a_problem(folder_root, write_picture):
     write_picture(folder_root / "good/monday/e.png")
-    assert "monday is a folder among photographs" in problem_of(folder_root).text
-
-
-def test_a_folder_that_leads_into_a_circle_is_a_problem(folder_root):
-    (folder_root / "good/again").symlink_to(folder_root)
-    assert "again is a folder among photographs" in problem_of(folder_root).text
+    assert "monday is a folder in a class folder" in problem_of(folder_root).text
 
 
 def test_a_folder_that_cannot_be_listed_is_a_problem(folder_root, monkeypatch):
@@ -196,23 +185,6 @@ def test_empty_class_folder_is_a_problem(folder_root):
     assert "stain holds no photograph" in problem_of(folder_root).text
 
 
-def test_every_offender_is_named_at_once(folder_root, write_picture):
-    (folder_root / "masks/dent/c.png").unlink()
-    (folder_root / "masks/scratch/d.png").unlink()
-    write_picture(folder_root / "masks/x.png", mask=True)
-    write_picture(folder_root / "good/a.jpg")
-    (folder_root / "splits.txt").write_text("train good/a\ntrain dent/c\ntrain good/b\n")
-    dataset = index(folder_root)
-    assert sorted(problem.name for problem in dataset.problems) == ["", "dent/c", "good/a", "scratch/d"]
-    assert [(record.name, record.split) for record in dataset.records] == [("good/b", "train")]
-
-
-def test_missing_good_ones_are_refused_with_what_is_there(tmp_path, write_picture):
-    write_picture(tmp_path / "scratch/a.png")
-    with pytest.raises(DatasetError, match=r"folders: scratch\. Expected one named 'good' \(or 'ok'\) and"):
-        index(tmp_path)
-
-
 @pytest.mark.parametrize("name", ["good", "OK"])
 def test_good_photographs_alone_are_a_data_set(tmp_path, write_picture, name):
     for stem in "abcde":
@@ -229,13 +201,3 @@ def test_folders_without_any_photograph_are_refused(tmp_path):
         (tmp_path / name).mkdir()
     with pytest.raises(DatasetError, match=r"holds no photograph in good, dent\. Expected files"):
         index(tmp_path)
-
-
-def test_own_split_file_is_used(folder_root):
-    (folder_root / "splits.txt").write_text("train good/a\nval dent/c\n")
-    splits = {record.name: record.split for record in index(folder_root).records}
-    assert splits == {"good/a": "train", "dent/c": "val", "good/b": None, "scratch/d": None}
-
-
-def test_without_split_file_every_photograph_has_a_split(folder_root):
-    assert None not in {record.split for record in index(folder_root).records}

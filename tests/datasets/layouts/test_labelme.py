@@ -131,29 +131,11 @@ def test_tree_of_photographs(annotate, tmp_path, write_picture):
     assert {record.split for record in dataset.records} <= {"train", "val", "test"}
 
 
-def test_labelme_3_has_polygons_only(annotate, tmp_path):
-    old = {"label": "dent", "points": [[0, 0], [2, 0], [2, 2], [0, 2]], "line_color": None}
-    annotate("a", old)
-    assert marked(only(tmp_path)) == block((0, 1), (0, 1))
-
-
 def test_file_in_another_folder_names_its_photograph(annotate, tmp_path):
     annotate("images/a", shape("dent", "rectangle", (0, 0), (1, 1)), imagePath="..\\images\\a.png")
     (tmp_path / "json").mkdir()
     (tmp_path / "images/a.json").rename(tmp_path / "json/x.json")
     assert only(tmp_path).name == "images/a"
-
-
-def test_renamed_photograph_keeps_its_file(annotate, tmp_path):
-    annotate("a", shape("dent", "rectangle", (0, 0), (1, 1)), imagePath="DSC0001.png")
-    assert only(tmp_path).name == "a"
-
-
-def test_own_splits_are_used(annotate, tmp_path):
-    annotate("a", shape("dent", "rectangle", (0, 0), (1, 1)))
-    annotate("b")
-    (tmp_path / "splits.txt").write_text("test a\n")
-    assert {record.name: record.split for record in index(tmp_path).records} == {"a": "test", "b": None}
 
 
 def test_links_that_lead_back_are_followed_once(annotate, tmp_path):
@@ -175,7 +157,7 @@ def test_a_file_without_its_photograph_leaves_those_of_its_stem_out(annotate, tm
     assert [problem.name for problem in dataset.problems] == ["images/a", "more/a", "images/b"]
 
 
-def test_all_problems_are_told_at_once(annotate, tmp_path, write_picture):
+def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
     box = shape("dent", "rectangle", (0, 0), (1, 1))
     annotate("good")
     annotate("fine", box)
@@ -203,37 +185,37 @@ def test_all_problems_are_told_at_once(annotate, tmp_path, write_picture):
     (tmp_path / "twice_2.json").write_text((tmp_path / "twice.json").read_text())
     dataset = index(tmp_path)
     assert [record.name for record in dataset.records] == ["fine", "good"]
-    told = {}
+    messages = {}
     for problem in dataset.problems:
-        told.setdefault(problem.name, []).append(f"{problem.place}: {problem.text}")
+        messages.setdefault(problem.name, []).append(f"{problem.place}: {problem.text}")
     expected = {
         "line": ["line.json, shape 1: A polygon of 2 different points", "line.json, shape 2: A polygon of 2"],
         "outside": ["outside the picture of 20×12 pixels"],
-        "kind": ["The shape type 'cuboid' is not known"],
-        "label": ["The label None is no text"],
-        "number": ["'x' is no number"],
+        "kind": ["The shape type 'cuboid' is unknown"],
+        "label": ["The label None is not a string"],
+        "number": ["'x' is not a number"],
         "points": ["no list of points"],
-        "picture": ["The mask of the shape is no picture"],
+        "picture": ["The mask of the shape is not a picture"],
         "span": ["is 3×1 pixels (width × height), its points span 2×2"],
-        "base64": ["no base64"],
+        "base64": ["not base64"],
         "size": ["The size 20×None"],
         "huge": ["above the limit"],
-        "both": ["labelled good, but also dent"],
-        "flags": ["labelled dent and pore"],
-        "": ["gone.json: The photograph is missing: no picture 'gone'"],
-        "other": ["other.json: The file lies beside"],
-        "broken": ["broken.json is no JSON: Expecting value: line 2 column 12"],
-        "deep": ["deep.json is no JSON"],
+        "both": ["has the labels good and dent"],
+        "flags": ["has the labels dent and pore"],
+        "": ["gone.json: The photograph is missing: there is no picture 'gone'"],
+        "other": ["other.json: The file belongs to"],
+        "broken": ["broken.json is not JSON: Expecting value: line 2 column 12"],
+        "deep": ["deep.json is not JSON"],
         "list": ["no list 'shapes'"],
         "text": ["not UTF-8"],
-        "twin": ["Two photographs are named 'twin'"],
-        "twice": ["twice.json and ", "annotated 2 times"],
+        "twin": ["Two photographs have the name 'twin'"],
+        "twice": ["twice.json and ", "has 2 annotations"],
     }
-    assert told.keys() == expected.keys()
+    assert messages.keys() == expected.keys()
     for name, parts in expected.items():
-        text = "\n".join(told[name])
+        text = "\n".join(messages[name])
         assert all(part in text for part in parts), text
-    assert sum(len(texts) for texts in told.values()) == len(expected) + 1  # `line` has two
+    assert sum(len(texts) for texts in messages.values()) == len(expected) + 1  # `line` has two
 
 
 @pytest.mark.parametrize("content", ["nothing", "photographs", "files", "other files"])

@@ -37,7 +37,7 @@ def test_folder_that_is_readable_but_not_searchable_is_an_error(root, list_entri
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "stat", refuse)  # permissions do not bind every user who runs the tests
-    with pytest.raises(DatasetError, match=r"a\.png cannot be examined \(Permission denied\).*searchable"):
+    with pytest.raises(DatasetError, match=r"a\.png cannot be read \(Permission denied\).*search"):
         list_entries(root)
 
 

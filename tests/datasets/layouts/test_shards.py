@@ -1,8 +1,6 @@
 import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 pytest.importorskip("tensorflow")
@@ -11,7 +9,6 @@ from datasets import file_systems
 from datasets.loading import FOLDER_LAYOUTS, load_dataset
 from datasets.reading import read
 from datasets.sample import is_unlocalized
-from datasets.shard_file import ShardFile
 from datasets.sharding.packing import pack
 from datasets.sharding.shard_index import read_index
 from segdec.errors import DatasetError, MissingExtraError
@@ -87,14 +84,6 @@ def test_reading_a_record_takes_one_access(packed, monkeypatch):
     assert len(accesses) == 2
 
 
-def test_records_can_be_read_by_several_threads(packed):
-    records = load_dataset("shards", packed).records
-    expected = {record.name: read(record).image for record in records}
-    with ThreadPoolExecutor(8) as pool:
-        for sample in pool.map(read, list(records) * 25):
-            np.testing.assert_array_equal(sample.image, expected[sample.name])
-
-
 def test_a_cut_shard_is_named_with_both_sizes(packed):
     size = (packed / SHARD).stat().st_size
     (packed / SHARD).write_bytes((packed / SHARD).read_bytes()[:-9])
@@ -102,42 +91,10 @@ def test_a_cut_shard_is_named_with_both_sizes(packed):
         load_dataset("shards", packed)
 
 
-def test_a_shard_cut_after_the_start_is_an_error(packed):
-    records = load_dataset("shards", packed).records
-    (packed / SHARD).write_bytes(b"")
-    with pytest.raises(DatasetError, match=rf"{SHARD} is damaged: .* of the record '{records[0].name}'"):
-        read(records[0])
-
-
-def test_a_missing_shard_is_named(packed):
-    (packed / SHARD).unlink()
-    with pytest.raises(DatasetError, match=rf"{SHARD} is missing. Expected \d+ bytes"):
-        load_dataset("shards", packed)
-
-
-def test_an_index_of_version_2_lists_the_same_records(packed):
-    now = load_dataset("shards", packed)
-    list_records(packed)
-    assert load_dataset("shards", packed) == now
-
-
-def test_an_index_of_version_1_holds_masks_above_0(packed):
-    def to_version_1(index):
-        index.update(version=1)
-        for entry in index["records"]:
-            del entry["supervision"], entry["mask_threshold"]
-
-    now = load_dataset("shards", packed)
-    list_records(packed)
-    edit(packed, to_version_1)
-    assert load_dataset("shards", packed) == now
-    assert {(record.supervision, record.mask_threshold) for record in now.records} == {("mask", None)}
-
-
 def test_a_newer_format_says_so(packed):
     edit(packed, lambda index: index.update(version=5, more="things"))
     with pytest.raises(
-        DatasetError, match=r"index.json has the format version 5, this program reads up to 4"
+        DatasetError, match=r"index.json has the format version 5; this program reads versions up to 4"
     ):
         load_dataset("shards", packed)
 
@@ -146,27 +103,8 @@ def test_a_newer_format_says_so(packed):
     ("change", "words"),
     [
         (lambda index: index.pop("classes"), "classes"),
-        (lambda index: index["records"][0].update(split="tran"), r"records\.0\.split"),
-        (lambda index: index["records"][0].update(shard=7), "not listed"),
-        (lambda index: index["records"][0].update(label=9), "not listed"),
-        (lambda index: index["records"][0].update(offset=10**9), "beyond the end"),
-        (lambda index: index["records"].append(index["records"][0]), "one name"),
-        (lambda index: index["shards"][0].update(name="../away"), r"shards\.0\.name"),
-    ],
-)
-def test_a_damaged_index_of_version_2_is_refused(packed, change, words):
-    list_records(packed)
-    edit(packed, change)
-    with pytest.raises(DatasetError, match=rf"index.json is damaged.*{words}"):
-        load_dataset("shards", packed)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda index: index.pop("classes"), "classes"),
-        (lambda index: index["classes"].pop(), "not listed"),
-        (lambda index: index["shards"].clear(), "not listed"),
+        (lambda index: index["classes"].pop(), "unknown shard or class"),
+        (lambda index: index["shards"].clear(), "unknown shard or class"),
         (lambda index: index["shards"][0].update(bytes=9), "beyond the end"),
         (lambda index: index["shards"][0].update(name="../away"), r"shards\.0\.name"),
         (lambda index: index.update(records=10**6), "smaller"),
@@ -183,7 +121,9 @@ def test_a_damaged_index_is_refused(packed, change, words):
 def test_a_damaged_table_is_refused(packed, damage):
     table = packed / "records.table"
     table.write_bytes(damage(table.read_bytes()))
-    with pytest.raises(DatasetError, match=r"records\.table is damaged, or does not belong to index\.json"):
+    with pytest.raises(
+        DatasetError, match=r"records\.table is damaged, or does not belong to the index\.json"
+    ):
         load_dataset("shards", packed)
     table.unlink()
     with pytest.raises(DatasetError, match=r"records\.table cannot be read"):
@@ -220,28 +160,11 @@ def test_equal_files_are_found(folder_root, tmp_path):
     assert [[records[i].name for i in same] for same in records.equal_files()] == [["good/a", "good/e"]]
 
 
-def test_an_index_that_is_cut_is_refused(packed):
-    (packed / "index.json").write_bytes((packed / "index.json").read_bytes()[:-20])
-    with pytest.raises(DatasetError, match=r"index\.json is damaged"):
-        load_dataset("shards", packed)
-
-
 def test_a_folder_without_an_index_is_no_set(tmp_path):
-    with pytest.raises(DatasetError, match=r"There is no .*index.json.*datasets pack"):
+    with pytest.raises(DatasetError, match=r"index.json does not exist.*datasets pack"):
         load_dataset("shards", tmp_path)
-    with pytest.raises(DatasetError, match=r"There is no ram://nothing/here/index.json"):
+    with pytest.raises(DatasetError, match=r"ram://nothing/here/index.json does not exist"):
         load_dataset("shards", "ram://nothing/here/")
-
-
-def test_a_file_is_named_by_shard_and_record():
-    file = ShardFile("gs://b/train.tfrecord", 0, 9, "good/a", "photograph", "0" * 64)
-    assert str(file) == "gs://b/train.tfrecord, photograph of 'good/a'"
-
-
-def test_a_split_file_takes_the_place_of_the_packed_split(packed, tmp_path):
-    splits = tmp_path / "mine.txt"
-    splits.write_text("val good/b\n")
-    assert [r.name for r in load_dataset("shards", packed, splits).of_split("val")] == ["good/b"]
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/parts", "foo://bucket/parts"])
@@ -255,9 +178,7 @@ def test_a_scheme_that_tensorflow_lacks_says_what_to_do(place, folder_root):
 
 @pytest.mark.parametrize("layout", FOLDER_LAYOUTS)
 def test_other_layouts_read_no_url(layout):
-    with pytest.raises(
-        DatasetError, match=rf"'{layout}' reads folders of this machine.*gs://b/x.*datasets pack"
-    ):
+    with pytest.raises(DatasetError, match=rf"'{layout}' reads local folders.*gs://b/x.*datasets pack"):
         load_dataset(layout, "gs://b/x")
 
 

@@ -13,7 +13,6 @@ from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.reading import read, read_files
 from datasets.sharding.packing import pack
-from datasets.sharding.shard_plan import plan_shards
 from segdec.errors import DatasetError
 
 
@@ -65,16 +64,6 @@ def test_packed_records_are_those_of_the_files(folder_root, out):
         np.testing.assert_array_equal(sample.image, read(one).image)
 
 
-def test_records_without_a_split_are_left_out(kolektor_root, tmp_path, out):
-    splits = tmp_path / "splits.txt"
-    splits.write_text("test kos21\n")
-    index = pack(load_dataset("kolektor", kolektor_root, splits), out)
-    assert names(index.records) == ["kos21/Part0", "kos21/Part1"]
-    assert [shard.name for shard in index.shards] == ["test-00000-of-00001.tfrecord"]
-    with pytest.raises(DatasetError, match=r"None of the 4 photographs has a split.*--splits FILE"):
-        pack(load_dataset("kolektor", kolektor_root), f"{out}2")
-
-
 def test_shards_are_alike_and_always_the_same(heavy_root, tmp_path):
     dataset = load_dataset("folder", heavy_root)
     index = pack(dataset, str(tmp_path / "one"), shard_mb=1)
@@ -90,20 +79,6 @@ def test_shards_are_alike_and_always_the_same(heavy_root, tmp_path):
     pack(dataset, str(tmp_path / "two"), shard_mb=1)
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
-
-
-def test_no_shard_is_empty(folder_root):
-    shards = plan_shards(load_dataset("folder", folder_root), 1)
-    assert [len(shard.records) for shard in shards] == [1, 1, 1, 1]
-    assert [shard.name for shard in shards] == [f"train-0000{n}-of-00004.tfrecord" for n in range(4)]
-
-
-def test_a_split_of_empty_files_is_not_forgotten(folder_root, tmp_path):
-    splits = tmp_path / "splits.txt"
-    splits.write_text("train dent/c\nval good/b\n")
-    (folder_root / "good/b.png").write_bytes(b"")
-    with pytest.raises(DatasetError, match=r"b\.png is empty"):
-        pack(load_dataset("folder", folder_root, splits), str(tmp_path / "packed"))
 
 
 @pytest.mark.usefixtures("tensorflow_devices")
@@ -136,7 +111,7 @@ def test_a_damaged_file_leaves_no_set(folder_root, out, write_picture, damage):
         mask.unlink()
     with pytest.raises(DatasetError, match=r"b\.png" if damage == "photograph" else r"d\.png"):
         pack(dataset, out)
-    with pytest.raises(DatasetError, match=r"There is no .*index.json.*pack again"):
+    with pytest.raises(DatasetError, match=r"index.json does not exist.*pack again"):
         load_dataset("shards", out)
 
 
@@ -144,7 +119,7 @@ def test_a_pack_that_stops_half_way_cannot_be_read(folder_root, out):
     steps = iter(range(2))
     with pytest.raises(StopIteration):
         pack(load_dataset("folder", folder_root), out, advance=lambda: next(steps))
-    with pytest.raises(DatasetError, match=r"There is no .*index.json"):
+    with pytest.raises(DatasetError, match=r"index.json does not exist"):
         load_dataset("shards", out)
     pack(load_dataset("folder", folder_root), out)
     assert len(load_dataset("shards", out).records) == 4
@@ -157,7 +132,7 @@ def test_an_overwrite_that_stops_half_way_cannot_be_mixed_up(folder_root, out):
     with pytest.raises(StopIteration):
         pack(dataset, out, overwrite=True, advance=lambda: next(steps))
     if file_systems.is_url(out):
-        with pytest.raises(DatasetError, match=r"There is no .*index.json"):
+        with pytest.raises(DatasetError, match=r"index.json does not exist"):
             load_dataset("shards", out)
     else:
         assert len(load_dataset("shards", out).records) == 4
@@ -177,7 +152,7 @@ def test_shards_are_replaced_only_when_told_to(heavy_root, folder_root, out):
 def test_what_holds_no_shards_is_never_replaced(folder_root, out):
     file_systems.make_folder(out)
     file_systems.write(file_systems.join(out, "index.json"), b'{"precious": 1}')
-    with pytest.raises(DatasetError, match="holds no shards that can be read, so it is not replaced"):
+    with pytest.raises(DatasetError, match="has no readable shards, so it is not replaced"):
         pack(load_dataset("folder", folder_root), out, overwrite=True)
     assert file_systems.read(file_systems.join(out, "index.json")) == b'{"precious": 1}'
 
@@ -185,7 +160,7 @@ def test_what_holds_no_shards_is_never_replaced(folder_root, out):
 def test_shards_can_be_packed_again_elsewhere_only(folder_root, out):
     pack(load_dataset("folder", folder_root), out)
     shards = load_dataset("shards", out)
-    with pytest.raises(DatasetError, match="the very shards"):
+    with pytest.raises(DatasetError, match="holds the shards"):
         pack(shards, out, overwrite=True)
     pack(shards, f"{out}-copy")
     for one, other in zip(shards.records, load_dataset("shards", f"{out}-copy").records, strict=True):
@@ -196,14 +171,9 @@ def test_a_place_that_cannot_be_written_to_is_an_error(folder_root, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DatasetError, match="cannot be written"):
         pack(load_dataset("folder", folder_root), str(tmp_path / "file" / "packed"))
-    with pytest.raises(DatasetError, match=r"Shards of 0 MB.*--shard-mb"):
+    with pytest.raises(DatasetError, match=r"--shard-mb 0"):
         pack(load_dataset("folder", folder_root), str(tmp_path / "packed"), shard_mb=0)
     assert not (tmp_path / "packed").exists()
-
-
-def test_a_full_disk_is_an_error():
-    with pytest.raises(DatasetError, match=r"/dev/full cannot be written: .*No space left"):
-        file_systems.write("/dev/full", b"index")
 
 
 def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):
@@ -222,18 +192,10 @@ def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):
     assert (recut.mask_threshold, recut.digests) == (20, None)  # to be read again
 
 
-def test_every_problem_is_refused_at_once(folder_root, out, write_picture):
-    (folder_root / "good/b.png").write_bytes(b"")
-    write_picture(folder_root / "masks/scratch/d.png", mask=True, size=(8, 8))
-    (folder_root / "masks/dent/c.png").unlink()
-    with pytest.raises(DatasetError, match="has 3 problems"):
-        pack(load_dataset("folder", folder_root), out)
-
-
 def test_a_file_that_changes_after_it_was_checked_leaves_no_set(folder_root, tmp_path, write_picture):
     out = str(tmp_path / "packed")
     checked = check_dataset(load_dataset("folder", folder_root)).dataset
     write_picture(folder_root / "good/b.png", size=(21, 12))
-    with pytest.raises(DatasetError, match=r"b\.png or its mask has changed since it was checked"):
+    with pytest.raises(DatasetError, match=r"b\.png or its mask has changed since the check"):
         pack(checked, out)
     assert not Path(out).exists()

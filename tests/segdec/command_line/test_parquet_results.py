@@ -1,4 +1,3 @@
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -33,7 +32,7 @@ def rows(folder: Path) -> list[dict[str, object]]:
     return sorted(pq.read_table(folder).to_pylist(), key=lambda row: str(row["image"]))
 
 
-def test_rows_hold_decision_mask_and_failure(tmp_path: Path) -> None:
+def test_rows_have_decision_mask_and_error(tmp_path: Path) -> None:
     mask = np.zeros((5, 7), np.uint8)
     mask[1:3, 2:6] = 255
     with ResultFolder(tmp_path / "found", MODEL) as found:
@@ -83,7 +82,7 @@ def test_each_class_has_run_lengths_of_its_own(tmp_path: Path) -> None:
     assert (second["region_labels"], second["class_masks"]) == (None, None)
 
 
-def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> None:
+def test_existing_results_are_known_and_other_models_rejected(tmp_path: Path) -> None:
     with ResultFolder(tmp_path, MODEL) as found:
         assert found.done == set()
         found.add_failure(Path("a.png"), ImageError("no", code="x"))
@@ -100,7 +99,7 @@ def test_what_is_there_is_known_and_other_models_are_refused(tmp_path: Path) -> 
         ResultFolder(tmp_path, MODEL)
 
 
-def test_parts_are_written_as_they_fill_and_when_the_work_breaks_off(
+def test_files_are_written_when_full_and_after_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet_results, "ROWS_PER_FILE", 2)
@@ -150,24 +149,6 @@ def test_shards_together_inspect_everything_once(
     (expected,) = Predictor.load(tiny_artifact).predict([read_image(Path(str(one["image"]))).pixels])
     assert one["label"] == expected.label
     assert one["score"] == pytest.approx(expected.score, abs=1e-5)
-
-
-def test_an_inspection_that_broke_off_goes_on(
-    photographs: Path, tiny_artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = tmp_path / "found"
-    some = [photographs / "0.png", photographs / "3.png"]
-    assert predict(*some, "--model", tiny_artifact, "--results", found) == 0
-    assert predict(photographs, "--model", tiny_artifact, "--results", found) == 1
-    output = capsys.readouterr()
-    (counts,) = re.findall(r"7 photographs, 2 of them done before: (.*)\n", output.out)
-    assert counts.startswith("1 NOT_INSPECTED, ")
-    assert sum(int(count) for count in re.findall(r"\d+", counts)) == 5
-    assert output.err.startswith("NOT INSPECTED: 1 of 7 photographs.")
-    assert len(rows(found)) == 7
-    with pytest.raises(SystemExit):
-        predict(photographs, "--model", tiny_artifact, "--results", found, "--threshold", "0.9")
-    assert "was written with" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from segdec.command_line.score_text import score_text
         ((1e-9, 2e-9, None), ("0.000000", "0.000000")),
     ],
 )
-def test_scores_have_as_many_digits_as_tell_them_apart(
+def test_scores_have_enough_decimals(
     numbers: tuple[float, float, float | None], texts: tuple[str, str]
 ) -> None:
     assert score_text(*numbers) == texts

@@ -1,4 +1,4 @@
-"""`segdec watch` as a command: started, woken by the folder, ended by signals, refused."""
+"""`segdec watch` as a command: start, change events, signals, errors."""
 
 import os
 import signal
@@ -63,7 +63,7 @@ def test_photographs_are_inspected_until_a_signal(folder, stub_service, service_
     assert "A7_left.png\tgood\t0.353\t0.500\trecord 1\n" in told.out and "waiting" not in told.err
 
 
-def test_what_comes_into_the_folder_wakes_it_and_an_end_too(folder):
+def test_changes_and_stop_end_the_wait(folder):
     warnings = []
     for stir in ((folder / "a.png").touch, None):
         events = FolderEvents(folder, warnings.append)
@@ -79,7 +79,7 @@ def test_what_comes_into_the_folder_wakes_it_and_an_end_too(folder):
         assert events.wait(600)
 
 
-def test_a_folder_without_events_is_told(tmp_path):
+def test_warning_for_a_folder_without_events(tmp_path):
     warnings = []
     events = FolderEvents(tmp_path / "none", warnings.append)
     events.start()
@@ -94,19 +94,6 @@ def drop_after(folder, sign):
         threading.Event().wait(0.01)
     (folder / ".C9.png").write_bytes(PICTURE)
     (folder / ".C9.png").rename(folder / "C9.png")
-
-
-def test_an_unknown_key_ends_it_and_keeps_the_photograph(
-    folder, stub_service, service_url, monkeypatch, capsys
-):
-    stub_service.key = "k1"
-    monkeypatch.delenv("SEGDEC_API_KEY", raising=False)
-    (folder / "a.png").write_bytes(PICTURE)
-    with pytest.raises(SystemExit) as ended:
-        main(["watch", str(folder), "--url", service_url, "--settle", "0.02"])
-    assert ended.value.code == 2
-    assert "requires an API key. Pass it with --api-key-file FILE" in capsys.readouterr().err
-    assert [path.name for path in folder.glob(".inspecting/*/*")] == ["a.png"]
 
 
 def refused(capsys, *flags):
@@ -134,10 +121,6 @@ def test_one_command_watches_a_folder(folder, capsys):
 )
 def test_wrong_flags(folder, capsys, flags, words):
     assert words in refused(capsys, folder, *flags)
-
-
-def test_a_folder_that_is_none(tmp_path, capsys):
-    assert "is not a folder. Expected the one that the camera writes to" in refused(capsys, tmp_path / "none")
 
 
 @pytest.mark.parametrize("package", ["watchfiles", slow_case("httpx")])

@@ -1,4 +1,3 @@
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segdec.artifact import read_manifest
 from segdec.artifact.variants import Speed, Variant, check_versions, order_by_speed
 from segdec.config import ModelConfig
 from segdec.engines import ENGINES, choose_engine
@@ -35,13 +33,7 @@ def test_first_installed_engine_is_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     assert choose_engine(FOLDER, held, "openvino-int8") == "openvino-int8"
 
 
-def test_model_none_of_whose_engines_is_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openvino", None)  # type: ignore[arg-type]
-    with pytest.raises(MissingExtraError, match=r"'openvino'.*'\.\[openvino\]'"):
-        choose_engine(FOLDER, ("openvino", "openvino-int8"), None)
-
-
-def test_engine_the_model_was_not_exported_for_is_refused() -> None:
+def test_engine_the_model_was_not_exported_for_is_rejected() -> None:
     with pytest.raises(
         ArtifactError, match=r"exported for tensorflow, not .*'openvino'.* --engines tensorflow openvino"
     ):
@@ -84,7 +76,7 @@ def test_the_fastest_exact_engine_is_preferred(
 
 
 def fake_times(monkeypatch: pytest.MonkeyPatch, *rounds: Sequence[float]) -> list[set[str]]:
-    """Lets each measurement find the next of `rounds`, ms; returns what will have been measured."""
+    """Makes each measurement return the next of `rounds`, ms; returns the measured names."""
     import segdec.export.model_export
 
     waiting, asked = list(rounds), []
@@ -121,19 +113,8 @@ def test_export_measures_and_the_faster_engine_runs_the_model(
     assert Predictor.load(tmp_path / "model", "openvino").engine_name == "openvino"
 
 
-def test_export_without_measuring_keeps_the_order(
-    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = fake_times(monkeypatch)
-    predictor = export_two(tiny_network, tiny_config, tmp_path / "model", measure=False)
-    assert asked == []
-    assert predictor.engine_name == "openvino"
-    assert predictor.manifest is not None
-    assert predictor.manifest.speed is None
-
-
 @pytest.mark.parametrize(("direct", "transformed", "kernels"), [(1.0, 2.0, 0), (1.0, 1.05, 1), (2.0, 1.0, 1)])
-def test_fourier_transforms_that_do_not_pay_are_left_out(
+def test_slower_fourier_transforms_are_not_used(
     direct: float,
     transformed: float,
     kernels: int,
@@ -177,7 +158,7 @@ def images(batch: int, height: int, width: int) -> np.ndarray[Any, np.dtype[np.u
 
 @pytest.mark.parametrize("shape", [(1, 64, 48), (3, 40, 104), (1, 200, 8)])
 @pytest.mark.parametrize("name", EXACT)
-def test_exact_engines_answer_as_the_network(
+def test_exact_engines_equal_the_network(
     name: str, shape: tuple[int, int, int], wide_network: Any, every_engine: Path
 ) -> None:
     from segdec.engines.tensorflow import NetworkEngine
@@ -199,31 +180,10 @@ def test_every_engine_passes_the_self_test(name: str, every_engine: Path) -> Non
     run_self_test(predictor, every_engine)
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_answers_do_not_depend_on_the_batch(name: str, every_engine: Path) -> None:
-    predictor, photographs = Predictor.load(every_engine, name), images(3, 64, 48)
-    together, alone = predictor.infer(photographs), [predictor.infer(one[None]) for one in photographs]
-    scale = 1e-4 if ENGINES[name].precision == "float32" else 0.05
-    for row, one in enumerate(alone):
-        np.testing.assert_allclose(together.mask[row], one.mask[0], rtol=0, atol=scale)
-
-
-def test_manifest_says_what_each_engine_is(every_engine: Path) -> None:
-    variants = read_manifest(every_engine).variants
-    assert list(variants) == list(ENGINES)
-    for name, variant in variants.items():
-        assert variant.precision == ENGINES[name].precision
-        assert list(variant.built_with) == [ENGINES[name].package]
-        if variant.precision == "float32":
-            assert (variant.mask_tolerance, variant.score_tolerance) == (0, 0)
-
-
 @pytest.mark.parametrize(
     ("installed", "refused"), [("2026.3.0", True), ("2026.4.0", False), ("2027.0.0", False)]
 )
-def test_older_package_than_wrote_it_is_refused(
-    installed: str, refused: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_older_package_is_rejected(installed: str, refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     import segdec.artifact.variants
 
     monkeypatch.setattr(segdec.artifact.variants.metadata, "version", lambda _package: installed)
@@ -231,11 +191,11 @@ def test_older_package_than_wrote_it_is_refused(
     if not refused:
         check_versions("openvino-int8", variant)
         return
-    with pytest.raises(ArtifactError, match=r"openvino 2026\.4\.1; 2026\.3\.0 .*--engines openvino-int8"):
+    with pytest.raises(ArtifactError, match=r"openvino 2026\.4\.1, but 2026\.3\.0 .*--engines openvino-int8"):
         check_versions("openvino-int8", variant)
 
 
-def test_int8_differs_but_little(wide_network: Any, every_engine: Path) -> None:
+def test_int8_is_close_to_the_network(wide_network: Any, every_engine: Path) -> None:
     from segdec.engines.tensorflow import NetworkEngine
 
     asked = images(4, 64, 48)
@@ -247,7 +207,7 @@ def test_int8_differs_but_little(wide_network: Any, every_engine: Path) -> None:
         assert 0 < np.linalg.norm(one - other) < 0.3 * np.linalg.norm(one)
 
 
-def test_cpu_without_bfloat16_says_so(every_engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warning_on_a_cpu_without_bfloat16(every_engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import segdec.engines.openvino
     import segdec.engines.tensorflow
 
@@ -267,7 +227,7 @@ def test_missing_openvino_names_its_extra(every_engine: Path, monkeypatch: pytes
         Predictor.load(every_engine, "openvino")
 
 
-def test_damaged_openvino_model_is_refused(tmp_path: Path) -> None:
+def test_damaged_openvino_model_is_rejected(tmp_path: Path) -> None:
     from segdec.engines.openvino import OpenVINOEngine
     from segdec.engines.openvino_graph import MODEL
 
@@ -285,14 +245,6 @@ def test_answers_are_the_same_after_memory_was_released(name: str, every_engine:
     before = predictor.infer(images)
     predictor.release_memory()
     np.testing.assert_array_equal(predictor.infer(images).mask, before.mask)
-
-
-def test_openvino_takes_the_threads_it_is_given(every_engine: Path) -> None:
-    asked = images(1, 64, 48)
-    one = Predictor.load(every_engine, "openvino", threads=1).infer(asked)
-    np.testing.assert_allclose(
-        one.mask, Predictor.load(every_engine, "openvino").infer(asked).mask, atol=1e-5
-    )
 
 
 def test_engine_built_wrongly_is_not_exported(
@@ -314,13 +266,6 @@ def test_engine_built_wrongly_is_not_exported(
             wide_network, tmp_path / "model", wide_config, ModelCard("wide", "1"), engines=["openvino"]
         )
     assert list(tmp_path.iterdir()) == []
-
-
-def test_int8_without_photographs_is_refused(wide_network: Any, tmp_path: Path) -> None:
-    from segdec.export.model_export import write_engine
-
-    with pytest.raises(ConfigError, match=re.escape("There is no validation photograph to calibrate int8")):
-        write_engine("openvino-int8", wide_network, tmp_path / "openvino-int8", [])
 
 
 GIVEN_BACK = """

@@ -1,4 +1,4 @@
-"""Models of OpenVINO that would do something, or take the memory of the machine."""
+"""Hostile OpenVINO models, which would run code or exhaust the memory."""
 
 import pickle
 import shutil
@@ -38,16 +38,16 @@ TEXTS = {
     "other version": ('type="Sigmoid" version="opset1"', 'type="Sigmoid" version="opset99"', "'opset99'"),
     "no type": ('type="Sigmoid" version="opset1"', "", "''"),
     "loop": ("<layers>", f"<layers>{BODY}", "the operation 'Assign' of 'opset6'"),
-    "encoding": ('<?xml version="1.0"?>', '<?xml version="1.0" encoding="UTF-16"?>', "another beginning"),
+    "encoding": ('<?xml version="1.0"?>', '<?xml version="1.0" encoding="UTF-16"?>', "another format"),
     "declaration": ("<layers>", '<!DOCTYPE net [<!ENTITY a "a">]><layers>', "damaged"),
     "damaged": ("</layers>", "</layer>", "damaged"),
-    "kernel elsewhere": ("spectra_features", "spectra_../../secret", "the kernel '../../secret.npy'"),
+    "kernel elsewhere": ("spectra_features", "spectra_../../secret", "the kernel file '../../secret.npy'"),
     "kernel missing": ("spectra_features", "spectra_other", "other.npy"),
 }
 
 
 @pytest.mark.parametrize(("old", "new", "words"), TEXTS.values(), ids=TEXTS)
-def test_text_that_no_export_writes_is_refused(old: str, new: str, words: str, model: Path) -> None:
+def test_text_that_no_export_writes_is_rejected(old: str, new: str, words: str, model: Path) -> None:
     if old.startswith("spectra"):
         text = (model / "model.xml").read_text()
         (model / "model.xml").write_text(text.replace(old, new))
@@ -59,22 +59,15 @@ def test_text_that_no_export_writes_is_refused(old: str, new: str, words: str, m
 @pytest.mark.parametrize(
     "content", [b"", b"\x08\x07ONNX", b"<net/>", b'\xef\xbb\xbf<?xml version="1.0"?>\n<net ']
 )
-def test_model_of_another_format_is_refused(content: bytes, model: Path) -> None:
+def test_model_of_another_format_is_rejected(content: bytes, model: Path) -> None:
     (model / "model.xml").write_bytes(content)
-    assert "another beginning" in refusal(model)
-
-
-def test_declaration_before_the_model_is_refused(model: Path) -> None:
-    replace(
-        model, '<?xml version="1.0"?>\n', '<?xml version="1.0"?>\n<!DOCTYPE net SYSTEM "file:///etc/passwd">'
-    )
-    assert "another beginning" in refusal(model)
+    assert "another format" in refusal(model)
 
 
 @pytest.mark.parametrize("name", ["extension.so", "model.onnx", "a b.npy"])
-def test_file_that_no_export_writes_is_refused(name: str, model: Path) -> None:
+def test_file_that_no_export_writes_is_rejected(name: str, model: Path) -> None:
     (model / name).write_bytes(b"")
-    assert f"holds '{name}'" in refusal(model)
+    assert f"has '{name}'" in refusal(model)
 
 
 def objects(path: Path) -> None:
@@ -93,11 +86,11 @@ def endless(path: Path) -> None:
 
 
 def oblong(path: Path) -> None:
-    """Whose spectrum would be a hundred thousand times as large."""
+    """A kernel whose spectrum would be a hundred thousand times larger."""
     np.save(path, np.zeros((1, 99_999, 1, 1), np.float32))
 
 
 @pytest.mark.parametrize("write", [objects, plain_pickle, endless, oblong], ids=lambda one: one.__name__)
-def test_kernel_that_is_no_kernel_is_refused(write: Callable[[Path], None], model: Path) -> None:
+def test_invalid_kernel_file_is_rejected(write: Callable[[Path], None], model: Path) -> None:
     write(model / "features.npy")
     assert "cannot load the model in" in refusal(model)

@@ -1,4 +1,4 @@
-"""Right files changed at random: the decoder refuses them or decodes a whole picture, nothing else."""
+"""Valid files with random changes: the decoder rejects them or decodes a complete picture."""
 
 import zlib
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from segdec.errors import ImageError
-from segdec.images import decode_image, decode_mask
+from segdec.images import decode_image
 from tests.image_files import PNG_SIGNATURE, chunk, webp
 from tests.malformed_images import whole_files
 from tests.peak_memory import peak_mb, reset_peak
@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (flip, flip, overwrite, overwrite, cut, remove
 
 
 def repaired(data: bytes) -> bytes:
-    """Checksums of a PNG and sizes of a WebP made right, so that what is within them is reached."""
+    """Corrects checksums of a PNG and sizes of a WebP, so that decoding reaches their content."""
     if data.startswith(PNG_SIGNATURE):
         parts, place = [], len(PNG_SIGNATURE)
         while place + 12 <= len(data):
@@ -89,7 +89,7 @@ def mutant(rng: np.random.Generator, data: bytes) -> bytes:
 
 
 def check(data: bytes) -> bool:
-    """Whether it decodes; anything but a whole picture or an `ImageError` fails the test."""
+    """Returns whether it decodes; anything but a complete picture or an `ImageError` fails the test."""
     try:
         photograph = decode_image(
             data, "part", max_pixels=MAX_PIXELS, max_side=5_000, white_level=65535, accept_webp=True
@@ -134,12 +134,3 @@ def test_first_bytes_of_every_format(length: int) -> None:
         for padding in (b"", bytes(64), b"\xff" * 64):
             with pytest.raises(ImageError):
                 decode_image(data[:length] + padding, "part", accept_webp=True)
-
-
-def test_mask_of_a_changed_file() -> None:
-    rng = np.random.default_rng(9)
-    for data in whole_files().values():
-        try:
-            assert set(np.unique(decode_mask(mutant(rng, data), "mask"))) <= {0, 255}
-        except ImageError as error:
-            assert "mask" in str(error)

@@ -8,12 +8,10 @@ from pydantic import ValidationError
 
 from segdec.config import InputConfig, ModelConfig, config_error
 from segdec.engines import Engine, Logits
-from segdec.errors import ImageError
 from segdec.images import encode_png
 from segdec.imaging.inspected_area import fill_outside
 from segdec.inference.postprocessing import interpret
-from segdec.inference.preprocessing import prepare_area, prepare_image
-from segdec.inference.tiling import inspected_tiles
+from segdec.inference.preprocessing import prepare_area
 from segdec.predictor import Predictor
 
 LEFT_HALF = ((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0))
@@ -49,7 +47,7 @@ def test_without_settings_all_is_inspected() -> None:
     assert not InputConfig().is_partial
 
 
-def test_regions_hold_at_every_size_of_the_photograph() -> None:
+def test_regions_scale_with_the_photograph() -> None:
     for height, width in ((4, 6), (40, 60), (7, 10)):
         expected = np.zeros((height, width), np.uint8)
         expected[:, : width // 2] = 255
@@ -71,7 +69,7 @@ def test_a_mask_is_stretched_to_the_photograph() -> None:
 
 
 @pytest.mark.parametrize("key", ["regions_of_interest", "ignored_areas"])
-def test_a_corner_outside_of_the_picture_is_refused(key: str) -> None:
+def test_a_corner_outside_of_the_picture_is_rejected(key: str) -> None:
     text = refusal(**{key: [[(0, 0), (320, 0), (320, 240)]]})
     assert text.startswith(f"{key}.0: ")
     assert "the corner (320, 0) is outside the picture; expected x and y from 0 to 1" in text
@@ -79,11 +77,11 @@ def test_a_corner_outside_of_the_picture_is_refused(key: str) -> None:
     assert "outside the picture" in refusal(**{key: [[(0, 0), (1, float("nan")), (1, 1)]]})
 
 
-def test_a_polygon_that_encloses_nothing_is_refused() -> None:
+def test_a_polygon_that_encloses_nothing_is_rejected() -> None:
     assert "2 different corners has no area" in refusal(regions_of_interest=[[(0, 0), (1, 1), (0, 0)]])
 
 
-def test_settings_that_leave_nothing_are_refused() -> None:
+def test_settings_that_leave_nothing_are_rejected() -> None:
     assert "leave nothing to inspect" in refusal(ignored_areas=[WHOLE])
     assert "leave nothing to inspect" in refusal(interest_mask=packed(np.zeros((8, 8), np.uint8)))
 
@@ -100,22 +98,14 @@ def test_settings_that_leave_nothing_are_refused() -> None:
     ],
     ids=["path", "short", "cut", "colour", "16 bits", "long"],
 )
-def test_a_mask_that_is_none_is_refused(data: str) -> None:
+def test_an_invalid_mask_is_rejected(data: str) -> None:
     assert "expected the base64 of a grey 8-bit PNG" in refusal(interest_mask=data)
-
-
-def test_a_photograph_too_small_to_hold_the_area_is_refused() -> None:
-    config = InputConfig(regions_of_interest=(((0.4, 0.4), (0.45, 0.4), (0.45, 0.45), (0.4, 0.45)),))
-    assert prepare_image(noise(80, 80), config, 1).shape == (80, 80, 1)
-    with pytest.raises(ImageError, match="has no pixel in the model's inspected area") as caught:
-        prepare_image(noise(4, 4), config, 1)
-    assert caught.value.code == "nothing_inspected"
 
 
 # === What is seen ===
 
 
-def test_what_lies_outside_becomes_the_mean_of_what_lies_inside() -> None:
+def test_outside_becomes_the_mean_of_the_inside() -> None:
     pixels = np.array([[[10, 0], [20, 1], [99, 9]]], np.uint8).reshape(1, 3, 2)[..., :1].copy()
     inside = np.array([[255, 255, 0]], np.uint8)
     assert fill_outside(pixels, inside).ravel().tolist() == [10, 20, 15]
@@ -132,7 +122,7 @@ def test_what_lies_outside_becomes_the_mean_of_what_lies_inside() -> None:
     ],
     ids=["native", "resize", "letterbox", "tile"],
 )
-def test_an_answer_does_not_depend_on_what_lies_outside(
+def test_prediction_does_not_depend_on_the_outside(
     policy: dict[str, object], tiny_network: Engine, tiny_config: ModelConfig
 ) -> None:
     from segdec.engines.tensorflow import NetworkEngine
@@ -175,14 +165,8 @@ def test_the_mask_is_empty_outside_even_where_everything_counts(tiny_config: Mod
 TILED = InputConfig(policy="tile", height=16, width=16, overlap_px=0, regions_of_interest=(LEFT_HALF,))
 
 
-def test_tiles_outside_are_left_out() -> None:
-    starts = (0, 16, 32, 48, 64)  # of 80 px, of which 40 are inspected; those within 8 px count, too
-    assert inspected_tiles(TILED, (16, 80), (0,), starts) == [(0, 0), (0, 1), (0, 2)]
-    assert len(inspected_tiles(InputConfig(policy="tile", height=16, width=16), (16, 80), (0,), starts)) == 5
-
-
 class PositionEngine:
-    """Calls the tiles that it is given ever more defective; notes how many there were."""
+    """Returns increasing defect logits for successive tiles, and counts them."""
 
     batch_pixels = 2**24
 
@@ -196,7 +180,7 @@ class PositionEngine:
         return Logits(mask.astype(np.float32), classes.astype(np.float32))
 
 
-def test_tiles_that_were_not_looked_at_have_no_say(tiny_config: ModelConfig) -> None:
+def test_skipped_tiles_do_not_affect_the_result(tiny_config: ModelConfig) -> None:
     engine = PositionEngine()
     predictor = Predictor(engine, tiny_config.model_copy(update={"input": TILED}))
     found = predictor.infer(noise(16, 80)[None])

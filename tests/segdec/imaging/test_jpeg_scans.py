@@ -12,7 +12,6 @@ from PIL import Image
 from segdec.errors import ImageError
 from segdec.images import decode_image
 from segdec.imaging.jpeg_scans import MAX_SCANS, check_scans
-from tests.image_files import arithmetic_jpeg
 
 START_OF_SCAN, END_OF_IMAGE = b"\xff\xda", b"\xff\xd9"
 
@@ -29,7 +28,7 @@ def jpeg(channels: int, **options: Any) -> bytes:
 
 
 def scan_starts(data: bytes) -> list[int]:
-    """Where the scans begin, without a parser: Pillow writes no marker into its coded pixels."""
+    """Starts of the scans, without a parser: Pillow writes no marker into its coded pixels."""
     return [place for place in range(len(data)) if data.startswith(START_OF_SCAN, place)]
 
 
@@ -44,16 +43,8 @@ def test_whole_files_of_pillow_pass(channels: int, progressive: bool, quality: i
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("restart", [0, 1, 7])
-def test_whole_files_of_opencv_pass(channels: int, restart: int) -> None:
-    options = [cv2.IMWRITE_JPEG_PROGRESSIVE, 1, cv2.IMWRITE_JPEG_RST_INTERVAL, restart]
-    data = cv2.imencode(".jpg", surface(channels), options)[1].tobytes()
-    assert decode_image(data, "part").pixels.shape == (48, 72, channels)
-
-
-@pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("quality", [5, 100])
-def test_file_cut_between_any_two_scans_and_closed_is_refused(channels: int, quality: int) -> None:
+def test_file_cut_between_any_two_scans_and_closed_is_rejected(channels: int, quality: int) -> None:
     data = jpeg(channels, quality=quality, progressive=True)
     starts = scan_starts(data)
     assert len(starts) == (6 if channels == 1 else 10)
@@ -116,19 +107,19 @@ def test_part(body: bytes) -> None:
     assert caught.value.code == "truncated_image"
 
 
-def test_what_follows_the_end_does_not_count() -> None:
+def test_data_after_the_end_is_ignored() -> None:
     with pytest.raises(ImageError, match="contain only a part"):
         check_scans(b"\xff\xd8" + frame(0xC0, 1, 2) + scan(1) + END_OF_IMAGE + scan(2), "part")
 
 
-def test_thousands_of_scans_are_refused_before_they_are_decoded() -> None:
+def test_thousands_of_scans_are_rejected_before_they_are_decoded() -> None:
     body = frame(0xC2, 1) + scan(1, last=0, bits=1) * (MAX_SCANS + 1)
     with pytest.raises(ImageError, match=f"over {MAX_SCANS} scans") as caught:
         check_scans(b"\xff\xd8" + body, "part")
     assert caught.value.code == "corrupt_image"
 
 
-def test_scans_behind_a_progressive_picture_that_is_complete_count_too() -> None:
+def test_scans_after_a_complete_progressive_picture_are_counted() -> None:
     check_scans(b"\xff\xd8" + WHOLE["progressive, bit by bit"] + END_OF_IMAGE, "part")
     with pytest.raises(ImageError, match=f"over {MAX_SCANS} scans"):
         check_scans(b"\xff\xd8" + WHOLE["progressive, bit by bit"] + scan(1, last=0) * MAX_SCANS, "part")
@@ -141,13 +132,6 @@ def test_markers_within_a_segment_are_not_the_pictures() -> None:
     check_scans(b"\xff\xd8" + segment(0xE1, preview) + whole + END_OF_IMAGE, "part")
     with pytest.raises(ImageError, match="contain only a part"):
         check_scans(b"\xff\xd8" + segment(0xE1, whole) + frame(0xC0, 1) + END_OF_IMAGE, "part")
-
-
-@pytest.mark.parametrize(
-    "rest", [b"", b"\xff", b"\xff\xda", b"\xff\xc0\x00\x00", b"\xff\xc0\x00\x03\x08", b"\xff" * 9]
-)
-def test_broken_segments_are_left_to_the_decoder(rest: bytes) -> None:
-    check_scans(b"\xff\xd8" + rest, "part")
 
 
 OTHER_CODINGS = {
@@ -166,24 +150,17 @@ OTHER_CODINGS = {
 
 @pytest.mark.parametrize(("marker", "coding"), OTHER_CODINGS.items())
 @pytest.mark.parametrize("before", [b"", b"\xff\x01"], ids=["first", "behind a marker without length"])
-def test_coding_whose_early_end_goes_unnoticed_is_refused(marker: int, coding: str, before: bytes) -> None:
+def test_codings_without_end_detection_are_rejected(marker: int, coding: str, before: bytes) -> None:
     body = before + frame(marker, 1, 2, 3) + scan(1, 2, 3)
     with pytest.raises(ImageError, match=rf"part, a JPEG file, is {coding} \(frame {marker:#x}\)") as caught:
         check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
     assert caught.value.code == "unsupported_type"
 
 
-def test_frame_of_12_bits_is_refused_as_such() -> None:
+def test_frame_of_12_bits_is_rejected_as_such() -> None:
     data = jpeg(3)
     place = data.index(b"\xff\xc0") + 4
     deep = data[: place - 3] + b"\xc1" + data[place - 2 : place] + b"\x0c" + data[place + 1 :]
     with pytest.raises(ImageError, match=r"part, a JPEG file, is coded with 12 bits per sample") as caught:
         decode_image(deep, "part")
-    assert caught.value.code == "unsupported_type"
-
-
-@pytest.mark.parametrize("kept", [0, 1, 10])
-def test_arithmetic_coding_without_its_data_is_refused(kept: int) -> None:
-    with pytest.raises(ImageError, match="arithmetic-coded") as caught:
-        decode_image(arithmetic_jpeg(jpeg(3), kept), "part")
     assert caught.value.code == "unsupported_type"

@@ -1,4 +1,4 @@
-"""Every malformed file is refused, or is a whole picture after all; none costs memory."""
+"""Every malformed file is rejected or decodes to a complete picture; none needs much memory."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ def test_there_are_many_and_no_two_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", whole_files())
-def test_what_is_damaged_was_whole_before(name: str) -> None:
+def test_files_are_valid_before_they_are_damaged(name: str) -> None:
     photograph = decode_image(whole_files()[name], name, accept_webp=True)
     assert photograph.pixels.shape[:2] == (32, 40)
     assert photograph.integrity == ("checked" if "PNG" in name else "unchecked")
@@ -75,7 +75,7 @@ def test_malformed_image(image) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in whole_files() if "WebP" in kind])
-def test_webp_is_refused_unless_its_risk_is_accepted(kind: str) -> None:
+def test_webp_is_rejected_unless_its_risk_is_accepted(kind: str) -> None:
     with pytest.raises(ImageError, match=r"part is a WebP file.*accept_webp") as caught:
         decode_image(whole_files()[kind], "part")
     assert caught.value.code == "unsupported_type"

@@ -3,7 +3,7 @@ import pytest
 from numpy.typing import NDArray
 
 from segdec.errors import ImageError
-from segdec.imaging.overlay import INSPECTED, PREDICTED, TRUTH, draw_overlay, draw_scores
+from segdec.imaging.overlay import INSPECTED, PREDICTED, draw_overlay, draw_scores
 
 GREY = np.full((60, 90, 1), 100, np.uint8)
 
@@ -22,13 +22,7 @@ def test_prediction_is_filled_and_outlined() -> None:
     assert (drawn[:, :28] == 100).all()
 
 
-def test_truth_is_outlined_only() -> None:
-    drawn = draw_overlay(GREY, None, truth=square())
-    assert tuple(drawn[10, 30]) == TRUTH
-    assert (drawn[20, 40] == 100).all()
-
-
-def test_what_is_inspected_is_outlined_below_the_prediction() -> None:
+def test_inspected_area_is_outlined_below_the_prediction() -> None:
     drawn = draw_overlay(GREY, square(10), area=square())
     assert tuple(drawn[29, 49]) == INSPECTED
     assert tuple(drawn[10, 30]) == PREDICTED
@@ -60,12 +54,8 @@ def test_long_caption_is_wrapped() -> None:
     assert (three[240:, -8:] == three[-1, -1]).all()  # nothing runs over the edge
 
 
-def test_large_picture_keeps_its_size() -> None:
-    assert draw_overlay(np.zeros((40, 800, 3), np.uint8), None, caption="part").shape[1] == 800
-
-
 @pytest.mark.parametrize("argument", ["mask", "truth"])
-def test_mask_of_another_size_is_refused(argument: str) -> None:
+def test_mask_of_another_size_is_rejected(argument: str) -> None:
     masks = {"mask": None, "truth": None, argument: np.zeros((60, 91), np.uint8)}
     with pytest.raises(ImageError, match=r"\(60, 91\).*\(60, 90\)") as caught:
         draw_overlay(GREY, masks["mask"], truth=masks["truth"])
@@ -80,8 +70,3 @@ def test_scores_tint_the_photograph() -> None:
     np.testing.assert_array_equal(drawn[0, 40], np.rint(0.625 * 100 + 0.375 * np.array(PREDICTED)))
     np.testing.assert_array_equal(drawn[0, 80], np.rint(0.25 * 100 + 0.75 * np.array(PREDICTED)))
     assert tuple(draw_scores(GREY, scores, square())[10, 30]) == PREDICTED
-
-
-def test_scores_of_another_size_are_refused() -> None:
-    with pytest.raises(ImageError, match=r"\(60, 91\).*\(60, 90\)"):
-        draw_scores(GREY, np.zeros((60, 91), np.float32), square())

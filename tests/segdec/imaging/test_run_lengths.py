@@ -13,7 +13,7 @@ from segdec.imaging.run_lengths import decode_run_lengths
         ("O", [-1]),  # the sign of five bits alone
     ],
 )
-def test_letters_carry_five_bits(text: str, counts: list[int]) -> None:
+def test_characters_encode_five_bits(text: str, counts: list[int]) -> None:
     assert decode_run_lengths(text) == counts
 
 
@@ -21,6 +21,6 @@ def test_letters_carry_five_bits(text: str, counts: list[int]) -> None:
     ("text", "words"),
     [("14 ", "' '"), ("1é", "'é'"), ("14o", "end inside a number"), ("o" * 10_000, "'o'")],
 )
-def test_what_is_no_code_is_told(text: str, words: str) -> None:
+def test_invalid_codes_are_reported(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         decode_run_lengths(text)

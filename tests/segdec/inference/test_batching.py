@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
-from segdec.errors import ConfigError, ImageError
 from segdec.inference.batching import Batcher, PendingPhotograph
 from segdec.predictor import Predictor
 
@@ -15,7 +14,7 @@ PATIENCE_S = 60.0
 
 
 class GatedEngine:
-    """Answers the first pixel as the defect logit; batches whose brightest pixel is 255 fail.
+    """Returns the first pixel as the defect logit; batches whose brightest pixel is 255 fail.
 
     Attributes:
         batch_pixels: Of 16 photographs of 8 × 8 px.
@@ -65,13 +64,13 @@ def answers(batcher: Batcher, images: list[NDArray[np.uint8]]) -> list[str]:
     return [batcher.interpret(batcher.infer(each)).label for each in waiting]
 
 
-def test_photographs_that_wait_share_batches(predictor: Predictor, engine: GatedEngine) -> None:
+def test_waiting_photographs_share_batches(predictor: Predictor, engine: GatedEngine) -> None:
     labels = answers(Batcher(predictor, batch_size=4), [flat(95 + value) for value in range(11)])
     assert labels == ["good"] * 5 + ["defect"] * 6  # logit 0, probability 0.5, is defective
     assert engine.sizes == [4, 4, 2, 1]
 
 
-def test_batches_hold_one_size_in_the_order_of_arrival(predictor: Predictor, engine: GatedEngine) -> None:
+def test_batches_have_one_size_in_order(predictor: Predictor, engine: GatedEngine) -> None:
     images = [flat(1), flat(200), flat(1, 16), flat(200), flat(1), flat(1)]
     assert answers(Batcher(predictor, batch_size=8), images) == [
         "good",
@@ -84,12 +83,7 @@ def test_batches_hold_one_size_in_the_order_of_arrival(predictor: Predictor, eng
     assert engine.sizes == [2, 1, 2, 1]
 
 
-def test_large_photographs_go_alone(predictor: Predictor, engine: GatedEngine) -> None:
-    answers(Batcher(predictor, batch_size=8), [flat(1, 32, 16)] * 3 + [flat(1, 64, 64)] * 2)
-    assert engine.sizes == [2, 1, 1, 1]
-
-
-def test_batch_is_by_default_what_the_engine_gains_by(predictor: Predictor, engine: GatedEngine) -> None:
+def test_default_batch_size_follows_the_engine(predictor: Predictor, engine: GatedEngine) -> None:
     assert predictor.warmup_shape() == (256, 256, 1)
     answers(Batcher(predictor), [flat(1)] * 2)
     predictor.batch_pixels = 2 * 256 * 256
@@ -124,16 +118,7 @@ def test_many_are_predicted_as_one_by_one(predictor: Predictor) -> None:
         np.testing.assert_array_equal(one.mask_scores, other.mask_scores)
 
 
-def test_photograph_that_does_not_fit_is_left_out_of_no_count(predictor: Predictor) -> None:
-    images = [flat(1), np.zeros((8, 8, 4), np.uint8), flat(200)]
-    with predictor.predict_many(images) as predictions:
-        assert next(predictions).label == "good"
-        with pytest.raises(ImageError, match="4 channels"):
-            next(predictions)
-        assert [prediction.label for prediction in predictions] == ["defect"]
-
-
-def test_folder_larger_than_memory_is_never_held(predictor: Predictor, engine: GatedEngine) -> None:
+def test_memory_is_bounded_for_endless_input(predictor: Predictor, engine: GatedEngine) -> None:
     taken = 0
 
     def images() -> Iterator[NDArray[np.uint8]]:
@@ -156,11 +141,6 @@ def test_folder_larger_than_memory_is_never_held(predictor: Predictor, engine: G
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"max_in_flight": 0}])
-def test_wrong_numbers_are_refused(wrong: dict[str, int], predictor: Predictor) -> None:
+def test_wrong_numbers_are_rejected(wrong: dict[str, int], predictor: Predictor) -> None:
     with pytest.raises(ValueError, match=r"=0\. Expected at least 1"):
         predictor.predict_many([], **wrong)
-
-
-def test_wrong_threshold_is_refused(predictor: Predictor) -> None:
-    with predictor.predict_many([flat(1)], threshold=2.0) as predictions, pytest.raises(ConfigError):
-        next(predictions)

@@ -21,7 +21,7 @@ def threads() -> list[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def none_left_behind() -> Iterator[None]:
-    """No test leaves a thread of its pipeline."""
+    """Checks that no test leaves a thread running."""
     yield
     gc.collect()
     for thread in threads():
@@ -40,14 +40,7 @@ def test_results_come_in_order_through_all_stages() -> None:
         assert list(results) == [str(number * number) for number in range(50)]
 
 
-def test_nothing_in_nothing_out() -> None:
-    results = Pipeline[str]([], str)
-    assert list(results) == []
-    with pytest.raises(StopIteration):
-        next(results)
-
-
-def test_stages_work_beside_one_another() -> None:
+def test_stages_run_in_parallel() -> None:
     meeting = threading.Barrier(3)  # passed only when three threads are in it at once
 
     def meet(at: int, number: int) -> int:
@@ -58,15 +51,6 @@ def test_stages_work_beside_one_another() -> None:
     stages = [lambda number, at=at: meet(at, number) for at in (2, 1, 0)]
     with Pipeline[int](range(3), *stages) as results:
         assert list(results) == [0, 1, 2]
-
-
-def test_each_stage_keeps_to_one_thread() -> None:
-    with Pipeline[tuple[int, int]](
-        range(20), lambda _: threading.get_ident(), lambda before: (before, threading.get_ident())
-    ) as results:
-        pairs = set(results)
-    assert len(pairs) == 1
-    assert len({*pairs.pop(), threading.get_ident()}) == 3
 
 
 @pytest.mark.parametrize("max_in_flight", [1, 2, 5])
@@ -90,7 +74,7 @@ def test_no_more_items_are_under_way_than_allowed(max_in_flight: int) -> None:
         assert len(taken) == max_in_flight + 1
 
 
-def test_error_stands_in_its_place_and_the_others_follow() -> None:
+def test_error_is_raised_at_its_position() -> None:
     found: list[object] = []
     with Pipeline[int](range(5), refuse_odd, lambda number: 10 * number) as results:
         while len(found) < 5:
@@ -102,20 +86,6 @@ def test_error_stands_in_its_place_and_the_others_follow() -> None:
     assert found == [0, "1 is odd", 20, "3 is odd", 40]
 
 
-def test_error_of_the_iterable_stands_in_its_place() -> None:
-    with Pipeline[str](map(refuse_odd, range(3)), str) as results:
-        assert next(results) == "0"
-        with pytest.raises(ImageError, match="1 is odd"):
-            next(results)
-        assert list(results) == ["2"]
-
-
-def test_loop_ends_at_the_first_error() -> None:
-    with pytest.raises(ImageError, match="1 is odd"), Pipeline[int](range(9), refuse_odd) as results:
-        for _ in results:
-            pass
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
 def test_leaving_the_block_early_stops_the_threads(error: type[BaseException]) -> None:
     with pytest.raises(error), Pipeline[str](itertools.count(), str) as results:
@@ -123,16 +93,6 @@ def test_leaving_the_block_early_stops_the_threads(error: type[BaseException]) -
         raise error
     assert threads() == []
     assert list(results) == []
-
-
-def test_break_stops_the_threads() -> None:
-    for result in Pipeline[str](itertools.count(), str):
-        if result == "3":
-            break
-    gc.collect()  # where dropping the last reference is not enough
-    for thread in threads():
-        thread.join(PATIENCE_S)
-    assert threads() == []
 
 
 def test_stopped_threads_begin_nothing_new() -> None:
@@ -155,7 +115,7 @@ def test_stopped_threads_begin_nothing_new() -> None:
     assert later == [0]
 
 
-def test_process_ends_though_nobody_closed() -> None:
+def test_process_ends_without_close() -> None:
     code = (
         "import itertools; from segdec.inference.pipeline import Pipeline\n"
         "results = Pipeline(itertools.count(), str); print(next(results), next(results))"
@@ -172,6 +132,6 @@ def test_process_ends_though_nobody_closed() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 1\n", "")
 
 
-def test_no_item_under_way_is_refused() -> None:
+def test_no_item_under_way_is_rejected() -> None:
     with pytest.raises(ValueError, match=r"max_in_flight=0\. Expected at least 1"):
         Pipeline[int]([], max_in_flight=0)

@@ -35,7 +35,7 @@ def logits() -> NDArray[np.float32]:
 # === Of which class ===
 
 
-def test_the_highest_score_names_the_class() -> None:
+def test_the_highest_score_defines_the_class() -> None:
     scores = np.array([[[0.2, 0.7], [0.5, 0.5]]], np.float32)
     highest, classes = max_class_scores(scores, lambda one: one)
     assert highest.tolist() == [[np.float32(0.7), 0.5]]
@@ -59,10 +59,6 @@ def test_a_strong_part_is_a_defect_of_its_own() -> None:
 
 def test_a_part_smaller_than_a_cell_has_the_class_of_its_defect() -> None:
     assert settled([[2, 1, 1, 1, 0]], [[0.8, 0.9, 0.9, 0.9, 0.1]], min_px=2) == [[1, 1, 1, 1, 0]]
-
-
-def test_defects_that_do_not_touch_are_settled_apart() -> None:
-    assert settled([[2, 0, 1, 1]], [[0.4, 0.0, 0.9, 0.9]]) == [[2, 0, 1, 1]]
 
 
 # === A prediction ===
@@ -108,7 +104,7 @@ def test_a_cell_is_as_large_as_the_photograph_makes_it(
     assert {region.label for region in interpret(found, DEFECTIVE, size, config).regions} == expected
 
 
-def test_mask_classes_with_one_class_is_refused() -> None:
+def test_mask_classes_with_one_class_is_rejected() -> None:
     values = {"network": {"mask_classes": True}, "input": {}, "classes": ("good", "defect")}
     with pytest.raises(ValidationError) as caught:
         ModelConfig.model_validate(values)
@@ -129,7 +125,7 @@ def network_config(**changes: object) -> NetworkConfig:
 
 @pytest.mark.parametrize("stride", [8, 2])
 @pytest.mark.parametrize("normalization", ["none", "affine"])
-def test_the_network_gives_a_mask_for_each_class(
+def test_network_has_one_mask_per_class(
     stride: int,
     normalization: str,
     tensorflow_devices: list[str],  # noqa: ARG001
@@ -155,7 +151,7 @@ def test_the_decision_sees_the_surest_mask(tensorflow_devices: list[str]) -> Non
 
 
 @pytest.mark.parametrize("engine", ["tensorflow", slow_case("openvino"), slow_case("openvino-int8")])
-def test_every_engine_gives_a_mask_for_each_class(
+def test_every_engine_has_one_mask_per_class(
     engine: str,
     tensorflow_devices: list[str],  # noqa: ARG001
     tmp_path: Path,
@@ -181,21 +177,3 @@ def test_every_engine_gives_a_mask_for_each_class(
     assert loaded.infer(photograph[None]).mask.shape == (1, 10, 14, 3)
     tolerance = 0.05 if engine.endswith("int8") else 1e-4
     np.testing.assert_allclose(found.mask_scores, expected.mask_scores, atol=tolerance)
-
-
-def test_tiles_keep_the_mask_of_each_class(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
-    from segdec.engines.tensorflow import NetworkEngine
-    from segdec.network.network import build_network
-    from segdec.predictor import Predictor
-
-    network = build_network(network_config())
-    photograph = np.random.default_rng(1).integers(0, 256, (80, 160, 1), dtype=np.uint8)
-    tiled = InputConfig(policy="tile", height=80, width=96)
-    whole, parts = (
-        Predictor(
-            NetworkEngine(network), ModelConfig(network=network.config, input=geometry, classes=CLASSES)
-        ).predict([photograph])[0]
-        for geometry in (InputConfig(), tiled)
-    )
-    np.testing.assert_allclose(parts.mask_scores, whole.mask_scores, atol=1e-5)
-    np.testing.assert_array_equal(parts.grid_classes, whole.grid_classes)

@@ -39,26 +39,12 @@ def restored(stride):
     return upsample
 
 
-def test_untrained_decoder_gives_the_upsampled_coarse_mask(network):
+def test_untrained_decoder_upsamples_the_coarse_mask(network):
     stride = network.config.mask_stride
     features, coarse, fine = (np.asarray(output) for output in network.segmentation(IMAGES))
     assert features.shape == (2, 2, 3, 6)
     assert fine.shape == (2, 16 // stride, 24 // stride, 1)
     np.testing.assert_allclose(fine, restored(stride)(coarse), atol=1e-6)
-
-
-def test_decision_network_sees_the_coarse_mask(network):
-    features, coarse, fine = network.segmentation(IMAGES)
-    outputs = network(IMAGES)
-    np.testing.assert_allclose(outputs["mask_logits"], fine, atol=1e-6)
-    np.testing.assert_allclose(outputs["class_logits"], network.decision((features, coarse)), atol=1e-6)
-
-
-def test_decoder_stops_at_the_stride_of_the_mask(network):
-    names = {layer.name for layer in network.segmentation.layers if isinstance(layer, keras.layers.Conv2D)}
-    steps = {name for name in names if name.startswith("decoder_")}
-    finest = network.config.mask_stride
-    assert steps == {"decoder_features", *(f"decoder_{stride}" for stride in (4, 2, 1) if stride >= finest)}
 
 
 def test_gradient_reaches_the_decoder_after_one_step():
@@ -90,7 +76,7 @@ def test_gradient_reaches_the_decoder_after_one_step():
 
 
 @pytest.mark.parametrize(("stride", "side"), [(8, 52), (4, 68), (2, 84), (1, 84)])
-def test_receptive_field_is_what_an_impulse_reaches(stride, side):
+def test_receptive_field_matches_an_impulse_response(stride, side):
     """With positive weights and no offset, a bright column is seen wherever it counts."""
     config = NetworkConfig(**TINY, mask_stride=stride)
     part = build_segmentation(config)

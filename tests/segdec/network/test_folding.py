@@ -7,8 +7,7 @@ import keras
 
 from segdec.config import NetworkConfig
 from segdec.encoders import ENCODERS
-from segdec.network.folding import fold_network, fourier_layers
-from segdec.network.fourier_convolution import FourierConv2D
+from segdec.network.folding import fold_network
 from segdec.network.layers import all_layers
 from segdec.network.network import build_network
 from tests.marks import slow_case
@@ -19,7 +18,7 @@ SMALL = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "feature
 
 
 def trained(**fields):
-    """A network none of whose weights is what it began with."""
+    """A network whose weights all differ from the initial ones."""
     network = build_network(NetworkConfig(**{**SMALL, **fields}))
     random = np.random.default_rng(1)
     for variable in network.variables:
@@ -30,7 +29,7 @@ def trained(**fields):
 
 @pytest.mark.parametrize("normalization", ["batch", "instance", "feature"])
 @pytest.mark.parametrize("mask", [{}, {"mask_stride": 2}, {"mask_normalization": "affine"}], ids=str)
-def test_answers_are_those_of_the_trained_network(normalization, mask):
+def test_folded_network_equals_the_trained_one(normalization, mask):
     network = trained(normalization=normalization, **mask)
     served = fold_network(network)
     images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
@@ -39,29 +38,12 @@ def test_answers_are_those_of_the_trained_network(normalization, mask):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-5)
 
 
-def test_batch_normalisation_is_gone_and_others_stay():
-    def normalizations(network):
-        layers = [*network.segmentation.layers, *network.decision.layers]
-        return [layer for layer in layers if layer.name.endswith("_norm")]
-
-    assert normalizations(fold_network(trained(normalization="batch"))) == []
-    assert normalizations(fold_network(trained(normalization="instance"))) != []
-
-
-def test_trained_network_stays_as_it_was():
+def test_trained_network_is_unchanged():
     network = trained()
     before = network.get_weights()
     fold_network(network)
     for one, other in zip(network.get_weights(), before, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_large_convolutions_may_run_by_fourier_transforms():
-    assert fourier_layers(fold_network(trained())) == []
-    wide = trained(segmentation_widths=((4,), (4,), (32,)), feature_width=64, feature_kernel=9)
-    (layer,) = fourier_layers(fold_network(wide))
-    assert (type(layer), layer.name) == (FourierConv2D, "features")
-    assert isinstance(layer, keras.layers.Conv2D)
 
 
 # === Encoders ===
@@ -71,7 +53,7 @@ ROWS = ["tiny", *map(slow_case, ENCODERS)]
 
 
 def signalling(**fields):
-    """A network on an encoder with weights of every kind drawn anew, and statistics of what it sees."""
+    """A network with an encoder, random weights and measured statistics."""
     keras.utils.set_random_seed(5)
     network, random = build_network(NetworkConfig(**{**HEAD, **fields})), np.random.default_rng(1)
     for layer in all_layers(network):
@@ -91,7 +73,7 @@ def signalling(**fields):
 
 @pytest.mark.parametrize("encoder", ROWS)
 @pytest.mark.parametrize("fields", [{}, {"mask_stride": 1}, {"input_channels": 3, "mask_stride": 1}], ids=str)
-def test_answers_on_an_encoder_are_those_of_the_trained_network(encoder, fields, tiny_encoder):  # noqa: ARG001
+def test_folded_encoder_equals_the_trained_one(encoder, fields, tiny_encoder):  # noqa: ARG001
     """Depthwise convolutions, those with a bias, in groups, dense layers; grey and colour; padded sides."""
     network = signalling(encoder=encoder, **fields)
     served, channels = fold_network(network), network.config.input_channels
@@ -104,20 +86,13 @@ def test_answers_on_an_encoder_are_those_of_the_trained_network(encoder, fields,
 
 
 @pytest.mark.parametrize("encoder", ROWS)
-def test_what_folds_into_an_encoders_kernels_is_gone(encoder, tiny_encoder):  # noqa: ARG001
+def test_folded_layers_of_an_encoder_are_removed(encoder, tiny_encoder):  # noqa: ARG001
     served = fold_network(build_network(NetworkConfig(**HEAD, encoder=encoder)))
     kinds = {type(layer) for layer in served.backbone.layers}
     assert not kinds & {keras.layers.BatchNormalization, keras.layers.Dense, keras.layers.Dropout}
     assert not {"ReplicaBatchNormalization", "LayerScale"} & {kind.__name__ for kind in kinds}
     grouped = [one for one in served.backbone.layers if getattr(one, "groups", 1) > 1]
     assert grouped == []
-
-
-@pytest.mark.parametrize(("encoder", "channels"), [("tiny", 1), slow_case("resnet50", 3)])
-def test_grey_pixels_are_computed_once_where_the_weights_allow_it(encoder, channels, tiny_encoder):  # noqa: ARG001
-    """Only if all three channels have the same mean: what pads them must be their mean, too."""
-    served = fold_network(build_network(NetworkConfig(**HEAD, encoder=encoder)))
-    assert served.encoder.get_layer("pixels").output.shape[-1] == channels
 
 
 def test_half_precision_keeps_pixels_exact(tiny_encoder):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from segdec.network.fourier import MIN_SAVING, Transforms, kernel_spectra, saving, transforms
+from segdec.network.fourier import Transforms, kernel_spectra, transforms
 
 RANDOM = np.random.default_rng(3)
 
@@ -40,18 +40,3 @@ def test_spectra_of_kernels_are_conjugate_and_in_groups_of_channels(width, group
     found = np.concatenate(list(found), axis=-1)
     np.testing.assert_allclose(found[0], expected.real, atol=1e-5)
     np.testing.assert_allclose(found[1], expected.imag, atol=1e-5)
-
-
-def test_multiplications_are_counted():
-    # T = 8, F = 5, S = 6. Forth: 10·8·8 along the height, 5·16·16 along the width, of each of 2 channels.
-    # Products: 4·5·8 of 2·4 pairs. Back: 2·5·12·16 along the width, 6·10·6 along the height, of each of 4.
-    found = Transforms(tile=8, kernel=3).multiplications(2, 4)
-    assert found == 2 * (640 + 1280) + 4 * 40 * 8 + 4 * (1920 + 360)
-
-
-def test_large_kernels_of_many_channels_save_most():
-    assert saving(15, 64, 1024) > 19
-    assert saving(9, 32, 128) > saving(5, 64, 64) > MIN_SAVING
-    assert saving(5, 16, 32) < MIN_SAVING
-    assert saving(15, 2, 2) < 1
-    assert saving(1, 1024, 1) < 1

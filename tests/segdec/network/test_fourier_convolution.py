@@ -8,7 +8,7 @@ pytest.importorskip("tensorflow")
 import keras
 import tensorflow as tf
 
-from segdec.network import fourier, fourier_convolution
+from segdec.network import fourier_convolution
 from segdec.network.fourier_convolution import FourierConv2D, fourier_transforms
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -57,19 +57,8 @@ def test_weights_and_answers_are_those_of_a_plain_convolution():
     np.testing.assert_array_equal(again(images), layer(images))
 
 
-@pytest.mark.parametrize("channels_at_once", [1, 2, 256])
-@pytest.mark.parametrize("tiles_per_px", [0, 2, 50])
-def test_parts_do_not_change_the_answer(monkeypatch, tiles_per_px, channels_at_once):
-    monkeypatch.setattr(fourier_convolution, "TILES_PER_PX", tiles_per_px)
-    monkeypatch.setattr(fourier, "CHANNEL_GROUP_SIZE", channels_at_once)
-    layer, images = convolution(3), normal(2, 17, 40, 3)
-    direct = np.asarray(layer(images))
-    np.testing.assert_allclose(by_fourier(layer, images), direct, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(by_fourier(layer, images, bounded=False), direct, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize(("batch", "rows"), [(1, 4), (2, 2), (9, 1)])
-def test_no_more_tiles_are_held_than_allowed(monkeypatch, batch, rows):
+def test_number_of_tiles_is_bounded(monkeypatch, batch, rows):
     monkeypatch.setattr(fourier_convolution, "TILES_PER_PX", 6)
     held, convolve = [], fourier_convolution._convolve
 
@@ -99,16 +88,6 @@ def test_gradients_are_those_of_the_direct_convolution(bounded):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
 
 
-def test_given_spectra_take_the_place_of_the_kernel():
-    layer, images = convolution(5), normal(1, 20, 20, 3)
-    before, spectra = np.asarray(layer(images)), layer.spectra()
-    layer.kernel.assign(layer.kernel * 2)
-    kept = by_fourier(layer, images, spectra={layer.name: spectra})
-    np.testing.assert_allclose(kept, before, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(by_fourier(layer, images), layer(images), rtol=0, atol=1e-5)
-    np.testing.assert_array_equal(by_fourier(layer, images, spectra={}), layer(images))
-
-
 def test_one_trace_takes_every_size():
     layer = convolution(5)
 
@@ -132,7 +111,7 @@ def test_one_trace_takes_every_size():
         {"kernel_size": 3, "groups": 2},
     ],
 )
-def test_other_convolutions_are_refused(options):
+def test_other_convolutions_are_rejected(options):
     with pytest.raises(ValueError, match="Expected a square kernel of odd size"):
         FourierConv2D(4, padding="same", **options)
     with pytest.raises(ValueError, match="Expected padding 'same'"):

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from segdec.config import PRESETS, NetworkConfig
+from segdec.config import NetworkConfig
 
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
 from segdec.network.layers import ComputePolicy  # noqa: E402
-from segdec.network.network import SegDecNet, build_network, check_input_shape  # noqa: E402
+from segdec.network.network import SegDecNet, build_network  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -73,29 +73,9 @@ def shapes(part, inputs, names):
     return {name: tuple(output.shape)[1:] for name, output in probe(symbols).items()}
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize(("height", "width"), [(8, 8), (24, 40), (64, 16)])
-def test_any_size_divisible_by_8(preset, height, width):
-    network = build_network(NetworkConfig(preset=preset, **TINY, input_channels=3, num_classes=4))
-    outputs = network(make_images(2, height, width, 3))
-    assert outputs["mask_logits"].shape == (2, height // 8, width // 8, 1)
-    assert outputs["class_logits"].shape == (2, 4)
-    assert all(np.isfinite(output).all() for output in outputs.values())
-
-
 def test_wrong_sides_name_the_padded_size():
     with pytest.raises(ValueError, match=r"height=60, width=64.*divisible by 8.*padding to \(64, 64\)"):
         build_network(NetworkConfig(**TINY))(make_images(1, 60, 64))
-
-
-@pytest.mark.parametrize("shape", [(8, 8, 1), (1, 8, 8, 3), (1, 8, 8)])
-def test_wrong_rank_or_channels(shape):
-    with pytest.raises(ValueError, match=r"Expected \[B, H, W, 1\]"):
-        check_input_shape(shape, channels=1)
-
-
-def test_unknown_sides_pass():
-    check_input_shape((None, None, 16, 1), channels=1)
 
 
 @pytest.mark.parametrize("gate", [True, False])
@@ -111,15 +91,6 @@ def test_gradient_gate(gate):
     assert (len(reached) == 0) is gate
 
 
-@pytest.mark.parametrize(
-    ("activation", "expected"), [("sigmoid", 0.119203), ("relu", 0.0), ("linear", -2.0)]
-)  # of the logit −2
-def test_mask_activation(activation, expected):
-    network = build_network(NetworkConfig(**TINY, mask_activation=activation))
-    mask = network.decision.get_layer("mask")(np.full((1, 2, 2, 1), -2.0, np.float32))
-    np.testing.assert_allclose(mask, expected, atol=1e-6)
-
-
 @pytest.mark.parametrize(("activation", "even", "others"), [("sigmoid", 0.5, True), ("linear", 0.0, False)])
 def test_the_mask_prior_makes_the_first_decision(activation, even, others):
     config = NetworkConfig(**TINY, num_classes=3, mask_activation=activation, mask_prior=2.0)
@@ -131,13 +102,6 @@ def test_the_mask_prior_makes_the_first_decision(activation, even, others):
     assert (len(np.unique(kernel[:-1])) > kernel[:-1].size // 2) is others
     assert kernel[:-1].any() == others
     assert not plain.get_weights()[1].any()
-
-
-def test_pixel_values_are_scaled_to_one():
-    network = build_network(NetworkConfig(**TINY))
-    assert float(network.segmentation.get_layer("scale")(np.array([255.0], np.float32))[0]) == pytest.approx(
-        1.0
-    )
 
 
 def test_network_contract(tmp_path):
@@ -170,15 +134,3 @@ def test_half_precision_keeps_weights_and_logits_in_float32(precision, normaliza
     parts = (network.segmentation, network.decision)
     kernels = [layer for part in parts for layer in part.layers if isinstance(layer, keras.layers.Conv2D)]
     assert {layer.compute_dtype for layer in kernels if "mask" not in layer.name} == {half}
-
-
-def test_how_it_was_trained_is_no_part_of_a_network(tmp_path):
-    """Weights and configuration of one that was trained in other ways are those of a plain one."""
-    trained = build_network(NetworkConfig(**TINY), ComputePolicy("mixed_float16", synchronized=True))
-    plain = SegDecNet.from_config(trained.get_config())
-    trained.save_weights(tmp_path / "network.weights.h5")
-    plain.load_weights(tmp_path / "network.weights.h5")
-    for ours, theirs in zip(plain.variables, trained.variables, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert {layer.compute_dtype for layer in plain.segmentation.layers} == {"float32"}
-    assert plain.get_config() == trained.get_config()

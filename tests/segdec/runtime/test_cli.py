@@ -21,7 +21,7 @@ from segdec.runtime.cli import (
     ("error", "code", "text"),
     [(ConfigError("no such key"), 2, "error: no such key\n"), (KeyboardInterrupt(), 130, "interrupted\n")],
 )
-def test_what_a_user_causes_leaves_with_a_message(
+def test_user_errors_become_a_message_and_an_exit_code(
     error: BaseException, code: int, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught, clean_exit():
@@ -42,7 +42,7 @@ def test_fault_of_the_program_keeps_its_traceback() -> None:
         ({"group": "serve"}, "in the checkout and with pip 25.1 or newer: pip install -e . --group serve\n"),
     ],
 )
-def test_missing_package_names_what_installs_it(
+def test_missing_package_names_its_extra_or_group(
     source: dict[str, str], command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught, clean_exit(**source):
@@ -50,18 +50,6 @@ def test_missing_package_names_what_installs_it(
     assert caught.value.code == 2
     assert "'no_such_package' is not installed" in (printed := capsys.readouterr().err)
     assert printed.endswith(command)
-
-
-def test_missing_package_of_nobody_keeps_its_traceback() -> None:
-    with pytest.raises(ModuleNotFoundError), clean_exit():
-        import no_such_package  # noqa: F401
-
-
-def test_lines_of_native_code_are_hidden(capfd: pytest.CaptureFixture[str]) -> None:
-    with hide_stderr():
-        os.write(2, b"start-up noise\n")
-    os.write(2, b"afterwards\n")
-    assert capfd.readouterr().err == "afterwards\n"
 
 
 def test_hidden_lines_are_shown_when_it_fails(capfd: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +65,7 @@ def test_missing_tensorflow_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> 
         import_tensorflow()
 
 
-def test_pillow_opens_what_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_raised_pixel_limit_of_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     data = encode_png(np.zeros((40, 56), np.uint8))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
     with pytest.raises(ImageError, match=r"PIL\.Image\.MAX_IMAGE_PIXELS"):

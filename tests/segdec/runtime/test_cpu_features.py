@@ -45,11 +45,6 @@ def test_bfloat16(cpuinfo, text, bfloat16):
     assert cpu_features.has_bfloat16() is bfloat16
 
 
-def test_features_are_those_of_all_cores(cpuinfo):
-    cpuinfo.write_text(UNEQUAL_CORES, encoding="utf-8")
-    assert cpu_features.cpu_features() == {"fpu"}
-
-
 def test_system_without_cpuinfo(cpuinfo):
     assert not cpuinfo.exists()
     assert cpu_features.cpu_features() == frozenset()

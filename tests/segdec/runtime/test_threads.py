@@ -4,10 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cv2
 import pytest
 
-from segdec.runtime.threads import available_cores, limit_opencv_threads, parse_thread_count
+from segdec.runtime.threads import available_cores, parse_thread_count
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,20 +22,10 @@ def test_cores_are_those_of_the_process() -> None:
     assert available_cores() == len(os.sched_getaffinity(0))
 
 
-def test_cores_are_all_where_there_is_no_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_cores_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 12)
     assert available_cores() == 12
-
-
-def test_opencv_keeps_to_its_caller() -> None:
-    before = cv2.getNumThreads()
-    try:
-        cv2.setNumThreads(2)
-        limit_opencv_threads()
-        assert cv2.getNumThreads() == 1
-    finally:
-        cv2.setNumThreads(before)
 
 
 def test_number_of_threads_as_a_flag() -> None:
@@ -49,7 +38,7 @@ def test_number_of_threads_as_a_flag() -> None:
 
 @pytest.mark.slow
 def test_engine_gets_its_threads_once(tiny_artifact: Path) -> None:
-    """In a process of its own: TensorFlow takes a number only before it starts."""
+    """In a new process, because TensorFlow accepts the number only before it starts."""
     code = f"""
 from pathlib import Path
 import tensorflow as tf

@@ -14,7 +14,6 @@ from datasets import check_cache, file_systems
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
 from datasets.sharding.packing import pack
-from datasets.splitting import SPLITS
 from segdec.errors import DatasetError, RunError
 from segdec.images import read_image, read_mask, write_png
 from segdec.inference.preprocessing import prepare_mask
@@ -222,7 +221,7 @@ def test_broken_files_are_skipped_and_listed(load, damaged, capsys):
     folder.close()
     lines = (folder.path / "left_out.txt").read_text().splitlines()
     assert len(lines) == 4
-    assert "warning: 4 problems are left out of the data set, see" in capsys.readouterr().err
+    assert "warning: 4 problems of the data set skipped, see" in capsys.readouterr().err
     for name in names:
         assert sum(name in line for line in lines) == 1
         assert name not in folder.splits.read_text()
@@ -238,13 +237,13 @@ def test_a_duplicate_in_two_splits_is_rejected_unless_allowed(load, toy_root, tm
     dataset = load_dataset("folder", root, root / "splits.txt")
     one, other = (next(r for r in dataset.of_split(split) if not r.label) for split in ("train", "test"))
     shutil.copy(one.image_file, other.image_file)
-    with pytest.raises(DatasetError, match=r"1 picture lies in different splits") as error:
+    with pytest.raises(DatasetError, match=r"1 picture is in different splits") as error:
         load_run_data(load(*at(root)))
     assert f"{one.name} (" in str(error.value)
     assert f"{other.name} (" in str(error.value)
     assert load_run_data(load(*at(root), "--data.allowed-leaks", json.dumps([one.name, other.name])))
     pack(dataset, "ram://run-data/leaking")
-    with pytest.raises(DatasetError, match=r"1 picture lies in different splits"):
+    with pytest.raises(DatasetError, match=r"1 picture is in different splits"):
         load_run_data(load(*from_shards("ram://run-data/leaking")))
 
 
@@ -261,7 +260,7 @@ def test_near_duplicates_in_two_splits_cause_a_warning_unless_allowed(
     places = sorted(f"{record.name} ({split})" for record, split in ((one, "train"), (other, "test")))
     data = load_run_data(load(*at(root)))
     words = capsys.readouterr().err
-    assert "warning: 2 photographs have a near twin in another split" in words
+    assert "warning: 2 photographs have a near duplicate in another split" in words
     assert all(place in words for place in places)
     data.check_cache.save(parents=True)
     monkeypatch.setattr("datasets.checking.decode", lambda *_, **__: pytest.fail("was decoded"))
@@ -269,19 +268,10 @@ def test_near_duplicates_in_two_splits_cause_a_warning_unless_allowed(
     assert capsys.readouterr().err == words
     monkeypatch.undo()
     load_run_data(load(*at(root), "--data.allowed-leaks", json.dumps([one.name, other.name])))
-    assert "near twin" not in capsys.readouterr().err
+    assert "near duplicate" not in capsys.readouterr().err
     pack(dataset, "ram://run-data/exposed")
     load_run_data(load(*from_shards("ram://run-data/exposed")))
-    assert "near twin" not in capsys.readouterr().err
-
-
-def test_supervision_limits_training_but_not_test(load, tmp_path):
-    path = tmp_path / "supervision.txt"
-    path.write_text("label defect\n")
-    full, data = load_run_data(load()), load_run_data(load("--data.supervision", str(path)))
-    words = {split: {r.supervision for r in data.dataset.of_split(split) if r.label} for split in SPLITS}
-    assert words == {"train": {"label"}, "val": {"label"}, "test": {"mask"}}
-    assert data.fingerprint != full.fingerprint
+    assert "near duplicate" not in capsys.readouterr().err
 
 
 def test_settings_of_the_data_take_effect(load, tmp_path):

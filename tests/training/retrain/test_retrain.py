@@ -161,7 +161,7 @@ def test_it_keeps_within_its_minutes(run, model, write_reviewed, run_process):
 @pytest.mark.slow
 def test_what_cannot_be_learnt_from_is_refused(run, model, write_reviewed, capsys):
     for reviewed, words, told in (
-        (write_reviewed("other", label="hole"), (), "people call 10 of the photographs 'hole'"),
+        (write_reviewed("other", label="hole"), (), "10 photographs have the label 'hole'"),
         (write_reviewed("none", 0), (), "has no entry"),
         (write_reviewed("some"), ("--minutes", "0"), "--minutes 0. Expected a time limit"),
         (write_reviewed("more"), ("--name", "../x"), "'../x' cannot name a run"),
