@@ -42,12 +42,10 @@ def test_other_origins_are_off_by_default(client):
 
 def test_preflight_needs_no_key(start, keyed):
     with start(**keyed["settings"], cors_origins=("https://hmi.plant",)) as client:
-        for header in ("content-type", "authorization", "x-api-key", "x-request-id", "x-deadline-ms"):
-            answer = preflight(client, header)
+        for method, header in (("POST", "x-api-key"), ("POST", "idempotency-key"), ("DELETE", "if-match")):
+            answer = preflight(client, header, method=method)
             assert answer.status_code == 200
             assert answer.headers["Access-Control-Allow-Origin"] == "https://hmi.plant"
-        for method, header in (("POST", "idempotency-key"), ("PUT", "if-match"), ("DELETE", "if-match")):
-            assert preflight(client, header, method=method).status_code == 200
         assert preflight(client, "x-api-key", method="PATCH").status_code == 400
         assert preflight(client, "x-other").status_code == 400
         assert preflight(client, "x-api-key", {"Origin": "https://elsewhere"}).status_code == 400
@@ -104,9 +102,8 @@ def test_disconnected_client_is_counted(client):
             await asyncio.Event().wait()
 
         headers = [(b"content-type", b"image/png")]
-        scope = {
-            "type": "http", "method": "POST", "path": "/v1/predict", "headers": headers, "query_string": b"",
-        }  # fmt: skip
+        scope = {"type": "http", "method": "POST", "path": "/v1/predict"}
+        scope |= {"headers": headers, "query_string": b""}
         request = asyncio.create_task(client.app(scope, receive, receive))
         await asyncio.sleep(0)
         request.cancel()
