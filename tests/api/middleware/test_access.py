@@ -2,8 +2,7 @@
 
 import base64
 import hashlib
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,6 @@ import pytest
 from tests.api.live_server import served
 
 PNG = {"Content-Type": "image/png"}
-FACTS = ("request_id", "client", "method", "path", "status", "problem", "key", "photograph")
-
-
-@pytest.fixture
-def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]:
-    """The lines of the access log, as their fields."""
-    caplog.set_level(logging.INFO, logger="api")
-
-    def read() -> list[dict[str, Any]]:
-        records = [record for record in caplog.records if record.name == "api.middleware.access"]
-        return [{name: vars(record)[name] for name in FACTS if name in vars(record)} for record in records]
-
-    return read
 
 
 @pytest.fixture

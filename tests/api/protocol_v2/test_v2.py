@@ -256,7 +256,7 @@ def test_photograph_between_the_thresholds_is_for_review(triton, careful):
     assert given.as_numpy("review_threshold").tolist() == [0.25, 0.25]
 
 
-@pytest.mark.parametrize(("version", "answered"), [("1", "1"), ("2", "2"), ("stable", "1"), ("canary", "2")])
+@pytest.mark.parametrize(("version", "answered"), [("2", "2"), ("canary", "2")])
 def test_version_or_label_answers(triton, version, answered):
     result = triton.infer("part", [image_input(ENCODED[0])], model_version=version)
     assert result.get_response()["model_version"] == answered
