@@ -1,4 +1,3 @@
-
 import pytest
 
 from api.metrics import Metrics

@@ -52,15 +52,3 @@ def test_model_that_cannot_run_does_not_become_ready(serve, app, predictor):
 
 
 # === Description ===
-
-
-def test_every_route_describes_problems_and_nothing_else(client):
-    for path, operations in client.get("/openapi.json").json()["paths"].items():
-        for operation in operations.values():
-            kinds = {
-                kind
-                for status, answer in operation["responses"].items()
-                if status != "200"
-                for kind in answer["content"]
-            }
-            assert kinds == {"application/problem+json"}, path

@@ -226,12 +226,6 @@ def test_outputs_are_answered_as_asked_for(triton):
     assert result.as_numpy("score") == pytest.approx([0.2])
 
 
-def test_threshold_of_the_request_decides(triton):
-    result = triton.infer("part", [image_input(*ENCODED)], parameters={"threshold": 0.1})
-    assert result.as_numpy("label").tolist() == [b"scratch", b"scratch"]
-    assert result.as_numpy("threshold") == pytest.approx([0.1, 0.1])
-
-
 @pytest.fixture
 def careful(app) -> Iterator[str]:
     """The name of a model with the thresholds 0.1 and 0.5."""
