@@ -1,4 +1,7 @@
-"""Request body → encoded photographs. Their content decides the file type, not names or declared types."""
+"""Reads encoded photographs from request bodies.
+
+The content of a file decides its type; file names and declared types are ignored.
+"""
 
 import asyncio
 import base64
@@ -53,7 +56,7 @@ async def read_upload(
     Args:
         request: Its body has not been read.
         limit: Maximum of bytes.
-        reservation: Reserves the memory of the body, before it arrives if its length is known.
+        reservation: Reserves memory for the body; before it arrives if its length is known.
         with_part: Whether a form or JSON may also name the part.
 
     Raises:
@@ -100,7 +103,7 @@ async def read_body(request: Request, limit: int, reservation: ByteReservation) 
 async def _read_chunks(
     request: Request, limit: int, reservation: ByteReservation
 ) -> AsyncGenerator[bytes, None]:
-    """Yields the body; reserves its memory before it arrives if its length is known."""
+    """Yields the body; reserves memory for it before it arrives if its length is known."""
     declared, kind = request.headers.get("content-length", ""), _media_type(request)
     if declared.isdecimal() and (len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit):
         raise _too_large(declared[:MAX_LENGTH_DIGITS], limit)
@@ -174,7 +177,7 @@ class FormParser(MultiPartParser):
 async def read_form(
     request: Request, limit: int, reservation: ByteReservation, max_files: int, *, with_part: bool = False
 ) -> list[Upload]:
-    """Reads the files of a form; `with_part`, its other fields name the part.
+    """Reads the files of a form; with `with_part`, other fields may name the part.
 
     Raises:
         RequestError: 413 for a larger body, 503 if the memory is full, 400 if the form is invalid or has

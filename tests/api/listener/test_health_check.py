@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from api.listener.health_check import address_of
+from api.listener.health_check import address_of, make_parser
 from api.settings import Settings, read_settings
 from tests.api.live_server import served
 
@@ -95,7 +95,11 @@ def test_settings_are_those_of_the_service(environment, flags, monkeypatch):
         monkeypatch.setenv(name, value)
     settings: Settings = read_settings(["--model", "m", *flags])
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
-    assert address_of(flags) == (settings.tls_certificate is not None, host, settings.port)
+    assert address_of(make_parser().parse_args(flags)) == (
+        settings.tls_certificate is not None,
+        host,
+        settings.port,
+    )
 
 
 def test_check_is_light():
