@@ -37,8 +37,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def translate(text: str, source: str) -> str:
     """Returns the text of `source` with its links to files of the repository changed to links of the site.
 
-    If the label of a link is the file's name, it becomes the page's title. A link to a file that is not on the
-    site becomes plain text.
+    If the label of a link is the file's name, it becomes the page's title. A link to a file that is not on
+    the site becomes plain text.
     """
 
     def link(found: re.Match[str]) -> str:

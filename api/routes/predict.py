@@ -33,7 +33,7 @@ def describe_photograph(json: type[JsonImage], fields: Mapping[str, Any]) -> dic
     form = {"type": "object", "required": [FORM_FIELD], "properties": {FORM_FIELD: BINARY_SCHEMA, **fields}}
     return {
         "required": True,
-        "description": "One photograph: raw, as a file in a form, or in JSON. Its content decides the image format.",
+        "description": "One photograph: raw, as a file in a form, or in JSON; its content decides its type.",
         "content": {
             **{kind: {"schema": BINARY_SCHEMA} for kind in (*IMAGE_TYPES, *RAW_TYPES)},
             FORM_TYPE: {"schema": form},

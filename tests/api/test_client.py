@@ -77,7 +77,7 @@ def test_inspections_are_recorded_once_for_each_key(make_app, tmp_path, part):
     assert found == [("line3", "A17", '{"shift": "fr\\u00fch"}'), *[("line3", None, "{}")] * 2]
 
 
-def test_an_answer_that_was_lost_on_the_way_is_given_again(make_app, tmp_path, part):
+def test_lost_answer_is_requested_again(make_app, tmp_path, part):
     app = make_app(record="required", record_folder=tmp_path / "record")
 
     class Losing(httpx.ASGITransport):
@@ -103,7 +103,7 @@ def test_an_answer_that_was_lost_on_the_way_is_given_again(make_app, tmp_path, p
     assert (answer.record_id, answer.repeated) == (1, True)
 
 
-def test_full_queue_is_waited_for(make_app, predictor, part):
+def test_client_waits_while_the_queue_is_full(make_app, predictor, part):
     app = make_app(queue_size=0, batch_sizes=(1,), retry_after_s=3)
     waits = []
 

@@ -20,7 +20,7 @@ def lines_of(metrics: Metrics) -> dict[str, float]:
     return {series: float(value) for series, value in pairs}
 
 
-def test_depth_and_readiness_are_those_of_the_moment():
+def test_queue_depth_and_readiness_are_current():
     state = {"depth": 0, "ready": False}
     metrics = Metrics(lambda: state["depth"], lambda: state["ready"])
     before = lines_of(metrics)
@@ -30,7 +30,7 @@ def test_depth_and_readiness_are_those_of_the_moment():
     assert (after["segdec_queue_depth"], after["segdec_ready"]) == (7, 1)
 
 
-def test_invented_methods_make_one_series(metrics):
+def test_unknown_methods_share_a_series(metrics):
     for number in range(50):
         metrics.count_request(f"BREW{number}", "unmatched", 404, 1.0)
     counted = {s: v for s, v in lines_of(metrics).items() if s.startswith("segdec_requests_total")}

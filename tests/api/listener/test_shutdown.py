@@ -40,7 +40,7 @@ def test_received_photographs_are_answered_after_sigterm(start_stubbed):
     assert stubbed.process.wait(timeout=60) == 0
 
 
-def test_first_sigterm_drains_and_the_delay_goes_on_serving(serve, make_app, part):
+def test_first_sigterm_drains_and_the_second_stops(serve, make_app, part):
     with serve(make_app()) as client:
         server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=3600.0)
         server.handle_exit(signal.SIGTERM, None)
@@ -130,7 +130,7 @@ def test_interrupt_ends_the_service_while_its_engine_hangs(start_stubbed, part, 
     assert "interrupted" in stubbed.log.read_text().splitlines()[-1]
 
 
-def test_service_that_nobody_replaces_leaves_by_itself(serve, make_app):
+def test_service_with_a_hanging_engine_exits(serve, make_app):
     with serve(make_app(engine_timeout_s=1.0, engine_lost_s=1.0)) as client:
         now = 0.0
         service = client.app.state.service

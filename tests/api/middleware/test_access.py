@@ -96,17 +96,6 @@ def test_values_of_clients_make_no_new_series(client):
     assert len(client.get("/metrics").text.splitlines()) == before
 
 
-def test_requests_without_photographs_count_none(client):
-    client.get("/v1/predict")
-    client.get("/nothing")
-    client.post("/v1/nothing")
-    assert counted(client, "segdec_photographs_total") == {}
-    assert counted(client, "segdec_problems_total") == {
-        '{code="method_not_allowed",key="",status="405"}': 1,
-        '{code="not_found",key="",status="404"}': 2,
-    }
-
-
 # === Several photographs in one request ===
 
 

@@ -43,7 +43,7 @@ def test_preflight_needs_no_key(serve, make_app, keyed):
         assert preflight(client, "x-api-key", {"Origin": "https://elsewhere"}).status_code == 400
 
 
-def test_browser_may_read_answers_and_rejections(serve, make_app, keyed):
+def test_browser_can_read_answers_and_rejections(serve, make_app, keyed):
     with serve(make_app(**keyed["settings"], cors_origins=("https://hmi.plant",))) as client:
         for headers, status in ((ORIGIN, 401), ({**ORIGIN, **keyed["headers"]}, 200)):
             answer = client.get("/v1/models", headers=headers)

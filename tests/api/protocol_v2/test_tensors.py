@@ -69,7 +69,7 @@ def test_header_length_outside_the_body(length):
     ],
     ids=lambda value: value[:30] if isinstance(value, bytes) else value,
 )
-def test_json_part_that_is_no_request(text, code, words):
+def test_invalid_json_part_is_rejected(text, code, words):
     with pytest.raises(RequestError) as error:
         parse_request(text)
     check(error, 400, code, words)
@@ -82,7 +82,7 @@ def test_further_members_and_nulls_are_ignored():
     assert (request.id, request.outputs, request.parameters.threshold) == (None, None, None)
 
 
-def test_many_values_are_refused_before_they_are_parsed():
+def test_too_many_values_are_rejected_before_parsing():
     text = b'{"inputs": [' + b"1," * MAX_JSON_VALUES + b"1]}"
     tracemalloc.start()
     with pytest.raises(RequestError) as error:
@@ -112,7 +112,7 @@ def test_binary_elements_that_do_not_fill_their_bytes(binary, words):
 
 
 @pytest.mark.parametrize("element", ["YQ=", "ä", "YQ==\n", 5])
-def test_element_that_is_no_base64(element):
+def test_element_that_is_not_base64(element):
     with pytest.raises(RequestError) as error:
         read_encoded(encoded(["YQ==", element]), NOTHING, 2)
     check(error, 400, "bad_base64", "image[1]")

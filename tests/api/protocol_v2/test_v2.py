@@ -135,7 +135,7 @@ def test_health(triton):
     assert not triton.is_model_ready("other")
 
 
-def test_server_that_stops_is_live_and_not_ready(app, triton, http):
+def test_draining_server_is_live_and_not_ready(app, triton, http):
     service = app.state.service
     service.state = "draining"
     try:
@@ -215,7 +215,7 @@ def test_pixels(triton, binary):
     check_outputs(triton.infer("part", [pixel_input(BAD, photograph(51), binary=binary)], outputs=asked))
 
 
-def test_outputs_are_answered_as_asked_for(triton):
+def test_only_requested_outputs_are_answered(triton):
     asked = [InferRequestedOutput("score"), InferRequestedOutput("label", binary_data=False)]
     result = triton.infer("part", [image_input(ENCODED[1])], outputs=asked)
     outputs = result.get_response()["outputs"]
@@ -313,7 +313,7 @@ def test_triton_client_shows_the_error(triton):
         triton.get_model_config("part")
 
 
-def test_failure_of_one_leaves_nothing_behind(app, http):
+def test_failed_request_releases_its_queue_places(app, http):
     data = [BASE64[0]] * 19 + [""]
     answer = http.post(INFER, content=message([{**EMPTY, "shape": [20], "data": data}]))
     assert (answer.status_code, answer.json()["code"]) == (422, "empty_image")
@@ -322,7 +322,7 @@ def test_failure_of_one_leaves_nothing_behind(app, http):
         time.sleep(0.001)
 
 
-def test_mangled_requests_are_refused():
+def test_mutated_requests_are_rejected():
     settings = Settings.model_validate({"model": Path("unused")})
     text = message(
         [{**EMPTY, "data": None, "parameters": {"binary_data_size": 5}}],

@@ -1,6 +1,5 @@
 import base64
 import io
-from pathlib import Path
 from unittest.mock import Mock
 
 import cv2
@@ -9,14 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from api.app import create_app
-from api.settings import Settings
-from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from segdec.engines import Logits
 from segdec.errors import ImageError
 from segdec.images import decode_image, encode_png
 from segdec.mask_decoding import fill_polygons
-from segdec.predictor import Predictor
 from segdec.schemas import PolygonAnswer
 from tests.api.conftest import part_image
 
@@ -99,40 +93,6 @@ def test_review_is_answered_between_its_thresholds_and_counted(client, predictor
     assert bounds[0] == f'segdec_log_odds_bucket{{le="0.0",{where}}} 2.0'  # 8 · 0.4 − 4 = −0.8
 
 
-def test_tile_model_answers_as_in_memory(serve, part):
-    """The service hands over whole photographs; tiles are the predictor's business."""
-    config = ModelConfig(
-        network=NetworkConfig(preset="compact"),
-        input=InputConfig(policy="tile", height=16, width=24, overlap_px=8),
-        classes=("good", "defect"),
-    )
-    predictor = Predictor(TileEngine(), config)
-    expected = predictor.predict([decode_image(part, "part").pixels])[0]
-    with serve(create_app(Settings(model=Path("unused")), predictor)) as client:
-        answer = post(client, part).json()
-    assert answer["decision"]["score"] == pytest.approx(expected.score)
-    assert 0.5 < expected.score < 1.0
-    np.testing.assert_array_equal(decode_mask(answer), expected.mask)
-    assert 0 < (expected.mask > 0).mean() < 1
-    assert set(predictor.engine.shapes) == {(1, 16, 24, 1)}
-
-
-class TileEngine:
-    """Mask and defect logits are brightness above 60; takes no more than one tile of 16 × 24 px."""
-
-    batch_pixels = 16 * 24
-
-    def __init__(self):
-        self.shapes = []
-
-    def infer(self, images):
-        self.shapes.append(images.shape)
-        batch, height, width, _ = images.shape
-        cells = images.reshape(batch, height // 8, 8, width // 8, 8).mean(axis=(2, 4)) / 20 - 3
-        classes = np.stack([np.zeros(batch), cells.max(axis=(1, 2))], axis=1)
-        return Logits(cells[..., None].astype(np.float32), classes.astype(np.float32))
-
-
 @pytest.mark.parametrize("body", ["form", "json"])
 def test_form_and_json_are_answered_like_the_raw_body(client, part, body):
     raw = post(client, part).json()
@@ -158,7 +118,7 @@ def test_large_form_stays_in_memory(serve, make_app, monkeypatch):
         assert client.post("/v1/predict", files={"file": ("noise.png", body)}).status_code == 200
 
 
-def test_type_is_judged_from_the_content(client, part):
+def test_type_comes_from_the_content(client, part):
     answer = client.post("/v1/predict", content=part, headers={"Content-Type": "IMAGE/JPEG; q=1"}).json()
     assert answer["image"]["format"] == "png"
 
