@@ -65,23 +65,24 @@ def wide_network(wide_config: ModelConfig, tensorflow_devices: list[str]) -> Any
 
 @pytest.fixture(scope="session")
 def every_engine(
-    wide_network: Any, wide_config: ModelConfig, tmp_path_factory: pytest.TempPathFactory
+    wide_network: Any, wide_config: ModelConfig, make_once: Callable[[str, Callable[[Path], object]], Path]
 ) -> Path:
-    """An artifact of the wide network for every engine."""
+    """An artifact of the wide network for every engine, exported once for all workers."""
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
-    folder = tmp_path_factory.mktemp("engines") / "model"
     photographs = np.random.default_rng(4).integers(0, 256, (8, 64, 48, 1), dtype=np.uint8)
-    export_model(
-        wide_network,
-        folder,
-        wide_config,
-        ModelCard("wide", "1"),
-        engines=list(ENGINES),
-        validation=ValidationPhotographs(calibration=list(photographs)),
-        measure=False,
+    return make_once(
+        "every_engine",
+        lambda folder: export_model(
+            wide_network,
+            folder,
+            wide_config,
+            ModelCard("wide", "1"),
+            engines=list(ENGINES),
+            validation=ValidationPhotographs(calibration=list(photographs)),
+            measure=False,
+        ),
     )
-    return folder
 
 
 class StubService:
