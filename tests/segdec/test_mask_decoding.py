@@ -60,32 +60,6 @@ def test_data_of_another_encoding_are_rejected(
     assert caught.value.code == "corrupt_mask"
 
 
-@pytest.mark.parametrize(
-    ("counts", "rows"),
-    [
-        ("222", [[0, 255, 0], [0, 255, 0]]),  # 2 good, 2 defect, 2 good; digits are small numbers
-        ("06", [[255, 255, 255], [255, 255, 255]]),
-        ("121O0", [[0, 255, 255], [255, 0, 0]]),  # 1, 2, 1, then 2 − 1 and 1 + 0
-    ],
-)
-def test_run_lengths_go_down_the_columns(counts: str, rows: list[list[int]]) -> None:
-    data = {"size": (2, 3), "counts": counts}
-    np.testing.assert_array_equal(unpack_mask(sent(data, 2, 3, "rle")), np.array(rows, np.uint8))
-
-
-def test_ring_around_an_island() -> None:
-    expected = np.full((7, 7), 255, np.uint8)
-    expected[1:6, 1:6] = 0
-    expected[3, 3] = 255
-    border, inner = (
-        [(0, 0), (0, 6), (6, 6), (6, 0)],
-        [(0, 1), (1, 0), (5, 0), (6, 1), (6, 5), (5, 6), (1, 6), (0, 5)],
-    )
-    parts = [{"outer": border, "holes": [inner]}, {"outer": [(3, 3)], "holes": []}]
-    for data in (parts, parts[::-1]):
-        np.testing.assert_array_equal(unpack_mask(sent(data, 7, 7, "polygon")), expected)
-
-
 def polygons_of(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
     """Contours through the outermost defect pixels of each part and through those around its holes."""
     contours, links = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)

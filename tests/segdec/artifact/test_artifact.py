@@ -150,24 +150,15 @@ def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
     assert "metric: unknown key. Did you mean 'metrics'?" in refusal(folder)
 
 
-@pytest.mark.parametrize("content", [b"[]", b"{}", b"no json", b'{"format_version": "x"}'])
-def test_invalid_manifest(content: bytes, folder: Path) -> None:
-    write_manifest(folder, content)
-    assert "is not a manifest" in refusal(folder)
-
-
-@pytest.mark.parametrize("name", ["../secret", "/etc/hostname"])
-def test_file_outside_the_folder_is_rejected(name: str, folder: Path) -> None:
-    rewrite(folder, files={name: "0" * 64})
-    assert "Expected only files inside its folder" in refusal(folder)
-
-
 # === Artifacts of strangers ===
 
 
 @pytest.mark.parametrize(
     "content",
     [
+        b"[]",
+        b"{}",
+        b"no json",
         b"[" * 100_000,
         b'{"format_version": 1e999}',
         b'{"format_version": ' + b"9" * 5000 + b"}",
@@ -176,7 +167,7 @@ def test_file_outside_the_folder_is_rejected(name: str, folder: Path) -> None:
         b"\xff\xfe",
         b"{" + b" " * 2**22 + b"}",
     ],
-    ids=["deep", "infinite", "long", "null", "nan", "bytes", "large"],
+    ids=["list", "empty", "text", "deep", "infinite", "long", "null", "nan", "bytes", "large"],
 )
 def test_hostile_manifest_is_rejected(content: bytes, folder: Path) -> None:
     write_manifest(folder, content)
@@ -184,7 +175,7 @@ def test_hostile_manifest_is_rejected(content: bytes, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a/../../b", "./a", "a//b", "", "a\\b", "C:b", "a\0b", "tensorflow/", ".hidden"]
+    "name", ["../a", "/etc/hostname", "a/../../b", "./a", "a//b", "", "a\\b", "C:b", "a\0b", "a/", ".a"]
 )
 def test_name_of_a_file_that_leads_elsewhere_is_rejected(name: str, folder: Path) -> None:
     rewrite(folder, files={name: "0" * 64})

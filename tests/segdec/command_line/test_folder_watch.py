@@ -296,16 +296,6 @@ def test_unrecorded_answers_are_retried_unless_accepted(folder, service, capsys)
     assert capsys.readouterr().out == "a.png\tspot\t0.800\t0.500\trecord none\n"
 
 
-def test_a_stopped_wait_resumes_with_the_same_key(folder, service):
-    drop(folder, "a.png")
-    service.failures = [failure(503)] * 99
-    open_watch(folder, service, patience=20.0).run()
-    assert found(folder) == [] and not service.records
-    service.failures = []
-    open_watch(folder, service).run()
-    assert len(service.records) == 1 and found(folder) == ["a.png", "a.png.json"]
-
-
 def test_a_failing_disk_is_retried(folder, service, monkeypatch, capsys):
     drop(folder, "a.png")
     write, failures = drop_folder.write_text_atomic, iter([OSError(28, "No space left on device")] * 2)

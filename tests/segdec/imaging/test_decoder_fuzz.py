@@ -126,11 +126,3 @@ def test_many_changed_files(seed: int) -> None:
     """In a process of their own: what other tests left running would count as growth."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         process.submit(fuzz, seed, count=50_000).result()
-
-
-@pytest.mark.parametrize("length", [0, 2, 8, 12, 20, 33])
-def test_first_bytes_of_every_format(length: int) -> None:
-    for data in whole_files().values():
-        for padding in (b"", bytes(64), b"\xff" * 64):
-            with pytest.raises(ImageError):
-                decode_image(data[:length] + padding, "part", accept_webp=True)

@@ -54,12 +54,31 @@ def test_files_are_valid_before_they_are_damaged(name: str) -> None:
     assert photograph.integrity == ("checked" if "PNG" in name else "unchecked")
 
 
+CODES = {
+    "CMYK JPEG": "unsupported_channels",
+    "CMYK TIFF": "unsupported_channels",
+    "Lab TIFF": "unsupported_channels",
+    "float TIFF": "unsupported_depth",
+    "32-bit TIFF": "unsupported_depth",
+    "signed TIFF": "unsupported_depth",
+    "TIFF with 0 for white": "unsupported_depth",
+    "reduced picture in TIFF": "unsupported_type",
+    "transparency mask in TIFF": "unsupported_type",
+    "reduced picture in TIFF, by the older tag": "unsupported_type",
+    "lzma TIFF with half its strip": "unsupported_type",
+    "group4 TIFF with half its strip": "unsupported_type",
+    "GIF": "unsupported_type",
+    "PNG with half its rows": "corrupt_image",
+}
+"""Error codes of some of them; those of damaged files depend on where the damage is noticed."""
+
+
 @pytest.mark.parametrize("image", IMAGES, ids=lambda image: image.name)
 def test_malformed_image(image) -> None:
     try:
         photograph = decode_image(image.data, "part", accept_webp=True)
     except ImageError as error:
-        assert error.code
+        assert error.code == CODES.get(image.name, error.code)
         assert "part" in str(error)
         assert "Expected" in str(error)
         return

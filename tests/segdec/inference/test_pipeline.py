@@ -130,8 +130,3 @@ def test_process_ends_without_close() -> None:
         timeout=PATIENCE_S,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 1\n", "")
-
-
-def test_no_item_under_way_is_rejected() -> None:
-    with pytest.raises(ValueError, match=r"max_in_flight=0\. Expected at least 1"):
-        Pipeline[int]([], max_in_flight=0)

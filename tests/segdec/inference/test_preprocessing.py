@@ -194,23 +194,6 @@ def test_scores_are_interpolated_between_the_centres_of_their_cells() -> None:
     np.testing.assert_allclose(restored, expected[None].repeat(8, axis=0), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("config", "cells"),
-    [
-        (NATIVE, (2, 3)),
-        (resize(32, 40), (4, 5)),
-        (resize(8, 8), (1, 1)),
-        (letterbox(32, 40), (4, 5)),
-        (letterbox(8, 8), (1, 1)),
-        (tile(8, 64), (2, 8)),
-    ],
-)
-def test_scores_come_back_at_the_size_of_the_photograph(config: InputConfig, cells: tuple[int, int]) -> None:
-    restored = restore_mask(np.full(cells, 0.25, np.float32), config, 13, 18)
-    assert (restored.shape, restored.dtype) == ((13, 18), np.float32)
-    np.testing.assert_allclose(restored, 0.25, atol=1e-7)
-
-
 def test_scores_of_another_photograph_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"Wrong mask scores \(2, 2\)\. Expected \(2, 3\)"):
         restore_mask(np.zeros((2, 2), np.float32), NATIVE, 13, 18)
