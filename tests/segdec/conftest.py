@@ -148,8 +148,8 @@ class StubService:
         repeated = key in self.recorded
         number = self.recorded.setdefault(key, len(self.recorded) + 1)
         self.parts.append(dict(request.query_params))
-        told = InspectAnswer(**dict(answer), record_id=number, repeated=repeated)
-        return Response(told.model_dump_json(), media_type="application/json")
+        recorded = InspectAnswer(**dict(answer), record_id=number, repeated=repeated)
+        return Response(recorded.model_dump_json(), media_type="application/json")
 
     def _answer(self, data: bytes, mask: str, threshold: float | None) -> Answer:
         photograph = decode_image(data, "The request body", white_level=4095)

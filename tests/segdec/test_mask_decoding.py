@@ -34,18 +34,13 @@ def test_pictures_come_back_as_they_are(encoding: str, pixels: list[list[int]]) 
 
 PICTURE = as_png(np.array([[0, 255], [0, 0]], np.uint8))
 RUNS = {"size": (2, 2), "counts": "4"}
-CONTOURS = [{"outer": [(1, 0)], "holes": []}]
 
 
 @pytest.mark.parametrize(
     ("encoding", "data", "expected", "arrived"),
     [
         ("png", RUNS, "the base64 of a PNG", "run lengths"),
-        ("png", CONTOURS, "the base64 of a PNG", "contours"),
-        ("scores", RUNS, "the base64 of a PNG", "run lengths"),
         ("rle", PICTURE, "run lengths", "the base64 of a PNG"),
-        ("rle", CONTOURS, "run lengths", "contours"),
-        ("polygon", PICTURE, "contours", "the base64 of a PNG"),
         ("polygon", RUNS, "contours", "run lengths"),
     ],
 )
@@ -90,17 +85,14 @@ def test_masks_survive_common_encoders(share: float) -> None:
     "answer",
     [
         sent("no base64!", 2, 2),
-        sent("", 2, 2),
         sent(base64.b64encode(b"no picture").decode(), 2, 2),
         sent(as_png(np.zeros((2, 3), np.uint8)), 2, 2),
         sent({"size": (2, 2), "counts": "5"}, 2, 2, "rle"),
         sent({"size": (2, 2), "counts": "1O4"}, 2, 2, "rle"),
-        sent({"size": (2, 2), "counts": "zzzz"}, 2, 2, "rle"),
         sent({"size": (2, 2), "counts": ""}, 2, 2, "rle"),
         sent({"size": (2, 2), "counts": "4o"}, 2, 2, "rle"),
         sent([{"outer": [], "holes": []}], 2, 2, "polygon"),
         sent([{"outer": [(0, 2)], "holes": []}], 2, 2, "polygon"),
-        sent([{"outer": [(0, 0)], "holes": [[]]}], 2, 2, "polygon"),
     ],
 )
 def test_damaged_masks_are_reported(answer: MaskAnswer) -> None:

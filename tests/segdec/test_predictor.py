@@ -3,8 +3,8 @@ import pytest
 from numpy.typing import NDArray
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from segdec.engines import Logits
 from segdec.predictor import Predictor
+from tests.segdec.first_pixel_engine import FirstPixelEngine
 
 NATIVE = InputConfig()
 RESIZE = InputConfig(policy="resize", height=32, width=16)
@@ -15,26 +15,8 @@ POLICIES = pytest.mark.parametrize(
 )
 
 
-class StubEngine:
-    """Returns the first pixel of each image as its defect logit, and records its inputs."""
-
-    batch_pixels = 2**24
-
-    def __init__(self) -> None:
-        self.shapes: list[tuple[int, ...]] = []
-
-    def infer(self, images: NDArray[np.uint8]) -> Logits:
-        self.shapes.append(images.shape)
-        batch, height, width, _ = images.shape
-        defect = images[:, 0, 0, 0].astype(np.float32)
-        return Logits(
-            mask=np.zeros((batch, height // 8, width // 8, 1), np.float32),
-            classes=np.stack([np.zeros_like(defect), defect - 100], axis=1),
-        )
-
-
-def predictor(config: InputConfig = NATIVE, channels: int = 1) -> tuple[Predictor, StubEngine]:
-    engine = StubEngine()
+def predictor(config: InputConfig = NATIVE, channels: int = 1) -> tuple[Predictor, FirstPixelEngine]:
+    engine = FirstPixelEngine()
     network = NetworkConfig(preset="compact", input_channels=channels)
     return Predictor(engine, ModelConfig(network=network, input=config, classes=("good", "defect"))), engine
 

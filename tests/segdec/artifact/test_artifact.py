@@ -177,7 +177,7 @@ def test_hostile_manifest_is_rejected(content: bytes, folder: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["../a", "/etc/hostname", "a/../../b", "./a", "a//b", "", "a\\b", "C:b", "a\0b", "a/", ".a"]
 )
-def test_name_of_a_file_that_leads_elsewhere_is_rejected(name: str, folder: Path) -> None:
+def test_file_name_outside_the_folder_is_rejected(name: str, folder: Path) -> None:
     rewrite(folder, files={name: "0" * 64})
     assert "Expected only files inside its folder" in refusal(folder)
 

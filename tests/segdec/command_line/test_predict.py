@@ -240,8 +240,10 @@ def test_service_is_asked_for_the_model_and_with_the_key(
     monkeypatch.delenv("SEGDEC_API_KEY")
     with pytest.raises(SystemExit):
         main(ask)
-    told = f"error: {service_url} requires an API key. Pass it with --api-key-file FILE. (401 unauthorized"
-    assert told in capsys.readouterr().err
+    expected = (
+        f"error: {service_url} requires an API key. Pass it with --api-key-file FILE. (401 unauthorized"
+    )
+    assert expected in capsys.readouterr().err
 
 
 def test_service_needs_no_tensorflow(photographs: Path, service_url: str) -> None:

@@ -50,7 +50,6 @@ def test_engine_the_model_was_not_exported_for_is_rejected() -> None:
     ("named", "measured", "expected"),
     [
         ("openvino tensorflow", {"openvino": 74, "tensorflow": 21}, "tensorflow openvino"),
-        ("tensorflow openvino", {"openvino": 74, "tensorflow": 21}, "tensorflow openvino"),
         ("openvino tensorflow", {"openvino": 22, "tensorflow": 21}, "openvino tensorflow"),  # by chance
         # What answers differently keeps its place: first where the user put it first, and only there.
         (
@@ -58,12 +57,6 @@ def test_engine_the_model_was_not_exported_for_is_rejected() -> None:
             {"openvino-int8": 9, "openvino": 3, "tensorflow": 1},
             "openvino-int8 tensorflow openvino",
         ),
-        (
-            "tensorflow openvino-bfloat16 openvino",
-            {"tensorflow": 9, "openvino-bfloat16": 1, "openvino": 3},
-            "openvino openvino-bfloat16 tensorflow",
-        ),
-        ("openvino-int8 openvino-bfloat16", {"openvino-int8": 9, "openvino-bfloat16": 1}, None),
         ("openvino tensorflow", {"tensorflow": 1}, None),  # one was not measured
     ],
 )
@@ -132,7 +125,7 @@ def test_slower_fourier_transforms_are_not_used(
     np.testing.assert_allclose(found.mask, expected.mask, rtol=1e-4, atol=1e-4)
 
 
-def test_least_processor_time_of_work_in_turn() -> None:
+def test_minimum_cpu_time_without_the_first_round() -> None:
     seconds = {"a": [9.0, 3.0, 2.0, 4.0, 5.0, 5.0], "b": [1.0, 7.0, 8.0, 7.5, 9.0, 9.0]}  # the first: warm-up
     now, order = [0.0], []
 
@@ -230,7 +223,7 @@ import faulthandler, gc, signal, sys
 from pathlib import Path
 from segdec.engines import ENGINES
 faulthandler.enable()
-signal.signal(signal.SIGTERM, lambda *_: print("told to stop"))
+signal.signal(signal.SIGTERM, lambda *_: print("stopped"))
 engines = [ENGINES["openvino"].load(Path(sys.argv[1])) for _ in range(3)]
 while engines:
     del engines[0]
@@ -242,4 +235,4 @@ signal.raise_signal(signal.SIGTERM)
 def test_signals_arrive_after_models_were_replaced(every_engine: Path) -> None:
     command = [sys.executable, "-c", GIVEN_BACK, str(every_engine / "openvino")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "told to stop\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "stopped\n"), done.stderr

@@ -23,20 +23,11 @@ def write_file(tf: Any, mark: str) -> Any:
         return tf.constant(0.0)
 
 
-def nested(tf: Any, mark: str) -> Any:
-    inner = tf.function(lambda: write_file(tf, mark))
-    return tf.function(lambda: inner() + 0.0)()
-
-
 def loop_body(tf: Any, mark: str) -> Any:
     def body(x: Any) -> tuple[Any]:
         return (x + 1.0 + write_file(tf, mark),)
 
     return tf.while_loop(lambda x: x < 1.0, body, (tf.constant(0.0),))[0]
-
-
-def branch(tf: Any, mark: str) -> Any:
-    return tf.cond(tf.random.uniform([]) < 2.0, lambda: write_file(tf, mark), lambda: tf.constant(0.0))
 
 
 def python_call(tf: Any, mark: str) -> Any:
@@ -45,14 +36,6 @@ def python_call(tf: Any, mark: str) -> Any:
         return np.float32(0)
 
     return tf.numpy_function(call, [], tf.float32)
-
-
-def gradient(tf: Any, mark: str) -> Any:
-    @tf.custom_gradient
-    def with_gradient(x: Any) -> Any:
-        return x + 0.0, lambda upstream: upstream + write_file(tf, mark)
-
-    return with_gradient(tf.constant(0.0))
 
 
 def huge_constant(tf: Any, _mark: str) -> Any:
@@ -66,11 +49,8 @@ def elsewhere(tf: Any, _mark: str) -> Any:
 
 OPERATIONS = {
     write_file: "WriteFile",
-    nested: "PartitionedCall",
     loop_body: "WriteFile",
-    branch: "operation",
     python_call: "PyFunc",
-    gradient: "IdentityN",
     huge_constant: "a constant of 268435456 numbers",
     elsewhere: "the field 'device'",
 }

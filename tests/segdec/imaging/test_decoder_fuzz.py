@@ -18,7 +18,7 @@ MAX_PIXELS = 2**20
 GROWTH_LIMIT_MB = 100
 EXTREMES = np.array([0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF], np.uint8)
 
-# Production prints Pillow's warnings and goes on, so errors of them would test another path.
+# Production prints Pillow's warnings and continues, so errors of them would test another path.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL", "ignore::Warning:PIL.Image")
 
 Mutation = Callable[[np.random.Generator, bytearray], bytearray]

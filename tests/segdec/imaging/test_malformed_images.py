@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 BOMB_LIMIT_MB = 50
 IMAGES = list(malformed_images())
 
-# Production prints Pillow's warnings and goes on, so errors of them would test another path.
+# Production prints Pillow's warnings and continues, so errors of them would test another path.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")
 
 MEASURE = """
@@ -40,7 +40,7 @@ for path in sorted(Path(sys.argv[1]).glob("bomb-*")):
 """
 
 
-def test_there_are_many_and_no_two_are_the_same() -> None:
+def test_malformed_files_are_many_distinct_and_reproducible() -> None:
     assert len(IMAGES) >= 300
     assert max(Counter(image.name for image in IMAGES).values()) == 1
     again = list(malformed_images())

@@ -3,31 +3,9 @@ import pytest
 from numpy.typing import NDArray
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from segdec.engines import Logits
 from segdec.inference.batching import Batcher, PendingPhotograph
 from segdec.predictor import Predictor
-
-
-class FirstPixelEngine:
-    """Returns the first pixel as the defect logit; batches whose brightest pixel is 255 fail.
-
-    Attributes:
-        batch_pixels: Of 16 photographs of 8 × 8 px.
-        sizes: Photographs of each batch.
-    """
-
-    batch_pixels = 16 * 64
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-
-    def infer(self, images: NDArray[np.uint8]) -> Logits:
-        self.sizes.append(len(images))
-        if images.max() == 255:
-            raise MemoryError
-        defect = images[:, 0, 0, 0].astype(np.float32)
-        mask = np.zeros((len(images), images.shape[1] // 8, images.shape[2] // 8, 1), np.float32)
-        return Logits(mask=mask, classes=np.stack([np.zeros_like(defect), defect - 100], axis=1))
+from tests.segdec.first_pixel_engine import FirstPixelEngine
 
 
 @pytest.fixture
@@ -56,7 +34,7 @@ def answers(batcher: Batcher, images: list[NDArray[np.uint8]]) -> list[str]:
 def test_waiting_photographs_share_batches(predictor: Predictor, engine: FirstPixelEngine) -> None:
     labels = answers(Batcher(predictor, batch_size=4), [flat(95 + value) for value in range(11)])
     assert labels == ["good"] * 5 + ["defect"] * 6  # logit 0, probability 0.5, is defective
-    assert engine.sizes == [4, 4, 2, 1]
+    assert [shape[0] for shape in engine.shapes] == [4, 4, 2, 1]
 
 
 def test_batches_have_one_size_in_order(predictor: Predictor, engine: FirstPixelEngine) -> None:
@@ -69,7 +47,7 @@ def test_batches_have_one_size_in_order(predictor: Predictor, engine: FirstPixel
         "good",
         "good",
     ]
-    assert engine.sizes == [2, 1, 2, 1]
+    assert [shape[0] for shape in engine.shapes] == [2, 1, 2, 1]
 
 
 def test_default_batch_size_follows_the_engine(predictor: Predictor, engine: FirstPixelEngine) -> None:
@@ -79,7 +57,7 @@ def test_default_batch_size_follows_the_engine(predictor: Predictor, engine: Fir
     answers(Batcher(predictor), [flat(1)] * 4)
     predictor.batch_pixels = 99 * 256 * 256
     answers(Batcher(predictor), [flat(1)] * 16)
-    assert engine.sizes == [1, 1, 2, 2, 8, 8]
+    assert [shape[0] for shape in engine.shapes] == [1, 1, 2, 2, 8, 8]
 
 
 def test_batch_that_fails_is_the_error_of_its_photographs(predictor: Predictor) -> None:

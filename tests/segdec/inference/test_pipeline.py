@@ -54,7 +54,7 @@ def test_stages_run_in_parallel() -> None:
 
 
 @pytest.mark.parametrize("max_in_flight", [1, 2, 5])
-def test_no_more_items_are_under_way_than_allowed(max_in_flight: int) -> None:
+def test_items_in_flight_are_limited(max_in_flight: int) -> None:
     taken: list[int] = []
     all_taken = threading.Event()
 

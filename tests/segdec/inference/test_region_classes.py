@@ -123,7 +123,7 @@ def network_config(**changes: object) -> NetworkConfig:
     )
 
 
-def test_the_decision_sees_the_surest_mask(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
+def test_decision_uses_the_highest_score_of_all_masks(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
     from segdec.network.network import build_network
 
     network = build_network(network_config())
