@@ -52,6 +52,7 @@ def test_batches_have_one_size_in_order(predictor: Predictor, engine: FirstPixel
 
 def test_default_batch_size_follows_the_engine(predictor: Predictor, engine: FirstPixelEngine) -> None:
     assert predictor.warmup_shape() == (256, 256, 1)
+    predictor.batch_pixels = 1
     answers(Batcher(predictor), [flat(1)] * 2)
     predictor.batch_pixels = 2 * 256 * 256
     answers(Batcher(predictor), [flat(1)] * 4)
