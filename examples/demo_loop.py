@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from api.routes.keys import make_key
-from examples.demo import step
 from examples.synthetic_parts import Part, make_parts, write_folder
 
 FOLDER = Path("runs/demo_loop")
@@ -78,6 +77,14 @@ def main() -> None:
     conclude(before, after, time.perf_counter() - begun)
     if sum(after.values()) >= sum(before.values()) and not quick:
         sys.exit("Error: the next version is not better than the first one.")
+
+
+def step(*words: str) -> None:
+    """Runs `python -m WORDS…`; a failure ends the demo with its exit code."""
+    announce(f"python -m {' '.join(words)}")
+    finished = subprocess.run([sys.executable, "-m", *words], check=False)
+    if finished.returncode:
+        sys.exit(finished.returncode)
 
 
 def announce(line: str) -> None:

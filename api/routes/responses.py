@@ -33,7 +33,7 @@ def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryMo
         mask=mask,
         regions=regions,
         timing_ms=_timing(inspected, params.started),
-        batch_size=inspected.batch_size,
+        batch_size=inspected.inferred.result.batch_size,
         warnings=list(inspected.warnings),
         inspected_area=None if prediction.area is None else trace_contours(prediction.area),
     )
@@ -87,9 +87,9 @@ def make_decision(prediction: Prediction) -> Decision:
 def _timing(inspected: InspectedPhotograph, started: float) -> Timing:
     ended = time.perf_counter()
     return Timing(
-        queue=round(inspected.queue_ms, 3),
-        decode=round(inspected.decode_ms, 3),
-        infer=round(inspected.infer_ms, 3),
+        queue=round(inspected.inferred.queue_ms, 3),
+        decode=round(inspected.inferred.facts.decode_ms, 3),
+        infer=round(inspected.inferred.result.infer_ms, 3),
         encode=round((ended - inspected.encode_started) * 1000, 3),
         total=round((ended - started) * 1000, 3),
     )

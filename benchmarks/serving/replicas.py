@@ -3,12 +3,11 @@
     python -m benchmarks.serving.replicas [--seconds 45] [--clients 8] [--model FOLDER] [--json FILE]
 
 nginx (Debian's package `nginx-light`) runs `deploy/nginx/segdec.conf`. One replica is killed (SIGKILL) after
-a third of the time. There are three trials:
+a third of the time. There are two trials:
 
 - as shipped, without client retries; the replica restarts at once.
   nginx retries failed requests on the other one.
 - nginx without retries, without client retries: only the requests in progress on the killed replica are lost.
-- nginx without retries, with `segdec.client`: the client retries, so that nothing is lost.
 """
 
 import json
@@ -21,7 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +31,7 @@ from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess, free_port, start_service
 from benchmarks.untrained_models import DEFAULT_MODEL, given_or_untrained, photograph
-from segdec.client import Client
-from segdec.errors import ConfigError, ServiceError
+from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit
 
 BALANCER = ROOT / "deploy" / "nginx" / "segdec.conf"
@@ -147,30 +145,9 @@ def ask_once(port: int, image: bytes, clients: int, seconds: float) -> tuple[int
     return statuses.pop(200, 0), Counter({str(status): count for status, count in statuses.items()})
 
 
-def ask_by_client(port: int, image: bytes, clients: int, seconds: float) -> tuple[int, Counter[str]]:
-    """Sends photographs with `segdec.client`, which retries."""
-    until = time.perf_counter() + seconds
-
-    def ask_again() -> tuple[int, Counter[str]]:
-        answered, failed = 0, Counter[str]()
-        with Client(f"http://127.0.0.1:{port}") as client:
-            while time.perf_counter() < until:
-                try:
-                    client.predict(image)
-                    answered += 1
-                except ServiceError as error:
-                    failed[str(error)] += 1
-        return answered, failed
-
-    with ThreadPoolExecutor(clients) as threads:
-        results = [running.result() for running in [threads.submit(ask_again) for _ in range(clients)]]
-    return sum(answered for answered, _ in results), sum((failed for _, failed in results), Counter())
-
-
 TRIALS = (
     Trial("as shipped", NGINX_RETRIES, ask_once, restarts=True),
     Trial("no retries", NO_RETRIES, ask_once, restarts=False),
-    Trial("no retries in nginx, segdec.client", NO_RETRIES, ask_by_client, restarts=False),
 )
 
 
@@ -259,7 +236,7 @@ def tabulate(results: Mapping[str, TrialResult]) -> list[dict[str, object]]:
 
 def targets(results: Mapping[str, TrialResult]) -> list[Target]:
     """Returns the targets."""
-    shipped, once, client = results.values()
+    shipped, once = results.values()
     return [
         Target("as shipped: failed", shipped.failed.total(), highest=0),
         Target("as shipped: answered after the restart", shipped.after_restart, lowest=1),
@@ -269,8 +246,6 @@ def targets(results: Mapping[str, TrialResult]) -> list[Target]:
             highest=0,
         ),
         Target("no retries: in progress when killed", once.in_progress, lowest=1),
-        Target("segdec.client: failed", client.failed.total(), highest=0),
-        Target("segdec.client: in progress when killed", client.in_progress, lowest=1),
     ]
 
 

@@ -80,22 +80,6 @@ def test_answers_are_counted_by_model_and_version(metrics):
     assert lines['segdec_score_count{model="castings",version="2"}'] == 1
 
 
-def test_labels_that_a_model_may_answer_are_there_before_the_first_one(metrics):
-    metrics.initialize_labels(FIRST, ["good", "review"])
-    where = 'model="castings",version="1"'
-    assert lines_of(metrics)[f'segdec_decisions_total{{label="review",{where}}}'] == 0
-    metrics.observe_answer(FIRST, "review", 0.03, -3.5, **TIMES)
-    assert lines_of(metrics)[f'segdec_decisions_total{{label="review",{where}}}'] == 1
-
-
-def test_batches_are_counted_by_size(metrics):
-    for size in (1, 3, 8):
-        metrics.observe_batch(size)
-    lines = lines_of(metrics)
-    ends = ("1.0", "2.0", "4.0", "8.0")
-    assert [lines[f'segdec_batch_size_bucket{{le="{end}"}}'] for end in ends] == [1, 1, 2, 3]
-
-
 def test_swapped_models_are_replaced_and_their_counters_stay(metrics):
     metrics.set_models([(FIRST, ["stable"])])
     metrics.observe_answer(FIRST, "good", 0.03, -3.5, **TIMES)

@@ -87,16 +87,6 @@ def test_requests_beyond_the_queue_are_refused_and_health_goes_on(make_app, pred
     assert {(a.json()["code"], a.headers["Retry-After"]) for a in refused} == {("queue_full", "7")}
 
 
-def test_queue_admits_again_after_errors(serve, make_app, predictor, part):
-    with serve(make_app(queue_size=0)) as client:
-        predictor.failure = ValueError("broken")
-        for _ in range(3):
-            assert client.post("/v1/predict", content=part, headers=PNG).status_code == 500
-            assert client.post("/v1/predict", content=b"text", headers=PNG).status_code == 422
-        predictor.failure = None
-        assert client.post("/v1/predict", content=part, headers=PNG).status_code == 200
-
-
 # === Unexpected errors and request ids ===
 
 

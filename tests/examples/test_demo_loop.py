@@ -36,13 +36,13 @@ def test_parts_have_their_kind(tmp_path):
 
 def test_its_experiment_is_one():
     config = load_experiment(demo_loop.EXPERIMENT, list(demo_loop.QUICK))
-    assert config.folder == demo_loop.PLACE / "runs" / "parts" and config.stages.segment.steps == 60
+    assert config.folder == demo_loop.FOLDER / "runs" / "parts" and config.stages.segment.steps == 60
 
 
 def test_its_last_lines_say_what_the_loop_was_worth(capsys):
     demo_loop.conclude(Counter(hole=30, good=1), Counter(hole=2, good=2), 61.2)
     printed = " ".join(capsys.readouterr().out.split())
-    assert "after 61 s, on 200 parts that neither training has seen" in printed
+    assert "after 61 s, errors on 200 new parts, version 1 → version 2" in printed
     assert "holes missed 30 of 40 → 2 false alarms 1 of 120 → 2" in printed
 
 
@@ -59,7 +59,7 @@ def test_it_goes_from_inspections_to_the_next_version(tmp_path):
         timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for text in ("Reviewed ", "Wrote ", "verdict ", "The candidate answered 40", "Result "):
+    for text in ("Reviewed ", "Wrote ", "erdict ", "The candidate answered 40", "Result "):
         assert text in done.stdout, text
     labels = (tmp_path / demo_loop.MODELS / "parts" / "labels.json").read_text()
     assert '"stable": "2"' in labels and '"previous": "1"' in labels

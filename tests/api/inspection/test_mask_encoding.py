@@ -80,7 +80,7 @@ def test_model_space_is_the_networks_grid(client, part, form):
     assert (mask["width"], mask["height"], mask["space"]) == (5, 3, "model")
 
 
-def test_grid_of_a_finer_mask_is_finer(client, predictor, part):
+def test_grid_of_a_model_with_a_finer_mask(client, predictor, part):
     predictor.mask_stride = 2
     mask = ask(client, part, "mask=scores&space=model").json()["mask"]
     assert (mask["width"], mask["height"]) == (20, 12)
@@ -96,7 +96,7 @@ def test_mask_of_the_model_space_is_thresholded_there(client):
     assert np.array_equal(pixels(mask["data"]), expected)
 
 
-def test_accept_png_answers_the_mask_itself(client, part):
+def test_accept_png_answers_the_mask(client, part):
     answer = ask(client, part, "", Accept="image/png")
     headers = answer.headers
     assert headers["Content-Type"] == "image/png"
@@ -108,7 +108,7 @@ def test_accept_png_answers_the_mask_itself(client, part):
     assert "X-Segdec-Review-Threshold" not in headers
 
 
-def test_accept_png_names_the_review_threshold_where_there_is_one(client, predictor, part):
+def test_accept_png_has_the_review_threshold(client, predictor, part):
     predictor.review = 0.25
     headers = ask(client, part, "", Accept="image/png").headers
     assert (headers["X-Segdec-Threshold"], headers["X-Segdec-Review-Threshold"]) == ("0.5", "0.25")
@@ -126,11 +126,11 @@ def test_accept_png_names_the_review_threshold_where_there_is_one(client, predic
         ("image/*", "application/json"),
     ],
 )
-def test_json_is_answered_unless_png_is_preferred(client, part, accept, kind):
+def test_answer_is_json_unless_png_is_preferred(client, part, accept, kind):
     assert ask(client, part, "", Accept=accept).headers["Content-Type"] == kind
 
 
 @pytest.mark.parametrize("form", ["none", "rle", "polygon"])
-def test_accept_png_with_a_mask_that_is_no_picture_is_refused(client, part, form):
+def test_accept_png_with_another_form_of_mask_is_refused(client, part, form):
     answer = ask(client, part, f"mask={form}", Accept="image/png")
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_parameter")
