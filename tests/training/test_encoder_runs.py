@@ -18,7 +18,7 @@ from training.run.folder import RunFolder
 from training.run.run_log import read_log
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+pytestmark = [pytest.mark.usefixtures("tensorflow_devices"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -99,15 +99,13 @@ def test_checkpoints_hold_what_has_been_trained_alone(run, read_checkpoint):
     assert network.backbone.count_params() > trained
 
 
-@pytest.mark.slow
 def test_the_size_of_the_cache_changes_no_bit(experiment, run, tmp_path, check_same_run, capsys):
     small = Trainer(load(experiment, tmp_path, "--data.cache-mb", "0")).run().path
     check_same_run(small, run.path)
     assert capsys.readouterr().err.count("warning: The encoder's features of") == 1
 
 
-@pytest.mark.slow  # others: test_trainer
-@pytest.mark.parametrize("steps", [3, 8])
+@pytest.mark.parametrize("steps", [8])
 def test_a_resumed_run_ends_as_the_uninterrupted_one(
     experiment, run, tmp_path, interrupt_run, steps, check_same_run
 ):
@@ -118,7 +116,6 @@ def test_a_resumed_run_ends_as_the_uninterrupted_one(
     check_same_run(trainer.run().path, run.path)
 
 
-@pytest.mark.slow
 def test_another_file_of_weights_is_refused(experiment, tiny_encoder_weights, tmp_path):
     """The same one may lie elsewhere, as the photographs may."""
     Trainer(load(experiment, tmp_path)).folder.close()
@@ -143,7 +140,6 @@ def test_another_file_of_weights_is_refused(experiment, tiny_encoder_weights, tm
     assert RunFolder(tmp_path / "tiny").encoder().weights == "changed.weights.h5"
 
 
-@pytest.mark.slow
 def test_a_trained_encoder_goes_on_where_it_was(experiment, tmp_path, interrupt_run, check_same_run):
     """Of a checkpoint that holds what is trained of it alone; light changes."""
     flags = ["--encoder-trainable", "top", "--augmentation.brightness", "0.1"]
@@ -153,7 +149,6 @@ def test_a_trained_encoder_goes_on_where_it_was(experiment, tmp_path, interrupt_
     check_same_run(Trainer(config).run().path, whole)
 
 
-@pytest.mark.slow
 def test_the_dry_run_counts_features_once(experiment, tmp_path, capsys, monkeypatch):
     """And its steps find theirs computed."""
     computed, in_steps = [], []

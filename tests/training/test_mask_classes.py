@@ -62,11 +62,6 @@ def test_each_class_has_its_own_share():
     assert split(mask, 2, classes) == [[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
 
 
-def test_without_classes_all_is_of_the_photographs_class():
-    mask, _ = two_kinds()
-    assert split(mask, 3) == [[0.0, 0.0, 0.5], [0.0, 0.0, 0.5]]
-
-
 def test_a_defect_of_unknown_class_counts_for_all():
     mask, _ = two_kinds()
     assert split(mask, ANY_DEFECT) == [[0.5] * 3] * 2

@@ -162,7 +162,7 @@ def test_changed_images_are_noticed(tiny_experiment, data, toy_root, tmp_path):
     write_png(mask, np.full((32, 32), 255, np.uint8))
     moved = load(tiny_experiment, tmp_path, "--data.root", str(tmp_path / "toy"))
     with pytest.raises(RunError, match=r"data of the run '.*tiny' have changed"):
-        Trainer(moved)
+        RunFolder.open(moved, load_run_data(moved), fresh=False)
 
 
 def test_fresh_starts_over(tiny_experiment, data, tmp_path):
