@@ -19,7 +19,8 @@ logger = logging.getLogger(__name__)
 
 
 class Reloader:
-    """Reloads keys, certificate and models, one after the other. What cannot be used stays unchanged.
+    """Reloads keys, certificate and models, one after the other. If a new file or model cannot be used, the
+    old one stays in use.
 
     Create it in its event loop.
 
