@@ -221,7 +221,7 @@ def test_a_resumed_run_records_its_new_place(tiny_experiment, data, tmp_path, ca
     folder.close()
     assert folder.experiment().log_every == 7
     printed = capsys.readouterr().err
-    assert "begun elsewhere (cpus: 1024, now" in printed
+    assert "was started in another environment (cpus: 1024, now" in printed
     assert json.loads(environment.read_text())["cpus"] != "1024"
 
 
