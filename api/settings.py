@@ -220,8 +220,8 @@ class Settings(BaseSettings):
         0.5,
         ge=0,
         le=1,
-        description="fraction of the threshold: good photographs with a score above it are all queued for review; "
-        "1: none of them",
+        description="fraction of the threshold: good photographs above it are all queued "
+        "for review; 1: none of them",
     )
     record_good_days: float | None = Field(
         30.0,
@@ -257,7 +257,7 @@ class Settings(BaseSettings):
         0.1,
         ge=0,
         lt=1,
-        description="share of the disk of the pictures that stays free; the least valuable pictures are deleted first",
+        description="share of the pictures' disk that stays free; deletes the least valuable pictures first",
     )
 
     record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
