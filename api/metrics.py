@@ -63,7 +63,7 @@ class Metrics:
     """Counts requests, rejections and answers, in a registry of its own.
 
     Replaced models and versions keep their counters, so that rates and sums continue over a reload; only
-    `segdec_model_info` drops them. Any thread may call this.
+    `segdec_model_info` drops them. Any thread may count; `set_models` and `render` belong to the event loop.
 
     Args:
         queue_depth: Returns the number of photographs that wait for the network.
