@@ -23,12 +23,12 @@ from segdec import __version__
 def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> FastAPI:
     """Creates the service.
 
-    Its lifespan creates `app.state.service`. The caller then awaits `app.state.service.start()`, which loads
-    and warms the models. Until then, every request is answered 503.
+    The lifespan of the app creates `app.state.service`. The caller must await `app.state.service.start()`,
+    which loads and warms up the models. Until then every request is answered 503.
 
     Args:
-        settings: The settings of the operator.
-        predictor: Is served instead of the models of the settings.
+        settings: The settings of the service.
+        predictor: Served instead of the model in the settings.
 
     Raises:
         ConfigError: If a key file is invalid.

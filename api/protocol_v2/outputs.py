@@ -65,7 +65,7 @@ OUTPUTS = {
 """All outputs, fields of `PhotographOutputs`: FP32, or BYTES of text or of files (base64 in JSON)."""
 
 OPTIONAL_OUTPUTS = frozenset({"class_mask"})
-"""Outputs of models with a mask for each class only."""
+"""Outputs that only models with one mask per class have."""
 
 
 def output_names(config: ModelConfig) -> tuple[str, ...]:

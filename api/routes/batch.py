@@ -1,4 +1,4 @@
-"""Inspects several photographs; each gets an answer or a problem."""
+"""Endpoints for several photographs in one request; each gets an answer or a problem."""
 
 import asyncio
 from functools import partial

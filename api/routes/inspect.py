@@ -1,4 +1,4 @@
-"""Inspects one photograph and records the inspection."""
+"""Endpoints that inspect one photograph and record the result."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Inspects one photograph."""
+"""Endpoints that inspect one photograph without a record."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -28,7 +28,7 @@ def describe_photograph(json: type[JsonImage], fields: Mapping[str, Any]) -> dic
 
     Args:
         json: Model of a JSON body.
-        fields: Other fields of a form.
+        fields: Fields of a form in addition to the photograph.
     """
     form = {"type": "object", "required": [FORM_FIELD], "properties": {FORM_FIELD: BINARY_SCHEMA, **fields}}
     return {
@@ -44,8 +44,8 @@ def describe_photograph(json: type[JsonImage], fields: Mapping[str, Any]) -> dic
 
 MASK_FILE: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The answer as JSON; with `Accept: image/png` the mask as a file, and label and score in the "
-        "headers `X-Segdec-*` (text percent-encoded)",
+        "description": "The answer as JSON; with `Accept: image/png` the mask as a file, and label and score "
+        "in the headers `X-Segdec-*` (text percent-encoded)",
         "content": {"image/png": {"schema": BINARY_SCHEMA}},
     }
 }

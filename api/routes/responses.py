@@ -46,7 +46,8 @@ def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams[
 
 
 def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Response:
-    """Makes the response for `Accept: image/png`: the mask, and the rest in headers. Call it in a thread.
+    """Makes the response for `Accept: image/png`: the mask as the body, all other values in headers. Slow for
+    a large mask.
 
     Text in the headers is percent-encoded UTF-8.
     """
@@ -59,7 +60,7 @@ def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[
 def answer_headers(
     decision: Decision, model: ModelIdentity, image: ImageFacts, warnings: Sequence[str]
 ) -> dict[str, str]:
-    """Returns the answer without its mask as headers; text is percent-encoded UTF-8."""
+    """Returns all values of an answer except the mask, as headers; text is percent-encoded UTF-8."""
     facts = {
         "Label": quote(decision.label),
         "Score": repr(decision.score),
@@ -74,7 +75,7 @@ def answer_headers(
 
 
 def make_decision(prediction: Prediction) -> Decision:
-    """Returns the decision on the whole photograph for the answer."""
+    """Returns the `decision` of the answer: label, score and thresholds of the photograph."""
     return Decision(
         label=prediction.label,
         score=prediction.score,

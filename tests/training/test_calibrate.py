@@ -146,7 +146,7 @@ def test_photographs_that_all_look_alike_are_divided_all_the_same(monkeypatch, c
     monkeypatch.setattr("datasets.leaks.near_duplicates", lambda photographs: [tuple(photographs)])
     first, second = split_into_folds(list(exposures()), 2, seed=0)
     assert (len(first), len(second)) == (12, 12)
-    assert "note: 24 of 24 photographs look alike" in capsys.readouterr().err
+    assert "note: 24 of 24 photographs form one chain of near duplicates" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("folds", "said"), [(1, "Expected at least 2"), (3, "0 defective training")])

@@ -249,5 +249,5 @@ def test_a_run_learns_a_mask_for_each_class(trained, tmp_path):
 
 
 def test_mask_classes_with_one_class_is_refused(tiny_experiment):
-    with pytest.raises(ConfigError, match=r"network\.mask_classes with one class of defects, 'defect'"):
+    with pytest.raises(ConfigError, match=r"network\.mask_classes with only one defect class, 'defect'"):
         load_run_data(load_experiment(tiny_experiment, ["--network.mask-classes"]))

@@ -11,7 +11,7 @@ MOMENT = sa.DateTime(timezone=True)
 
 KEPT = sa.text("state = 'kept'")
 
-REFUSAL = "lines of the audit are added and never changed"
+REFUSAL = "the audit log is append-only"
 SQLITE = """
 CREATE TRIGGER audit_{name} BEFORE {verb} ON audit
 BEGIN SELECT RAISE(ABORT, '{refusal}'); END

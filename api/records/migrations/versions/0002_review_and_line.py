@@ -1,4 +1,6 @@
-"""What waits for a person, what candidates say, what was not inspected, and what is still to be told."""
+"""Adds the tables for the review queue, shadow predictions, photographs that were not inspected, and the
+outbox.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -15,7 +17,7 @@ SELECT id, CASE draw_reason WHEN 'chance' THEN 1 WHEN 'review' THEN 2 WHEN 'near
 FROM inspections JOIN pictures ON picture = sha256
 WHERE draw < draw_probability AND reviewed_label IS NULL AND state = 'kept'
 """
-"""What was put up before there was a queue, as far as it can still be looked at."""
+"""Queues inspections that were sampled before this migration and still have a picture."""
 
 HOURS = {
     "postgresql": "date_trunc('hour', inspected_at)",
@@ -26,11 +28,11 @@ INSERT INTO draws (hour, station, draw_reason, draw_probability, count)
 SELECT {hour}, station, draw_reason, draw_probability, count(*)
 FROM inspections WHERE draw_reason IS NOT NULL GROUP BY 1, 2, 3, 4
 """
-"""What could have been drawn before it was counted."""
+"""Counts inspections that were recorded before this migration, by sampling stratum."""
 
 
 def upgrade() -> None:
-    """Makes the tables, and puts into the queue what was drawn."""
+    """Creates the tables and queues the sampled inspections."""
     if op.get_bind().dialect.name == "postgresql":  # a large record takes longer than a request may
         op.execute("SET LOCAL statement_timeout = 0")
     op.create_table(
