@@ -7,7 +7,6 @@ from fastapi import APIRouter, FastAPI
 
 from api.errors import add_error_handlers
 from api.inference.inference_thread import ImagePredictor
-from api.inference.memory_metrics import MemoryMetrics
 from api.metrics import Metrics
 from api.middleware.stack import add_middleware
 from api.records.recording import explain_missing_group
@@ -80,14 +79,12 @@ def _make_metrics(app: FastAPI) -> Metrics:
         running: Service | None = app.state.service
         return running
 
-    metrics = Metrics(
+    return Metrics(
         queue_depth=lambda: running.inference_thread.waiting if (running := service()) else 0,
         ready=lambda: running.ready if (running := service()) else False,
         stalled=lambda: running.watchdog.stalled if (running := service()) else False,
         running_s=lambda step: running.watchdog.running_s(step) if (running := service()) else 0.0,
     )
-    metrics.register(MemoryMetrics(service))
-    return metrics
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What the service counts and measures, for Prometheus."""
+"""Counters, gauges and histograms of the service, for Prometheus."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
@@ -12,7 +12,7 @@ from api.inference.watchdog import THREAD_STEPS, Step
 from segdec.schemas import ModelIdentity
 
 UNMATCHED_ROUTE = "unmatched"
-"""Route of the requests that no path template took: their paths are the client's and have no bound."""
+"""Route of requests without a path template: the number of their paths is not limited."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 REJECTION_REASONS = (
@@ -33,37 +33,34 @@ REJECTION_REASONS = (
     "review_off",
     "record_unavailable",
 )
-"""Codes of the problems that a request is refused with before anything was inspected."""
+"""Codes of problems for which a request is refused before anything is inspected."""
 PHOTOGRAPH_RESULTS = ("inspected", "refused", "failed")
-"""What became of a photograph: an answer; a status of 400 to 499, for what was sent; one of 500 and above."""
+"""Results of a photograph: an answer; a status of 400 to 499; a status of 500 and above."""
 CONNECTION_PROBLEMS = {
     "bad_request": 400,
     "request_timeout": 408,
     "request_header_fields_too_large": 431,
     "tls_handshake": None,
 }
-"""Codes, with their statuses, of what never became a request: no HTTP, unfinished, endless, or no TLS."""
+"""Codes and statuses of connections without a valid request: invalid or incomplete HTTP, or no TLS."""
 STEPS = ("queue", "decode", "infer", "encode")
 
 MILLISECOND_BUCKETS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 SCORES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
-"""Bucket ends, finer where the scores of good and of clearly broken parts lie."""
+"""Bucket ends, finer near the scores of good and of clearly defective parts."""
 LOG_ODDS = tuple(range(-12, 13))
-"""Bucket ends, evenly: a shift of all photographs is as wide wherever their scores lie."""
+"""Bucket ends at equal distances: a shift of all photographs has the same width everywhere."""
 
 
 class ModelInfo(Collector):
-    """One `segdec_model_info` series for each model that is served now.
-
-    The models are replaced as a whole, so that a scrape sees the old ones or the new ones.
-    """
+    """One `segdec_model_info` series for each served model; replaced as a whole."""
 
     def __init__(self) -> None:
         self._models: tuple[dict[str, str], ...] = ()
 
     def replace(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
-        """Forgets the models before and takes `models`, identities with their labels."""
+        """Replaces the models by `models`, identities with their labels."""
         self._models = tuple(
             {
                 "model": identity.name,
@@ -75,7 +72,7 @@ class ModelInfo(Collector):
         )
 
     def collect(self) -> Iterator[Metric]:
-        """Yields the series, as the registry asks for them."""
+        """Yields the series of a scrape."""
         family = InfoMetricFamily("segdec_model", "Models that are served; the value is always 1.")
         for model in self._models:
             family.add_metric((), model)
@@ -85,14 +82,14 @@ class ModelInfo(Collector):
 class Metrics:
     """Counts requests, rejections and answers, in a registry of its own.
 
-    Models and versions that were swapped out keep their counters, so that rates and sums go on over a
-    reload; only `segdec_model_info` forgets them. Everything here is safe to call from any thread.
+    Replaced models and versions keep their counters, so that rates and sums continue over a reload; only
+    `segdec_model_info` drops them. Any thread may call this.
 
     Args:
-        queue_depth: Photographs that wait for the network, asked at each scrape.
-        ready: Whether requests are answered, asked at each scrape.
-        stalled: Whether a step in a thread hangs, asked at each scrape.
-        running_s: Seconds that the oldest step of a kind has been running, asked at each scrape.
+        queue_depth: Returns the number of photographs that wait for the network.
+        ready: Returns whether requests are accepted.
+        stalled: Returns whether a step in a thread hangs.
+        running_s: Returns the age of the oldest running step of a kind, seconds.
     """
 
     def __init__(
@@ -103,7 +100,7 @@ class Metrics:
         running_s: Callable[[Step], float] = lambda _: 0.0,
     ) -> None:
         self._registry = registry = CollectorRegistry()
-        # What every answer counts is looked up in a cache: the library builds the key of a series anew.
+        # Cached: the library builds the key of a series at each call.
         requests = Counter(
             "segdec_requests",
             "Requests by method, path template and status code.",
@@ -123,7 +120,9 @@ class Metrics:
             "segdec_rejections", "Requests given up, by reason.", ("reason",), registry=registry
         )
         for reason in REJECTION_REASONS:
-            self._rejections.labels(reason)  # at 0 from the start, so that the first one is seen as a rise
+            self._rejections.labels(
+                reason
+            )  # at 0 from the start, so that the first one appears as an increase
         self._add_problem_metrics(registry)
         self._batches = Histogram(
             "segdec_batch_size",
@@ -198,24 +197,24 @@ class Metrics:
         self._log_odds = cache(log_odds.labels)
 
     def initialize_keys(self, names: Iterable[str]) -> None:
-        """Begins to count for the keys `names` at 0: so a key's first refusal is seen, and its silence."""
+        """Starts the counters of the keys `names` at 0, so that the first refusal of each is visible."""
         for key in ("", *names):
             for result in PHOTOGRAPH_RESULTS:
                 self._photographs(key, result)
 
     def initialize_labels(self, model: ModelIdentity, labels: Iterable[str]) -> None:
-        """Begins to count the `labels` that `model` may answer at 0: so the first of each is a rise."""
+        """Starts the counters of `labels` that `model` may answer at 0."""
         for label in labels:
             self._decisions(model.name, model.version, label)
 
     def count_request(self, method: str, route: str, status: int, duration_ms: float | None) -> None:
-        """Counts a request that was answered.
+        """Counts an answered request.
 
         Args:
-            method: HTTP method as it came; an unknown one is counted as `other`.
-            route: Path template, `UNMATCHED_ROUTE` where there is none; never the path itself.
+            method: HTTP method; an unknown one counts as `other`.
+            route: Path template, or `UNMATCHED_ROUTE`; never the path itself.
             status: HTTP status of the answer.
-            duration_ms: From its first byte to the end of its answer; None if that is not known.
+            duration_ms: From its first byte to the end of its answer; None if unknown.
         """
         method = method if method in METHODS else "other"
         self._requests(method, route, str(status)).inc()
@@ -226,29 +225,29 @@ class Metrics:
         """Counts an error.
 
         Args:
-            code: Of the problem: one of the service's own words, never the client's.
-            status: HTTP status of the answer, or of the photograph inside a batch; None where there is none.
-            key: Name of the key that was used; empty without one.
+            code: Code of the problem, never text of the client.
+            status: HTTP status of the answer, or of the photograph inside a batch; None without one.
+            key: Name of the API key; empty without one.
         """
         self._problems.labels(code, str(status or ""), key).inc()
 
     def count_photographs(self, status: int, key: str = "", count: int = 1) -> None:
-        """Counts photographs that were sent, by what became of them.
+        """Counts photographs by their result.
 
         Args:
             status: HTTP status of the answer, or of each photograph inside a batch.
-            key: Name of the key that was used; empty without one.
-            count: How many.
+            key: Name of the API key; empty without one.
+            count: Number of photographs.
         """
         result = PHOTOGRAPH_RESULTS[0 if status < 400 else 1 if status < 500 else 2]
         self._photographs(key, result).inc(count)
 
     def count_rejection(self, reason: str) -> None:
-        """Counts a request that was given up for `reason`, one of `REJECTION_REASONS`."""
+        """Counts a request that was refused for `reason`, one of `REJECTION_REASONS`."""
         self._rejections.labels(reason).inc()
 
     def observe_batch(self, size: int) -> None:
-        """Counts a run of the network on `size` photographs, without the padding."""
+        """Counts a run of the network on `size` photographs, without padding."""
         self._batches.observe(size)
 
     def observe_answer(
@@ -263,7 +262,7 @@ class Metrics:
         infer_ms: float,
         encode_ms: float,
     ) -> None:
-        """Counts an answer: what `model` decided, and where its time went."""
+        """Counts an answer of `model`: its decision and the time of each step."""
         for step_ms, took_ms in zip(self._steps_ms, (queue_ms, decode_ms, infer_ms, encode_ms), strict=True):
             step_ms(model.name, model.version).observe(took_ms)
         self._scores(model.name, model.version).observe(score)
@@ -271,20 +270,20 @@ class Metrics:
         self._decisions(model.name, model.version, label).inc()
 
     def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
-        """Replaces the models that are said to be served by `models`, identities with their labels."""
+        """Sets the served models: identities with their labels."""
         self._models.replace(models)
 
     def register(self, collector: Collector) -> None:
-        """Adds what `collector` yields at each scrape."""
+        """Adds the series of `collector` to each scrape."""
         self._registry.register(collector)
 
     def render(self) -> tuple[bytes, str]:
-        """Returns all of it in Prometheus' text format, and the content type of that."""
+        """Returns all series in Prometheus' text format, and its content type."""
         return generate_latest(_WithoutCreated(self._registry)), CONTENT_TYPE_LATEST
 
 
 class _WithoutCreated(Collector):
-    """Leaves out the `_created` series, which would add one line for each series and tell nothing here."""
+    """Leaves out the `_created` series, which nothing here uses."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry

@@ -1,73 +1,73 @@
-"""What lives as long as the service: its threads, its queue and its models."""
+"""Everything that lives as long as the service: threads, limits, models, record and receivers."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import Literal, TypeVar
 
 from api.delivery.receivers import Receivers, create_receivers
 from api.errors import RequestError, service_unavailable
 from api.inference.inference_thread import ImagePredictor, InferenceThread
-from api.inference.memory_budget import KEPT_BYTES, MemoryBudget, Reservation
+from api.inference.memory_budget import MIN_RELEASE_BYTES, MemoryBudget
 from api.inference.watchdog import Watchdog
-from api.inspection.admission import AdmissionLimit, ByteLimit
+from api.inspection.admission import JSON_BODY_COPIES, AdmissionLimit, ByteLimit
 from api.inspection.deadlines import deadline_error
+from api.inspection.encoded_photograph import warm_up_decoder
+from api.inspection.inspector import Inspector
+from api.inspection.memory_metrics import MemoryMetrics
 from api.metrics import Metrics
 from api.models.labels import CANDIDATE, LabelChange, LabelFileUpdate
-from api.models.loader import LoadTimes, ModelLoader, warm
+from api.models.loader import LoadTimes, ModelLoader, warm_up
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
-from api.models.store import ModelFolder, ModelStore, SingleModel
+from api.models.store import open_store
 from api.records.audit import AuditEntry
 from api.records.recording import Recording, create_recording
-from api.routes.uploads import MAX_COPIES, warm_decoder
 from api.settings import Settings
 from api.shadow.shadow_metrics import ShadowMetrics
 from api.shadow.shadowing import Shadowing
 from segdec.artifact import STABLE
-from segdec.errors import ConfigError
 from segdec.process_memory import memory_limit
 from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
 
 T = TypeVar("T")
 
 State = Literal["not_ready", "ready", "draining"]
-"""Models are loaded and warmed, then requests are answered, then only those that have begun."""
+"""Models are loaded; requests are accepted; only requests that have started are answered."""
 
-CLOSE_S = 0.5
-"""Seconds that threads may take to end when nobody waits for them any more."""
+CLOSE_TIMEOUT_S = 0.5
+"""Maximum wait for threads at the end."""
 UPLOAD_SHARE = 1 / 8
-"""Of the memory, for bodies."""
-
-GIVE_BACK_S = 10.0
-"""Seconds after which what large photographs took is given back."""
+"""Share of the memory for request bodies."""
+RELEASE_INTERVAL_S = 10.0
+"""Time between two checks for free memory to release."""
 
 UNNAMED = ModelIdentity(name="unnamed", version="0", sha256=None)
 logger = logging.getLogger(__name__)
 
 
 class Service:
-    """The service behind the routes. Made in the event loop that it serves.
+    """The service behind the routes. Create it in its event loop.
 
     Args:
-        settings: What the operator set.
-        metrics: Told what happens.
-        predictor: Is served instead of what the settings name.
+        settings: The operator's settings.
+        metrics: Counts what happens.
+        predictor: Is served instead of the models in the settings.
 
     Attributes:
         state: What the service can do now.
-        queue: Bounds the photographs that wait or are worked on.
-        uploads: Bounds the bodies that are being read.
-        bodies: Bounds the memory of the bodies that are read or worked on.
-        memory: Bounds that of the photographs.
+        queue: Limits the number of photographs in work.
+        uploads: Limits the number of bodies that are being read.
+        bodies: Limits the memory of bodies that are read or in work.
+        memory: Limits the memory of photographs.
         image_threads: Decode photographs and encode answers.
-        watchdog: Knows whether something in a thread hangs.
-        recording: Keeps what is inspected.
-        receivers: Are told what is.
-        shadowing: Shows it to candidates, too.
+        watchdog: Detects steps that hang.
+        inspector: Inspects photographs.
+        recording: Stores inspections.
+        receivers: Get events about them.
+        shadowing: Runs candidates on them.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics, predictor: ImagePredictor | None = None) -> None:
@@ -75,47 +75,43 @@ class Service:
         self.metrics = metrics
         self.state: State = "not_ready"
         self.models = ModelRegistry(settings.default_model)
+        retry_after_s = settings.retry_after_s
         self.queue = AdmissionLimit(
-            settings.queue_size + 1,
-            "queue_full",
-            "photographs are waiting or running",
-            settings.retry_after_s,
+            settings.queue_size + 1, "queue_full", "photographs are waiting or running", retry_after_s
         )
         self.uploads = AdmissionLimit(
-            settings.max_uploads, "uploads_full", "bodies are being read", settings.retry_after_s
+            settings.max_uploads, "uploads_full", "bodies are being read", retry_after_s
         )
-        self.watchdog = Watchdog(settings.engine_timeout_s, settings.engine_lost_s)
         limit = settings.memory_bytes or memory_limit()
-        largest_body = MAX_COPIES * settings.max_body_bytes
+        largest_body = JSON_BODY_COPIES * settings.max_body_bytes
         body_bytes = max(settings.max_upload_bytes or int(UPLOAD_SHARE * limit), largest_body)
-        self.bodies = ByteLimit(body_bytes, settings.retry_after_s)
+        self.bodies = ByteLimit(body_bytes, retry_after_s)
         self.memory = MemoryBudget(
-            limit, body_bytes, settings.max_pixels, settings.deadline_ms, settings.retry_after_s
+            limit, body_bytes, settings.max_pixels, settings.deadline_ms, retry_after_s
         )
-        self._giving_back: asyncio.Task[None] | None = None
+        metrics.register(MemoryMetrics(self.memory, self.bodies, self.models))
+        self._release_task: asyncio.Task[None] | None = None
+        self.watchdog = Watchdog(settings.engine_timeout_s, settings.engine_lost_s)
         self.image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
         self.inference_thread = InferenceThread(
             batch_sizes=settings.batch_sizes,
             max_batch_pixels=settings.batch_pixels,
             wait_s=settings.batch_wait_ms / 1000,
-            observe_batch=self.metrics.observe_batch,
+            observe_batch=metrics.observe_batch,
             watchdog=self.watchdog,
         )
-        self.loader = (
-            ModelLoader(
-                open_store(settings),
-                self.models,
-                self.inference_thread,
-                self.memory,
-                settings.drain_s,
-                settings.engine,
-                settings.threads,
-                settings.require_signature,
-            )
-            if predictor is None
-            else None
+        self.inspector = Inspector(
+            settings,
+            self.queue,
+            self.memory,
+            self.image_threads,
+            self.inference_thread,
+            self.watchdog,
+            metrics,
+            self.release_memory,
         )
         self._predictor = predictor
+        self.loader = None if predictor is not None else self._make_loader(settings)
         self.receivers: Receivers = create_receivers(settings, metrics)
         self.recording: Recording = create_recording(settings, metrics, self.receivers.sinks)
         self.shadowing = Shadowing(
@@ -128,25 +124,37 @@ class Service:
             ShadowMetrics(metrics),
         )
 
+    def _make_loader(self, settings: Settings) -> ModelLoader:
+        return ModelLoader(
+            open_store(settings),
+            self.models,
+            self.inference_thread,
+            self.memory,
+            settings.drain_s,
+            settings.engine,
+            settings.threads,
+            settings.require_signature,
+        )
+
     async def start(self) -> None:
-        """Loads and warms the models; then requests are answered.
+        """Loads and warms up the models; then requests are accepted.
 
         Raises:
             SegdecError: If a model cannot be used.
         """
-        await asyncio.get_running_loop().run_in_executor(self.image_threads, warm_decoder)
+        await asyncio.get_running_loop().run_in_executor(self.image_threads, warm_up_decoder)
         times = LoadTimes()
         if self.loader is not None:
             times = await self.loader.load_all()
         elif self._predictor is not None:
-            await warm(self._predictor, self.inference_thread)
+            await warm_up(self._predictor, self.inference_thread)
             model = ServedModel(UNNAMED, (STABLE,), self._predictor)
             self.models.replace(UNNAMED.name, {UNNAMED.version: model})
         await self.recording.open()
         await asyncio.to_thread(self.receivers.start, lambda: self.recording.is_usable)
         self.publish_models()
         self.shadowing.start()
-        self._giving_back = asyncio.create_task(self._give_back_regularly())
+        self._release_task = asyncio.create_task(self._release_memory_regularly())
         if self.state == "not_ready":  # a stop during the start stays a stop
             self.state = "ready"
         logger.info(
@@ -156,13 +164,15 @@ class Service:
             times.warm,
         )
 
+    # === State ===
+
     @property
     def ready(self) -> bool:
-        """Whether requests are answered."""
+        """Whether requests are accepted."""
         return self.state == "ready" and not self.watchdog.stalled
 
     def check_state(self) -> None:
-        """Refuses while the models are not loaded, while the service stops, and while a thread hangs.
+        """Checks that requests are accepted: models are loaded, no thread hangs, the service does not stop.
 
         Raises:
             RequestError: 503.
@@ -170,26 +180,26 @@ class Service:
         retry_after_s = self.settings.retry_after_s
         if self.state == "draining":
             raise service_unavailable(
-                "draining", "The service is stopping. Ask another replica.", retry_after_s
+                "draining", "The service is stopping. Use another replica.", retry_after_s
             )
         if self.watchdog.stalled:
-            detail = f"{self.watchdog.describe()} Ask another replica."
+            detail = f"{self.watchdog.describe()} Use another replica."
             raise service_unavailable("stalled", detail, retry_after_s)
         if self.state == "not_ready":
             raise service_unavailable("not_ready", "The model is not loaded yet.", retry_after_s)
 
     def check_alive(self) -> None:
-        """Refuses when a thread has been hanging for so long that only a new process helps.
+        """Checks that no thread has hung for so long that only a new process helps.
 
         Raises:
             RequestError: 503.
         """
         if self.watchdog.lost:
-            detail = f"{self.watchdog.describe()} Start the service anew."
+            detail = f"{self.watchdog.describe()} Restart the service."
             raise service_unavailable("stalled", detail, self.settings.retry_after_s)
 
     def check_ready(self) -> None:
-        """Refuses while photographs cannot be inspected, for whatever reason.
+        """Checks that photographs can be inspected.
 
         Raises:
             RequestError: 503.
@@ -197,11 +207,15 @@ class Service:
         self.check_state()
         if not self.inference_thread.alive:
             raise service_unavailable(
-                "not_ready", "The inference thread has ended; start anew.", self.settings.retry_after_s
+                "not_ready",
+                "The inference thread has ended. Restart the service.",
+                self.settings.retry_after_s,
             )
 
+    # === Models ===
+
     def find_model(self, name: str | None = None, version: str | None = None) -> ServedModel:
-        """Finds the model that a request means; arguments as for `ModelRegistry.find`.
+        """Finds the model of a request; arguments as for `ModelRegistry.find`.
 
         Raises:
             RequestError: 503 while the service starts or stops, 404 if there is no such model or version.
@@ -210,26 +224,11 @@ class Service:
         return self.models.find(name, version)
 
     def describe(self, models: Iterable[ServedModel]) -> list[ModelDetail]:
-        """Describes `models` for a listing."""
+        """Describes `models` for a list."""
         return [model.describe(self.memory.largest(model.cost)) for model in models]
 
-    def place(self, model: ServedModel) -> Reservation:
-        """Returns the place that a photograph for `model` can take."""
-        return Reservation(self.queue, self.memory, model.cost, model.config.input)
-
-    def release_memory(self) -> None:
-        """Gives back what photographs took and nothing uses now, between two batches; from any thread."""
-        work = partial(_give_back_memory, self.models.all(), self.memory)
-        self.inference_thread.submit_call(work).add_done_callback(_log_failure)
-
-    async def _give_back_regularly(self) -> None:
-        while self.inference_thread.alive:
-            await asyncio.sleep(GIVE_BACK_S)
-            if self.memory.kept_bytes > KEPT_BYTES:
-                self.release_memory()
-
     def publish_models(self) -> None:
-        """Tells the metrics what is served, and what it may answer."""
+        """Sets the served models in the metrics, and starts their counters."""
         for model in self.models.all():
             self.metrics.initialize_labels(model.identity, model.config.labels)
             if CANDIDATE in model.labels:
@@ -237,53 +236,62 @@ class Service:
         self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
 
     async def reload(self, name: str, requested_by: Mapping[str, str] | None = None) -> ReloadAnswer:
-        """Serves what lies on disk under `name` now, and logs it.
+        """Serves what is on disk under `name` now, and logs it.
 
         Args:
-            name: Of the model.
-            requested_by: Who asked, as fields of the log's line.
+            name: Name of the model.
+            requested_by: The client, as fields of the log line.
 
         Raises:
             RequestError: As `ModelLoader.reload`; 503 while the service starts or stops.
         """
-        return await log_reload(self.models, name, requested_by or {}, self._reload(name))
 
-    async def _reload(self, name: str) -> ReloadAnswer:
-        done = await self._loader_of(name).reload(name)
-        self.publish_models()
-        return done
+        async def reload() -> ReloadAnswer:
+            return await self._loader_of(name).reload(name)
+
+        return await self._change_models(name, requested_by or {}, reload(), "reload")
 
     async def relabel(self, name: str, change: LabelChange, requested_by: Mapping[str, str]) -> ReloadAnswer:
-        """Moves the labels of the model `name` on disk, serves what they name, and logs it.
+        """Changes the labels of the model `name` on disk, serves the labelled versions, and logs it.
 
         Raises:
-            RequestError: As `ModelLoader.relabel`; 503 while the service starts or stops, or while the audit
-                that has to be kept of it cannot be written.
+            RequestError: As `ModelLoader.relabel`; 503 while the service starts or stops, or if the audit
+                entry is required and cannot be written.
         """
-        work = self._relabel(name, change, requested_by.get("key", ""))
-        return await log_reload(self.models, name, requested_by, work, change.what)
+        who = requested_by.get("key", "")
 
-    async def _relabel(self, name: str, change: LabelChange, who: str) -> ReloadAnswer:
         async def write(update: LabelFileUpdate) -> None:
-            before, after = ({"model": name, "labels": labels} for labels in update.both)
-            if before != after:
-                line = AuditEntry(who, change.what, before, after)
-                await self.recording.change(line, update.write, update.take_back)
+            if update.before != update.after:
+                before, after = (
+                    {"model": name, "labels": labels} for labels in (update.before, update.after)
+                )
+                entry = AuditEntry(who, change.action, before, after)
+                await self.recording.change(entry, update.write, update.undo)
 
-        loader = self._loader_of(name)
-        await self.recording.check()
-        done = await loader.relabel(name, change, write)
+        async def relabel() -> ReloadAnswer:
+            loader = self._loader_of(name)
+            await self.recording.check()
+            return await loader.relabel(name, change, write)
+
+        return await self._change_models(name, requested_by, relabel(), change.action)
+
+    async def _change_models(
+        self, name: str, requested_by: Mapping[str, str], work: Awaitable[ReloadAnswer], event: str
+    ) -> ReloadAnswer:
+        done = await log_reload(self.models, name, requested_by, work, event)
         self.publish_models()
         return done
 
     def _loader_of(self, name: str) -> ModelLoader:
         self.check_state()
         if self.loader is None:
-            raise RequestError(404, "model_not_found", f"The model '{name}' is held in memory, not on disk.")
+            raise RequestError(404, "model_not_found", f"The model '{name}' is in memory, not on disk.")
         return self.loader
 
+    # === Requests and memory ===
+
     async def receive(self, reading: Callable[[], Awaitable[T]], deadline: float) -> T:
-        """Awaits `reading`, which takes a request's body, until the `time.perf_counter` `deadline`.
+        """Awaits `reading`, which reads a request's body, until `deadline`, a `time.perf_counter`.
 
         Raises:
             RequestError: 503 if too many bodies are read, 408 if it takes too long, 504 at the deadline.
@@ -301,44 +309,42 @@ class Service:
                     "upload_timeout",
                     f"The body was not complete after {self.settings.upload_timeout_s:g} s. Send it faster, "
                     "or start the service with a larger --upload-timeout-s.",
-                    {"Connection": "close"},  # the rest of the body would be taken for the next request's
+                    {"Connection": "close"},  # the rest of the body would be parsed as the next request
                 ) from None
 
+    def release_memory(self) -> None:
+        """Returns free memory of photographs to the system, between two batches; from any thread."""
+        self.inference_thread.submit_call(self._release_memory).add_done_callback(_log_failure)
+
+    def _release_memory(self) -> None:
+        for model in self.models.all():
+            model.release_memory()
+        self.memory.release_free()
+
+    async def _release_memory_regularly(self) -> None:
+        while self.inference_thread.alive:
+            await asyncio.sleep(RELEASE_INTERVAL_S)
+            if self.memory.largest_bytes > MIN_RELEASE_BYTES:
+                self.release_memory()
+
+    # === End ===
+
     def drain(self) -> None:
-        """Takes no further photograph; those that were taken are answered."""
+        """Accepts no more photographs; those in work are answered."""
         self.state = "draining"
 
     async def close(self) -> None:
-        """Ends the threads; one that hangs is left behind."""
+        """Ends the threads, except one that hangs."""
         self.drain()
-        if self._giving_back is not None:
-            self._giving_back.cancel()
+        if self._release_task is not None:
+            self._release_task.cancel()
         await self.shadowing.close()
         self.image_threads.shutdown(wait=False)
-        await asyncio.to_thread(self.inference_thread.close, CLOSE_S)
+        await asyncio.to_thread(self.inference_thread.close, CLOSE_TIMEOUT_S)
         await asyncio.to_thread(self.recording.close)
         await asyncio.to_thread(self.receivers.close)
 
 
-def _give_back_memory(models: Sequence[ServedModel], memory: MemoryBudget) -> None:
-    for model in models:
-        model.release_memory()
-    memory.return_free()
-
-
 def _log_failure(work: "Future[None]") -> None:
     if not work.cancelled() and (error := work.exception()) is not None:
-        logger.error("Memory was not given back", exc_info=error)
-
-
-def open_store(settings: Settings) -> ModelStore:
-    """Opens the place where the settings say that the models lie.
-
-    Raises:
-        ConfigError: If they name no place.
-    """
-    if settings.models is not None:
-        return ModelFolder(settings.models)
-    if settings.model is not None:
-        return SingleModel(settings.model)
-    raise ConfigError("No model given. Pass --model FOLDER or --models FOLDER.")
+        logger.error("Free memory was not released", exc_info=error)

@@ -182,8 +182,8 @@ def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRec
 def _metrics(folder: RunFolder, validation: dict[str, float | None]) -> tuple[str, dict[str, float]]:
     """Split and scalar metrics of the last evaluation, or of validation without one."""
     path = folder.path / METRICS_FILE
-    figures: dict[str, Any] = {"split": "val", **validation}
+    metrics: dict[str, Any] = {"split": "val", **validation}
     if path.exists():
-        figures = json.loads(path.read_text(encoding="utf-8"))
-    split = figures.pop("split")
-    return split, {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
+        metrics = json.loads(path.read_text(encoding="utf-8"))
+    split = metrics.pop("split")
+    return split, {name: float(value) for name, value in metrics.items() if isinstance(value, int | float)}

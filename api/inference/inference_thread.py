@@ -1,7 +1,4 @@
-"""Runs networks outside the event loop: one thread takes what waits, a batch of one shape at a time.
-
-There is one such thread for a device, whatever number of models are served: they share the device.
-"""
+"""Runs networks outside of the event loop: one thread for all models, in batches of one shape."""
 
 import asyncio
 import threading
@@ -23,11 +20,11 @@ from segdec.inference.batching import PredictionSteps
 T = TypeVar("T")
 
 MIN_FILL_SHARE = 0.75
-"""Share of real photographs from which on a batch is padded up; emptier ones cost more than they gain."""
+"""Minimum share of photographs in a padded batch: with more padding, two smaller batches are faster."""
 
 
 class ImagePredictor(PredictionSteps, Protocol):
-    """What the service needs of a `segdec.predictor.Predictor`."""
+    """The part of `segdec.predictor.Predictor` that the service uses."""
 
     @property
     def config(self) -> ModelConfig:
@@ -37,7 +34,7 @@ class ImagePredictor(PredictionSteps, Protocol):
 
 @dataclass(frozen=True)
 class InferenceResult:
-    """What the network gave for one photograph: row `row` of `logits`; times in milliseconds."""
+    """Output of the network for one photograph: row `row` of `logits`; times in milliseconds."""
 
     logits: Logits
     row: int
@@ -57,7 +54,7 @@ class PendingPhotograph:
     submitted: float = field(default_factory=time.perf_counter)
 
     def batches_with(self, other: "PendingPhotograph | PendingCall") -> bool:
-        """Returns whether both can go through the network together."""
+        """Returns whether both can run in one batch."""
         return (
             isinstance(other, PendingPhotograph)
             and self.predictor is other.predictor
@@ -67,7 +64,7 @@ class PendingPhotograph:
 
 @dataclass(eq=False)
 class PendingCall:
-    """A function that waits for the inference thread, for example to warm a model."""
+    """A function that waits for the inference thread, for example to warm up a model."""
 
     function: Callable[[], Any]
     step: Step = "load"
@@ -82,17 +79,17 @@ Pending = PendingPhotograph | PendingCall
 
 
 class InferenceThread:
-    """The one thread that may run models, and the photographs that wait for it.
+    """The only thread that runs models, and the queue of photographs for it.
 
     Args:
-        batch_sizes: Sizes that batches have; a batch is padded up to one of them.
-        max_batch_pixels: Limit on batch × height × width; None: that of each model's engine.
+        batch_sizes: Allowed sizes of batches; a batch is padded to one of them.
+        max_batch_pixels: Maximum of batch × height × width; None for that of each model's engine.
         wait_s: Seconds to wait for a batch to fill.
-        observe_batch: Told the number of photographs in each batch.
-        watchdog: Told what runs.
+        observe_batch: Called with the number of photographs in each batch.
+        watchdog: Watches each step.
 
     Attributes:
-        closed: Whether it has been told to end.
+        closed: Whether `close` was called.
     """
 
     def __init__(
@@ -109,8 +106,8 @@ class InferenceThread:
         self._wait_s = wait_s
         self._observe_batch = observe_batch
         self._watchdog = watchdog
-        self._waiting: deque[Pending] = deque()
-        self._spare: deque[Pending] = deque()
+        self._queue: deque[Pending] = deque()
+        self._idle_queue: deque[Pending] = deque()
         self._changed = threading.Condition()
         self.closed = False
         self._thread = threading.Thread(target=self._work, name="inference", daemon=True)
@@ -118,40 +115,40 @@ class InferenceThread:
 
     @property
     def alive(self) -> bool:
-        """Whether it takes photographs."""
+        """Whether it accepts photographs."""
         return self._thread.is_alive() and not self.closed
 
     @property
     def waiting(self) -> int:
-        """What waits: photographs, and now and then a call."""
-        return len(self._waiting)
+        """Number of photographs and calls that wait."""
+        return len(self._queue)
 
     def submit(self, predictor: ImagePredictor, image: NDArray[np.uint8]) -> "Future[InferenceResult]":
-        """Lets a prepared photograph [h, w, c] wait for `predictor`'s network; from any thread.
+        """Enqueues a prepared photograph [h, w, c] for `predictor`'s network; from any thread.
 
         Args:
-            predictor: Holds the network.
-            image: What its `prepare` returned.
+            predictor: Has the network.
+            image: Result of its `prepare`.
 
         Raises:
             RuntimeError: If the thread has ended.
         """
         photograph = PendingPhotograph(predictor, image)
-        self._append(photograph, self._waiting)
+        self._append(photograph, self._queue)
         return photograph.future
 
     def submit_call(self, function: Callable[[], T], *, when_idle: bool = False) -> "Future[T]":
-        """Lets `function` wait for the thread, behind the photographs that wait; from any thread.
+        """Enqueues `function` behind the waiting photographs; from any thread.
 
         Args:
-            function: Is run alone.
-            spare: Whether it is also behind whatever comes later, for as long as something waits.
+            function: Runs alone.
+            when_idle: Whether photographs that arrive later run first, too.
 
         Raises:
             RuntimeError: If the thread has ended.
         """
         call = PendingCall(function, "shadow" if when_idle else "load")
-        self._append(call, self._spare if when_idle else self._waiting)
+        self._append(call, self._idle_queue if when_idle else self._queue)
         return call.future
 
     async def call(self, function: Callable[[], T], *, when_idle: bool = False) -> T:
@@ -164,39 +161,39 @@ class InferenceThread:
             raise
 
     def cancel(self, future: "Future[Any]") -> None:
-        """Takes back what still waits, and cancels its future; what runs already goes on to its end."""
+        """Cancels a future and removes its work from the queue; work that runs already continues."""
         with self._changed:
-            for line in (self._waiting, self._spare):
-                for item in [item for item in line if item.future is future]:
-                    line.remove(item)
+            for queue in (self._queue, self._idle_queue):
+                for item in [item for item in queue if item.future is future]:
+                    queue.remove(item)
         future.cancel()
 
     def batch_sizes_for(self, predictor: ImagePredictor, shape: Sequence[int]) -> tuple[int, ...]:
-        """Returns the batch sizes that photographs prepared to `shape` [h, w, c] may have."""
-        most = self.max_batch_pixels or predictor.batch_pixels
-        return tuple(size for size in self.batch_sizes if size * shape[0] * shape[1] <= most) or (1,)
+        """Returns the allowed batch sizes for photographs prepared to `shape` [h, w, c]."""
+        max_pixels = self.max_batch_pixels or predictor.batch_pixels
+        return tuple(size for size in self.batch_sizes if size * shape[0] * shape[1] <= max_pixels) or (1,)
 
     def close(self, timeout_s: float) -> None:
-        """Ends the thread after the batch that runs; what still waits is cancelled.
+        """Ends the thread after the current batch and cancels what waits.
 
-        A batch that takes longer than `timeout_s` is not waited for: nothing can end it but the process.
+        Waits `timeout_s` for that batch: only the end of the process can interrupt it.
         """
         with self._changed:
             self.closed = True
             self._changed.notify()
         self._thread.join(timeout_s)
         with self._changed:
-            waiting = [*self._waiting, *self._spare]
-            self._waiting.clear()
-            self._spare.clear()
+            waiting = [*self._queue, *self._idle_queue]
+            self._queue.clear()
+            self._idle_queue.clear()
         for item in waiting:
             item.future.cancel()
 
-    def _append(self, item: Pending, line: deque[Any]) -> None:
+    def _append(self, item: Pending, queue: deque[Any]) -> None:
         with self._changed:
             if not self.alive:
                 raise RuntimeError("The inference thread has ended.")
-            line.append(item)
+            queue.append(item)
             self._changed.notify()
 
     # === On the thread ===
@@ -206,75 +203,76 @@ class InferenceThread:
             try:
                 with self._watchdog.watch(batch[0].step):
                     results = self._run(batch)
-            except BaseException as error:  # whatever it is, somebody waits for it
+            except BaseException as error:  # passed to the futures
                 _fail(batch, error)
             else:
                 _resolve(batch, results)
                 del results
-            del batch  # a thread that waits holds no photograph
+            del batch  # no photograph stays in memory while the thread waits
 
     def _next_batch(self) -> list[Pending]:
-        """Takes what to run next, all of one kind, the oldest first; nothing if the thread shall end."""
+        """Waits for work and dequeues a batch, the oldest first; returns an empty list after `close`."""
         with self._changed:
             while not self.closed:
-                if self._waiting or self._spare:
+                if self._queue or self._idle_queue:
                     if self._wait_s and self._fill():
                         continue
-                    if taken := [item for item in self._take() if item.future.set_running_or_notify_cancel()]:
-                        return taken
+                    batch = self._dequeue()
+                    if batch := [item for item in batch if item.future.set_running_or_notify_cancel()]:
+                        return batch
                 else:
                     self._changed.wait()
         return []
 
     def _fill(self) -> bool:
-        """Waits once for a batch to fill; returns whether what waits must be looked at again."""
-        oldest = self._waiting[0] if self._waiting else self._spare[0]
+        """Waits once for a batch to fill; returns whether the queue must be checked again."""
+        oldest = self._queue[0] if self._queue else self._idle_queue[0]
         if isinstance(oldest, PendingCall) or time.perf_counter() - oldest.submitted >= self._wait_s:
             return False
-        most = self.batch_sizes_for(oldest.predictor, oldest.image.shape)[-1]
-        if sum(oldest.batches_with(item) for item in self._waiting) >= most:
+        largest = self.batch_sizes_for(oldest.predictor, oldest.image.shape)[-1]
+        if sum(oldest.batches_with(item) for item in self._queue) >= largest:
             return False
         self._changed.wait(oldest.submitted + self._wait_s - time.perf_counter())
         return True
 
-    def _take(self) -> list[Pending]:
-        if not self._waiting:
-            return [self._spare.popleft()]
-        oldest = self._waiting[0]
-        fitting = [item for item in self._waiting if oldest.batches_with(item)]
+    def _dequeue(self) -> list[Pending]:
+        if not self._queue:
+            return [self._idle_queue.popleft()]
+        oldest = self._queue[0]
+        fitting = [item for item in self._queue if oldest.batches_with(item)]
         if isinstance(oldest, PendingPhotograph):
             sizes = self.batch_sizes_for(oldest.predictor, oldest.image.shape)
             fitting = fitting[: choose_batch(len(fitting), sizes)[0]]
         for item in fitting:
-            self._waiting.remove(item)
+            self._queue.remove(item)
         return fitting
 
     def _run(self, batch: list[Pending]) -> list[Any]:
-        """Returns the results of `batch`, which is one call or photographs of one kind."""
+        """Returns the results of `batch`: one call, or photographs of one shape and model."""
         if isinstance(batch[0], PendingCall):
             return [batch[0].function()]
         return self._infer_batch([item for item in batch if isinstance(item, PendingPhotograph)])
 
     def _infer_batch(self, photographs: list[PendingPhotograph]) -> list[InferenceResult]:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         first, count = photographs[0], len(photographs)
         _, size = choose_batch(count, self.batch_sizes_for(first.predictor, first.image.shape))
         images = [photograph.image for photograph in photographs]
         images += images[-1:] * (size - count)
         logits = first.predictor.infer(np.stack(images))
-        infer_ms = (time.perf_counter() - begun) * 1000
+        infer_ms = (time.perf_counter() - started) * 1000
         self._observe_batch(count)
         return [
-            InferenceResult(logits, row, (begun - photograph.submitted) * 1000, infer_ms, count)
+            InferenceResult(logits, row, (started - photograph.submitted) * 1000, infer_ms, count)
             for row, photograph in enumerate(photographs)
         ]
 
 
 def choose_batch(waiting: int, sizes: Sequence[int]) -> tuple[int, int]:
-    """Chooses how many of `waiting` photographs to take, and the one of `sizes` (ascending) to pad them to.
+    """Returns how many of `waiting` photographs to run, and which of the ascending `sizes` to pad them to.
 
-    A batch is padded up if photographs fill at least three quarters of it, otherwise the largest
-    size that they fill is taken and the rest waits for the next one.
+    A batch is padded if photographs fill at least three quarters of it. Otherwise they fill the largest
+    possible size, and the rest waits for the next batch.
     """
     larger = next((size for size in sizes if size >= waiting), None)
     filled = [size for size in sizes if size <= waiting]

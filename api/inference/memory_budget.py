@@ -1,74 +1,79 @@
-"""What fits into memory: the largest photograph, and which ones may be worked on at the same time.
+"""Which photographs fit into memory: alone, and at the same time as others.
 
-The limit is that of the container or the machine, or `--memory-bytes`. From it go what the process holds once
-its models are loaded, what is kept for bodies, and a spare share for what is not counted; the rest is for
-photographs: what each one takes itself, and what the network takes for the largest of them.
+The limit is that of the container or the machine, or `--memory-bytes`. The process with its loaded models,
+the request bodies and a spare share are subtracted. The rest is for photographs: the memory of each one
+outside of the network, and the memory of the network for the largest one.
 """
 
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import Self
+from math import inf, prod
 
 from api.errors import RequestError, service_unavailable
 from api.inference.network_cost import NetworkCost
-from api.inspection.admission import AdmissionLimit
 from segdec.config import InputConfig
 from segdec.errors import ConfigError
 from segdec.inference.preprocessing import input_size
 from segdec.process_memory import release_free_memory, resident_bytes
 
 BYTES_PER_PIXEL = 32
-"""Of a photograph, outside of the network: while it is decoded, waits and becomes an answer. The maximum of
-all kinds of files and masks."""
-
-SPARE = 1 / 16
-"""Share of the limit."""
-
-KEPT_BYTES = 256 * 2**20
-"""What photographs took and was kept for the next ones up to this is not worth giving back."""
-
-MEBI = 2**20
+"""Of a photograph outside of the network, while it is decoded, waits or is encoded. The measured maximum over
+all file types and forms of masks is 25."""
+SPARE_SHARE = 1 / 16
+"""Share of the limit for what is not counted."""
+MIN_RELEASE_BYTES = 256 * 2**20
+"""Less free memory is not released: the next photographs use it again."""
 
 
 @dataclass(frozen=True)
-class PhotographMemory:
-    """What one photograph takes: its own bytes, and those of the network while that runs it."""
+class PhotographCost:
+    """What one photograph takes: its own memory, and memory and time of the network."""
 
     own_bytes: float
     network_bytes: float
+    network_s: float = 0.0
+
+    @classmethod
+    def estimate(cls, network: NetworkCost, config: InputConfig, height: int, width: int) -> "PhotographCost":
+        """Returns the cost of a photograph of height × width px with this network and its input."""
+        prepared = prod(input_size(config, height, width))
+        own_bytes = BYTES_PER_PIXEL * max(height * width, prepared)
+        return cls(own_bytes, network.bytes_for(prepared), prepared * network.s_per_pixel)
 
     @property
-    def total(self) -> float:
-        """Both."""
+    def total_bytes(self) -> float:
+        """Own memory and that of the network."""
         return self.own_bytes + self.network_bytes
 
 
 @dataclass(frozen=True)
 class LargestPhotograph:
-    """Height × width of the largest photograph that is taken, and which limit it comes from."""
+    """Height × width of the largest accepted photograph, and the limit that it comes from."""
 
     pixels: int
     limited_by: str
 
 
-class MemoryBudget:
-    """Bounds the photographs that are decoded, wait or run by the memory that they take together.
+class MemoryFullError(RequestError):
+    """A photograph that fits alone, but not at the same time as others."""
 
-    One photograph is inferred at a time, or a batch of small ones: so the network counts once, for the
-    largest of those admitted. Any thread may use it.
+
+class MemoryBudget:
+    """Limits the memory of all photographs in work. Any thread may use it.
+
+    One batch is inferred at a time: so the network counts once, for the largest admitted photograph.
 
     Args:
-        limit_bytes: That the process may take.
-        body_bytes: Kept for bodies.
-        max_pixels: Limit on height × width, whatever the memory.
-        deadline_ms: Milliseconds after which nobody waits for an answer.
-        retry_after_s: Seconds that a refused client is asked to wait.
+        limit_bytes: Maximum of the process.
+        body_bytes: Part of it for request bodies.
+        max_pixels: Maximum of height × width, whatever the memory.
+        deadline_ms: Milliseconds after which no client waits for an answer.
+        retry_after_s: Value of Retry-After.
 
     Attributes:
-        held_bytes: What the process takes while it does nothing; set when its models are loaded.
-        kept_bytes: The most that a photograph took since free memory was given back.
+        idle_bytes: What the process uses without photographs; measured when its models are loaded.
+        largest_bytes: Memory of the largest photograph since free memory was released.
     """
 
     def __init__(
@@ -79,190 +84,120 @@ class MemoryBudget:
         self.max_pixels = max_pixels
         self.deadline_s = deadline_ms / 1000
         self.retry_after_s = retry_after_s
-        self.held_bytes = 0
-        self.kept_bytes = 0.0
+        self.idle_bytes = 0
+        self.largest_bytes = 0.0
         self._lock = threading.Lock()
-        self._admitted: list[PhotographMemory] = []
+        self._admitted: list[PhotographCost] = []
 
     @property
     def available_bytes(self) -> float:
-        """What photographs may take together."""
-        return max(self.limit_bytes * (1 - SPARE) - self.body_bytes - self.held_bytes, 0.0)
+        """Memory for all photographs."""
+        return max(self.limit_bytes * (1 - SPARE_SHARE) - self.body_bytes - self.idle_bytes, 0.0)
 
     @property
-    def taken_bytes(self) -> float:
-        """What the admitted photographs may take together, the network included."""
-        return _together(self._admitted)
+    def reserved_bytes(self) -> float:
+        """Memory of the admitted photographs, the network included."""
+        return _total(self._admitted)
 
-    def largest(self, cost: NetworkCost) -> LargestPhotograph:
-        """Finds the largest photograph that a network of this `cost` can be given; 0 pixels if none fits."""
-        room = self.available_bytes - cost.base_bytes
-        by_memory = room / (BYTES_PER_PIXEL + cost.bytes_per_pixel)
-        if by_memory < cost.min_pixels:  # the network takes what a batch of them does, whatever comes
-            by_memory = (room - cost.bytes_per_pixel * cost.min_pixels) / BYTES_PER_PIXEL
-        by_time = self.deadline_s / cost.s_per_pixel if cost.s_per_pixel else float("inf")
+    def largest(self, network: NetworkCost) -> LargestPhotograph:
+        """Returns the largest photograph that this network can take; 0 pixels if none fits."""
+        free = self.available_bytes - network.base_bytes
+        by_memory = min(
+            free / (BYTES_PER_PIXEL + network.bytes_per_pixel),
+            (free - network.bytes_per_pixel * network.min_pixels) / BYTES_PER_PIXEL,
+        )
+        by_time = self.deadline_s / network.s_per_pixel if network.s_per_pixel else inf
         limits = {"max_pixels": self.max_pixels, "memory": by_memory, "deadline": by_time}
         limited_by = min(limits, key=lambda name: limits[name])
         return LargestPhotograph(max(int(limits[limited_by]), 0), limited_by)
 
     def measure_idle(self) -> None:
-        """Notes what the process takes now; for the inference thread, on which no network runs meanwhile."""
-        self.return_free()
-        self.held_bytes = resident_bytes() or 0
+        """Measures what the process uses now. Call it in the inference thread, where no network runs then."""
+        self.release_free()
+        self.idle_bytes = resident_bytes() or 0
 
-    def return_free(self) -> None:
-        """Gives free memory back to the system; for the inference thread as well."""
+    def release_free(self) -> None:
+        """Returns free memory to the system. Call it in the inference thread."""
         with self._lock:
-            self.kept_bytes = max((share.total for share in self._admitted), default=0.0)
+            self.largest_bytes = max((cost.total_bytes for cost in self._admitted), default=0.0)
         release_free_memory()
 
-    def check_room(self, cost: NetworkCost, pixels: int) -> None:
-        """Refuses a model that could not be given a photograph of as many `pixels`.
+    def check_model(self, network: NetworkCost, pixels: int) -> None:
+        """Checks that a model can take a photograph of `pixels`.
 
         Raises:
-            ConfigError: If there is not enough memory.
+            ConfigError: If the memory is too small.
         """
-        largest = self.largest(cost)
-        if largest.limited_by == "memory" and largest.pixels < pixels:
+        if self.largest(network).limited_by == "memory" and self.largest(network).pixels < pixels:
+            needed = BYTES_PER_PIXEL * pixels + network.bytes_for(pixels)
             raise ConfigError(
-                f"The memory of {_mib(self.limit_bytes)} is too little for this model: the process holds "
-                f"{_mib(self.held_bytes)}, {_mib(self.body_bytes)} are kept for bodies, and a photograph of "
-                f"{pixels:,} pixels takes {_mib(BYTES_PER_PIXEL * pixels + cost.bytes_for(pixels))}. Raise "
-                "the container's limit (or --memory-bytes), lower --max-upload-bytes, --max-body-bytes and "
-                "--batch-pixels, or export the model with a smaller input."
+                f"The memory of {_mib(self.limit_bytes)} is too small for this model: the process uses "
+                f"{_mib(self.idle_bytes)}, {_mib(self.body_bytes)} are for request bodies, and a photograph "
+                f"of {pixels:,} pixels needs {_mib(needed)}. Raise the container's limit (or "
+                "--memory-bytes), lower --max-upload-bytes, --max-body-bytes and --batch-pixels, or export "
+                "the model with a smaller input."
             )
 
-    def take(self, share: PhotographMemory) -> bool:
-        """Admits a photograph until `give_back`.
+    def check_size(self, cost: PhotographCost, network: NetworkCost, photograph: str) -> None:
+        """Checks that a photograph fits alone; the message begins with `photograph`, its name and size.
+
+        Raises:
+            RequestError: 413 if it needs more memory than available, or more time than the deadline.
+        """
+        if cost.total_bytes > self.available_bytes:
+            code, needed = "memory", f"needs about {_mib(cost.total_bytes)} of memory with this model"
+            limit = f"{_mib(self.available_bytes)} of {_mib(self.limit_bytes)} are for photographs"
+        elif cost.network_s > self.deadline_s:
+            code, needed = "deadline", f"takes the network {cost.network_s:.1f} s or more"
+            limit = f"--deadline-ms allows {self.deadline_s:g} s"
+        else:
+            return
+        raise RequestError(
+            413,
+            f"too_many_pixels_for_{code}",
+            f"{photograph}, which {needed}; {limit}. Expected at most {self.largest(network).pixels:,} "
+            "pixels. Crop or shrink the photograph, raise the limit, or serve a model whose input has a "
+            "fixed size or is cut into tiles.",
+        )
+
+    def reserve(self, cost: PhotographCost) -> bool:
+        """Reserves the memory of a photograph until `release`.
 
         Returns:
-            Whether what smaller ones left is to be given back first: free, but in pieces too small for it.
+            Whether to release free memory first: smaller photographs left it in pieces that are too small.
 
         Raises:
-            MemoryFullError: 503 with Retry-After, if it does not fit beside those that are admitted.
+            MemoryFullError: 503 with Retry-After, if it does not fit at the same time as the others.
         """
         with self._lock:
-            if self._admitted and _together([*self._admitted, share]) > self.available_bytes:
-                raise MemoryFullError(len(self._admitted), self.retry_after_s)
-            self._admitted.append(share)
-            grows = KEPT_BYTES < share.total > self.kept_bytes > 0
-            self.kept_bytes = max(self.kept_bytes, share.total)
+            if self._admitted and _total([*self._admitted, cost]) > self.available_bytes:
+                refusal = service_unavailable(
+                    "queue_full",
+                    f"{len(self._admitted)} photographs are waiting or running, and the memory is too small "
+                    "for another one of this size. Retry later, or send smaller photographs.",
+                    self.retry_after_s,
+                )
+                raise MemoryFullError(refusal.status, refusal.code, str(refusal), refusal.headers)
+            self._admitted.append(cost)
+            grows = MIN_RELEASE_BYTES < cost.total_bytes > self.largest_bytes > 0
+            self.largest_bytes = max(self.largest_bytes, cost.total_bytes)
         return grows
 
-    def has_room(self, share: PhotographMemory) -> bool:
-        """Returns whether there is room now for a photograph that nobody waits for, beside those admitted.
-
-        It is not counted, so that no other one is refused for it: it is to begin at once and to end soon.
-        """
+    def release(self, cost: PhotographCost) -> None:
+        """Ends a reservation."""
         with self._lock:
-            fits = _together([*self._admitted, share]) <= self.available_bytes
-            if fits:
-                self.kept_bytes = max(self.kept_bytes, share.total)
-        return fits
+            self._admitted.remove(cost)
 
-    def give_back(self, share: PhotographMemory) -> None:
-        """Forgets a photograph that was admitted."""
-        with self._lock:
-            self._admitted.remove(share)
+    def has_room(self, cost: PhotographCost) -> bool:
+        """Returns whether a photograph fits now, in time and memory, without a reservation."""
+        fits = _total([*self._admitted, cost]) <= self.available_bytes
+        return fits and cost.network_s <= self.deadline_s
 
 
-class MemoryFullError(RequestError):
-    """A photograph that does not fit beside those that are worked on; it would fit alone."""
-
-    def __init__(self, others: int, retry_after_s: int) -> None:
-        refusal = service_unavailable(
-            "queue_full",
-            f"{others} photographs are waiting or running, and with this one they would take more memory "
-            "than there is. Retry later, or send smaller ones.",
-            retry_after_s,
-        )
-        super().__init__(refusal.status, refusal.code, str(refusal), refusal.headers)
-
-
-class Reservation:
-    """A photograph's place among those that are worked on, while the block is entered.
-
-    Args:
-        queue: Bounds their number.
-        budget: Bounds their memory.
-        cost: What the network takes that shall run this one.
-        config: How this one is prepared for it.
-
-    Attributes:
-        grows: Whether free memory is to be given back before the network runs.
-    """
-
-    def __init__(
-        self, queue: AdmissionLimit, budget: MemoryBudget, cost: NetworkCost, config: InputConfig
-    ) -> None:
-        self._queue = queue
-        self._budget = budget
-        self._cost = cost
-        self._config = config
-        self._share: PhotographMemory | None = None
-        self.grows = False
-
-    def __enter__(self) -> Self:
-        """Counts it.
-
-        Raises:
-            RequestError: 503 with Retry-After, if as many are admitted as may be.
-        """
-        self._queue.__enter__()
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        if self._share is not None:
-            self._budget.give_back(self._share)
-        self._queue.__exit__(*failure)
-
-    def reserve_memory(self, height: int, width: int, name: str) -> None:
-        """Takes the memory of the photograph, once its size is known and before it is decoded; in any thread.
-
-        Args:
-            height: Of the photograph, px.
-            width: Of the photograph, px.
-            name: What error messages call it.
-
-        Raises:
-            RequestError: 413 if it does not fit alone, or cannot be answered before its deadline.
-            MemoryFullError: If it does not fit beside the others.
-        """
-        prepared = prod(input_size(self._config, height, width))
-        share = PhotographMemory(
-            BYTES_PER_PIXEL * max(height * width, prepared), self._cost.bytes_for(prepared)
-        )
-        arrived = f"{name} has {width} × {height} = {width * height:,} pixels"
-        if share.total > self._budget.available_bytes:
-            raise RequestError(413, "too_many_pixels_for_memory", self._explain_memory(arrived, share))
-        if prepared * self._cost.s_per_pixel > self._budget.deadline_s:
-            raise RequestError(
-                413,
-                "too_many_pixels_for_deadline",
-                f"{arrived}, for which the network takes {prepared * self._cost.s_per_pixel:.1f} s or more. "
-                f"Expected at most {self._budget.largest(self._cost).pixels:,}, which is what it does in the "
-                f"{self._budget.deadline_s:g} s of --deadline-ms. Crop or shrink it, allow more time, or "
-                "serve a model with a faster engine or a fixed input size.",
-            )
-        self.grows = self._budget.take(share)
-        self._share = share
-
-    def _explain_memory(self, arrived: str, share: PhotographMemory) -> str:
-        budget = self._budget
-        largest = budget.largest(self._cost)
-        return (
-            f"{arrived}, which takes about {_mib(share.total)} of memory with this model; there are "
-            f"{_mib(budget.available_bytes)} for photographs, of {_mib(budget.limit_bytes)} for the service. "
-            f"Expected at most {largest.pixels:,} pixels. Crop or shrink it, give the service more memory, "
-            "or serve a model whose input has a fixed size or is cut into tiles."
-        )
-
-
-def _together(shares: Sequence[PhotographMemory]) -> float:
-    return sum(share.own_bytes for share in shares) + max(
-        (share.network_bytes for share in shares), default=0.0
-    )
+def _total(costs: Sequence[PhotographCost]) -> float:
+    """Returns the memory of all photographs, and of the network for the largest."""
+    return sum(c.own_bytes for c in costs) + max((c.network_bytes for c in costs), default=0.0)
 
 
 def _mib(count: float) -> str:
-    return f"{count / MEBI:,.0f} MiB"
+    return f"{count / 2**20:,.0f} MiB"

@@ -1,6 +1,5 @@
-"""What a network takes, measured where it will run: memory and time, by the pixels that it is given."""
+"""Memory and time that a network takes by the pixels of its input, measured on this machine."""
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,22 +10,14 @@ import numpy as np
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from segdec.process_memory import measure_peak, release_free_memory, resident_bytes
 
-logger = logging.getLogger(__name__)
-
-SIDES = (256, 512, 1024)
-"""Of the squares that a network without a size of its own is measured with, px."""
-
-MAX_MEASURE_S = 1.0
-"""Seconds that a further square may take; the start shall not wait for it."""
-
+SIDES_PX = (256, 512, 1024)
+"""Sides of the measured squares if the network takes any size."""
+MAX_RUN_S = 1.0
+"""A larger square that would take longer is not measured: the start must not wait for it."""
 SAFETY = 1.3
-"""Times what was measured: photographs of other shapes, batches, and what free memory is broken into."""
-
-REPEATS = 2
-"""Runs of each square: the order in which operations run beside one another moves the peak."""
-
+"""Factor on the measured memory: for other shapes, batches and fragmentation."""
 UNMEASURED_BYTES_PER_PIXEL = 1500.0
-"""Where the system does not tell the peak: more than twice what `benchmarks/serving/memory_bound.py` met."""
+"""Used if the system does not report the peak: twice the maximum of `benchmarks/serving/memory_bound.py`."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +26,9 @@ class NetworkCost:
 
     Attributes:
         base_bytes: Of any run.
-        bytes_per_pixel: For each pixel of the prepared photographs, beside that.
-        s_per_pixel: Seconds for each, on a machine that does nothing else: the least that it takes.
-        least_pixels: What a batch of small photographs has.
+        bytes_per_pixel: Added for each pixel of the network's input.
+        s_per_pixel: Seconds for each pixel on an idle machine: the minimum.
+        min_pixels: Pixels of a batch of small photographs.
     """
 
     base_bytes: float = 0.0
@@ -46,72 +37,43 @@ class NetworkCost:
     min_pixels: int = 0
 
     def bytes_for(self, pixels: int) -> float:
-        """Returns the memory of a run with a prepared photograph of `pixels`, alone or in a batch."""
+        """Returns the memory of a run with an input of `pixels`, alone or in a batch."""
         return self.base_bytes + self.bytes_per_pixel * max(pixels, self.min_pixels)
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run that was measured: most bytes beside those in use before it (None: unknown), processor time."""
-
-    pixels: int
-    peak_bytes: int | None
-    cpu_s: float
-    wall_s: float
 
 
 async def measure_cost(
     predictor: ImagePredictor, inference_thread: InferenceThread, threads: int
 ) -> NetworkCost:
-    """Runs a warm network on squares of growing size, or on the largest batch if it has a size of its own.
+    """Runs a warm network on squares of growing size, or on its largest batch if its input size is fixed.
 
     Args:
-        predictor: Holds the network.
+        predictor: Has the network.
         inference_thread: Runs it.
-        threads: Of its engine.
+        threads: Number of threads of its engine.
     """
     shape = predictor.warmup_shape()
-    sizes = inference_thread.batch_sizes_for(predictor, shape)
     if predictor.config.input.policy not in ("native", "tile"):
-        run = await inference_thread.call(partial(_run, predictor, (sizes[-1], *shape)))
-        return _cost_of_batch(run)
-    runs: list[Run] = []
-    for side in SIDES:
-        if len(runs) > 1 and 4 * runs[-1].wall_s > MAX_MEASURE_S:
+        batch = inference_thread.batch_sizes_for(predictor, shape)[-1]
+        needed, _, _ = await inference_thread.call(partial(_measure_run, predictor, (batch, *shape)))
+        return NetworkCost(base_bytes=needed)
+    for side in SIDES_PX:
+        square = predictor.prepare(np.zeros((side, side, shape[2]), np.uint8)).shape
+        needed, cpu_s, wall_s = await inference_thread.call(partial(_measure_run, predictor, (1, *square)))
+        if 4 * wall_s > MAX_RUN_S:
             break
-        square = predictor.prepare(np.zeros((side, side, shape[2]), np.uint8))
-        again = [
-            await inference_thread.call(partial(_run, predictor, (1, *square.shape))) for _ in range(REPEATS)
-        ]
-        runs.append(max(again, key=lambda run: run.peak_bytes or 0))
+    pixels = square[0] * square[1]
     batch_pixels = inference_thread.max_batch_pixels or predictor.batch_pixels
-    return _cost_of_squares(runs[-2:], batch_pixels, threads)
+    return NetworkCost(0.0, needed / pixels, cpu_s / pixels / threads, batch_pixels)
 
 
-def _run(predictor: ImagePredictor, shape: Sequence[int]) -> Run:
-    """Runs the network on zeros of `shape` [B, h, w, c]."""
+def _measure_run(predictor: ImagePredictor, shape: Sequence[int]) -> tuple[float, float, float]:
+    """Runs the network on zeros of `shape` [B, h, w, c]; returns bytes, processor seconds, seconds."""
     images = np.zeros(shape, np.uint8)
     release_free_memory()
-    before, begun, cpu = resident_bytes(), time.perf_counter(), time.process_time()
-    peak = measure_peak(lambda: predictor.infer(images))
-    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - begun
+    before, started, cpu = resident_bytes(), time.perf_counter(), time.process_time()
+    peak = measure_peak(partial(predictor.infer, images))
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - started
     release_free_memory()
-    grown = None if peak is None or before is None else max(peak - before, 0)
-    return Run(int(np.prod(shape[:3])), grown, cpu_s, wall_s)
-
-
-def _cost_of_batch(run: Run) -> NetworkCost:
-    peak = UNMEASURED_BYTES_PER_PIXEL * run.pixels if run.peak_bytes is None else SAFETY * run.peak_bytes
-    return NetworkCost(base_bytes=peak)
-
-
-def _cost_of_squares(runs: Sequence[Run], batch_pixels: int, threads: int) -> NetworkCost:
-    """Draws the line through the smaller and the larger run, or a steeper one from 0 to the larger one."""
-    small, large = runs
-    more = large.pixels - small.pixels
-    s_per_pixel = max(large.cpu_s - small.cpu_s, 0.0) / more / threads
-    if small.peak_bytes is None or large.peak_bytes is None:
-        return NetworkCost(0.0, UNMEASURED_BYTES_PER_PIXEL, s_per_pixel, batch_pixels)
-    slope = max((large.peak_bytes - small.peak_bytes) / more, large.peak_bytes / large.pixels)
-    base = max(small.peak_bytes - slope * small.pixels, 0.0)
-    return NetworkCost(SAFETY * base, SAFETY * slope, s_per_pixel, batch_pixels)
+    if peak is None or before is None:
+        return UNMEASURED_BYTES_PER_PIXEL * shape[0] * shape[1] * shape[2], cpu_s, wall_s
+    return SAFETY * max(peak - before, 0), cpu_s, wall_s

@@ -1,4 +1,4 @@
-"""Which requests are worked on: no more than a bound at a time, and only while their client is there."""
+"""Limits of concurrent work: requests in number and bytes, each only while its client is connected."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -11,23 +11,28 @@ from api.errors import service_unavailable
 T = TypeVar("T")
 
 DISCONNECT_CHECK_DELAY_S = 0.05
-"""Seconds after which it is looked whether a client is still there: most have their answer before."""
+"""The connection is watched only after this time: most requests are answered before."""
+
+BODY_COPIES = 2
+"""Copies of a body in memory while it is read: its chunks and the whole."""
+JSON_BODY_COPIES = 4
+"""The same of JSON: also its text and the decoded file."""
 
 
 class AdmissionLimit:
-    """Bounds what is admitted at a time; what is beyond is refused at once instead of waiting without end.
+    """Limits a number; the next one is refused at once instead of waiting without limit.
 
-    Each block of a `with` statement admits one more. Only the event loop's thread may use it.
+    Each block of a `with` statement admits one. Only the event loop's thread may use it.
 
     Args:
-        limit: How many are admitted at a time.
-        code: Of the refusal.
-        what: What is admitted, in words, for example `photographs are waiting or running`.
-        retry_after_s: Seconds that a refused client is asked to wait.
+        limit: Maximum that is admitted at the same time.
+        code: Code of the refusal.
+        what: What is admitted, for example `photographs are waiting or running`.
+        retry_after_s: Value of Retry-After.
 
     Attributes:
-        admitted: How many are admitted now.
-        total: How many have been since the start.
+        admitted: Number of those that are admitted now.
+        total: Number of admissions since the start.
     """
 
     def __init__(self, limit: int, code: str, what: str, retry_after_s: int) -> None:
@@ -39,23 +44,20 @@ class AdmissionLimit:
         self.total = 0
 
     def check(self) -> None:
-        """Refuses while as many are admitted as may be.
+        """Checks whether one more can be admitted.
 
         Raises:
             RequestError: 503 with Retry-After.
         """
         if self.admitted >= self.limit:
-            raise service_unavailable(
-                self.code,
-                f"{self.admitted} {self.what}, the most this service takes. Retry later.",
-                self.retry_after_s,
-            )
+            detail = f"{self.admitted} {self.what}, which is the maximum. Retry later."
+            raise service_unavailable(self.code, detail, self.retry_after_s)
 
     def __enter__(self) -> Self:
         """Admits one.
 
         Raises:
-            RequestError: 503 with Retry-After, if as many are admitted as may be.
+            RequestError: 503 with Retry-After, at the limit.
         """
         self.check()
         self.admitted += 1
@@ -63,19 +65,19 @@ class AdmissionLimit:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Lets it go."""
+        """Ends one admission."""
         self.admitted -= 1
 
 
 class ByteLimit:
-    """Bounds the memory of what is held at a time. Only the event loop's thread may use it.
+    """Limits the memory of request bodies. Only the event loop's thread may use it.
 
     Args:
-        limit: Bytes that are held at most.
-        retry_after_s: Seconds that a refused client is asked to wait.
+        limit: Maximum of reserved bytes.
+        retry_after_s: Value of Retry-After.
 
     Attributes:
-        held: Bytes that are held now.
+        reserved: Bytes that are reserved now.
     """
 
     def __init__(self, limit: int, retry_after_s: int) -> None:
@@ -84,37 +86,37 @@ class ByteLimit:
         self.reserved = 0
 
     def reserve(self) -> "ByteReservation":
-        """Returns the block that holds what is added in it, until it ends."""
+        """Returns the block whose end releases what was added to it."""
         return ByteReservation(self)
 
 
 class ByteReservation:
-    """What one request holds of a `ByteLimit` until the block ends."""
+    """The bytes that one request has reserved of a `ByteLimit`, until the block ends."""
 
     def __init__(self, limit: ByteLimit) -> None:
         self._limit = limit
         self.count = 0
 
     def __enter__(self) -> Self:
-        """Holds nothing yet."""
+        """Reserves nothing yet."""
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Holds nothing any more."""
+        """Releases everything."""
         self._limit.reserved -= self.count
 
     def add(self, count: int) -> None:
-        """Holds `count` bytes more.
+        """Reserves `count` more bytes.
 
         Raises:
-            RequestError: 503 with Retry-After, if there would be too many.
+            RequestError: 503 with Retry-After, above the limit.
         """
         limit = self._limit
         if limit.reserved + count > limit.limit:
             raise service_unavailable(
                 "uploads_full",
-                f"The bodies that are being worked on take {limit.reserved:,} bytes; with this one it would be "
-                f"more than the {limit.limit:,} that are kept for them. Retry later.",
+                f"The request bodies in work take {limit.reserved:,} bytes; this one would exceed the limit "
+                f"of {limit.limit:,}. Retry later.",
                 limit.retry_after_s,
             )
         limit.reserved += count
@@ -122,10 +124,10 @@ class ByteReservation:
 
 
 async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Does `work` unless the client goes first; the request's body must have been read.
+    """Awaits `work` and cancels it if the client disconnects; the request's body must have been read.
 
     Raises:
-        ClientDisconnect: If the client went; `work` was cancelled.
+        ClientDisconnect: If the client disconnected; `work` was cancelled.
     """
     working, loop = asyncio.current_task(), asyncio.get_running_loop()
     watching: asyncio.Task[None] | None = None

@@ -1,4 +1,4 @@
-"""Until when a request is answered: kept by the event loop, whatever the threads do."""
+"""Deadlines of requests: the event loop keeps them, whatever the threads do."""
 
 import asyncio
 import time
@@ -10,10 +10,10 @@ from api.errors import RequestError
 
 @asynccontextmanager
 async def deadline_timeout(deadline: float) -> AsyncIterator[None]:
-    """Ends the block at `deadline`, `time.perf_counter`.
+    """Cancels what the block awaits at `deadline`, a `time.perf_counter`.
 
     Raises:
-        RequestError: 504 at the deadline; what the block awaited was cancelled.
+        RequestError: 504 at the deadline.
     """
     left_s = deadline - time.perf_counter()
     if left_s <= 0:
@@ -28,10 +28,10 @@ async def deadline_timeout(deadline: float) -> AsyncIterator[None]:
 
 
 def deadline_error() -> RequestError:
-    """Returns what is answered in place of an inspection that comes too late."""
+    """Returns the error for a request whose deadline has passed."""
     return RequestError(
         504,
         "deadline_passed",
-        "The deadline passed before the photograph was inspected: it came slowly, waited, or takes too long. "
-        "Send fewer at a time, or allow more time with X-Deadline-Ms.",
+        "The deadline passed before the photograph was inspected: upload, queue or inspection took too long. "
+        "Send fewer photographs at a time, or allow more time with X-Deadline-Ms.",
     )

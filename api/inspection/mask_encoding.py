@@ -1,4 +1,4 @@
-"""A prediction's mask in the form that was asked for."""
+"""Encodes masks in the form that a request asks for."""
 
 import base64
 from collections import defaultdict
@@ -23,22 +23,22 @@ CLASS_FORMS = ("classes", "class_rle")
 
 
 def check_mask_form(form: MaskForm, config: ModelConfig) -> None:
-    """Refuses a form that the model's masks cannot take, before a photograph is read.
+    """Checks that the model has masks for a form, before the photograph is read.
 
     Raises:
-        RequestError: 400 if classes of pixels are asked for and the model has one mask for all classes.
+        RequestError: 400 if the form has pixel classes and the model has one mask for all classes.
     """
     if form in CLASS_FORMS and not config.network.mask_classes:
         raise _no_mask_classes(f"mask={form}")
 
 
-def check_has_classes(asked: str, kept: MaskAnswer) -> None:
-    """Refuses to give classes of pixels of a mask that has none; `asked` names them as the request does.
+def check_has_classes(asked: str, stored: MaskAnswer) -> None:
+    """Checks that a mask has pixel classes; `asked` is the form as the request names it.
 
     Raises:
         RequestError: 400.
     """
-    if kept.labels is None:
+    if stored.labels is None:
         raise _no_mask_classes(asked)
 
 
@@ -46,13 +46,13 @@ def _no_mask_classes(asked: str) -> RequestError:
     return RequestError(
         400,
         "no_mask_classes",
-        f"{asked} asks for classes of pixels, and the model has one mask for all of them. Expected "
+        f"{asked} needs a class for each pixel, but the model has one mask for all classes. Expected "
         "'png', 'rle', 'polygon', 'scores' or 'none', or a model trained with network.mask_classes.",
     )
 
 
 def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> MaskAnswer | None:
-    """Encodes the mask [H, W] as `form`, on the photograph's pixels or the network's grid; or nothing."""
+    """Encodes the mask [H, W] as `form`, on the photograph's pixels or the network's grid."""
     if form == "none":
         return None
     mask, scores = select_space(prediction, space)
@@ -74,44 +74,44 @@ def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> Mas
     )
 
 
-def convert_mask(kept: MaskAnswer, form: MaskForm) -> MaskAnswer | None:
-    """Turns the run lengths of a mask into another form.
+def convert_mask(stored: MaskAnswer, form: MaskForm) -> MaskAnswer | None:
+    """Converts a stored mask to another form.
 
     Args:
-        kept: On the photograph's pixels.
-        form: Any but `scores`, which run lengths do not have.
+        stored: Run lengths on the photograph's pixels.
+        form: Any form except `scores`, which run lengths do not have.
 
     Raises:
-        RequestError: 400 if classes of pixels are asked for and `kept` has none.
+        RequestError: 400 if the form needs pixel classes and `stored` has none.
     """
     if form == "none":
         return None
-    pixels, labels = unpack_mask(kept), kept.labels
+    pixels, labels = unpack_mask(stored), stored.labels
     data: MaskData
     if form not in CLASS_FORMS:
         mask = np.where(pixels > 0, np.uint8(255), np.uint8(0))
         labels, data = None, ENCODERS[form](mask, mask.astype(np.float32))
     else:
-        check_has_classes(f"mask={form}", kept)
+        check_has_classes(f"mask={form}", stored)
         assert labels is not None
         data = _class_png(pixels) if form == "classes" else _class_runs(pixels, labels)
-    return kept.model_copy(update={"encoding": form, "data": data, "labels": labels})
+    return stored.model_copy(update={"encoding": form, "data": data, "labels": labels})
 
 
-def replace_pixels(kept: MaskAnswer, pixels: NDArray[np.uint8]) -> MaskAnswer:
-    """Returns run lengths of other pixels [H, W] in the form of `kept`: classes where that has them."""
+def replace_pixels(stored: MaskAnswer, pixels: NDArray[np.uint8]) -> MaskAnswer:
+    """Returns run lengths of other pixels [H, W] in the form of `stored`: with classes if it has them."""
     data: MaskData
-    if kept.labels is None:
+    if stored.labels is None:
         data = RunLengths(size=pixels.shape, counts=encode_run_lengths(pixels))
     else:
-        data = _class_runs(pixels, kept.labels)
-    return kept.model_copy(update={"data": data})
+        data = _class_runs(pixels, stored.labels)
+    return stored.model_copy(update={"data": data})
 
 
 def encode_mask_file(prediction: Prediction, form: MaskForm, space: MaskSpace) -> bytes:
-    """Encodes the mask as a grey PNG file: 0 and 255, with the form `scores` the mask scores × 255.
+    """Encodes the mask as a grey PNG file.
 
-    With the form `classes` a pixel is the index of its class.
+    Values: 0 and 255; with the form `scores` the mask scores × 255; with `classes` the index of the class.
     """
     if form == "classes":
         return encode_png(select_classes(prediction, space))
@@ -120,7 +120,7 @@ def encode_mask_file(prediction: Prediction, form: MaskForm, space: MaskSpace) -
 
 
 def select_space(prediction: Prediction, space: MaskSpace) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Returns mask and mask scores [H, W] of the photograph's size (`input`) or the network's (`model`)."""
+    """Returns mask and mask scores [H, W] on the photograph's pixels or the network's grid (`model`)."""
     if space == "input":
         return prediction.mask, prediction.mask_scores
     scores = prediction.grid_scores
@@ -128,7 +128,7 @@ def select_space(prediction: Prediction, space: MaskSpace) -> tuple[NDArray[np.u
 
 
 def select_classes(prediction: Prediction, space: MaskSpace) -> NDArray[np.uint8]:
-    """Returns the class of each pixel [H, W], 0 where there is no defect; of a model that has classes."""
+    """Returns the class of each pixel [H, W], 0 without a defect; for models with a mask for each class."""
     if space == "input":
         return np.asarray(prediction.class_mask)
     mask, _ = select_space(prediction, space)
@@ -136,7 +136,7 @@ def select_classes(prediction: Prediction, space: MaskSpace) -> NDArray[np.uint8
 
 
 def scale_scores(scores: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Turns scores 0…1 into 0…255, rounded."""
+    """Converts scores 0…1 to 0…255, rounded."""
     return np.rint(scores * 255).astype(np.uint8)
 
 
@@ -177,7 +177,7 @@ def trace_contours(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
     rings = [[(int(x), int(y)) for x, y in contour[:, 0]] for contour in contours]
     holes: defaultdict[int, list[list[tuple[int, int]]]] = defaultdict(list)
     for ring, links in zip(rings, found[0], strict=True):
-        holes[int(links[3])].append(ring)  # the contour around it; −1 for an outer one
+        holes[int(links[3])].append(ring)  # the enclosing contour; −1 for an outer one
     outer = [number for number, links in enumerate(found[0]) if links[3] < 0]
     return [PolygonAnswer(outer=rings[number], holes=holes[number]) for number in outer]
 

@@ -1,4 +1,4 @@
-"""What an operator changes while the service runs, read again at SIGHUP: keys, certificate, models."""
+"""Reloads keys, certificate and models at SIGHUP."""
 
 import asyncio
 import logging
@@ -19,33 +19,33 @@ logger = logging.getLogger(__name__)
 
 
 class Reloader:
-    """Reads again what may have changed, one thing after the other; what cannot be used stays as it was.
+    """Reloads keys, certificate and models, one after the other. What cannot be used stays unchanged.
 
-    Made in the event loop that it works in.
+    Create it in its event loop.
 
     Args:
         app: The service's app.
-        tls: What new connections are made with; None without https.
+        tls: Context of new connections; None without https.
     """
 
     def __init__(self, app: FastAPI, tls: ssl.SSLContext | None) -> None:
         self._app = app
         self._tls = tls
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
 
-    def ask(self) -> None:
-        """Asks for everything to be read again; while it is, once more after that."""
-        self._asked.set()
+    def request(self) -> None:
+        """Requests a reload; during a reload, another one after it."""
+        self._requested.set()
 
     async def run(self) -> None:
-        """Reads everything again whenever it is asked, without end."""
+        """Reloads at each request, without end."""
         while True:
-            await self._asked.wait()
-            self._asked.clear()
+            await self._requested.wait()
+            self._requested.clear()
             await self.reload()
 
     async def reload(self) -> None:
-        """Reads keys, certificate and models again, each with a line in the log."""
+        """Reloads keys, certificate and models, each with a line in the log."""
         settings = self._app.state.settings
         if settings.api_keys or settings.admin_keys:
             await _log("keys", self._reload_keys())
@@ -61,13 +61,13 @@ class Reloader:
         self._app.state.metrics.initialize_keys(keyring.names)
 
     async def _reload_certificate(self, tls: ssl.SSLContext) -> None:
-        # Tried on another context before: a pair that cannot be used does not touch the one in use.
+        # Loaded into another context first: an unusable pair does not change the current one.
         pair = tls_options(self._app.state.settings)
         load_certificate(Path(pair["ssl_certfile"]), Path(pair["ssl_keyfile"]), tls)
 
 
 async def _reload_models(service: Service, loader: ModelLoader) -> None:
-    """Reloads every model that there is or was, in turn."""
+    """Reloads every model that is on disk or served, one after the other."""
     names = await asyncio.to_thread(loader.store.names)
     served = {model.identity.name for model in service.models.all()}
     failures = []
@@ -81,12 +81,12 @@ async def _reload_models(service: Service, loader: ModelLoader) -> None:
 
 
 async def _log(what: str, reloading: Awaitable[None]) -> None:
-    """Awaits `reloading` and says in one line what came of it."""
+    """Awaits `reloading` and logs the result in one line."""
     try:
         await reloading
     except SegdecError as error:
-        logger.error("SIGHUP: %s kept as before: %s", what, error)
-    except Exception:  # the service goes on, whatever it is
-        logger.exception("SIGHUP: %s kept as before", what)
+        logger.error("SIGHUP: %s unchanged: %s", what, error)
+    except Exception:  # the service continues
+        logger.exception("SIGHUP: %s unchanged", what)
     else:
-        logger.info("SIGHUP: %s read again", what)
+        logger.info("SIGHUP: %s reloaded", what)

@@ -23,7 +23,8 @@ from api.listener.http_protocol import BoundedHttpProtocol
 from api.listener.reloading import Reloader
 from api.listener.tls_handshakes import report_failed_handshakes
 from api.logs import configure_logging
-from api.service import Service, open_store
+from api.models.store import open_store
+from api.service import Service
 from api.settings import Settings
 from segdec.artifact.signatures import TrustedKeys
 from segdec.engines import ENGINES
@@ -176,7 +177,7 @@ async def _run(app: FastAPI, server: uvicorn.Server, listener: socket.socket) ->
     async with app.router.lifespan_context(app):
         server.config.load()
         reloader = Reloader(app, server.config.ssl)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
         working = asyncio.create_task(_start_and_reload(app.state.service, server, listener, reloader))
         await server.serve(sockets=[listener])

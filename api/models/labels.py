@@ -1,4 +1,4 @@
-"""Labels of a model's versions: which one answers, which one shadows it, and how they move."""
+"""Labels of a model's versions: which one answers, which one is the candidate, and how labels change."""
 
 import json
 import os
@@ -11,42 +11,40 @@ from segdec.artifact import STABLE
 from segdec.errors import ArtifactError
 from segdec.runtime.files import write_bytes_atomic, write_text_atomic
 
-"""Answers whoever names no version."""
 CANDIDATE = "candidate"
-"""Sees what the stable one inspects, beside it."""
+"""Label of the version in shadow mode."""
 PREVIOUS = "previous"
-"""Was stable before the last promotion."""
+"""Label of the version that was stable before the last promotion."""
+EXAMPLE = 'Expected JSON such as {"stable": "1"}.'
 
 Labels = Mapping[str, str]
 """Label → version."""
 
 
 def read_labels(path: Path, known: Mapping[str, Path]) -> dict[str, str] | None:
-    """Reads label → version from a JSON file; None if there is no file.
+    """Reads label → version from a JSON file; returns None without a file.
 
     Raises:
-        ArtifactError: If the file is damaged, or names a version that is not there.
+        ArtifactError: If the file is damaged, or names a version that does not exist.
     """
     content = read_if_exists(path)
     return None if content is None else parse_labels(path, content, known)
 
 
 def parse_labels(path: Path, content: bytes, known: Mapping[str, Path]) -> dict[str, str]:
-    """Reads label → version from what is in the file; raises as `read_labels`."""
+    """Parses the content of a file of labels; raises as `read_labels`."""
     try:
         values = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ArtifactError(
-            f'{path} cannot be read ({error}). Expected JSON such as {{"stable": "1"}}.'
-        ) from error
+        raise ArtifactError(f"{path} cannot be read ({error}). {EXAMPLE}") from error
     if not isinstance(values, dict) or not all(isinstance(version, str) for version in values.values()):
-        raise ArtifactError(f'{path} is no table of labels. Expected JSON such as {{"stable": "1"}}.')
+        raise ArtifactError(f"{path} is not an object of labels. {EXAMPLE}")
     check_labels(path, values, known)
     return dict(values)
 
 
 def read_if_exists(path: Path) -> bytes | None:
-    """Returns what is in the file; None if there is no file.
+    """Returns the content of a file; None if it does not exist.
 
     Raises:
         ArtifactError: If it cannot be read.
@@ -56,26 +54,24 @@ def read_if_exists(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ArtifactError(
-            f'{path} cannot be read ({error}). Expected JSON such as {{"stable": "1"}}.'
-        ) from error
+        raise ArtifactError(f"{path} cannot be read ({error}). {EXAMPLE}") from error
 
 
 def check_labels(path: Path, labels: Labels, known: Mapping[str, Path]) -> None:
-    """Refuses labels that cannot be served.
+    """Checks that labels can be served.
 
     Raises:
-        ArtifactError: If none is stable, one names a version that is not there, or is the name of another.
+        ArtifactError: If no version is stable, or a label names an unknown version or is itself a version.
     """
     if STABLE not in labels:
         raise ArtifactError(
-            f"{path} labels no version '{STABLE}', the one that answers when none is named. "
+            f"{path} has no label '{STABLE}', the version that answers requests without a version. "
             f'Expected for example {{"{STABLE}": "{next(iter(known))}"}}.'
         )
     for label, version in labels.items():
         if version not in known:
             raise ArtifactError(
-                f"{path} gives the label '{label}' to version '{version}', which is not there. "
+                f"{path} gives the label '{label}' to version '{version}', which does not exist. "
                 f"Expected one of: {', '.join(known)}."
             )
         if label in known and label != version:
@@ -84,27 +80,27 @@ def check_labels(path: Path, labels: Labels, known: Mapping[str, Path]) -> None:
             )
 
 
-# === How they move ===
+# === Changes ===
 
 
 @dataclass(frozen=True)
 class LabelChange:
-    """What an administrator asks for.
+    """A change that an administrator requests.
 
     Attributes:
-        what: In a word or two, for the log and the audit.
-        apply: Labels → labels; raises RequestError where it cannot be done.
+        action: Its name in the log and the audit.
+        apply: Labels → labels; raises RequestError if the change is not possible.
     """
 
-    what: str
+    action: str
     apply: Callable[[Labels], dict[str, str]]
 
 
 def set_candidate(version: str | None) -> LabelChange:
-    """Returns the change that lets `version` shadow the stable one; None for no version any more."""
+    """Returns the change that makes `version` the candidate; None for no candidate."""
 
     def apply(labels: Labels) -> dict[str, str]:
-        others = {label: labelled for label, labelled in labels.items() if label != CANDIDATE}
+        others = {label: other for label, other in labels.items() if label != CANDIDATE}
         if version is None:
             return others
         if version == labels[STABLE]:
@@ -122,7 +118,7 @@ def _promote(labels: Labels) -> dict[str, str]:
         raise RequestError(
             409,
             "no_candidate",
-            "No other version has the label 'candidate'. Name one first: POST …/candidate with "
+            "No other version has the label 'candidate'. Set it first: POST …/candidate with "
             '{"version": "2"}.',
         )
     others = {label: version for label, version in labels.items() if label != CANDIDATE}
@@ -135,82 +131,74 @@ def _roll_back(labels: Labels) -> dict[str, str]:
         raise RequestError(
             409,
             "no_previous",
-            "No other version has the label 'previous', which a promotion leaves to the version before it. "
-            "Any version can be made stable: name it the candidate and promote it.",
+            "No other version has the label 'previous', which a promotion gives to the version before it. "
+            "To make any other version stable, make it the candidate and promote it.",
         )
     others = {label: version for label, version in labels.items() if label != PREVIOUS}
     return {**others, STABLE: str(previous)}
 
 
 PROMOTE = LabelChange("promote", _promote)
-"""The candidate becomes stable, and what was stable `previous`."""
+"""Makes the candidate stable, and the stable version `previous`."""
 ROLL_BACK = LabelChange("roll back", _roll_back)
-"""What was stable before is so again. Asked for twice, it is done once."""
-
-
-# === How they are written ===
+"""Makes the previous version stable. A second request changes nothing."""
 
 
 @dataclass(frozen=True)
 class LabelFileUpdate:
-    """Other labels for the versions of a model, not written yet.
+    """A change of the file of labels that is not written yet.
 
     Attributes:
-        path: Of the file.
-        found: What was in it; None if there was none.
-        before: The labels of then.
-        after: Those to come.
+        path: The file.
+        content: Its content; None if it did not exist.
+        before: The labels in it.
+        after: The new labels.
     """
 
     path: Path
-    found: bytes | None
+    content: bytes | None
     before: Labels
     after: Labels
 
-    @property
-    def both(self) -> tuple[Labels, Labels]:
-        """The labels before and after."""
-        return self.before, self.after
-
     def check_writable(self) -> None:
-        """Refuses early, before a model is loaded for nothing.
+        """Checks early, before a model is loaded.
 
         Raises:
-            RequestError: 409 if the folder cannot be written to.
+            RequestError: 409 if the folder is read-only.
         """
         if not os.access(self.path.parent, os.W_OK):
-            raise self._fixed("it is read-only")
+            raise self._not_writable("it is read-only")
 
     def write(self) -> None:
         """Writes the new labels.
 
         Raises:
-            RequestError: 409 if the folder cannot be written to, or somebody else has changed them meanwhile.
+            RequestError: 409 if they cannot be written, or the file has changed meanwhile.
         """
-        if read_if_exists(self.path) != self.found:
+        if read_if_exists(self.path) != self.content:
             raise RequestError(
-                409, "labels_changed", f"{self.path} was changed meanwhile. Look at it and ask again."
+                409, "labels_changed", f"{self.path} changed meanwhile. Check it and send the request again."
             )
         try:
             write_text_atomic(self.path, json.dumps(self.after, indent=2) + "\n")
         except OSError as error:
-            raise self._fixed(str(error.strerror)) from error
+            raise self._not_writable(str(error.strerror)) from error
 
-    def take_back(self) -> None:
-        """Puts back what was there.
+    def undo(self) -> None:
+        """Restores the content before `write`.
 
         Raises:
-            OSError: If that cannot be written either.
+            OSError: If it cannot be written.
         """
-        if self.found is None:
+        if self.content is None:
             self.path.unlink(missing_ok=True)
         else:
-            write_bytes_atomic(self.path, self.found)
+            write_bytes_atomic(self.path, self.content)
 
-    def _fixed(self, why: str) -> RequestError:
+    def _not_writable(self, why: str) -> RequestError:
         return RequestError(
             409,
             "labels_fixed",
-            f"{self.path} cannot be written: {why}. Change it where the folder comes from, then reload: POST "
+            f"{self.path} cannot be written: {why}. Change it at the source of the folder, then reload: POST "
             "/v1/admin/models/NAME/reload.",
         )

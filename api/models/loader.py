@@ -1,10 +1,11 @@
-"""Brings a model into service: load → verify → self-test → warm → swap → drain. A failure changes nothing."""
+"""Brings a model into service: load, verify, self-test, warm up, swap, drain. A failure changes nothing."""
 
 import asyncio
 import gc
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,11 +14,11 @@ import numpy as np
 
 from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor, InferenceThread
-from api.inference.memory_budget import MEBI, MemoryBudget
+from api.inference.memory_budget import MemoryBudget
 from api.inference.network_cost import NetworkCost, measure_cost
 from api.models.labels import LabelChange, LabelFileUpdate
 from api.models.registry import ModelRegistry, ServedModel, Versions
-from api.models.store import ModelStore, Offer
+from api.models.store import ModelStore, StoredModel
 from segdec.artifact import Artifact, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.errors import ArtifactError, SegdecError
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class LoadTimes:
-    """Milliseconds that each step of loading took."""
+    """Milliseconds of each step of loading."""
 
     load: float = 0.0
     self_test: float = 0.0
@@ -43,15 +44,15 @@ class ModelLoader:
     """Loads and replaces the models of a registry.
 
     Args:
-        store: Where the models lie.
-        registry: Where they are served from.
+        store: The models on disk.
+        registry: The served models.
         inference_thread: Runs them.
-        budget: Told what the process takes with its models, and asked what fits beside them.
-        drain_s: Seconds that requests to a replaced model may still take.
-        engine: Runs them; None for the preferred one that is installed, of each.
-        threads: Of their engine; None for its own choice.
-        trusted: File of public keys, of which one must have signed each of them; None if nobody need. It is
-            read whenever models are loaded, so that keys come and go without a new start.
+        budget: Measures the process with its models, and checks what fits.
+        drain_s: Maximum wait for requests to a replaced model.
+        engine: Runs the models; None for the preferred one that is installed.
+        threads: Threads of the engine; None for its own choice.
+        trusted: File of public keys, of which one must have signed each model; None for no check. It is read
+            at each load, so that keys can change without a restart.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class ModelLoader:
         self.engine = engine
         self.threads = threads
         self.trusted = trusted
-        self._busy: set[str] = set()
+        self._reloading: set[str] = set()
 
     async def load_all(self) -> LoadTimes:
         """Loads every model of the store.
@@ -86,73 +87,73 @@ class ModelLoader:
         default = self.registry.default
         if default is not None and default not in names:
             raise ArtifactError(
-                f"--default-model {default} is not there. Expected one of: {', '.join(names)}."
+                f"--default-model {default} does not exist. Expected one of: {', '.join(names)}."
             )
         for name in names:
-            await self._load_name(name, times)
-        if len(names) == 1:  # it stays the default when a reload brings others
+            await self._load(name, times)
+        if len(names) == 1:  # it stays the default if a reload adds others
             self.registry.default = names[0]
         return times
 
     async def reload(self, name: str) -> ReloadAnswer:
-        """Serves what the store has of the model `name` now.
+        """Serves the model `name` as the store has it now.
 
-        Unchanged versions are kept. What is replaced goes on answering the requests that it has begun.
+        Unchanged versions stay loaded. A replaced version still answers the requests that have started.
 
         Raises:
             RequestError: 404 if there is no such model, 409 while a reload of it runs, 422 if a version
-                cannot be used: then everything stays as it was.
+                cannot be used: then nothing changes.
         """
-        return await self._swap(name, self._load_name)
+        return await self._swap(name, self._load)
 
     async def relabel(
         self, name: str, change: LabelChange, write: Callable[[LabelFileUpdate], Awaitable[None]]
     ) -> ReloadAnswer:
-        """Moves the labels of the model `name`, and serves what they name.
+        """Changes the labels of the model `name`, and serves the labelled versions.
 
-        What they name is loaded and tested before anything is written: what is on disk has always been
-        usable here, also where the service is killed on the way.
+        They are loaded and tested before the file is written: so the versions on disk always work, even if
+        the service is killed in between.
 
         Args:
-            name: Of the model.
-            change: Of its labels.
-            write: Makes the change on disk, or raises and leaves it undone.
+            name: Name of the model.
+            change: Change of its labels.
+            write: Writes the change to disk, or raises and changes nothing.
 
         Raises:
-            RequestError: As `reload`, as `change` and as `write`: then everything stays as it was.
+            RequestError: As `reload`, `change` and `write`: then nothing changes.
         """
         return await self._swap(name, partial(self._load_relabelled, change=change, write=write))
 
     async def _swap(self, name: str, load: Callable[[str, LoadTimes], Awaitable[None]]) -> ReloadAnswer:
-        if name in self._busy:
+        if name in self._reloading:
             raise RequestError(
                 409, "reload_running", f"A reload of '{name}' is running. Wait for its answer."
             )
-        self._busy.add(name)
+        self._reloading.add(name)
         try:
             before, times = self.registry.versions(name), LoadTimes()
             await load(name, times)
             await self._drain(before, times)
         except RequestError:
             raise
-        except Exception as error:  # whatever an engine meets, the models before are served on
+        except Exception as error:  # whatever an engine raises, the models before stay
             raise RequestError(
-                422, "unusable_model", f"{_reason(error)} What was served before is served on."
+                422, "unusable_model", f"{_reason(error)} The models before are still served."
             ) from error
         finally:
-            self._busy.discard(name)
+            self._reloading.discard(name)
         done = self._describe(name, before, times)
         del before
-        await asyncio.to_thread(gc.collect)  # a network is full of cycles, and rarely replaced
+        await asyncio.to_thread(gc.collect)  # a network has many reference cycles, and is rarely replaced
         await self.inference_thread.call(self.budget.measure_idle)
         return done
 
-    async def _load_name(self, name: str, times: LoadTimes) -> None:
-        offer = await asyncio.to_thread(self.store.offer, name)
-        if offer is None:
+    async def _load(self, name: str, times: LoadTimes) -> None:
+        stored = await asyncio.to_thread(self.store.find, name)
+        if stored is None:
             self._remove(name)
-            return
-        self.registry.replace(name, await self._load_offer(name, offer, times))
+        else:
+            self.registry.replace(name, await self._load_versions(name, stored, times))
 
     async def _load_relabelled(
         self,
@@ -163,28 +164,28 @@ class ModelLoader:
         write: Callable[[LabelFileUpdate], Awaitable[None]],
     ) -> None:
         stable = self.registry.find(name).identity.version
-        offer, update = await asyncio.to_thread(self.store.relabel, name, stable, change)
-        served = await self._load_offer(name, offer, times)
+        stored, update = await asyncio.to_thread(self.store.relabel, name, stable, change)
+        served = await self._load_versions(name, stored, times)
         await write(update)
         self.registry.replace(name, served)
 
-    async def _load_offer(self, name: str, offer: Offer, times: LoadTimes) -> Versions:
+    async def _load_versions(self, name: str, stored: StoredModel, times: LoadTimes) -> Versions:
         before = self.registry.versions(name)
         served = {
             version: await self._load_version(folder, before.get(version), times)
-            for version, folder in offer.versions.items()
+            for version, folder in stored.versions.items()
         }
-        return {version: model.labelled(_labels(offer, version)) for version, model in served.items()}
+        return {version: model.with_labels(_labels(stored, version)) for version, model in served.items()}
 
     def _remove(self, name: str) -> None:
         if not self.registry.versions(name):
-            raise RequestError(404, "model_not_found", f"There is no model '{name}' where the models lie.")
+            raise RequestError(404, "model_not_found", f"The model '{name}' is not on disk.")
         if name == self.registry.default:
-            raise ArtifactError(f"The default model '{name}' is not where the models lie any more.")
+            raise ArtifactError(f"The default model '{name}' is no longer on disk.")
         self.registry.replace(name, {})
 
     async def _load_version(self, folder: Path, before: ServedModel | None, times: LoadTimes) -> ServedModel:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         artifact = await asyncio.to_thread(self._open, folder)
         if before is not None and before.identity.sha256 == artifact.sha256:
             return before
@@ -196,9 +197,9 @@ class ModelLoader:
         loaded = time.perf_counter()
         await self.inference_thread.call(partial(run_self_test, predictor, folder))
         tested = time.perf_counter()
-        await warm(predictor, self.inference_thread)
+        await warm_up(predictor, self.inference_thread)
         cost = await self._measure(predictor, identity)
-        times.load += (loaded - begun) * 1000
+        times.load += (loaded - started) * 1000
         times.self_test += (tested - loaded) * 1000
         times.warm += (time.perf_counter() - tested) * 1000
         return ServedModel(identity, (), predictor, cost)
@@ -210,19 +211,19 @@ class ModelLoader:
         largest = self.budget.largest(cost)
         logger.info(
             "%s %s: photographs of at most %d pixels, limited by %s; the network takes %.0f MiB and %.0f "
-            "bytes a pixel, %.0f ns a pixel or more; the process holds %.0f MiB of %.0f MiB",
+            "bytes per pixel, at least %.0f ns per pixel; the process uses %.0f MiB of %.0f MiB",
             identity.name,
             identity.version,
             largest.pixels,
             largest.limited_by,
-            cost.base_bytes / MEBI,
+            cost.base_bytes / 2**20,
             cost.bytes_per_pixel,
             cost.s_per_pixel * 1e9,
-            self.budget.held_bytes / MEBI,
-            self.budget.limit_bytes / MEBI,
+            self.budget.idle_bytes / 2**20,
+            self.budget.limit_bytes / 2**20,
         )
         height, width, _ = predictor.warmup_shape()
-        self.budget.check_room(cost, height * width)
+        self.budget.check_model(cost, height * width)
         return cost
 
     def _open(self, folder: Path) -> Artifact:
@@ -233,16 +234,14 @@ class ModelLoader:
         return artifact
 
     async def _drain(self, before: Mapping[str, ServedModel], times: LoadTimes) -> None:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         kept = {id(model.usage) for model in self.registry.all()}
-        replaced = [model for model in before.values() if id(model.usage) not in kept]
-        try:
+        with suppress(TimeoutError):  # running requests keep the model until they end
             async with asyncio.timeout(self.drain_s):
-                for model in replaced:
-                    await model.wait_until_unused()
-        except TimeoutError:
-            pass  # its requests hold it until they end
-        times.drain = (time.perf_counter() - begun) * 1000
+                for model in before.values():
+                    if id(model.usage) not in kept:
+                        await model.wait_until_unused()
+        times.drain = (time.perf_counter() - started) * 1000
 
     def _describe(self, name: str, before: Mapping[str, ServedModel], times: LoadTimes) -> ReloadAnswer:
         now = self.registry.versions(name)
@@ -259,26 +258,26 @@ class ModelLoader:
 def load_artifact(
     artifact: Artifact, batch_pixels: int | None, engine: str | None = None, threads: int | None = None
 ) -> tuple[ModelIdentity, Predictor]:
-    """Loads an artifact after checking all of its files.
+    """Loads an artifact after a check of all its files.
 
     Args:
-        artifact: As it was opened.
-        batch_pixels: Most pixels in a batch of tiles; None for what the engine advises.
+        artifact: The opened artifact.
+        batch_pixels: Maximum of pixels in a batch of tiles; None for the engine's advice.
         engine: Runs it; None for the first that it was exported for and that is installed.
-        threads: Of the engine; None for its own choice.
+        threads: Threads of the engine; None for its own choice.
 
     Raises:
-        ArtifactError: If it is damaged, incomplete, for other engines, or holds what no export writes.
+        ArtifactError: If it is damaged, incomplete, for other engines, or has unexpected content.
         ConfigError: If the engine has started with another number of threads.
-        MissingExtraError: If what runs it is not installed.
+        MissingExtraError: If the engine is not installed.
     """
     predictor = Predictor.from_artifact(artifact, engine, batch_pixels=batch_pixels, threads=threads)
     manifest = artifact.manifest
     return ModelIdentity(name=manifest.name, version=manifest.version, sha256=artifact.sha256), predictor
 
 
-async def warm(predictor: ImagePredictor, inference_thread: InferenceThread) -> None:
-    """Runs every batch size once, so that no request pays for set-up."""
+async def warm_up(predictor: ImagePredictor, inference_thread: InferenceThread) -> None:
+    """Runs every batch size once, so that no request waits for set-up."""
     shape = predictor.warmup_shape()
     for size in inference_thread.batch_sizes_for(predictor, shape):
         await inference_thread.call(partial(predictor.infer, np.zeros((size, *shape), np.uint8)))
@@ -287,8 +286,8 @@ async def warm(predictor: ImagePredictor, inference_thread: InferenceThread) -> 
 def _reason(error: Exception) -> str:
     if isinstance(error, SegdecError):
         return str(error)
-    return f"The model cannot be run here ({type(error).__name__}); the service's log says more."
+    return f"The model cannot be run here ({type(error).__name__}); see the log of the service."
 
 
-def _labels(offer: Offer, version: str) -> tuple[str, ...]:
-    return tuple(label for label, labelled in offer.labels.items() if labelled == version)
+def _labels(stored: StoredModel, version: str) -> tuple[str, ...]:
+    return tuple(label for label, labelled in stored.labels.items() if labelled == version)

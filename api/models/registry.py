@@ -1,7 +1,7 @@
-"""The served models: found by name and version, swapped whole while requests go on."""
+"""The served models: found by name and version, replaced while requests continue."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from segdec.schemas import ModelDetail, ModelIdentity
 
 @dataclass(eq=False)
 class Usage:
-    """How many requests a model is answering: each block of a `with` statement is one."""
+    """Number of requests that use a model: each block of a `with` statement is one."""
 
     count: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
@@ -36,7 +36,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A version of a model that requests are answered by."""
+    """A version of a model that answers requests."""
 
     identity: ModelIdentity
     labels: tuple[str, ...]
@@ -46,11 +46,11 @@ class ServedModel:
 
     @property
     def config(self) -> ModelConfig:
-        """Its network, input, classes and thresholds."""
+        """Network, input, classes and thresholds."""
         return self.predictor.config
 
     def describe(self, largest: LargestPhotograph) -> ModelDetail:
-        """Returns the identity with the manifest and the `largest` photograph it takes, for the listing."""
+        """Returns identity, labels, manifest and the `largest` photograph, for a list of models."""
         manifest: dict[str, Any] = self.config.model_dump(mode="json")
         return ModelDetail(
             **self.identity.model_dump(),
@@ -61,17 +61,17 @@ class ServedModel:
         )
 
     def release_memory(self) -> None:
-        """Frees what its engine keeps of the largest photographs."""
+        """Releases the memory that the engine keeps for large photographs."""
         release = getattr(self.predictor, "release_memory", None)
         if release is not None:
             release()
 
-    def labelled(self, labels: tuple[str, ...]) -> "ServedModel":
-        """Returns the same model under other labels."""
+    def with_labels(self, labels: tuple[str, ...]) -> "ServedModel":
+        """Returns the same model with other labels."""
         return replace(self, labels=labels)
 
     async def wait_until_unused(self) -> None:
-        """Returns when no request is answered by the model any more."""
+        """Returns when no request uses the model."""
         while self.usage.count:
             self.usage.idle.clear()
             await self.usage.idle.wait()
@@ -82,10 +82,10 @@ Versions = Mapping[str, ServedModel]
 
 
 class ModelRegistry:
-    """Finds models; its table is replaced as a whole, so that a request sees one state of it.
+    """Finds models. The table is replaced as a whole, so that a request sees one state of it.
 
     Args:
-        default: Name of the model that is meant if none is named.
+        default: Name of the model for requests that name none.
     """
 
     def __init__(self, default: str | None) -> None:
@@ -97,15 +97,15 @@ class ModelRegistry:
         return [model for versions in self._table.values() for model in versions.values()]
 
     def versions(self, name: str) -> Versions:
-        """Returns what is served of the model `name`; empty if nothing is."""
+        """Returns the served versions of the model `name`; empty if there are none."""
         return self._table.get(name, {})
 
     def find(self, name: str | None = None, version: str | None = None) -> ServedModel:
-        """Finds the model that a request means.
+        """Finds the model of a request.
 
         Args:
-            name: Of the model; None for the default one.
-            version: Of the model, or a label; None for the stable one.
+            name: Name of the model; None for the default.
+            version: Version of the model, or a label; None for the stable one.
 
         Raises:
             RequestError: 404 if there is no such model or version.
@@ -132,18 +132,18 @@ class ModelRegistry:
         return found
 
     def candidate(self, name: str) -> ServedModel | None:
-        """Returns the version of the model `name` that shadows the stable one; None if none does."""
+        """Returns the candidate of the model `name`; None if it has none."""
         versions = self.versions(name).values()
         found = (model for model in versions if CANDIDATE in model.labels and STABLE not in model.labels)
         return next(found, None)
 
     def candidates(self) -> list[tuple[ServedModel, ServedModel]]:
-        """Returns the candidates of all models, each with the version that answers."""
+        """Returns the candidates of all models, each with the stable version."""
         found = [(self.candidate(name), _stable(versions)) for name, versions in self._table.items()]
         return [(candidate, stable) for candidate, stable in found if candidate is not None]
 
     def replace(self, name: str, versions: Versions) -> None:
-        """Serves `versions` under `name` from now on; none removes the name."""
+        """Serves `versions` under `name` from now on; an empty mapping removes the name."""
         others = {other: served for other, served in self._table.items() if other != name}
         self._table = {**others, name: versions} if versions else others
 
@@ -164,5 +164,5 @@ def _stable(versions: Versions) -> ServedModel:
     return next(model for model in versions.values() if STABLE in model.labels)
 
 
-def _quoted(names: Any) -> str:
+def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)

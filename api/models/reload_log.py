@@ -1,4 +1,4 @@
-"""One line in the log for each reload and each move of labels: who asked, what came of it, in what time."""
+"""One line in the log for each reload and each change of labels: who, what, result, time."""
 
 import asyncio
 import logging
@@ -20,19 +20,19 @@ async def log_reload(
     reloading: Awaitable[ReloadAnswer],
     event: str = "reload",
 ) -> ReloadAnswer:
-    """Awaits `reloading` and logs what came of it; a traceback only where nobody foresaw the failure.
+    """Awaits `reloading` and logs the result; only an unexpected failure has a traceback.
 
     Args:
-        registry: Where the models are served from.
-        name: Of the model.
-        asked_by: Who asked, as fields of the line.
+        registry: The served models.
+        name: Name of the model.
+        requested_by: The client, as fields of the line.
         reloading: Replaces the model.
-        event: What is done, the line's first word.
+        event: Message of the line.
 
     Raises:
         RequestError: As `reloading`.
     """
-    begun = time.perf_counter()
+    started = time.perf_counter()
     facts: dict[str, object] = {"model": name, "before": _served(registry, name)}
     level, failure = logging.INFO, None
     try:
@@ -47,7 +47,7 @@ async def log_reload(
     finally:
         facts |= {
             "after": _served(registry, name),
-            "total_ms": round((time.perf_counter() - begun) * 1000, 3),
+            "total_ms": round((time.perf_counter() - started) * 1000, 3),
         }
         logger.log(level, event, exc_info=failure, extra={**facts, **requested_by})
 
@@ -67,11 +67,11 @@ def _result(done: ReloadAnswer, same: bool) -> str:
 
 
 def _severity(error: BaseException) -> tuple[int, BaseException | None]:
-    """Returns the level of a failure's line, and what to show the traceback of."""
+    """Returns the level of a failure's line, and the exception for the traceback."""
     if isinstance(error, asyncio.CancelledError):  # the service stops
         return logging.WARNING, None
     if not isinstance(error, RequestError):
         return logging.ERROR, error
-    foreseen = error.__cause__ is None or isinstance(error.__cause__, SegdecError)
+    expected = error.__cause__ is None or isinstance(error.__cause__, SegdecError)
     level = logging.ERROR if error.code == "unusable_model" else logging.WARNING
-    return level, None if foreseen else error.__cause__
+    return level, None if expected else error.__cause__

@@ -1,4 +1,4 @@
-"""Where the served models lie: one artifact, or a folder NAME/VERSION/ of several."""
+"""Models on disk: one artifact, or a folder NAME/VERSION/ of several."""
 
 import re
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from api.models.labels import (
     read_if_exists,
     read_labels,
 )
+from api.settings import Settings
 from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
 from segdec.errors import ArtifactError, ConfigError
 
@@ -23,11 +24,11 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True)
-class Offer:
-    """What a store has of one model.
+class StoredModel:
+    """The versions of one model on disk that are to be served.
 
     Attributes:
-        versions: Version → folder of its artifact, for the versions to be served.
+        versions: Version → folder of its artifact.
         labels: Label → version, for example `{"stable": "3", "canary": "4"}`.
     """
 
@@ -39,26 +40,26 @@ class ModelStore(Protocol):
     """Models on disk."""
 
     def names(self) -> list[str]:
-        """Returns the names of the models that there are now."""
+        """Returns the names of the models on disk now."""
 
-    def offer(self, name: str) -> Offer | None:
-        """Returns what there is of the model `name` now; None if there is none.
+    def find(self, name: str) -> StoredModel | None:
+        """Returns the model `name` as it is on disk now; None if there is none.
 
         Raises:
-            ArtifactError: If its folder is not as it should be.
+            ArtifactError: If its folder is wrong.
         """
 
-    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, LabelFileUpdate]:
-        """Returns what there would be of the model `name` with other labels, and what writes them.
+    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:
+        """Returns the model `name` with changed labels, and the update that writes them.
 
         Args:
-            name: Of the model.
-            stable: The version that answers now; it stays so where no file says which one does.
-            change: Of the labels.
+            name: Name of the model.
+            stable: The version that answers now; it stays stable without a file of labels.
+            change: Change of the labels.
 
         Raises:
-            RequestError: 404 if there is no such model or version, 409 if the change cannot be made.
-            ArtifactError: If the model's folder is not as it should be.
+            RequestError: 404 if there is no such model or version, 409 if the change is not possible.
+            ArtifactError: If the model's folder is wrong.
         """
 
 
@@ -70,44 +71,44 @@ class SingleModel:
         self._name: str | None = None
 
     def names(self) -> list[str]:
-        """Returns the one name, which stays the same for as long as the service runs."""
+        """Returns the one name, which stays the same while the service runs."""
         self._name = self._name or open_artifact(self.folder).manifest.name
         return [self._name]
 
-    def offer(self, name: str) -> Offer | None:
-        """Returns its one version, labelled stable."""
+    def find(self, name: str) -> StoredModel | None:
+        """Returns the one version, labelled stable."""
         if name not in self.names():
             return None
         manifest = open_artifact(self.folder).manifest
         if manifest.name != name:
             raise ArtifactError(
-                f"{self.folder} holds the model {manifest.name} now, {name} is served. Export it with "
-                f"--name {name}, or start the service again."
+                f"{self.folder} has the model {manifest.name} now, but {name} is served. Export it with "
+                f"--name {name}, or restart the service."
             )
-        return Offer({manifest.version: self.folder}, {STABLE: manifest.version})
+        return StoredModel({manifest.version: self.folder}, {STABLE: manifest.version})
 
-    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, LabelFileUpdate]:  # noqa: ARG002
-        """Refuses: one version alone has nothing to move."""
+    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:  # noqa: ARG002
+        """Raises 409: a single version has no labels to change."""
         raise RequestError(
             409,
             "labels_fixed",
-            "One version is served, with --model, and there are no labels to move. Put the versions into "
+            "A single version is served (--model): it has no labels to change. Put the versions into "
             f"FOLDER/{name}/VERSION and serve them with --models FOLDER.",
         )
 
 
 class ModelFolder:
-    """A folder with NAME/VERSION/ artifacts.
+    """A folder of artifacts NAME/VERSION/.
 
-    `NAME/labels.json` says which versions are served and how they are called; without it the newest
-    one is, as `stable`.
+    `NAME/labels.json` lists the versions to serve with their labels; without this file the newest version is
+    served as `stable`.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def names(self) -> list[str]:
-        """Returns the names of the folders that hold at least one artifact."""
+        """Returns the names of the folders that have at least one artifact."""
         try:
             folders = sorted(path for path in self.folder.iterdir() if path.is_dir())
         except OSError as error:
@@ -117,53 +118,66 @@ class ModelFolder:
         found = [path.name for path in folders if _artifacts(path)]
         if not found:
             raise ConfigError(
-                f"--models {self.folder} holds no NAME/VERSION/{MANIFEST}. Expected exported models "
-                "(python -m training export RUN FOLDER/NAME/1). A single artifact is served with --model."
+                f"--models {self.folder} has no NAME/VERSION/{MANIFEST}. Expected exported models "
+                "(python -m training export RUN FOLDER/NAME/1). Serve a single artifact with --model."
             )
         return found
 
-    def offer(self, name: str) -> Offer | None:
-        """Returns the labelled versions of a model, or its newest."""
+    def find(self, name: str) -> StoredModel | None:
+        """Returns the labelled versions of a model, or its newest version."""
         artifacts = self._artifacts_of(name)
         if not artifacts:
             return None
         labels = read_labels(self.folder / name / LABELS, artifacts)
-        return _offer(name, artifacts, labels or _newest(artifacts))
+        return _stored_model(name, artifacts, labels or _newest(artifacts))
 
-    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[Offer, LabelFileUpdate]:
-        """Returns what there would be with other labels, and what writes them; as `ModelStore.relabel`."""
+    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:
+        """Returns the model with changed labels, and the update that writes them; as `ModelStore.relabel`."""
         artifacts = self._artifacts_of(name)
         if not artifacts:
-            raise RequestError(404, "model_not_found", f"There is no model '{name}' where the models lie.")
+            raise RequestError(404, "model_not_found", f"The model '{name}' is not in {self.folder}.")
         path = self.folder / name / LABELS
-        found = read_if_exists(path)
-        if found is not None:
-            before = parse_labels(path, found, artifacts)
+        content = read_if_exists(path)
+        if content is not None:
+            before = parse_labels(path, content, artifacts)
         else:
             before = {STABLE: stable} if stable in artifacts else _newest(artifacts)
         after = change.apply(before)
-        _check_known(name, after, artifacts)
+        _check_versions(name, after, artifacts)
         check_labels(path, after, artifacts)
-        update = LabelFileUpdate(path, found, before, after)
+        update = LabelFileUpdate(path, content, before, after)
         update.check_writable()
-        return _offer(name, artifacts, after), update
+        return _stored_model(name, artifacts, after), update
 
     def _artifacts_of(self, name: str) -> dict[str, Path]:
         return _artifacts(self.folder / name) if PLAIN_NAME.fullmatch(name) else {}
 
 
-def _offer(name: str, artifacts: Mapping[str, Path], labels: Labels) -> Offer:
-    versions = {version: artifacts[version] for version in sorted(set(labels.values()), key=_natural)}
+def open_store(settings: Settings) -> ModelStore:
+    """Opens the models that the settings name.
+
+    Raises:
+        ConfigError: If they name none.
+    """
+    if settings.models is not None:
+        return ModelFolder(settings.models)
+    if settings.model is not None:
+        return SingleModel(settings.model)
+    raise ConfigError("No model given. Pass --model FOLDER or --models FOLDER.")
+
+
+def _stored_model(name: str, artifacts: Mapping[str, Path], labels: Labels) -> StoredModel:
+    versions = {version: artifacts[version] for version in sorted(set(labels.values()), key=_sort_key)}
     for version, path in versions.items():
         _check_identity(path, name, version)
-    return Offer(versions, labels)
+    return StoredModel(versions, labels)
 
 
 def _newest(artifacts: Mapping[str, Path]) -> dict[str, str]:
-    return {STABLE: max(artifacts, key=_natural)}
+    return {STABLE: max(artifacts, key=_sort_key)}
 
 
-def _check_known(name: str, labels: Labels, artifacts: Mapping[str, Path]) -> None:
+def _check_versions(name: str, labels: Labels, artifacts: Mapping[str, Path]) -> None:
     unknown = [version for version in labels.values() if version not in artifacts]
     if unknown:
         raise RequestError(
@@ -179,8 +193,8 @@ def _artifacts(folder: Path) -> dict[str, Path]:
     return {path.name: path for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()}
 
 
-def _natural(version: str) -> list[tuple[int, str]]:
-    """Sorts 10 behind 9."""
+def _sort_key(version: str) -> list[tuple[int, str]]:
+    """Sorts version 10 after version 9."""
     return [
         (int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"[0-9]+|[^0-9]+", version)
     ]
@@ -190,7 +204,7 @@ def _check_identity(folder: Path, name: str, version: str) -> None:
     manifest = open_artifact(folder).manifest
     if (manifest.name, manifest.version) != (name, version):
         raise ArtifactError(
-            f"{folder} holds version {manifest.version} of {manifest.name}, by its manifest. Expected the "
-            f"folder {manifest.name}/{manifest.version}: move it there, or export it with --name {name} "
+            f"{folder} has version {manifest.version} of {manifest.name} according to its manifest. Expected "
+            f"the folder {manifest.name}/{manifest.version}: move it there, or export it with --name {name} "
             f"--version {version}."
         )

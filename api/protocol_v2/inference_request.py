@@ -3,10 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from api.errors import RequestError
+from api.inspection.encoded_photograph import EncodedPhotograph
+from api.inspection.inspector import Source
 from api.protocol_v2.input_tensors import (
     check_binary_used,
     parse_request,
@@ -16,12 +15,9 @@ from api.protocol_v2.input_tensors import (
 )
 from api.protocol_v2.outputs import OUTPUTS, output_names
 from api.protocol_v2.schemas import InferInput, InferRequest, TensorMetadata
-from api.routes.uploads import Upload
 from api.settings import Settings
 from segdec.config import ModelConfig
 from segdec.runtime.suggestions import nearest_name
-
-Source = Upload | NDArray[np.uint8]
 
 INPUTS = [
     TensorMetadata(name="image", datatype="BYTES", shape=[-1], parameters={"content_type": "base64"}),
@@ -67,7 +63,7 @@ def parse_inference_request(body: bytes, header_length: str | None, settings: Se
     sources: Sequence[Source]
     if tensor.name == "image":
         encoded = read_encoded(tensor, binary, settings.max_batch_files)
-        sources = [Upload(data, "The photograph") for data in encoded]
+        sources = [EncodedPhotograph(data, "The photograph") for data in encoded]
     else:
         sources = list(read_pixels(tensor, binary, settings.max_batch_files))
         _check_size(tensor, settings)

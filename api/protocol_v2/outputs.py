@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from api.inspection.photograph_pipeline import InspectedPhotograph
+from api.inspection.inspector import InspectedPhotograph
 from api.protocol_v2.input_tensors import HEADER_LENGTH, LENGTH_BYTES
 from api.protocol_v2.schemas import InferAnswer, InferOutput, TensorMetadata
 from segdec.config import ModelConfig

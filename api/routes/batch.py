@@ -11,7 +11,7 @@ from starlette.responses import Response
 from api.errors import RETRYABLE_STATUSES, RequestError, document_problems, make_problem_from, status_of
 from api.inspection.admission import cancel_on_disconnect
 from api.inspection.mask_encoding import check_mask_form
-from api.inspection.photograph_pipeline import RequestGroup, gather_bounded, inspect_photograph
+from api.inspection.request_group import RequestGroup
 from api.middleware.access import add_log_fields, set_photograph_counts
 from api.models.registry import ServedModel
 from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
@@ -22,7 +22,7 @@ from api.routes.roles import require_role
 from api.routes.uploads import FORM_FIELD, FORM_TYPE, JSON_TYPE, JsonImages, Upload, read_uploads
 from api.service import Service
 from segdec.errors import ImageError
-from segdec.schemas import BatchAnswer, BatchItem
+from segdec.schemas import Answer, BatchAnswer, BatchItem
 
 router = APIRouter(prefix="/v1", tags=["predict"], dependencies=require_role("predict"))
 
@@ -58,10 +58,10 @@ async def predict_batch(
             read_uploads, request, settings.max_body_bytes, reservation, settings.max_batch_files
         )
         uploads = await service.receive(reading, params.deadline)
-        group = RequestGroup()
+        group = service.inspector.open_group()
         works = [partial(_inspect_item, service, model, upload, params, group) for upload in uploads]
         set_photograph_counts(request, len(uploads))
-        items = await cancel_on_disconnect(request, gather_bounded(service, works))
+        items = await cancel_on_disconnect(request, group.gather(works))
     set_photograph_counts(request, len(items), [item for item in items if item.problem])
     body = await asyncio.to_thread(BatchAnswer(items=items).model_dump_json)
     return Response(body, media_type="application/json")
@@ -74,17 +74,15 @@ async def _inspect_item(
     params: PredictParams,
     group: RequestGroup,
 ) -> BatchItem:
-    work = partial(
-        inspect_photograph,
-        service,
-        model,
-        upload,
-        threshold=params.query.threshold,
-        deadline=params.deadline,
-        encode=partial(make_answer, params=params),
-    )
+    async def inspect() -> Answer:
+        with service.inspector.open(model, params.deadline) as inspection:
+            inferred = await inspection.infer(upload)
+            make = partial(make_answer, params=params)
+            _, answer = await inspection.encode(inferred, make, params.query.threshold)
+        return answer
+
     try:
-        _, answer = await group.run(work)
+        answer = await group.retry_memory(inspect)
     except (RequestError, ImageError) as error:
         if status_of(error) in RETRYABLE_STATUSES:
             service.metrics.count_rejection(error.code)

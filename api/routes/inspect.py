@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.errors import document_problems
+from api.inspection.inspector import InspectedPhotograph
 from api.inspection.mask_encoding import encode_mask_file
-from api.inspection.photograph_pipeline import InspectedPhotograph
 from api.middleware.uninspected import set_part
 from api.models.registry import ServedModel
 from api.records.inspection import Inspection, StoredInspection
@@ -86,14 +86,16 @@ async def _inspect(
     asked = PhotographRequest.check(request, service, model, params)
     recording, shadowing = service.recording, service.shadowing
     await recording.check()
-    async with asked.photograph(with_part=True) as upload:
+    with asked:
+        upload = await asked.read_body(with_part=True)
         subject = _subject(asked, upload.part, key)
         set_part(request.scope, subject.station, subject.part_id)
         encode = partial(_encode, asked=asked, subject=subject, picture=upload.data)
         with shadowing.open_shadow(asked.model, asked.params.query.threshold) as shadow:
-            _, inspected = await asked.inspect(upload, encode, None if shadow is None else shadow.set_image)
+            inferred = await asked.infer(upload, None if shadow is None else shadow.set_image)
+            inspected = await asked.encode(inferred, encode)
             kept, warning = await recording.store(inspected.inspection, asked.params.deadline)
-            shadowing.submit(shadow, inspected.inspection, kept)
+            shadowing.enqueue(shadow, inspected.inspection, kept)
     if kept is not None and kept.original is not None:
         check_same_request(kept.original, inspected.inspection)
         inspected = await asyncio.to_thread(_repeat, kept.original, asked, inspected)

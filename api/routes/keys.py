@@ -50,7 +50,9 @@ def make_key(name: str) -> tuple[str, str]:
         ConfigError: If the name has characters that are special in a key file or a log line.
     """
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
-        raise ConfigError(f"Key name {name!r}; expected 1 to 64 letters, digits, '.', '_' or '-'.")
+        raise ConfigError(
+            f"Key name {name!r}; expected 1 to 64 characters of A-Z, a-z, 0-9, '.', '_' and '-'."
+        )
     key = f"segdec_{secrets.token_urlsafe(32)}"
     return key, f"{name}:{_digest(key).hex()}"
 

@@ -1,17 +1,16 @@
-"""A request about one photograph: what it asks, then the photograph itself."""
+"""A request about one photograph: read body, infer, encode."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from starlette.requests import Request
 
 from api.errors import RequestError
-from api.inspection.admission import cancel_on_disconnect
+from api.inspection.admission import ByteReservation, cancel_on_disconnect
+from api.inspection.inspector import InferredPhotograph, InspectedPhotograph, Inspection, OnDecoded
 from api.inspection.mask_encoding import check_mask_form
-from api.inspection.photograph_pipeline import InspectedPhotograph, See, inspect_photograph
 from api.middleware.access import add_log_fields
 from api.models.registry import ServedModel
 from api.routes.request_params import QueryModel, RequestParams
@@ -21,23 +20,33 @@ from api.service import Service
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
 class PhotographRequest(Generic[QueryModel]):
-    """What is asked about a photograph that has not been read yet.
+    """A request about one photograph; its `with` block keeps the model loaded and counts the body's memory.
 
     Attributes:
-        request: Whose body is the photograph.
-        service: Answers.
-        model: With which.
+        request: The request.
+        service: Answers it.
+        model: Inspects the photograph.
         params: Query and deadline.
-        wants_file: Whether the mask alone is wanted, as a file.
+        wants_file: Whether the client accepts the mask alone, as a file.
     """
 
-    request: Request
-    service: Service
-    model: ServedModel
-    params: RequestParams[QueryModel]
-    wants_file: bool
+    def __init__(
+        self,
+        request: Request,
+        service: Service,
+        model: ServedModel,
+        params: RequestParams[QueryModel],
+        wants_file: bool,
+    ) -> None:
+        self.request = request
+        self.service = service
+        self.model = model
+        self.params = params
+        self.wants_file = wants_file
+        self._stack = ExitStack()
+        self._body_bytes: ByteReservation
+        self._inspection: Inspection
 
     @classmethod
     def check(
@@ -60,48 +69,53 @@ class PhotographRequest(Generic[QueryModel]):
         service.queue.check()  # a full service does not read the body first
         return cls(request, service, model, params, wants_file)
 
-    @asynccontextmanager
-    async def photograph(self, *, with_part: bool = False) -> AsyncIterator[Upload]:
-        """Yields the body; within the block its memory is counted, and the model stays.
+    def __enter__(self) -> Self:
+        """Admits nothing yet."""
+        enter = self._stack.enter_context
+        enter(self.model.usage)
+        self._body_bytes = enter(self.service.bodies.reserve())
+        self._inspection = enter(self.service.inspector.open(self.model, self.params.deadline))
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Releases everything."""
+        self._stack.close()
+
+    async def read_body(self, *, with_part: bool = False) -> Upload:
+        """Reads the photograph.
 
         Args:
-            with_part: Whether it may also say what part it shows.
+            with_part: Whether the body may also name the part.
 
         Raises:
             RequestError: As `Service.receive` and `read_upload`.
         """
-        with self.model.usage, self.service.bodies.reserve() as reservation:
-            limit = self.service.settings.max_body_bytes
-            reading = partial(read_upload, self.request, limit, reservation, with_part=with_part)
-            yield await self.service.receive(reading, self.params.deadline)
+        limit = self.service.settings.max_body_bytes
+        reading = partial(read_upload, self.request, limit, self._body_bytes, with_part=with_part)
+        return await self.service.receive(reading, self.params.deadline)
 
-    async def inspect(
-        self, upload: Upload, encode: Callable[[InspectedPhotograph], T], see: See | None = None
-    ) -> tuple[InspectedPhotograph, T]:
-        """Inspects it unless the client goes; notes the verdict for the log. As `inspect_photograph`."""
-        work = inspect_photograph(
-            self.service,
-            self.model,
-            upload,
-            threshold=self.params.query.threshold,
-            deadline=self.params.deadline,
-            encode=encode,
-            see=see,
-        )
+    async def infer(self, upload: Upload, on_decoded: OnDecoded | None = None) -> InferredPhotograph:
+        """Decodes the photograph and runs the network until the client disconnects; see `Inspection`."""
+        return await cancel_on_disconnect(self.request, self._inspection.infer(upload, on_decoded))
+
+    async def encode(
+        self, inferred: InferredPhotograph, make_answer: Callable[[InspectedPhotograph], T]
+    ) -> T:
+        """Makes the answer in an image thread and adds the decision to the log; as `Inspection.encode`."""
+        work = self._inspection.encode(inferred, make_answer, self.params.query.threshold)
         inspected, answer = await cancel_on_disconnect(self.request, work)
-        identity, prediction = inspected.model, inspected.prediction
         add_log_fields(
             self.request,
-            model=identity.name,
-            version=identity.version,
-            label=prediction.label,
-            score=round(prediction.score, 6),
+            model=inspected.model.name,
+            version=inspected.model.version,
+            label=inspected.prediction.label,
+            score=round(inspected.prediction.score, 6),
         )
-        return inspected, answer
+        return answer
 
 
 def prefers_png(accept: str) -> bool:
-    """Returns whether an `Accept` header asks for the mask alone: it names image/png, and JSON not before."""
+    """Returns whether an `Accept` header prefers the mask alone: image/png, and not JSON with more weight."""
     weights = {}
     for part in accept.lower().split(","):
         kind, *parameters = (word.strip() for word in part.split(";"))

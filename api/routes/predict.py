@@ -83,6 +83,7 @@ async def predict_with_version(
 async def _respond(request: Request, service: Service, model: ServedModel, params: PredictParams) -> Response:
     asked = PhotographRequest.check(request, service, model, params)
     make_response = make_mask_response if asked.wants_file else make_json_response
-    async with asked.photograph() as upload:
-        _, response = await asked.inspect(upload, partial(make_response, params=params))
-    return response
+    with asked:
+        upload = await asked.read_body()
+        inferred = await asked.infer(upload)
+        return await asked.encode(inferred, partial(make_response, params=params))

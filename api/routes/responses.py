@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from api.inspection.inspector import InspectedPhotograph
 from api.inspection.mask_encoding import encode_mask, encode_mask_file, trace_contours
-from api.inspection.photograph_pipeline import InspectedPhotograph
 from api.routes.request_params import QueryModel, RequestParams
 from segdec.inference.postprocessing import Prediction
 from segdec.schemas import Answer, Decision, ImageFacts, ModelIdentity, RegionAnswer, Timing
@@ -90,6 +90,6 @@ def _timing(inspected: InspectedPhotograph, started: float) -> Timing:
         queue=round(inspected.queue_ms, 3),
         decode=round(inspected.decode_ms, 3),
         infer=round(inspected.infer_ms, 3),
-        encode=round((ended - inspected.interpreted_from) * 1000, 3),
+        encode=round((ended - inspected.encode_started) * 1000, 3),
         total=round((ended - started) * 1000, 3),
     )

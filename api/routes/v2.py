@@ -8,9 +8,7 @@ from enum import Enum
 from functools import partial
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, Header
-from numpy.typing import NDArray
 from pydantic import WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 from starlette.requests import Request
@@ -19,7 +17,7 @@ from starlette.responses import Response
 from api.errors import RequestError, document_problems
 from api.inspection.admission import cancel_on_disconnect
 from api.inspection.deadlines import deadline_timeout
-from api.inspection.photograph_pipeline import RequestGroup, gather_bounded, inspect_photograph
+from api.inspection.inspector import Source
 from api.middleware.access import add_log_fields, set_photograph_counts
 from api.models.registry import ServedModel
 from api.protocol_v2.inference_request import (
@@ -45,7 +43,7 @@ from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
 from api.routes.dependencies import ModelVersionDep, NamedModelDep, ServiceDep, check_alive
 from api.routes.request_params import DeadlineDep
 from api.routes.roles import require_role
-from api.routes.uploads import Upload, read_body
+from api.routes.uploads import read_body
 from api.service import Service
 from segdec import __version__
 from segdec.errors import ImageError
@@ -225,23 +223,19 @@ async def _inspect_all(
     service: Service, model: ServedModel, asked: InferenceRequest, deadline: float
 ) -> Sequence[PhotographOutputs]:
     """Inspects the photographs and keeps their order; the first failure ends all."""
-    group = RequestGroup()
+    group = service.inspector.open_group()
+    make = partial(make_outputs, names=asked.outputs)
 
-    async def inspect_one(index: int, source: Upload | NDArray[np.uint8]) -> PhotographOutputs:
-        work = partial(
-            inspect_photograph,
-            service,
-            model,
-            source,
-            threshold=asked.threshold,
-            deadline=deadline,
-            encode=partial(make_outputs, names=asked.outputs),
-        )
-        try:
-            _, outputs = await group.run(work)
-        except ImageError as error:
-            raise ImageError(f"{asked.input}[{index}]: {error}", code=error.code) from error
+    async def inspect(source: Source) -> PhotographOutputs:
+        with service.inspector.open(model, deadline) as inspection:
+            inferred = await inspection.infer(source)
+            _, outputs = await inspection.encode(inferred, make, asked.threshold)
         return outputs
 
-    works = [partial(inspect_one, index, source) for index, source in enumerate(asked.sources)]
-    return await gather_bounded(service, works)
+    async def inspect_one(index: int, source: Source) -> PhotographOutputs:
+        try:
+            return await group.retry_memory(partial(inspect, source))
+        except ImageError as error:
+            raise ImageError(f"{asked.input}[{index}]: {error}", code=error.code) from error
+
+    return await group.gather(partial(inspect_one, *item) for item in enumerate(asked.sources))

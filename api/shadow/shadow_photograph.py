@@ -1,4 +1,4 @@
-"""A photograph that a candidate is to see, too, and the memory that such photographs may hold."""
+"""A photograph for a candidate, and the memory limit of such photographs."""
 
 import threading
 from dataclasses import dataclass, field
@@ -10,75 +10,78 @@ from segdec.schemas import ModelIdentity
 
 
 class ShadowMemory:
-    """Bounds what photographs for candidates hold, from their decoding on; a single one may be larger.
+    """Limits the memory of photographs for candidates, from decoding on; a single one may be larger.
 
     Any thread may use it.
 
     Args:
-        most_bytes: That they hold together.
+        max_bytes: Maximum of all together.
+
+    Attributes:
+        reserved_bytes: Bytes that are reserved now.
     """
 
     def __init__(self, max_bytes: float) -> None:
-        self._most_bytes = max_bytes
+        self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self.held_bytes = 0
+        self.reserved_bytes = 0
 
     def try_reserve(self, count: int) -> bool:
-        """Holds `count` bytes more, if there is room for them; returns whether there was."""
+        """Reserves `count` bytes if they fit; returns whether they did."""
         with self._lock:
-            fits = not self.held_bytes or self.held_bytes + count <= self._most_bytes
-            self.held_bytes += count * fits
+            fits = not self.reserved_bytes or self.reserved_bytes + count <= self._max_bytes
+            self.reserved_bytes += count * fits
         return fits
 
     def release_bytes(self, count: int) -> None:
-        """Holds as many less."""
+        """Releases `count` bytes."""
         with self._lock:
-            self.held_bytes -= count
+            self.reserved_bytes -= count
 
 
 @dataclass(eq=False)
 class ShadowPhotograph:
-    """A photograph for a candidate, which it names without holding it: a model is to go when replaced.
+    """A photograph for a candidate. It refers to the candidate by identity: a replaced model can be deleted.
 
     Attributes:
-        candidate: Which version is to see it.
-        prepared_alike: Whether the candidate takes photographs prepared as for the model that answers.
+        candidate: The version that inspects it.
+        same_input: Whether the candidate takes photographs prepared for the stable model.
         threshold: Replaces the candidate's image threshold, 0…1.
-        memory: Bounds what this one and others hold.
-        image: The photograph [H, W, C], prepared [h, w, c] if `prepared_alike`; None while there is none.
-        size: Of the photograph: height, width, px.
-        is_waiting: Whether it is somebody else's to release.
+        memory: Limits the memory of all shadow photographs.
+        image: The photograph [H, W, C], prepared [h, w, c] if `same_input`; None if there is none.
+        size: Height and width of the photograph, px.
+        is_waiting: Whether it is in the queue, whose owner releases it.
     """
 
     candidate: ModelIdentity
-    prepared_alike: bool
+    same_input: bool
     threshold: float | None
     memory: ShadowMemory
     image: NDArray[np.uint8] | None = None
     size: tuple[int, int] = (0, 0)
     is_waiting: bool = False
-    _is_over: bool = False
+    _is_released: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def set_image(self, pixels: NDArray[np.uint8], prepared: NDArray[np.uint8]) -> None:
-        """Takes the photograph, or what the network that answers is given; in any thread.
+        """Stores the photograph, or the stable model's input; in any thread.
 
-        It does not where there is no room, nor after its release: a thread goes on for a client who has gone.
+        Does nothing if the memory is full, or after `release`: a thread may decode after its client has left.
         """
-        image = prepared if self.prepared_alike else pixels
+        image = prepared if self.same_input else pixels
         with self._lock:
-            if not self._is_over and self.memory.try_reserve(_held_bytes(image)):
+            if not self._is_released and self.memory.try_reserve(_buffer_bytes(image)):
                 self.image, self.size = image, (pixels.shape[0], pixels.shape[1])
 
     def release(self) -> None:
-        """Lets the photograph go, and takes none any more."""
+        """Drops the photograph, and accepts no other."""
         with self._lock:
-            self._is_over = True
+            self._is_released = True
             if self.image is not None:
-                self.memory.release_bytes(_held_bytes(self.image))
+                self.memory.release_bytes(_buffer_bytes(self.image))
                 self.image = None
 
 
-def _held_bytes(image: NDArray[np.uint8]) -> int:
-    """Returns the memory of an array, or of the larger one that it is a part of."""
+def _buffer_bytes(image: NDArray[np.uint8]) -> int:
+    """Returns the size of an array, or of the larger array that it is a view of."""
     return max(image.nbytes, int(getattr(image.base, "nbytes", 0)))

@@ -61,10 +61,10 @@ def test_parameters(client, part, query, words):
 @pytest.mark.parametrize("path", ["/v1/predict", "/v1/predict/batch"])
 @pytest.mark.parametrize("declared", ["application/x-www-form-urlencoded", ""])
 def test_empty_body_of_no_known_type(client, path, declared):
-    """As curl sends it for a file that is not there."""
+    """As curl sends it for a file that does not exist."""
     headers = {"Content-Type": declared} if declared else {}
     answer = client.post(path, content=b"", headers=headers)
-    check(answer, 422, "empty_image", ("The request body is empty (0 bytes)", "name of the file"))
+    check(answer, 422, "empty_image", ("The request body is empty (0 bytes)", "Check the file name"))
 
 
 def test_too_large_a_picture_names_the_flag(client):

@@ -9,8 +9,8 @@ import pytest
 
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.inference.memory_budget import MemoryBudget
-from api.inference.memory_metrics import MemoryMetrics
 from api.inference.network_cost import NetworkCost
+from api.inspection.memory_metrics import MemoryMetrics
 from api.metrics import STEPS, Metrics
 from api.records.record_metrics import RecordMetrics
 from api.shadow.shadow_metrics import ShadowMetrics
@@ -36,7 +36,7 @@ def exported() -> dict[str, set[str]]:
     metrics.observe_batch(1)
     metrics.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})
     metrics.set_models([(model, ["stable"])])
-    metrics.register(MemoryMetrics(lambda: service_with(model)))
+    metrics.register(memory_metrics(model))
     RecordMetrics(metrics).reviews.labels("good").inc()
     ShadowMetrics(metrics).initialize(model)
     OutboxMetrics(metrics, ["mqtt"])
@@ -45,10 +45,10 @@ def exported() -> dict[str, set[str]]:
     return {found[1]: set(re.findall(r'(\w+)="', found[2] or "")) for found in series if found}
 
 
-def service_with(model: ModelIdentity) -> Any:
+def memory_metrics(model: ModelIdentity) -> MemoryMetrics:
     memory = MemoryBudget(2**32, 2**29, 2**24, 30_000, 1)
     served = Mock(identity=model, cost=NetworkCost())
-    return Mock(memory=memory, bodies=Mock(reserved=0), models=Mock(all=lambda: [served]))
+    return MemoryMetrics(memory, Mock(reserved=0), Mock(all=lambda: [served]))
 
 
 def expressions(dashboard: dict[str, Any]) -> list[tuple[str, str]]:

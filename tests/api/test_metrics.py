@@ -114,10 +114,5 @@ def test_names_cannot_break_the_text(metrics):
     assert re.findall(r"^segdec_ready .*$", text, re.MULTILINE) == ["segdec_ready 1.0"]
 
 
-def test_two_registries_share_nothing(metrics):
-    Metrics(lambda: 0, lambda: False).count_rejection("draining")
-    assert lines_of(metrics)['segdec_rejections_total{reason="draining"}'] == 0
-
-
 def test_series_say_nothing_twice(metrics):
     assert not [series for series in lines_of(metrics) if "_created" in series]

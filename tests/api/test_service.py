@@ -9,8 +9,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from api.errors import RequestError
-
 PNG = {"Content-Type": "image/png"}
 
 
@@ -29,9 +27,7 @@ async def started(app: FastAPI) -> AsyncIterator[None]:
 
 
 def test_importing_the_app_loads_neither_tensorflow_nor_a_model():
-    code = (
-        "import sys, api.app, api.listener.server; sys.exit(bool({'tensorflow', 'keras'} & {*sys.modules}))"
-    )
+    code = "import sys, api.app, api.listener.server; sys.exit({'tensorflow', 'keras'} & {*sys.modules} or 0)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -65,16 +61,6 @@ def test_model_that_cannot_run_does_not_become_ready(serve, app, predictor):
     assert not app.state.service.ready
 
 
-@pytest.mark.parametrize("state", ["not_ready", "draining"])
-def test_no_model_is_found_while_the_service_starts_or_stops(serve, make_app, state):
-    with serve(make_app(retry_after_s=3)) as client:
-        service = client.app.state.service
-        service.state = state
-        with pytest.raises(RequestError) as caught:
-            service.find_model()
-    assert (caught.value.status, caught.value.code, caught.value.headers["Retry-After"]) == (503, state, "3")
-
-
 # === Scheduling ===
 
 
@@ -99,21 +85,6 @@ def test_requests_beyond_the_queue_are_refused_and_health_goes_on(make_app, pred
     assert alive.status_code == 200
     assert [answer.status_code for answer in answers].count(200) == 3
     assert {(a.json()["code"], a.headers["Retry-After"]) for a in refused} == {("queue_full", "7")}
-
-
-def test_one_thread_that_is_not_the_event_loops_runs_the_model(make_app, predictor, part):
-    async def scenario() -> list[httpx.Response]:
-        app = make_app()
-        async with started(app), calling(app) as client:
-            return await asyncio.gather(
-                *(client.post("/v1/predict", content=part, headers=PNG) for _ in range(12))
-            )
-
-    answers = asyncio.run(scenario())
-    assert {answer.status_code for answer in answers} == {200}
-    assert predictor.most_running == 1
-    assert len(predictor.threads) == 1
-    assert "MainThread" not in predictor.threads
 
 
 def test_queue_admits_again_after_errors(serve, make_app, predictor, part):
@@ -141,10 +112,6 @@ def test_unexpected_error_is_logged_and_hides_its_text(client, predictor, part, 
     assert "secret internals" in caplog.text
 
 
-def test_each_request_gets_its_own_id(client):
-    assert len({client.get("/livez").headers["X-Request-ID"] for _ in range(3)}) == 3
-
-
 # === Models and description ===
 
 
@@ -153,22 +120,6 @@ def test_models_are_listed_with_their_manifest(client):
     assert [model["name"] for model in listed] == ["unnamed"]
     assert listed[0]["manifest"]["classes"] == ["good", "scratch", "spot"]
     assert client.get("/v1/models/unnamed").json() == {"models": listed}
-
-
-def test_description_holds_both_bodies_and_the_problems(client):
-    operation = client.get("/openapi.json").json()["paths"]["/v1/predict"]["post"]
-    bodies = operation["requestBody"]["content"]
-    assert bodies["image/png"]["schema"] == {"type": "string", "format": "binary"}
-    assert bodies["multipart/form-data"]["schema"]["required"] == ["file"]
-    assert [p["name"] for p in operation["parameters"]] == [
-        "threshold",
-        "mask",
-        "space",
-        "x-deadline-ms",
-    ]
-    for status in ("400", "413", "415", "422", "500", "503"):
-        schema = operation["responses"][status]["content"]["application/problem+json"]["schema"]
-        assert set(schema["required"]) == {"title", "status", "detail", "code", "request_id"}
 
 
 def test_every_route_describes_problems_and_nothing_else(client):

@@ -135,13 +135,13 @@ def test_zoomed_picture_centres_the_picked_region(visit):
     user.drop(("part.png", PART))
     inspected(page, "Defect: scratch")
     assert pixel(page, 30, 20) == [30, 30, 30]
+    unmarked = page.locator("#picture").evaluate("canvas => canvas.toDataURL()")
+    page.locator("#regions button").hover()
+    assert page.locator("#picture").evaluate("canvas => canvas.toDataURL()") != unmarked
     for _ in range(3):
         page.get_by_role("button", name="Zoom in").click()
     expect(page.locator("#zoom-in")).to_be_disabled()
     row = page.locator("#regions button")
-    unmarked = page.locator("#picture").evaluate("canvas => canvas.toDataURL()")
-    row.hover()
-    assert page.locator("#picture").evaluate("canvas => canvas.toDataURL()") != unmarked
     row.click()
     assert pixel(page, 30, 20) == [224, 159, 138]
     box = page.locator("#picture").bounding_box()
@@ -154,6 +154,7 @@ def test_zoomed_picture_centres_the_picked_region(visit):
     expect(page.locator("#regions button")).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="Fit").click()
     row.click()  # deselects
+    page.mouse.move(0, 0)
     for width in (900, 600, 1280):
         page.set_viewport_size({"width": width, "height": 700})
         page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -306,7 +307,7 @@ def test_a_broken_file_shows_its_reason(visit):
     name = "<img src=x onerror=alert(1)>.png"
     user.drop((name, PART[:90]))
     inspected(page, "Not inspected")
-    expect(page.locator("#reason")).to_contain_text(f"{name} is not whole")
+    expect(page.locator("#reason")).to_contain_text(f"{name} is not a complete PNG file")
     expect(page.locator("#history .name")).to_have_text(name)
     expect(page.locator("#history .error")).to_contain_text("copy or take it again")
     expect(page.locator("#no-picture")).to_have_text("The file cannot be displayed.")
@@ -662,7 +663,7 @@ def test_the_page_and_the_real_service_agree(visit, real_service):
     area, score = answer["regions"][0]["area_px"], answer["regions"][0]["score_max"]
     assert regions_of(page) == [f"1 {x}, {y} {width} × {height} {area} {score:.2f}"]
     page.locator("#history button", has_text="broken.png").click()
-    expect(page.locator("#reason")).to_contain_text("broken.png is not whole")
+    expect(page.locator("#reason")).to_contain_text("broken.png is not a complete PNG file")
 
 
 @pytest.mark.slow

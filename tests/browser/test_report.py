@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from datasets.layouts.toy import make_sample
 from segdec.inference.postprocessing import Prediction, find_regions
-from training.formatting import format_figure, format_score
+from training.formatting import format_figure
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import compute_metrics
 from training.metrics.photograph_results import PhotographResult, score_log_odds
@@ -17,7 +17,7 @@ from training.metrics.pixel_counts import count_pixels
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.regions import measure_overlaps
 from training.reporting.report import write_report
-from training.reporting.threshold_slider import count_at, full_recall_threshold
+from training.reporting.threshold_slider import count_at
 
 THRESHOLD, REVIEW = 0.3, 0.05
 CLASSES = ("good", "scratch", "spot", "stain")
@@ -209,70 +209,6 @@ def test_slider_leaves_the_limit_of_review_where_it_is(open_report, with_review)
     assert seen == {(False, False), (True, True)}
 
 
-def test_points_of_the_charts_know_of_review(open_report, with_review):
-    """What is for review is not detected: the point of ROC moves by the whole of a class."""
-    page = open_report("review.html").page
-
-    def middle() -> tuple[float, float]:
-        box = page.locator(".roc").bounding_box()
-        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-    scale = page.locator("svg:has(.roc)").evaluate(
-        "svg => [svg.dataset.scaleX, svg.dataset.scaleY, svg.getScreenCTM().a].map(Number)"
-    )
-    began, start = middle(), count_at(with_review.results, THRESHOLD)
-    counts = count_at(with_review.results, slide(page, 400))
-    good = with_review.metrics.good
-    assert counts.defective_reviews != start.defective_reviews
-    moved = [now - then for now, then in zip(middle(), began, strict=True)]
-    assert moved[0] == pytest.approx((counts.alarms - start.alarms) / good * scale[0] * scale[2], abs=0.6)
-    assert -moved[1] == pytest.approx((counts.recall - start.recall) * scale[1] * scale[2], abs=0.6)
-
-
-@pytest.mark.slow
-def test_left_end_is_below_every_score(open_report, evaluation):
-    page = open_report().page
-    assert slide(page, 0) == 0.0
-    assert count_at(evaluation.results, 0.0).passed == 0
-    expect(page.locator("#threshold")).to_have_attribute(
-        "aria-valuetext", f"0.000: 0 missed, {evaluation.metrics.good} false alarms"
-    )
-
-
-@pytest.mark.slow
-def test_marks_lead_to_their_thresholds(open_report, evaluation):
-    page = open_report().page
-    lowest = full_recall_threshold(evaluation.results)
-    page.locator(".mark.hindsight").click()
-    assert now(page) == lowest
-    assert shown(page)["missed"] == {"0"}
-    assert shown(page)["alarms"] == {str(evaluation.metrics.fp_at_full_recall)}
-    expect(page.locator("#threshold-value")).to_have_text(format_score(lowest))
-    page.locator(".mark.chosen").click()
-    assert now(page) == THRESHOLD
-    expect_counts(page, evaluation.results, THRESHOLD)
-    expect(page.locator("#errors-note")).to_have_text(
-        f"{len(evaluation.errors())} at the model's own threshold."
-    )
-
-
-@pytest.mark.slow
-def test_each_step_passes_one_score(open_report, evaluation):
-    page = open_report().page
-    levels = sorted(set(SCORES))
-    for button, expected in (
-        ("#higher", [level for level in levels if level > 0.3]),
-        ("#lower", [level for level in reversed(levels) if level < 0.3]),
-    ):
-        page.locator(".mark.chosen").click()
-        for level in expected:
-            page.locator(button).click()
-            threshold = now(page)
-            reached = min((each for each in levels if each >= threshold), default=None)
-            assert reached == level
-            expect_counts(page, evaluation.results, threshold)
-
-
 @pytest.mark.slow
 def test_line_and_points_of_the_charts_move_along(open_report, evaluation):
     page = open_report().page
@@ -330,17 +266,6 @@ def test_keyboard_moves_the_threshold(open_report):
 def now_or_start(page: Page) -> float:
     title = page.locator("#threshold-value").get_attribute("title")
     return THRESHOLD if title is None else float(title)
-
-
-@pytest.mark.slow
-def test_gallery_can_show_the_errors_alone(open_report):
-    page = open_report().page
-    slide(page, 330)
-    page.locator("#only-errors").check()
-    visible = page.locator(".card:visible .kind").all_inner_texts()
-    assert visible
-    assert "correct" not in visible
-    assert page.locator(".card:visible").count() < page.locator(".card").count()
 
 
 @pytest.mark.slow

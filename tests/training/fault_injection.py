@@ -1,4 +1,4 @@
-"""What may befall a training run: to be killed, starved of disk, or asked to stop, at a chosen moment.
+"""Faults of a training run: killed, without disk space, or interrupted, at a chosen moment.
 
 - `kill_at`: `module:Class.method`, killed at the `count`-th call; `when` is `before`, `after`, or `torn`:
   after it, with the files half written whose path is the call's first argument
@@ -82,7 +82,7 @@ def kill_at_file(count, folder):
 
 
 def prepare(faults):
-    """Lets it befall the process that this is called in."""
+    """Applies the faults to this process."""
     if "kill_at" in faults:
         kill_at(faults["kill_at"], faults["count"], faults["when"])
     if "kill_at_file" in faults:

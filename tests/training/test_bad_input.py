@@ -52,7 +52,7 @@ def cut(path: Path) -> None:
     ("damage", "word"),
     [
         (lambda record: record.image_file.write_bytes(b""), "is empty (0 bytes)"),
-        (lambda record: record.image_file.write_text("a letter"), "is not an image"),
+        (lambda record: record.image_file.write_text("a text"), "is not an image"),
         (lambda record: cut(record.image_file), "truncated"),
         (
             lambda record: write_png(record.image_file, np.full((32, 32, 3), (9, 99, 199), np.uint8)),
@@ -77,21 +77,14 @@ def test_damaged_files(tiny_experiment, photographs, tmp_path, capsys, damage, w
     ("flags", "words"),
     [
         (["--stages.segmnt.steps", "3"], ["--stages.segmnt.steps", "--stages.segment.steps"]),
-        (["--network", "nonsense"], ["network"]),
         (["--batch-size"], ["batch-size"]),
-        (["--seed", "5000000000"], ["seed", "5000000000"]),
-        (["--target.dilation-px", "4"], ["dilation_px", "odd"]),
-        (["--name", ".."], ["name"]),
         (["--network.num-classes", "3"], ["2 classes", "num_classes to 2"]),
-        (["--network.input-channels", "2"], ["input_channels"]),
-        (["--input.policy", "resize"], ["height and width"]),
         (["--data.layout", "foldr"], ["folder"]),
         (["--devices", "cpu:2", "--batch-size", "3"], ["batch_size=3", "2 replicas"]),
         (["--devices", "gpu:77"], ["devices=gpu:77", "this machine has"]),
         (["--devices", "cpu:2", "--strategy", "single"], ["strategy=single", "cpu:2"]),
         (["--strategy", "multi-worker"], ["strategy=multi-worker", "TF_CONFIG", "launch --workers 2"]),
         (["--strategy", "parameter-server"], ["strategy=parameter-server", "--ps 1"]),
-        (["--strategy", "horovod"], ["strategy", "mirrored"]),
     ],
 )
 def test_bad_settings(tiny_experiment, toy_root, tmp_path, capsys, flags, words):
@@ -103,23 +96,6 @@ def test_bad_settings(tiny_experiment, toy_root, tmp_path, capsys, flags, words)
 
 def tf_config(addresses, **task):
     return json.dumps({"cluster": {"worker": addresses}, **({"task": task} if task else {})})
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("{cluster", ["TF_CONFIG is not JSON"]),
-        (tf_config(["a:1", "b:1"]), ["TF_CONFIG", "task"]),
-        (tf_config(["a:1", "b:1"], type="worker", index=2), ["TF_CONFIG", "2"]),
-        (tf_config(["a:1", "b:1"], type="evaluator", index=0), ["evaluator"]),
-    ],
-)
-def test_bad_clusters(tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, text, words):
-    monkeypatch.setenv("TF_CONFIG", text)
-    with pytest.raises(SystemExit) as left:
-        run(tiny_experiment, toy_root, tmp_path)
-    assert left.value.code == 2
-    check_refused(capsys, tmp_path, *words)
 
 
 def test_a_cluster_and_another_strategy(tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports):

@@ -23,7 +23,6 @@ from training.formatting import format_score
 from training.metrics.storage import load_evaluation
 from training.run.folder import RunFolder
 from training.run.lock import lock_folder
-from training.run.records import UNTRAINED_DECISION
 from training.run.run_log import read_log
 from training.trainer import Trainer
 
@@ -108,15 +107,6 @@ def test_limits_chosen_anew_outlive_another_start_of_the_training(run, tiny_expe
     assert RunFolder(run).experiment().threshold.miss_cost == 1000
     assert len((run / "network.weights.h5").read_bytes()) == len(weights)  # what was lost is written again
     assert f"note: '{run}' has finished and keeps its thresholds" in capsys.readouterr().err
-
-
-def test_a_warning_that_is_not_about_limits_stays(run):
-    result = result_of(run)
-    text = result.model_copy(update={"warnings": ("of limits", UNTRAINED_DECISION)}).model_dump_json()
-    (run / "result.json").write_text(text)
-    list(calibrate_run(run, ThresholdConfig()))
-    assert UNTRAINED_DECISION in result_of(run).warnings
-    assert "of limits" not in result_of(run).warnings
 
 
 # === Folds ===

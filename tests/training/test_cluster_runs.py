@@ -106,7 +106,7 @@ def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read
     assert "error: The cluster is incomplete" in troubled.output("worker", 0)
 
     troubled.start(*LONGER).wait_for_records(36)
-    troubled.terminate("worker", 1)  # one is told, both stop
+    troubled.terminate("worker", 1)  # a signal to one stops both
     assert troubled.exit_codes(*WORKERS) == [75, 75], troubled.output("worker", 0)
     assert "Stopped by SIGTERM" in troubled.output("worker", 0)
 
@@ -150,7 +150,7 @@ def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(st
     run.start(*steps).wait_for_records(15)
     run.kill("worker", 1)
     try:
-        run.wait_for_records(len(read_log(run.folder / "tiny")) + 15)  # the other one goes on
+        run.wait_for_records(len(read_log(run.folder / "tiny")) + 15)  # the other one continues
     except TimeoutError:  # or TensorFlow passes the loss on to the chief, as docs/distributed.md says
         assert run.exit_codes(("chief", 0)) == [69], run.output("chief", 0)
         run.kill_all()
@@ -204,7 +204,7 @@ def test_each_process_computes_the_features_of_its_images(start_run, mobilenet, 
 
 
 @pytest.mark.slow
-def test_processes_with_different_experiments_refuse_each_other(start_run):
+def test_processes_with_different_experiments_are_rejected(start_run):
     run = start_run("different", worker=2)
     run.start_task("worker", 0)
     run.start_task("worker", 1, "--seed", "1")
@@ -218,7 +218,7 @@ def test_processes_with_different_experiments_refuse_each_other(start_run):
 
 
 @pytest.mark.slow
-def test_a_device_that_is_missing_is_said_before_the_others_are_met(start_run):
+def test_a_missing_device_is_reported_before_waiting(start_run):
     run = start_run("without", worker=2)
     run.start_task("worker", 0, "--cluster-timeout-s", "10")
     run.start_task("worker", 1, "--devices", "gpu:0")
@@ -229,7 +229,7 @@ def test_a_device_that_is_missing_is_said_before_the_others_are_met(start_run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", [0, 1])
-def test_a_worker_that_does_not_come_is_named(start_run, missing):
+def test_a_missing_worker_is_named(start_run, missing):
     run = start_run("missing", worker=2)
     there = ("worker", 1 - missing)
     run.start("--cluster-timeout-s", "1", tasks=[there])

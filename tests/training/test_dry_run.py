@@ -5,11 +5,10 @@ import shutil
 import pytest
 
 from training.__main__ import main
-from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 
-from training.dry_run import RunEstimate, StageEstimate, shorten
+from training.dry_run import RunEstimate, StageEstimate
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -63,9 +62,3 @@ def test_the_total_is_the_sum_of_its_parts():
     assert text.splitlines()[0].split() == ["stage", "steps", "s/step", "images/s", "of", "peak", "time"]
     assert text.splitlines()[1].split() == ["segment", "100", "0.500", "8.0", "25.0%", "50.0", "s"]
     assert "memory 2.0 MB, GPU:0 3.0 MB, checkpoint 1.0 MB" in text
-
-
-def test_strategies_of_several_processes_are_tried_in_one(tiny_experiment, tmp_path):
-    config = load_experiment(tiny_experiment, ["--strategy", "multi-worker", "--tracking", "mlflow"])
-    short = shorten(config, tmp_path)
-    assert (short.strategy, short.tracking) == ("auto", "none")

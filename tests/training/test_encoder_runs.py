@@ -154,14 +154,6 @@ def test_a_trained_encoder_goes_on_where_it_was(experiment, tmp_path, interrupt_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["mirrored", "central-storage"])
-def test_replicas_share_the_features_of_a_batch(experiment, run, tmp_path, strategy):
-    flags = ["--strategy", strategy, "--devices", "cpu:2", "--synchronized-batch-norm"]
-    ours = Trainer(load(experiment, tmp_path, *flags)).run()
-    np.testing.assert_allclose(losses(ours.path), losses(run.path), rtol=1e-3)
-
-
-@pytest.mark.slow
 def test_the_dry_run_counts_features_once(experiment, tmp_path, capsys, monkeypatch):
     """And its steps find theirs computed."""
     computed, in_steps = [], []

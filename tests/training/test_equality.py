@@ -92,7 +92,7 @@ def test_strategies_agree_with_one_device(trained, case, strategy):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-def test_training_went_on_without_nan(trained, case):
+def test_all_numbers_are_finite(trained, case):
     """Otherwise the strategies would agree on nothing."""
     for name, value in trained(case, "single").items():
         assert np.isfinite(value).all(), name
@@ -108,7 +108,7 @@ def test_training_went_on_without_nan(trained, case):
         if case[2] != "none"
     ],
 )
-def test_what_is_held_of_an_encoder_stays_to_the_bit(trained, case, strategy):
+def test_frozen_layers_stay_bit_identical(trained, case, strategy):
     """Weights and moving statistics, on every replica; all that is not held has moved."""
     moved = {
         name: bool(value) for name, value in trained(case, strategy).items() if name.startswith("moved/")

@@ -14,9 +14,8 @@ from datasets.sample import Record, Sample
 from segdec.__main__ import main as predict
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
-from segdec.errors import DatasetError, RunError
+from segdec.errors import RunError
 from segdec.export.self_test import run_self_test
-from segdec.images import read_image
 from segdec.predictor import Predictor
 
 pytest.importorskip("tensorflow")
@@ -30,7 +29,6 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 
 MODEL = ModelConfig(network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "defect"))
-POLY = ["--stages.joint.schedule.kind", "poly"]  # a schedule without steps is never made
 
 
 class BrightnessEngine:
@@ -51,20 +49,6 @@ def validation(root):
 def rows(run):
     with (run / "predictions.csv").open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-def test_a_photograph_of_the_run_that_has_become_unusable_is_named(finished_run, toy_root, tmp_path):
-    run, root = tmp_path / "run", tmp_path / "photographs"
-    shutil.copytree(finished_run, run)
-    shutil.copytree(toy_root, root)
-    config = (run / "config.toml").read_text()
-    (run / "config.toml").write_text(config.replace(str(toy_root), str(root)))
-    (root / "masks/added.png").write_bytes(b"")  # concerns nobody who took part
-    mask = next(r for r in validation(root) if r.label).mask_file
-    mask.unlink()
-    evaluate_run(run, "test")
-    with pytest.raises(DatasetError, match=rf"has 1 problem:\n.*{mask.stem}\.png.* has no mask"):
-        evaluate_run(run, "val")
 
 
 def test_exported_model_answers_as_evaluated(finished_run, toy_root, tmp_path):
@@ -116,13 +100,6 @@ def test_photographs_that_were_moved_away_are_replaced_by_noise(finished_run, tm
     run_self_test(Predictor.load(tmp_path / "model"), tmp_path / "model")
 
 
-def test_photographs_can_be_kept_out_of_the_artifact(finished_run, tmp_path, capsys):
-    main(["export", str(finished_run), str(tmp_path / "model"), "--no-sample"])
-    stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
-    assert stored.shape == (256, 256, 1)
-    assert capsys.readouterr().err == ""
-
-
 def test_a_run_that_has_not_finished_cannot_be_used(tmp_path):
     (tmp_path / "config.toml").write_text("[stages.segment]\nsteps = 1\n")
     with pytest.raises(RunError, match=r"has not finished: it has no result.json.*training run"):
@@ -167,13 +144,6 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys):
         main(arguments)
     assert exit_.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_help_lists_every_field(capsys):
-    with pytest.raises(SystemExit) as left:
-        main(["run", "--help"])
-    assert left.value.code == 0
-    assert "--stages.segment.learning-rate" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -234,28 +204,12 @@ def test_engines_are_exported_and_verified(finished_run, toy_root, tmp_path, cap
     assert by_both[0] == pytest.approx(by_both[1], abs=0.2)
 
 
-def test_export_that_measures_nothing_says_nothing_of_it(finished_run, tmp_path, capsys):
-    engines = ["--engines", "openvino", "tensorflow"]
-    main(["export", str(finished_run), str(tmp_path / "model"), *engines, "--no-measure"])
-    assert "processor time" not in capsys.readouterr().out
-    predictor = Predictor.load(tmp_path / "model")
-    assert predictor.manifest.speed is None
-    assert predictor.engine_name == "openvino"
-
-
 def test_unknown_engine_is_refused(finished_run, tmp_path, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["export", str(finished_run), str(tmp_path / "model"), "--engines", "abacus"])
     assert caught.value.code == 2
     assert "engine 'abacus' is unknown. Expected one of: tensorflow, " in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
-
-
-def test_engines_are_compared_on_any_split(finished_run, toy_root, tmp_path, capsys):
-    export_run(finished_run, tmp_path / "model")
-    main(["verify", str(finished_run), str(tmp_path / "model"), "--split", "test"])
-    count = len(load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test"))
-    assert f"0 of {count} photographs with another label" in capsys.readouterr().out
 
 
 def test_artifact_of_another_run_is_not_compared(finished_run, tiny_artifact, capsys):

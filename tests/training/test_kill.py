@@ -35,8 +35,8 @@ def arguments(experiment, runs, *flags):
 
 
 @pytest.fixture(scope="module")
-def left_alone(run_process, tiny_experiment, tmp_path_factory):
-    """The run that nobody disturbs."""
+def undisturbed(run_process, tiny_experiment, tmp_path_factory):
+    """The uninterrupted run."""
     runs = tmp_path_factory.mktemp("left-alone")
     ended = run_process(*arguments(tiny_experiment, runs))
     assert ended.returncode == 0, ended.stderr
@@ -44,7 +44,7 @@ def left_alone(run_process, tiny_experiment, tmp_path_factory):
 
 
 def warnings_of(ended):
-    """What a process warned of; one that goes on from where another died has nothing to add."""
+    """Warnings of a process; a resumed one prints the same."""
     return [line for line in ended.stderr.splitlines() if line.startswith("warning: ")]
 
 
@@ -64,24 +64,26 @@ def faults(rng, runs):
 
 
 @pytest.mark.slow
-def test_a_run_killed_again_and_again(run_process, tiny_experiment, left_alone, tmp_path, check_same_run):
-    """A run that comes to its end in spite of all is compared, and the killing goes on with a new one."""
+def test_a_run_killed_again_and_again(run_process, tiny_experiment, undisturbed, tmp_path, check_same_run):
+    """Finished runs are compared, and the kills continue with a new run."""
     rng, deaths, ends = random.Random(KILLS), [], 0
     while len(deaths) < KILLS or (tmp_path / str(ends)).exists():
         runs = tmp_path / str(ends)
-        kind, befalls = faults(rng, runs) if len(deaths) < KILLS else ("none", {})
-        ended = run_process(*arguments(tiny_experiment, runs), **befalls)
+        kind, chosen_faults = faults(rng, runs) if len(deaths) < KILLS else ("none", {})
+        ended = run_process(*arguments(tiny_experiment, runs), **chosen_faults)
         if ended.returncode == -signal.SIGKILL:
             deaths.append(kind)
             continue
-        assert (ended.returncode, warnings_of(ended)) == (0, warnings_in(left_alone)), ended.stderr
-        check_same_run(runs / "tiny", left_alone)
+        assert (ended.returncode, warnings_of(ended)) == (0, warnings_in(undisturbed)), ended.stderr
+        check_same_run(runs / "tiny", undisturbed)
         assert list(runs.rglob(".*.tmp")) == []
         ends += 1
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_delicate_moments(run_process, tiny_experiment, left_alone, tmp_path, check_same_run):
+def test_a_run_killed_at_delicate_moments(
+    run_process, tiny_experiment, undisturbed, tmp_path, check_same_run
+):
     for kind in ("checkpoint half written", "between stages", "weights half written"):
         place, when, count = MOMENTS[kind]
         ended = run_process(*arguments(tiny_experiment, tmp_path), kill_at=place, when=when, count=count)
@@ -89,14 +91,14 @@ def test_a_run_killed_at_delicate_moments(run_process, tiny_experiment, left_alo
         assert (list(tmp_path.rglob(".*.tmp")) != []) == ("half written" in kind)
         assert not (tmp_path / "tiny" / "result.json").exists()
     ended = run_process(*arguments(tiny_experiment, tmp_path))
-    assert (ended.returncode, warnings_of(ended)) == (0, warnings_in(left_alone)), ended.stderr
-    check_same_run(tmp_path / "tiny", left_alone)
+    assert (ended.returncode, warnings_of(ended)) == (0, warnings_in(undisturbed)), ended.stderr
+    check_same_run(tmp_path / "tiny", undisturbed)
     assert list(tmp_path.rglob(".*.tmp")) == []
 
 
 @pytest.mark.slow
 def test_a_damaged_checkpoint_of_a_killed_run(
-    run_process, tiny_experiment, left_alone, tmp_path, check_same_run
+    run_process, tiny_experiment, undisturbed, tmp_path, check_same_run
 ):
     """The previous checkpoint lies in the stage before."""
     ended = run_process(
@@ -114,11 +116,11 @@ def test_a_damaged_checkpoint_of_a_killed_run(
     assert f"warning: The checkpoint '{newest}' cannot be read" in ended.stderr
     assert f"'{previous}'" in ended.stderr
     assert ended.returncode == 0
-    check_same_run(tmp_path / "tiny", left_alone)
+    check_same_run(tmp_path / "tiny", undisturbed)
 
 
 @pytest.mark.slow
-def test_the_same_seed_in_two_processes(tiny_experiment, left_alone, tmp_path, check_same_run):
+def test_the_same_seed_in_two_processes(tiny_experiment, undisturbed, tmp_path, check_same_run):
     """The other process has its own hash seed and was not forked."""
     process = subprocess.run(
         [sys.executable, "-m", "training", *map(str, arguments(tiny_experiment, tmp_path))],
@@ -129,4 +131,4 @@ def test_the_same_seed_in_two_processes(tiny_experiment, left_alone, tmp_path, c
         env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONHASHSEED": "1"},
     )
     assert process.returncode == 0, process.stderr
-    check_same_run(tmp_path / "tiny", left_alone)
+    check_same_run(tmp_path / "tiny", undisturbed)

@@ -67,7 +67,7 @@ def test_without_classes_all_is_of_the_photographs_class():
     assert split(mask, 3) == [[0.0, 0.0, 0.5], [0.0, 0.0, 0.5]]
 
 
-def test_a_defect_of_no_known_class_is_of_any():
+def test_a_defect_of_unknown_class_counts_for_all():
     mask, _ = two_kinds()
     assert split(mask, ANY_DEFECT) == [[0.5] * 3] * 2
     assert split_by_class(np.zeros((1, 2, 1), np.float32), None, 0, PLAIN, 8, 3).any() == np.False_
@@ -106,7 +106,7 @@ def test_classes_are_learnt_apart_and_together():
     assert float(ignored[0]) == 0.0
 
 
-def test_a_defect_of_no_known_class_teaches_the_surest_mask_alone():
+def test_a_defect_of_unknown_class_trains_the_likeliest_mask():
     import tensorflow as tf
 
     from training.optimization.losses import segmentation_loss, select_likeliest_mask

@@ -2,7 +2,6 @@
 
 import signal
 
-import numpy as np
 import pytest
 
 from tests.marks import slow_case
@@ -44,7 +43,7 @@ def config(tiny_experiment, tmp_path):
 
 
 @pytest.mark.slow
-def test_stages_end_where_the_pace_says_and_validate_there(config, monkeypatch):
+def test_stages_end_and_validate_where_the_control_ends_them(config, monkeypatch):
     rates = []
     follow = Trainer._update_schedule_offset
 
@@ -85,7 +84,7 @@ class Stopping(ScheduleControl):
 
 
 @pytest.mark.parametrize("steps", [slow_case(1), 4, slow_case(8)])
-def test_a_stopped_run_keeps_its_best_weights(config, steps):
+def test_a_stopped_run_writes_its_best_weights(config, steps):
     trainer = Trainer(config, control=Stopping(steps))
     with pytest.raises(RunInterruptedError) as stopped:
         trainer.run(keep_best=True)
@@ -96,27 +95,3 @@ def test_a_stopped_run_keeps_its_best_weights(config, steps):
     assert (UNTRAINED_DECISION in folder.result().warnings) == (
         steps < 5
     )  # of five steps the decision has no part
-
-
-@pytest.mark.parametrize(
-    ("planned", "taken"), [({"joint": 6}, 2), slow_case({"segment": 3, "decision": 6}, 5)]
-)
-def test_a_stage_that_was_never_validated_leaves_its_averaged_weights(config, planned, taken):
-    stages = config.stages.model_copy(
-        update={
-            name: stage.model_copy(update={"steps": planned.get(name, 0)}) for name, stage in config.stages
-        }
-    )
-    trainer = Trainer(
-        config.model_copy(update={"stages": stages, "validate_every": 100}), control=Stopping(taken)
-    )
-    first = [weight.numpy() for weight in trainer.validated.weights]
-    with pytest.raises(RunInterruptedError):
-        trainer.run(keep_best=True)
-    kept = RunFolder.finished(trainer.folder.path).network()
-    trainer.train_state.ema.copy_to(trainer.validated)
-    for ours, expected in zip(kept.weights, trainer.validated.weights, strict=True):
-        np.testing.assert_array_equal(ours.numpy(), expected.numpy(), err_msg=ours.path)
-    decision = [place for place, weight in enumerate(kept.weights) if "class_logits/kernel" in weight.path]
-    assert all((kept.weights[place].numpy() != first[place]).any() for place in decision)
-    assert decision

@@ -256,8 +256,8 @@ def good_alone(toy_root, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_good_photographs_alone_make_a_model(tiny_experiment, tmp_path, good_alone):
-    """Its weights are chosen by made-up defects on the validation photographs."""
+def test_a_model_of_good_photographs(tiny_experiment, tmp_path, good_alone):
+    """Its weights are chosen by synthetic defects on the validation photographs."""
     run = Trainer(load(tiny_experiment, tmp_path, *good_alone)).run().path
     validations = [record for record in read_log(run) if record["kind"] == "val"]
     assert all(0 < record["average_precision"] <= 1 for record in validations)
@@ -269,7 +269,9 @@ def test_good_photographs_alone_make_a_model(tiny_experiment, tmp_path, good_alo
 
 
 @pytest.mark.slow
-def test_a_resumed_run_makes_up_the_same_defects(tiny_experiment, tmp_path, interrupt_run, check_same_run):
+def test_a_resumed_run_has_the_same_synthetic_defects(
+    tiny_experiment, tmp_path, interrupt_run, check_same_run
+):
     chances = ["--augmentation.synthetic", "0.4", "--augmentation.transplant", "0.6"]
     run = Trainer(load(tiny_experiment, tmp_path / "whole", *chances)).run().path
     config = load(tiny_experiment, tmp_path / "resumed", *chances)

@@ -64,7 +64,7 @@ INPUT_SHARES = (0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
 
 MAX_MINUTES = 60 * 24 * 31
 
-NO_MODEL = "There is no model: nothing was trained yet."
+NO_MODEL = "No model was written: nothing was trained yet."
 AGAIN = "The run exists already: start again with --overwrite."
 
 

@@ -278,7 +278,7 @@ def _stages(*, has_encoder: bool, localized: bool) -> tuple[Settings, dict[str, 
     schedule = {"kind": "poly"}
     if not localized:
         stages = {"joint": {"learning_rate": rates[0] / 2, "schedule": schedule}}
-        return stages, {"joint": 1.0}, "joint only: there is no mask or box to train the stage segment"
+        return stages, {"joint": 1.0}, "joint only: the stage segment needs masks or boxes"
     names = ("segment", "decision", "joint")
     shares = dict(zip(names, (0.6, 0.2, 0.2) if has_encoder else (0.6, 0.15, 0.25), strict=True))
     stages = {

@@ -21,6 +21,7 @@ from segdec.runtime.files import write_text_atomic
 from training.metrics.evaluation import Evaluation
 from training.metrics.intervals import Interval, bootstrap_intervals
 from training.metrics.metrics import Metrics, compute_metrics
+from training.metrics.photograph_results import PhotographResult
 from training.metrics.storage import EvaluatedRun, load_evaluation
 
 JSON, CSV = "joined.json", "joined.csv"
@@ -53,6 +54,7 @@ class AggregatedRun:
         fold: Number of its set of images, from 0.
         place: Number of the run within its fold, from 0.
         seed: Seed of the training; None if unknown.
+        results: Its results.
         metrics: Its metrics, without intervals.
     """
 
@@ -60,6 +62,7 @@ class AggregatedRun:
     fold: int
     place: int
     seed: int | None
+    results: tuple[PhotographResult, ...]
     metrics: Metrics
 
 
@@ -115,10 +118,9 @@ def aggregate_runs(folders: Sequence[Path]) -> Aggregate:
     folds = _sort_into_folds(runs)
     by_seed = list(zip(*folds, strict=True))
     pooled = tuple(_pool(members) for members in by_seed)
+    places = {run.path: (fold, place) for fold, own in enumerate(folds) for place, run in enumerate(own)}
     members = tuple(
-        AggregatedRun(run.path, fold, place, run.seed, _measure(run))
-        for run in runs
-        for fold, place in [_find(run, folds)]
+        AggregatedRun(run.path, *places[run.path], run.seed, run.results, _measure(run)) for run in runs
     )
     return Aggregate(
         split=runs[0].split,
@@ -196,15 +198,6 @@ def _align_seeds(folds: list[list[EvaluatedRun]]) -> list[list[EvaluatedRun]]:
     if None in wanted or any(len(own) != len(wanted) or set(own) != wanted for own in seeds):
         return folds
     return [sorted(members, key=lambda run: seeds[0].index(run.seed)) for members in folds]
-
-
-def _find(run: EvaluatedRun, folds: Sequence[Sequence[EvaluatedRun]]) -> tuple[int, int]:
-    return next(
-        (fold, place)
-        for fold, members in enumerate(folds)
-        for place, member in enumerate(members)
-        if member is run
-    )
 
 
 def _measure(run: EvaluatedRun) -> Metrics:

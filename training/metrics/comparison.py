@@ -99,17 +99,17 @@ class Comparison:
         """Returns the conclusion, in sentences."""
         if found := tuple(sentence for _, sentence in self._beyond_chance()):
             return found
-        if all(self.differences[figure].interval is None for figure in DECISIVE):
+        if all(self.differences[metric].interval is None for metric in DECISIVE):
             return ("There are too few items to measure a significant difference.",)
         return ("The difference is within chance.",)
 
     def _beyond_chance(self) -> Iterator[tuple[bool, str]]:
         """Yields whether the second run is the better one in a metric, and a sentence."""
-        for figure, said in DECISIVE.items():
-            interval = self.differences[figure].interval
-            if interval is not None and self.differences[figure].beyond_chance:
-                second = interval.low > 0 if figure != MISSED else interval.high < 0
-                yield second, f"'{self._name(second)}' {said}, by more than chance."
+        for metric, claim in DECISIVE.items():
+            interval = self.differences[metric].interval
+            if interval is not None and self.differences[metric].beyond_chance:
+                second = interval.low > 0 if metric != MISSED else interval.high < 0
+                yield second, f"'{self._name(second)}' {claim}, by more than chance."
         if self.p_value < SIGNIFICANCE:
             second = len(self.second_right) > len(self.first_right)
             held = " Photographs for review count as not correct." if any(self.reviews) else ""

@@ -80,9 +80,9 @@ def bootstrap_intervals(
     ordered = [sorted(results, key=lambda result: result.name) for results in runs]
     drawn: dict[str, list[Floats]] = {name: [] for name in INTERVAL_METRICS}
     for weights in draw_resamples([result.group for result in ordered[0]], resamples=resamples, seed=seed):
-        figures = [resample_metrics(results, weights) for results in ordered]
+        metrics = [resample_metrics(results, weights) for results in ordered]
         for name in INTERVAL_METRICS:
-            drawn[name].append(np.mean([each[name] for each in figures], axis=0))
+            drawn[name].append(np.mean([each[name] for each in metrics], axis=0))
     return {name: _widen(name, percentile_interval(values), ordered[0]) for name, values in drawn.items()}
 
 

@@ -162,11 +162,11 @@ class Metrics:
         }
 
 
-def _flatten_pixels(figures: dict[str, Any]) -> dict[str, Any]:
+def _flatten_pixels(metrics: dict[str, Any]) -> dict[str, Any]:
     """Replaces pixel counts by their metrics."""
-    pixels = figures.pop("pixels")
+    pixels = metrics.pop("pixels")
     return {
-        **figures,
+        **metrics,
         **{f"pixel_{name}": getattr(pixels, name) for name in ("iou", "f1", "precision", "recall")},
     }
 

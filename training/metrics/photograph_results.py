@@ -33,8 +33,6 @@ COLUMNS = (
     "log_odds",
     "review_threshold",
 )
-OPTIONAL_COLUMNS = frozenset({"log_odds", "review_threshold"})
-"""Columns that files of earlier versions do not have."""
 
 
 @dataclass(frozen=True)
@@ -130,14 +128,14 @@ def read_predictions(path: Path, classes: tuple[str, ...]) -> list[PhotographRes
     """
     with path.open(encoding="utf-8", newline="") as file:
         lines = csv.DictReader(file)
-        if missing := set(COLUMNS) - OPTIONAL_COLUMNS - set(lines.fieldnames or ()):
+        if missing := set(COLUMNS) - set(lines.fieldnames or ()):
             raise ValueError(f"missing columns: {', '.join(sorted(missing))}")
         return [_parse(line, classes) for line in lines]
 
 
 def _parse(line: dict[str, str], classes: tuple[str, ...]) -> PhotographResult:
     counts = [line[f"{kind}_px"] for kind in ("tp", "fp", "fn")]
-    review, score = line.get("review_threshold"), float(line["score"])
+    review, score = line["review_threshold"], float(line["score"])
     for label in (line["true_label"], line["predicted_label"]):
         if label not in classes and not (review and label == REVIEW):
             raise ValueError(f"'{line['name']}' has the class '{label}', which the model does not have")
@@ -149,7 +147,7 @@ def _parse(line: dict[str, str], classes: tuple[str, ...]) -> PhotographResult:
         true_label=line["true_label"],
         predicted_label=line["predicted_label"],
         score=score,
-        log_odds=float(line.get("log_odds") or score_log_odds(score)),
+        log_odds=float(line["log_odds"]),
         threshold=float(line["threshold"]),
         regions=int(line["regions"]),
         pixels=PixelCounts(*map(int, counts)) if any(counts) else None,

@@ -50,7 +50,7 @@ class EvaluatedRun:
         results: One per image.
         mask_scores: Histograms of the mask scores of all images whose defect pixels are known.
         defect_rate: Share of defective images for which the score is a probability; None if it is not
-            calibrated, and for evaluations of earlier versions.
+            calibrated.
     """
 
     path: Path
@@ -87,8 +87,8 @@ def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: i
     np.savez_compressed(packed, allow_pickle=False, **arrays)
     write_bytes_atomic(folder / PIXEL_SCORES_FILE, packed.getvalue())
     run = {"seed": seed, "classes": list(evaluation.classes), "defect_rate": evaluation.defect_rate}
-    figures = {"split": split, "run": run, **evaluation.metrics.to_dict()}
-    write_text_atomic(folder / METRICS_FILE, json.dumps(figures, indent=2) + "\n")
+    metrics = {"split": split, "run": run, **evaluation.metrics.to_dict()}
+    write_text_atomic(folder / METRICS_FILE, json.dumps(metrics, indent=2) + "\n")
 
 
 def load_evaluation(folder: Path) -> EvaluatedRun:
@@ -112,8 +112,8 @@ def load_evaluation(folder: Path) -> EvaluatedRun:
 
 
 def _load(folder: Path) -> EvaluatedRun:
-    figures: dict[str, Any] = json.loads((folder / METRICS_FILE).read_text(encoding="utf-8"))
-    classes = tuple(str(name) for name in figures["run"]["classes"])
+    metrics: dict[str, Any] = json.loads((folder / METRICS_FILE).read_text(encoding="utf-8"))
+    classes = tuple(str(name) for name in metrics["run"]["classes"])
     packed = io.BytesIO((folder / PIXEL_SCORES_FILE).read_bytes())  # NumPy would leave a damaged file open
     with np.load(packed, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
@@ -122,13 +122,13 @@ def _load(folder: Path) -> EvaluatedRun:
             f"{PREDICTIONS_FILE} and {PIXEL_SCORES_FILE} belong to different evaluations, or were edited"
         )
     results = read_predictions(folder / PREDICTIONS_FILE, classes)
-    rate = figures["run"].get("defect_rate")
+    rate = metrics["run"]["defect_rate"]
     return EvaluatedRun(
         path=folder,
-        seed=figures["run"]["seed"],
-        split=str(figures["split"]),
+        seed=metrics["run"]["seed"],
+        split=str(metrics["split"]),
         classes=classes,
-        results=_with_regions(results, arrays["overlaps"], arrays.get("false_regions")),
+        results=_with_regions(results, arrays["overlaps"], arrays["false_regions"]),
         mask_scores=PixelHistogram.from_arrays(arrays),
         defect_rate=None if rate is None else float(rate),
     )
@@ -155,14 +155,14 @@ def _list_false_regions(results: Sequence[PhotographResult]) -> NDArray[np.int64
 
 
 def _with_regions(
-    results: Sequence[PhotographResult], listed: NDArray[np.int64], alarms: NDArray[np.int64] | None
+    results: Sequence[PhotographResult], listed: NDArray[np.int64], alarms: NDArray[np.int64]
 ) -> tuple[PhotographResult, ...]:
-    """The results with their regions; files of earlier versions have no classes and no false regions."""
+    """The results with their regions."""
     overlaps: list[list[Overlap]] = [[] for _ in results]
     for place, area, covered, *classes in listed.tolist():
         overlaps[place].append(Overlap(area, covered, *classes))
     false: list[list[int]] = [[] for _ in results]
-    for place, number in [] if alarms is None else alarms.tolist():
+    for place, number in alarms.tolist():
         false[place].append(number)
     return tuple(
         replace(result, overlaps=tuple(own), false_regions=tuple(wrong))

@@ -143,7 +143,7 @@ class ChosenThresholds:
     Attributes:
         model: The model with its calibration and thresholds.
         validation: Metrics on the validation images at these thresholds.
-        chosen_by: The images that the thresholds were chosen on, in words.
+        chosen_by: The images that the thresholds were chosen on, as text.
         notes: Warnings for the user.
     """
 

@@ -101,8 +101,8 @@ def describe_speed(speed: Speed, preferred: str) -> str:
     )
 
 
-def _number(figures: ValidationMetrics) -> str:
-    return "–" if figures.average_precision is None else f"{figures.average_precision:.4f}"
+def _number(metrics: ValidationMetrics) -> str:
+    return "–" if metrics.average_precision is None else f"{metrics.average_precision:.4f}"
 
 
 def _mask_difference(one: Prediction, other: Prediction) -> float:

@@ -1,6 +1,7 @@
 """Optimisers and learning-rate schedules of a stage."""
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,44 +10,24 @@ from training.config import StageConfig
 from training.optimization.fused_adam import FusedAdam
 
 
-@keras.saving.register_keras_serializable(package="segdec")
-class Warmup(keras.optimizers.schedules.LearningRateSchedule):
-    """Multiplies the rate of another schedule by (step + 1)/steps during the first steps.
+def build_schedule(config: StageConfig) -> Callable[[Any], Any] | float:
+    """Returns the learning rate of a stage as a function of its step from 0, or a constant rate.
 
-    Args:
-        schedule: The schedule, or a constant rate.
-        steps: Length of the warm-up.
+    During the warm-up the rate is multiplied by (step + 1) / `warmup_steps`.
     """
+    schedule: Callable[[Any], Any] | float = _build_main_schedule(config)
+    steps = config.schedule.warmup_steps
+    if not steps:
+        return schedule
 
-    def __init__(self, schedule: keras.optimizers.schedules.LearningRateSchedule | float, steps: int) -> None:
-        self.schedule = schedule
-        self.steps = steps
+    def warmup(step: Any) -> Any:
+        rate = ops.convert_to_tensor(schedule(step) if callable(schedule) else schedule)
+        return rate * ops.minimum((ops.cast(step, rate.dtype) + 1.0) / steps, 1.0)
 
-    def __call__(self, step: Any) -> Any:
-        """Returns the rate at a step, counted from 0."""
-        rate = self.schedule(step) if callable(self.schedule) else self.schedule
-        rate = ops.convert_to_tensor(rate)  # Keras' schedules do not support float64
-        factor = (ops.cast(step, rate.dtype) + 1.0) / self.steps
-        return rate * ops.minimum(factor, 1.0)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of this schedule."""
-        return {"schedule": keras.saving.serialize_keras_object(self.schedule), "steps": self.steps}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        """Creates a schedule from the result of `get_config`."""
-        schedule = keras.saving.deserialize_keras_object(config["schedule"])
-        return cls(schedule, config["steps"])
+    return warmup
 
 
-def build_schedule(config: StageConfig) -> keras.optimizers.schedules.LearningRateSchedule | float:
-    """Returns the learning rate of a stage as a function of its step, warm-up included."""
-    schedule = _build_main_schedule(config)
-    return Warmup(schedule, config.schedule.warmup_steps) if config.schedule.warmup_steps else schedule
-
-
-def _build_main_schedule(config: StageConfig) -> keras.optimizers.schedules.LearningRateSchedule | float:
+def _build_main_schedule(config: StageConfig) -> Any:
     schedule, rate = config.schedule, config.learning_rate
     schedules = keras.optimizers.schedules
     if schedule.kind == "poly":

@@ -21,9 +21,9 @@ from training.metrics.aggregation import Aggregate, AggregatedRun, MeanStd
 from training.metrics.photograph_results import PhotographResult
 from training.reporting.charts import (
     LabelledScores,
-    aggregate_precision_recall_chart,
-    aggregate_roc_chart,
+    precision_recall_chart,
     reliability_chart,
+    roc_chart,
     score_chart,
 )
 from training.reporting.html_page import format_interval, render
@@ -103,7 +103,6 @@ def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
     Raises:
         OSError: If the folder is missing or not writable.
     """
-    results = _part_results(aggregate)
     worst = max(aggregate.pooled, key=lambda pool: pool.metrics.false_negatives)
     text = render(
         "aggregate.html.j2",
@@ -127,7 +126,7 @@ def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
         reliability=_describe_reliability(aggregate),
         reliability_charts=_draw_reliability(aggregate),
         calibrated=_is_calibrated(aggregate),
-        charts=_draw_charts(aggregate, results),
+        charts=_draw_charts(aggregate),
         mistakes=list_mistakes(aggregate),
     )
     write_text_atomic(path, text)
@@ -155,17 +154,6 @@ def _describe_reliability(aggregate: Aggregate) -> str:
 
 def _is_calibrated(aggregate: Aggregate) -> bool:
     return all(pool.defect_rate is not None for pool in aggregate.pooled)
-
-
-def _part_results(aggregate: Aggregate) -> dict[tuple[int, int], tuple[PhotographResult, ...]]:
-    """The results of each run, by fold and place, taken from the pools."""
-    parts = {}
-    for place, pool in enumerate(aggregate.pooled):
-        start = 0
-        for run in sorted((run for run in aggregate.runs if run.place == place), key=lambda run: run.fold):
-            parts[run.fold, place] = pool.results[start : start + run.metrics.images]
-            start += run.metrics.images
-    return parts
 
 
 def _describe_aggregate(aggregate: Aggregate) -> str:
@@ -198,10 +186,6 @@ def _list_aggregate_remarks(aggregate: Aggregate) -> list[str]:
     return [setting, *([chance] if spread.std is not None else [])]
 
 
-def _has_own_name(run: AggregatedRun, aggregate: Aggregate) -> bool:
-    return sum(other.path.name == run.path.name for other in aggregate.runs) == 1
-
-
 def _describe_spread(aggregate: Aggregate) -> dict[str, list[str]]:
     """Mean and standard deviation below the table of runs."""
     spreads = [(aggregate.over_runs[name], name) for name in run_columns(aggregate)]
@@ -217,10 +201,10 @@ def _format_mean(value: float | None, name: str) -> str:
 
 def _describe_run(run: AggregatedRun, report: Path, aggregate: Aggregate) -> Mapping[str, object]:
     """One row of the table of runs, with the name of the folder if it is unique, else the path."""
-    figures = run.metrics.scalars()
-    own = run.path / "report.html"
+    figures, own = run.metrics.scalars(), run.path / "report.html"
+    is_unique = sum(other.path.name == run.path.name for other in aggregate.runs) == 1
     return {
-        "name": run.path.name if _has_own_name(run, aggregate) else str(run.path),
+        "name": run.path.name if is_unique else str(run.path),
         "link": quote(os.path.relpath(own, report.parent)) if own.exists() else None,
         "fold": run.fold,
         "seed": "–" if run.seed is None else run.seed,
@@ -240,21 +224,16 @@ def _format_value(value: float | None, name: str) -> str:
     return f"{value:.0f}" if name in COUNTS and value is not None else format_figure(value)
 
 
-def _draw_charts(
-    aggregate: Aggregate, results: Mapping[tuple[int, int], tuple[PhotographResult, ...]]
-) -> list[tuple[str, Markup]]:
+def _draw_charts(aggregate: Aggregate) -> list[tuple[str, Markup]]:
     """Title and SVG of each chart that is defined for these runs."""
     pooled = [LabelledScores.from_results(pool.results) for pool in aggregate.pooled if pool.results]
     # A single fold is its own pool: draw its runs once.
-    runs = (
-        [LabelledScores.from_results(part) for part in results.values() if part]
-        if aggregate.folds > 1
-        else []
-    )
+    several = [run for run in aggregate.runs if run.results and aggregate.folds > 1]
+    runs = [LabelledScores.from_results(run.results) for run in several]
     charts = []
     if any(images.has_both for images in pooled):
-        charts.append(("Precision and recall", aggregate_precision_recall_chart(runs, pooled)))
-        charts.append(("ROC", aggregate_roc_chart(runs, pooled)))
+        charts.append(("Precision and recall", precision_recall_chart(pooled, runs=runs)))
+        charts.append(("ROC", roc_chart(pooled, runs=runs)))
     if len(pooled) == 1:
         charts.insert(0, ("Scores, all runs", score_chart(pooled[0], None)))
     return [(title, Markup(svg)) for title, svg in charts]
@@ -270,7 +249,7 @@ def _draw_reliability(aggregate: Aggregate) -> list[tuple[str, Markup]]:
 
 def list_mistakes(aggregate: Aggregate) -> list[Mistake]:
     """Returns the images labelled wrong, by falling number of runs."""
-    folds = {result.name: fold for (fold, _), part in _part_results(aggregate).items() for result in part}
+    folds = {result.name: run.fold for run in aggregate.runs for result in run.results}
     wrong: dict[str, list[PhotographResult]] = {}
     for pool in aggregate.pooled:
         for result in pool.errors():

@@ -72,49 +72,41 @@ class LabelledScores:
         return false_rate, true_rate
 
 
-def precision_recall_chart(images: LabelledScores, threshold: float | None) -> str:
-    """Draws step-wise precision over recall, with the operating point."""
+def precision_recall_chart(
+    pooled: Sequence[LabelledScores], threshold: float | None = None, runs: Sequence[LabelledScores] = ()
+) -> str:
+    """Draws step-wise precision over recall: thick for pooled scores, thin for single runs.
+
+    Args:
+        pooled: Scores of one evaluation, or of one pool per seed.
+        threshold: Threshold of the operating point; None for no point.
+        runs: Scores of single runs.
+    """
     figure, axes = _chart("recall", "precision")
-    axes.plot(*images.precision_recall(), color=DEFECTIVE, drawstyle="steps-post", linewidth=2)
+    for images, style in _layers(runs, pooled):
+        axes.plot(*images.precision_recall(), drawstyle="steps-post", **style)
     if threshold is not None:
-        detected = images.scores >= threshold
-        hits = np.count_nonzero(detected & images.defective)
+        detected, defective = pooled[0].scores >= threshold, pooled[0].defective
+        hits = np.count_nonzero(detected & defective)
         precision = hits / np.count_nonzero(detected) if detected.any() else None
-        _mark(axes, "precision-recall", hits / np.count_nonzero(images.defective), precision)
+        _mark(axes, "precision-recall", hits / np.count_nonzero(defective), precision)
     _unit_square(axes)
     return _svg(figure, "Precision over recall", axes)
 
 
-def roc_chart(images: LabelledScores, threshold: float | None) -> str:
-    """Draws true over false positive rate, with the operating point."""
-    figure, axes = _chart("false positive rate", "true positive rate")
-    _draw_chance(axes)
-    axes.plot(*images.roc(), color=DEFECTIVE, linewidth=2)
-    if threshold is not None:
-        detected = images.scores >= threshold
-        false_rate, true_rate = detected[~images.defective].mean(), detected[images.defective].mean()
-        _mark(axes, "roc", float(false_rate), float(true_rate))
-    _unit_square(axes)
-    return _svg(figure, "True over false positive rate", axes)
-
-
-def aggregate_precision_recall_chart(runs: Sequence[LabelledScores], pooled: Sequence[LabelledScores]) -> str:
-    """Draws precision over recall: a thin line per run, a thick line per pool of runs."""
-    figure, axes = _chart("recall", "precision")
-    for images, style in _layers(runs, pooled):
-        axes.plot(*images.precision_recall(), drawstyle="steps-post", **style)
-    _unit_square(axes)
-    return _svg(figure, "Precision over recall of each run and of the pool")
-
-
-def aggregate_roc_chart(runs: Sequence[LabelledScores], pooled: Sequence[LabelledScores]) -> str:
-    """Draws true over false positive rate: a thin line per run, a thick line per pool of runs."""
+def roc_chart(
+    pooled: Sequence[LabelledScores], threshold: float | None = None, runs: Sequence[LabelledScores] = ()
+) -> str:
+    """Draws true over false positive rate; arguments as for `precision_recall_chart`."""
     figure, axes = _chart("false positive rate", "true positive rate")
     _draw_chance(axes)
     for images, style in _layers(runs, pooled):
         axes.plot(*images.roc(), **style)
+    if threshold is not None:
+        detected, defective = pooled[0].scores >= threshold, pooled[0].defective
+        _mark(axes, "roc", float(detected[~defective].mean()), float(detected[defective].mean()))
     _unit_square(axes)
-    return _svg(figure, "True over false positive rate of each run and of the pool")
+    return _svg(figure, "True over false positive rate", axes)
 
 
 def _layers(

@@ -36,6 +36,7 @@ def _environment() -> Environment:
     )
     environment.filters["score"] = format_score
     environment.filters["figure"] = format_figure
+    environment.filters["interval"] = format_interval
     environment.globals["predicted_color"] = f"rgb{PREDICTED}"
     environment.globals["truth_color"] = f"rgb{TRUTH}"
     environment.globals["style"] = Markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))

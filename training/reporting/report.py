@@ -9,11 +9,10 @@ from markupsafe import Markup
 
 from segdec.runtime.files import write_text_atomic
 from training.data.subsets import pick_evenly
-from training.formatting import format_figure, format_percent
+from training.formatting import format_percent
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import Metrics
 from training.metrics.photograph_results import PhotographResult
-from training.metrics.pixel_counts import ratio
 from training.reporting.charts import (
     LabelledScores,
     loss_chart,
@@ -24,7 +23,7 @@ from training.reporting.charts import (
     to_odds,
 )
 from training.reporting.gallery import Card, ReadAndPredict, draw_cards
-from training.reporting.html_page import embed_json, format_interval, read_script, render
+from training.reporting.html_page import embed_json, read_script, render
 from training.reporting.summary import (
     describe,
     describe_reliability,
@@ -32,7 +31,6 @@ from training.reporting.summary import (
     list_remarks,
     list_split_warnings,
 )
-from training.reporting.tables import format_number
 from training.reporting.threshold_slider import count_at, full_recall_threshold, make_slider
 
 PICTURE_PX = {60: 512, 300: 256}
@@ -43,9 +41,6 @@ MIN_PICTURE_PX = 160
 CORRECT_SHOWN = 6
 NEAR_SHOWN = 4
 """Near misses on each side of the threshold."""
-
-Tile = tuple[str, str, str, str]
-"""Name, value, 95 % interval and explanation."""
 
 
 def write_report(
@@ -89,7 +84,9 @@ def write_report(
         headline=describe(evaluation),
         remarks=list_remarks(evaluation),
         doubts=list_doubts(metrics),
-        tiles={"Decision": _decision_tiles(metrics), "Mask": _mask_tiles(metrics)},
+        false_negative_rate=_rate(metrics, "false_negative_rate"),
+        false_positive_rate=_rate(metrics, "false_positive_rate"),
+        review_rate=f": {format_percent(metrics.reviews / metrics.images)}" if metrics.reviews else "",
         slider=slider,
         slider_data=embed_json(slider.data) if slider else None,
         script=script,
@@ -97,7 +94,6 @@ def write_report(
         counts=count_at(results, metrics.threshold),
         charts=_score_charts(evaluation),
         reliability=describe_reliability(metrics, evaluation.defect_rate),
-        reliability_tiles=_reliability_tiles(evaluation),
         reliability_charts=_reliability_charts(evaluation),
         losses=_loss_charts(history or ()),
         **_picture(evaluation, show),
@@ -127,61 +123,6 @@ def picture_side(cards: int) -> int:
     return next((side for most, side in PICTURE_PX.items() if cards <= most), MIN_PICTURE_PX)
 
 
-def _decision_tiles(metrics: Metrics) -> list[Tile]:
-    intervals, held = metrics.intervals, metrics.review_threshold is not None or metrics.reviews > 0
-
-    def bracket(name: str) -> str:
-        return format_interval(intervals.get(name))
-
-    tiles = [
-        (
-            "Average precision",
-            format_figure(metrics.average_precision),
-            bracket("average_precision"),
-            "of the image score, step-wise",
-        ),
-        (
-            "AP, trapezoid",
-            format_figure(metrics.average_precision_trapezoid),
-            "",
-            "for comparison with COMIND",
-        ),
-        ("AUROC", format_figure(metrics.auroc), bracket("auroc"), "of the image score"),
-        (
-            "False negatives",
-            str(metrics.false_negatives),
-            "",
-            f"{'called good' if held else 'missed'} of {metrics.defective} defective"
-            f"{_rate(metrics, 'false_negative_rate')}",
-        ),
-        (
-            "False positives",
-            str(metrics.false_positives),
-            "",
-            f"alarms of {metrics.good} good{_rate(metrics, 'false_positive_rate')}",
-        ),
-        *([_review_tile(metrics)] if held else []),
-        (
-            "FP at FN = 0",
-            format_number(metrics.fp_at_full_recall),
-            "",
-            f"alarms if {'all these defects were rejected' if held else 'no defect is missed'}, in hindsight",
-        ),
-    ]
-    if len(metrics.classes) > 1:
-        accuracy = format_figure(metrics.label_accuracy)
-        note = f"images with the correct class{'; review counts as not correct' if held else ''}"
-        tiles.append(("Class accuracy", accuracy, bracket("label_accuracy"), note))
-    return tiles
-
-
-def _review_tile(metrics: Metrics) -> Tile:
-    share = ratio(metrics.reviews, metrics.images)
-    note = f"of {metrics.images} images{f': {format_percent(share)}' if share else ''}"
-    defective = f"; {metrics.defective_reviews or 'none'} of them defective" if metrics.reviews else ""
-    return "For review", str(metrics.reviews), "", note + defective
-
-
 def _rate(metrics: Metrics, name: str) -> str:
     """A rate in percent with its interval."""
     value, interval = getattr(metrics, name), metrics.intervals.get(name)
@@ -189,49 +130,6 @@ def _rate(metrics: Metrics, name: str) -> str:
         return ""
     bracket = f" ({100 * interval.low:.0f}–{format_percent(interval.high)})" if interval else ""
     return f": {format_percent(value)}{bracket}"
-
-
-def _mask_tiles(metrics: Metrics) -> list[Tile]:
-    pixels = metrics.pixels
-    f1, iou = (format_interval(metrics.intervals.get(name)) for name in ("pixel_f1", "pixel_iou"))
-    return [
-        ("Pixel F1", format_figure(pixels.f1), f1, f"pooled over {metrics.pixel_images} photographs"),
-        ("Pixel IoU", format_figure(pixels.iou), iou, "at the mask threshold"),
-        ("Pixel precision", format_figure(pixels.precision), "", "of predicted pixels, defect"),
-        ("Pixel recall", format_figure(pixels.recall), "", "of defect pixels, found"),
-        (
-            "Pixel AP",
-            format_figure(metrics.pixel_average_precision),
-            "",
-            "over all mask thresholds, step-wise",
-        ),
-        ("AUPRO", format_figure(metrics.aupro), "", "overlap with true regions, up to 30 % false pixels"),
-    ]
-
-
-def _reliability_tiles(evaluation: Evaluation) -> list[Tile]:
-    """Calibration metrics, with the values before calibration instead of an interval."""
-    metrics = evaluation.metrics
-    if metrics.calibration_error is None:
-        return []
-    before = (metrics.calibration_error_before, metrics.brier_before)
-    uncalibrated = [
-        f"before: {format_figure(value)}" if evaluation.defect_rate is not None else "" for value in before
-    ]
-    return [
-        (
-            "Calibration error",
-            format_figure(metrics.calibration_error),
-            uncalibrated[0],
-            "ECE: mean distance of score and defective share in ten bins; 0 is best",
-        ),
-        (
-            "Brier score",
-            format_figure(metrics.brier),
-            uncalibrated[1],
-            "mean of (score − truth)², truth 0 or 1; 0 is best",
-        ),
-    ]
 
 
 def _reliability_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
@@ -250,8 +148,8 @@ def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
     scores = score_chart(images, threshold, full_recall_threshold(results), metrics.review_threshold)
     charts = [("Scores", scores)]
     if images.has_both:
-        charts.append(("Precision and recall", precision_recall_chart(images, threshold)))
-        charts.append(("ROC", roc_chart(images, threshold)))
+        charts.append(("Precision and recall", precision_recall_chart([images], threshold)))
+        charts.append(("ROC", roc_chart([images], threshold)))
     return [(title, Markup(svg)) for title, svg in charts]
 
 

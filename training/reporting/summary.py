@@ -214,7 +214,7 @@ def _describe_region_classes(regions: RegionClasses | None) -> list[str]:
 
 
 def name_size(size: RegionSize) -> str:
-    """Returns the range of a size bin in words."""
+    """Returns the range of a size bin as text."""
     if size.below_px is None:
         return f"from {size.from_px} px"
     return (

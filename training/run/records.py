@@ -31,7 +31,7 @@ class RunResult(Config):
     Attributes:
         model: The model, with calibration and thresholds.
         validation: Metrics on the validation split.
-        chosen_by: The images that the thresholds were chosen on, in words.
+        chosen_by: The images that the thresholds were chosen on, as text.
         warnings: Warnings about thresholds and training.
         data_fingerprint: Digest of the images of the run.
         encoder: Origin of the initial encoder weights; None if none were read.

@@ -103,41 +103,20 @@ def test_waiting_photographs_of_one_shape_go_through_the_network_together(predic
     assert [answer.batch_size for answer in answers] == [4, 1, 4, 4, 4, 1]
 
 
-def test_padding_is_no_photograph(predictor):
-    sizes: list[int] = []
-
-    async def scenario() -> list[InferenceResult]:
-        async with thread(observe_batch=sizes.append) as inference:
-            work = lambda: [infer(inference, predictor, image(SMALL, b)) for b in (1, 2, 3)]  # noqa: E731
-            return await behind_a_running_photograph(predictor, inference, work)
-
-    answers = asyncio.run(scenario())
-    assert predictor.shapes[1:] == [(4, *SMALL)]
-    assert {answer.batch_size for answer in answers} == {3}
-    assert sizes == [1, 3]
-
-
 def test_batch_holds_no_more_pixels_than_allowed(predictor):
     async def scenario() -> None:
         async with thread(max_batch_pixels=3 * 64) as inference:
             assert inference.batch_sizes_for(predictor, SMALL) == (1, 2)
             assert inference.batch_sizes_for(predictor, (100, 100, 1)) == (1,)
-            predictor.batch_pixels = 64  # the setting counts
+            predictor.batch_pixels = 64  # the setting has precedence
+            inference.max_batch_pixels = None
+            assert inference.batch_sizes_for(predictor, SMALL) == (1,)
+            inference.max_batch_pixels = 3 * 64
             work = lambda: [infer(inference, predictor, image(SMALL, b)) for b in range(4)]  # noqa: E731
             await behind_a_running_photograph(predictor, inference, work)
 
     asyncio.run(scenario())
     assert predictor.shapes[1:] == [(2, *SMALL), (2, *SMALL)]
-
-
-def test_engine_knows_how_many_pixels_a_batch_should_have(predictor):
-    predictor.batch_pixels = 2 * 64
-
-    async def scenario() -> tuple[int, ...]:
-        async with thread(max_batch_pixels=None) as inference:
-            return inference.batch_sizes_for(predictor, SMALL)
-
-    assert asyncio.run(scenario()) == (1, 2)
 
 
 def test_photographs_of_two_models_are_not_mixed(predictor):
@@ -183,55 +162,12 @@ def test_failure_reaches_the_whole_batch_and_the_thread_goes_on(predictor):
     assert answered.batch_size == 1
 
 
-def test_failure_of_whatever_is_told_about_batches_is_no_end(predictor):
-    def fail(size: int) -> None:
-        raise RuntimeError(f"no counter for {size}")
-
-    async def scenario() -> bool:
-        async with thread(observe_batch=fail) as inference:
-            for _ in range(2):
-                with pytest.raises(RuntimeError, match="no counter for 1"):
-                    await infer(inference, predictor, image(SMALL, 1))
-            return inference.alive
-
-    assert asyncio.run(scenario())
-
-
-def test_call_runs_between_batches_and_gives_its_result(predictor):
-    async def scenario() -> list[Any]:
-        async with thread() as inference:
-            return [
-                await inference.call(lambda: 7),
-                (await infer(inference, predictor, image(SMALL, 255))).batch_size,
-            ]
-
-    assert asyncio.run(scenario()) == [7, 1]
-
-
 def test_full_batch_does_not_wait_for_more(predictor):
     async def scenario() -> list[InferenceResult]:
         async with thread(batch_sizes=(1, 2), wait_s=3600.0) as inference:
             return await asyncio.gather(*(infer(inference, predictor, image(SMALL, b)) for b in (1, 2)))
 
     assert [answer.batch_size for answer in asyncio.run(scenario())] == [2, 2]
-
-
-def test_end_cancels_what_still_waits(predictor):
-    async def scenario() -> list[Any]:
-        inference = InferenceThread(**(defaults() | {"batch_sizes": (1,)}))
-        predictor.gate.clear()
-        tasks = [asyncio.create_task(infer(inference, predictor, image(SMALL, b))) for b in (1, 2)]
-        await asyncio.to_thread(predictor.entered.acquire)
-        closing = asyncio.create_task(asyncio.to_thread(inference.close, timeout_s=30))
-        while not inference.closed:
-            await asyncio.sleep(0)
-        predictor.gate.set()
-        await closing
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    first, second = asyncio.run(scenario())
-    assert isinstance(first, InferenceResult)
-    assert isinstance(second, asyncio.CancelledError)
 
 
 def test_end_does_not_wait_for_what_hangs(predictor):
@@ -302,18 +238,3 @@ def test_a_spare_call_is_behind_whatever_waits(predictor):
         return done
 
     assert asyncio.run(scenario()) == ["one", "two", "photograph", "spare"]
-
-
-def test_a_spare_call_is_taken_back_and_ends_with_the_thread(predictor):
-    async def scenario() -> None:
-        async with thread() as inference:
-            first = await occupy(inference, predictor, image(FIRST, 0))
-            calls = [inference.submit_call(lambda: None, when_idle=True) for _ in range(2)]
-            inference.cancel(calls[0])
-            assert [call.cancelled() for call in calls] == [True, False]
-            inference.close(timeout_s=0)
-            assert calls[1].cancelled()
-            predictor.gate.set()
-            await first
-
-    asyncio.run(scenario())

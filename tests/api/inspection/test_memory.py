@@ -15,11 +15,11 @@ from starlette.requests import Request
 
 from api.app import create_app
 from api.errors import RequestError
-from api.inference.memory_budget import BYTES_PER_PIXEL, SPARE, MemoryFullError
+from api.inference.memory_budget import BYTES_PER_PIXEL, SPARE_SHARE, MemoryFullError
 from api.inference.network_cost import NetworkCost
-from api.inspection.admission import ByteLimit
-from api.inspection.photograph_pipeline import RequestGroup
-from api.routes.uploads import COPIES, JSON_COPIES, read_upload
+from api.inspection.admission import BODY_COPIES, JSON_BODY_COPIES, ByteLimit
+from api.inspection.request_group import RequestGroup
+from api.routes.uploads import read_upload
 from api.service import Service
 from api.settings import Settings
 from segdec.images import encode_png
@@ -35,7 +35,7 @@ def leave(service: Service, pixels: int, cost: NetworkCost) -> None:
     """Leaves memory for `pixels` pixels and nothing more, with a network of this `cost`."""
     memory = service.memory
     needed = pixels * BYTES_PER_PIXEL + cost.bytes_for(pixels)
-    memory.limit_bytes, memory.body_bytes, memory.held_bytes = int(np.ceil(needed / (1 - SPARE))), 0, 0
+    memory.limit_bytes, memory.body_bytes, memory.idle_bytes = int(np.ceil(needed / (1 - SPARE_SHARE))), 0, 0
     [model] = service.models.all()
     service.models.replace("unnamed", {"0": replace(model, cost=cost)})
 
@@ -56,7 +56,7 @@ def test_photograph_beyond_the_memory_is_refused_before_it_is_decoded(client, pr
         assert "Expected at most 960 pixels" in problem["detail"]
     predictor.refusal = None
     assert client.post("/v1/predict", content=part, headers=PNG).status_code == 200
-    assert client.app.state.service.memory.taken_bytes == 0
+    assert client.app.state.service.memory.reserved_bytes == 0
 
 
 def pixels_request(height: int, width: int) -> dict:
@@ -78,9 +78,9 @@ async def press(app, *bodies: bytes, gate: Callable[[], None]) -> list[httpx.Res
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         memory, sent = app.state.service.memory, []
         for body in bodies:
-            before = memory.taken_bytes
+            before = memory.reserved_bytes
             sent.append(asyncio.create_task(client.post("/v1/predict", content=body, headers=PNG)))
-            while memory.taken_bytes == before and not sent[-1].done():
+            while memory.reserved_bytes == before and not sent[-1].done():
                 await asyncio.sleep(0)
         gate()
         return [await task for task in sent]
@@ -97,7 +97,7 @@ def test_photographs_that_do_not_fit_together_are_told_to_come_back(app, predict
                 return await press(app, part, part, part, gate=predictor.gate.set)
             finally:
                 predictor.gate.set()
-                assert service.memory.taken_bytes == service.queue.admitted == 0
+                assert service.memory.reserved_bytes == service.queue.admitted == 0
 
     first, second, third = asyncio.run(scenario())
     assert (first.status_code, second.status_code, third.status_code) == (200, 200, 503)
@@ -119,20 +119,12 @@ def test_photographs_of_one_request_wait_for_one_another(client, predictor, part
         answer = client.post("/v2/models/unnamed/infer", json={"inputs": [tensor]})
         assert answer.status_code == 200, answer.text
     assert set(predictor.shapes[4:]) == {(1, 24, 40, 1)}
-    assert client.app.state.service.memory.taken_bytes == 0
-
-
-def test_photograph_of_several_that_never_fits_leaves_the_others_alone(client, part):
-    leave(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=10))
-    files = [("file", ("a.png", part)), ("file", ("b.png", encode_png(part_image(48, 40))))] * 2
-    items = client.post("/v1/predict/batch", files=files).json()["items"]
-    codes = [item["problem"] and item["problem"]["code"] for item in items]
-    assert codes == [None, "too_many_pixels_for_memory"] * 2
+    assert client.app.state.service.memory.reserved_bytes == 0
 
 
 def test_photograph_that_was_refused_while_another_one_ended_is_tried_again():
     async def scenario() -> list[str]:
-        group, first_ended, attempts = RequestGroup(), asyncio.Event(), []
+        group, first_ended, attempts = RequestGroup(2), asyncio.Event(), []
 
         async def first() -> str:
             return "first"
@@ -141,12 +133,12 @@ def test_photograph_that_was_refused_while_another_one_ended_is_tried_again():
             attempts.append(first_ended.is_set())
             if len(attempts) == 1:
                 await first_ended.wait()
-                raise MemoryFullError(1, 1)  # decided before the first one gave its memory back
+                raise MemoryFullError(503, "queue_full", "full")  # before the first one released its memory
             return "second"
 
-        waiting = asyncio.create_task(group.run(second))
+        waiting = asyncio.create_task(group.retry_memory(second))
         await asyncio.sleep(0)
-        results = [await group.run(first)]
+        results = [await group.retry_memory(first)]
         first_ended.set()
         return [*results, await waiting]
 
@@ -178,9 +170,9 @@ JSON_BODY = json.dumps({"image": {"b64": base64.b64encode(NOISE).decode()}}).enc
 @pytest.mark.parametrize(
     ("body", "kind", "copies"),
     [
-        (NOISE, "image/png", COPIES),
-        (FORM, "multipart/form-data; boundary=b", COPIES),
-        (JSON_BODY, "application/json", JSON_COPIES),
+        (NOISE, "image/png", BODY_COPIES),
+        (FORM, "multipart/form-data; boundary=b", BODY_COPIES),
+        (JSON_BODY, "application/json", JSON_BODY_COPIES),
     ],
     ids=["raw", "form", "json"],
 )
@@ -208,7 +200,7 @@ def test_memory_of_a_body_is_what_is_held_for_it(body, kind, copies):
 
 @pytest.mark.parametrize("declared", [True, False])
 def test_body_is_refused_up_front_or_as_it_arrives(declared):
-    limit = ByteLimit(COPIES * MEBI, 1)
+    limit = ByteLimit(BODY_COPIES * MEBI, 1)
 
     async def read() -> None:
         request = body_request(NOISE, "image/png", declared=declared)
@@ -216,7 +208,7 @@ def test_body_is_refused_up_front_or_as_it_arrives(declared):
             try:
                 await read_upload(request, len(NOISE), reserved)
             finally:
-                assert limit.reserved == (0 if declared else COPIES * MEBI)
+                assert limit.reserved == (0 if declared else BODY_COPIES * MEBI)
 
     with pytest.raises(RequestError) as refused:
         asyncio.run(read())
@@ -232,7 +224,7 @@ def test_bodies_are_held_until_their_answer(make_app, predictor, part):
         async with app.router.lifespan_context(app):
             service = app.state.service
             await service.start()
-            service.bodies.limit = 2 * COPIES * len(padded)
+            service.bodies.limit = 2 * BODY_COPIES * len(padded)
             predictor.gate.clear()
             try:
                 return await press(app, padded, padded, padded, gate=predictor.gate.set)
@@ -252,7 +244,7 @@ def test_bodies_get_an_eighth_of_the_memory_and_room_for_one(make_app):
             return app.state.service.bodies.limit
 
     assert asyncio.run(limit_of(memory_bytes=8_000_000_000)) == 10**9
-    assert asyncio.run(limit_of(memory_bytes=8_000, max_body_bytes=5000)) == 5000 * JSON_COPIES
+    assert asyncio.run(limit_of(memory_bytes=8_000, max_body_bytes=5000)) == 5000 * JSON_BODY_COPIES
     assert asyncio.run(limit_of(max_upload_bytes=123_456, max_body_bytes=10)) == 123_456
 
 
@@ -263,7 +255,7 @@ def test_bodies_get_an_eighth_of_the_memory_and_room_for_one(make_app):
 def served_tiny(tiny_artifact) -> AsyncIterator[ServiceClient]:
     """The tiny model in a service whose memory is what this process holds and 300 MB for photographs."""
     reserved = resident_bytes()
-    limit = int((reserved + 300 * MEBI) / (1 - SPARE))
+    limit = int((reserved + 300 * MEBI) / (1 - SPARE_SHARE))
     settings = Settings(
         model=tiny_artifact, memory_bytes=limit, max_body_bytes=MEBI, max_upload_bytes=4 * MEBI, page=False
     )
@@ -279,7 +271,7 @@ def test_largest_photograph_of_a_real_model_is_measured(served_tiny):
     assert 2**16 < model["max_pixels"] < 2**24
     # Not more: a process that has run other networks may still hold the memory that this one takes.
     assert served.cost.bytes_per_pixel >= 0
-    assert memory.held_bytes > 0
+    assert memory.idle_bytes > 0
     side = int(model["max_pixels"] ** 0.5)
     for pixels, status in ((np.zeros((side // 8 * 8 - 8,) * 2, np.uint8), 200), (side + 16, 413)):
         image = np.zeros((pixels, pixels), np.uint8) if isinstance(pixels, int) else pixels
@@ -289,7 +281,7 @@ def test_largest_photograph_of_a_real_model_is_measured(served_tiny):
 
 def test_model_that_does_not_fit_says_so_and_is_not_served(tiny_artifact):
     settings = Settings(model=tiny_artifact, memory_bytes=64 * MEBI, max_body_bytes=MEBI)
-    with pytest.raises(Exception, match="is too little for this model"), ServiceClient(create_app(settings)):
+    with pytest.raises(Exception, match="is too small for this model"), ServiceClient(create_app(settings)):
         pass
 
 
@@ -304,5 +296,5 @@ def test_memory_that_cannot_be_given_back_is_told_in_the_log(serve, make_app, pr
 
         client.run(give_back)
     (record,) = [record for record in caplog.records if record.exc_info]
-    assert record.message == "Memory was not given back"
+    assert record.message == "Free memory was not released"
     assert "broken" in str(record.exc_info[1])

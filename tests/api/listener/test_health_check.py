@@ -57,13 +57,6 @@ def test_draining_service_is_unhealthy_and_says_why(make_app, tls):
         assert check(["-m", "api", "health", "--live"], port=port, **tls) == (0, "")
 
 
-def test_its_help_lists_its_flags():
-    code, said = check(["-m", "api", "health", "--help"])
-    assert code == 0
-    for flag in ("--live", "--host", "--port", "--tls-certificate"):
-        assert flag in said
-
-
 def test_service_of_another_kind_is_unhealthy(make_app):
     with served(make_app()) as (_, port):
         code, said = image_check(port=port, **TLS)

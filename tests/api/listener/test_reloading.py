@@ -52,7 +52,7 @@ def test_keys_are_read_again(serve, make_app, part, tmp_path, told):
         keys.write_text(NEW[1])
         reload(client)
         assert (status(client, OLD, part), status(client, NEW, part)) == (401, 200)
-    assert told() == [("INFO", "SIGHUP: keys read again")]
+    assert told() == [("INFO", "SIGHUP: keys reloaded")]
 
 
 @pytest.mark.parametrize("content", ["", "no line of a key file", None])
@@ -65,7 +65,7 @@ def test_keys_that_cannot_be_read_stay(serve, make_app, part, tmp_path, told, co
         assert (status(client, OLD, part), status(client, NEW, part)) == (200, 401)
     ((level, line),) = told()
     assert level == "ERROR"
-    assert line.startswith("SIGHUP: keys kept as before: ")
+    assert line.startswith("SIGHUP: keys unchanged: ")
     assert "keys.txt" in line
 
 
@@ -95,14 +95,14 @@ def test_signal_reloads_keys_and_certificate_and_kills_nothing(start_stubbed, tm
 
     place_pair(tmp_path, "other", "server")
     stubbed.process.send_signal(signal.SIGHUP)
-    stubbed.wait_for_log("SIGHUP: certificate kept as before: The TLS key ")
+    stubbed.wait_for_log("SIGHUP: certificate unchanged: The TLS key ")
     assert shown(stubbed.address) == "server"
 
     place_pair(tmp_path, "other", "other")
     stubbed.process.send_signal(signal.SIGHUP)
-    stubbed.wait_for_log("SIGHUP: certificate read again")
+    stubbed.wait_for_log("SIGHUP: certificate reloaded")
     assert shown(stubbed.address) == "other"
 
     stubbed.process.send_signal(signal.SIGTERM)
     assert stubbed.process.wait(timeout=60) == 0
-    assert stubbed.log.read_text().count("SIGHUP: keys read again") == 2
+    assert stubbed.log.read_text().count("SIGHUP: keys reloaded") == 2

@@ -10,7 +10,6 @@ import pytest
 import uvicorn
 
 from api.inference.watchdog import EXIT_AFTER_S, Watchdog
-from api.inspection.photograph_pipeline import SMALL_PIXELS
 from api.listener.server import DrainingServer
 from segdec.images import encode_png
 from tests.api.conftest import part_image
@@ -92,7 +91,7 @@ def post(part: bytes, path: bytes = b"/v1/predict", headers: bytes = b"") -> byt
 @pytest.mark.parametrize("step", ["infer", slow_case("prepare")])
 def test_what_is_not_answered_when_the_time_is_over_is_told_so(start_stubbed, step):
     stubbed = start_stubbed("--drain-s", "0", hangs=step)
-    part = encode_png(part_image(SMALL_PIXELS, 16))  # not decoded by the event loop, which nobody can end
+    part = encode_png(part_image())
     with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:
         wire.send(post(part, headers=b"X-Request-ID: part-7\r\n"))
         stubbed.wait_for(step)

@@ -104,16 +104,16 @@ def write_labels(folder: Path, content: object) -> None:
 
 
 def test_newest_version_is_stable_without_labels(folder):
-    offer = ModelFolder(folder).offer("tiny")
+    stored = ModelFolder(folder).find("tiny")
     assert ModelFolder(folder).names() == ["tiny"]
-    assert (dict(offer.versions), dict(offer.labels)) == ({"1": folder / "tiny" / "1"}, {"stable": "1"})
+    assert (dict(stored.versions), dict(stored.labels)) == ({"1": folder / "tiny" / "1"}, {"stable": "1"})
 
 
 def test_ten_is_newer_than_nine(folder, monkeypatch):
     monkeypatch.setattr("api.models.store._check_identity", lambda *_: None)
     for version in ("9", "10", "draft"):
         shutil.copytree(folder / "tiny" / "1", folder / "tiny" / version)
-    assert ModelFolder(folder).offer("tiny").labels == {"stable": "10"}
+    assert ModelFolder(folder).find("tiny").labels == {"stable": "10"}
 
 
 def test_labels_choose_the_versions(folder, monkeypatch):
@@ -121,37 +121,37 @@ def test_labels_choose_the_versions(folder, monkeypatch):
     for version in ("2", "3"):
         shutil.copytree(folder / "tiny" / "1", folder / "tiny" / version)
     write_labels(folder, {"stable": "1", "canary": "3"})
-    offer = ModelFolder(folder).offer("tiny")
-    assert list(offer.versions) == ["1", "3"]
-    assert offer.labels == {"stable": "1", "canary": "3"}
+    stored = ModelFolder(folder).find("tiny")
+    assert list(stored.versions) == ["1", "3"]
+    assert stored.labels == {"stable": "1", "canary": "3"}
 
 
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        ({"stable": "7"}, "version '7', which is not there. Expected one of: 1"),
-        ({"stable": 1}, "no table of labels"),
-        (["1"], "no table of labels"),
-        ({"stabel": "1"}, "labels no version 'stable'"),
-        ({}, "labels no version 'stable'"),
+        ({"stable": "7"}, "version '7', which does not exist. Expected one of: 1"),
+        ({"stable": 1}, "not an object of labels"),
+        (["1"], "not an object of labels"),
+        ({"stabel": "1"}, "has no label 'stable'"),
+        ({}, "has no label 'stable'"),
         ("{", "cannot be read"),
     ],
 )
 def test_wrong_labels_say_what_to_do(folder, labels, words):
     write_labels(folder, labels)
     with pytest.raises(ArtifactError, match=words):
-        ModelFolder(folder).offer("tiny")
+        ModelFolder(folder).find("tiny")
 
 
 def test_artifact_in_another_folder_than_its_name_is_refused(folder):
     (folder / "tiny" / "1").rename(folder / "tiny" / "5")
     with pytest.raises(ArtifactError, match=r"tiny/1.*--version 5"):
-        ModelFolder(folder).offer("tiny")
+        ModelFolder(folder).find("tiny")
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "nothing", "tiny/1", "\0"])
 def test_names_that_are_no_model_find_nothing(folder, name):
-    assert ModelFolder(folder).offer(name) is None
+    assert ModelFolder(folder).find(name) is None
 
 
 def test_folder_without_models_is_refused(tmp_path):
@@ -164,5 +164,5 @@ def test_folder_without_models_is_refused(tmp_path):
 def test_single_model_goes_by_its_manifest(tiny_artifact):
     store = SingleModel(tiny_artifact)
     assert store.names() == ["tiny"]
-    assert store.offer("tiny").versions == {"1": tiny_artifact}
-    assert store.offer("other") is None
+    assert store.find("tiny").versions == {"1": tiny_artifact}
+    assert store.find("other") is None

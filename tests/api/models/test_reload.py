@@ -22,7 +22,6 @@ from segdec.errors import ArtifactError
 from segdec.export.model_export import ModelCard, export_model
 from segdec.schemas import ReloadAnswer
 from tests.api.conftest import ServiceClient
-from tests.forged_artifact import forge
 
 PNG = {"Content-Type": "image/png"}
 RELOAD = "/v1/admin/models/tiny/reload"
@@ -127,22 +126,11 @@ def test_damaged_version_leaves_the_old_one(client, shelf, part):
     answer = reload(client)
     assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
     assert damaged.name in answer.json()["detail"]
-    assert "served on" in answer.json()["detail"]
+    assert "still served" in answer.json()["detail"]
     assert ask(client, part)["model"]["version"] == "1"
 
 
-def test_failed_self_test_leaves_the_old_one(client, shelf, part, monkeypatch):
-    def fail(*_: object) -> None:
-        raise loader.ArtifactError("The self-test failed.")
-
-    monkeypatch.setattr(loader, "run_self_test", fail)
-    shelf.put("2")
-    shelf.label(stable="2")
-    assert reload(client).json()["detail"].startswith("The self-test failed.")
-    assert ask(client, part)["model"]["version"] == "1"
-
-
-def test_engine_that_fails_leaves_the_old_one(client, shelf, part, monkeypatch):
+def test_engine_that_fails_leaves_the_old_one(client, shelf, part, monkeypatch, told):
     def fail(*_: object) -> None:
         raise MemoryError("secret internals")
 
@@ -152,53 +140,10 @@ def test_engine_that_fails_leaves_the_old_one(client, shelf, part, monkeypatch):
     problem = reload(client).json()
     assert (problem["status"], problem["code"]) == (422, "unusable_model")
     assert "MemoryError" in problem["detail"]
+    line = told()
+    assert (line["level"], line["traceback"], line["result"]) == ("ERROR", True, "unusable_model")
     assert "secret" not in problem["detail"]
     assert ask(client, part)["model"]["version"] == "1"
-
-
-def test_a_candidate_is_promoted_in_one_call(client, shelf, part):
-    shelf.put("2")
-    shelf.label(stable="1", candidate="2")
-    assert reload(client).json()["loaded"] == ["2"]
-    assert ask(client, part)["model"]["version"] == "1"
-    answer = client.post("/v1/admin/models/tiny/promote", headers=ADMIN)
-    assert (answer.status_code, answer.json()["kept"]) == (200, ["1", "2"])
-    assert ask(client, part)["model"]["version"] == "2"
-
-
-def test_wrong_labels_leave_everything(client, shelf, part):
-    shelf.label(stable="9")
-    assert reload(client).json()["code"] == "unusable_model"
-    assert ask(client, part)["model"]["version"] == "1"
-
-
-@pytest.mark.parametrize("name", ["other", "..", "%2e%2e"])
-def test_model_that_is_not_there(client, name):
-    answer = client.post(f"/v1/admin/models/{name}/reload", headers=ADMIN)
-    assert answer.status_code == 404
-
-
-def test_second_reload_of_a_model_is_refused_while_one_runs(client, shelf, monkeypatch):
-    entered, go_on = threading.Event(), threading.Event()
-    load = loader.load_artifact
-
-    def wait(*arguments):
-        entered.set()
-        assert go_on.wait(30)
-        return load(*arguments)
-
-    monkeypatch.setattr(loader, "load_artifact", wait)
-    shelf.put("2")
-    shelf.label(stable="2")
-    answers = []
-    first = threading.Thread(target=lambda: answers.append(reload(client)))
-    first.start()
-    assert entered.wait(30)
-    second = reload(client)
-    go_on.set()
-    first.join()
-    assert (second.status_code, second.json()["code"]) == (409, "reload_running")
-    assert answers[0].json()["loaded"] == ["2"]
 
 
 def test_request_is_answered_by_the_version_that_it_began_with(client, shelf, part, monkeypatch):
@@ -299,18 +244,6 @@ def test_reload_is_one_line_that_says_who_and_what(client, shelf, told, caplog):
     assert told()["result"] == "unchanged"
 
 
-def test_reload_that_only_moves_labels_says_so(client, shelf, told):
-    shelf.put("2")
-    shelf.label(stable="1", canary="2")
-    reload(client)
-    told()
-    shelf.label(stable="2", canary="1")
-    reload(client)
-    line = told()
-    assert (line["before"], line["after"]) == ("1 (stable), 2 (canary)", "1 (canary), 2 (stable)")
-    assert line["result"] == "relabelled"
-
-
 def test_failed_reload_is_one_line_too(client, shelf, told):
     (shelf.put("2") / "manifest.json").write_text("{}")
     assert reload(client).status_code == 422
@@ -318,17 +251,6 @@ def test_failed_reload_is_one_line_too(client, shelf, told):
     assert (line["level"], line["traceback"], line["result"]) == ("ERROR", False, "unusable_model")
     assert (line["before"], line["after"]) == ("1 (stable)", "1 (stable)")
     assert WHO.items() <= line.items()
-
-
-def test_reload_that_nobody_foresaw_brings_its_traceback(client, shelf, told, monkeypatch):
-    def fail(*_: object) -> None:
-        raise MemoryError("secret internals")
-
-    monkeypatch.setattr(loader, "run_self_test", fail)
-    shelf.put("2")
-    reload(client)
-    line = told()
-    assert (line["level"], line["traceback"], line["result"]) == ("ERROR", True, "unusable_model")
 
 
 def test_refused_reload_is_one_line_too(client, told):
@@ -377,7 +299,7 @@ def test_signal_reloads_every_model_in_turn(client, shelf, versions, caplog):
     client.run(read_again)
     assert found() == {("tiny", "2")}
     lines = [record.getMessage() for record in caplog.records if record.name == "api.listener.reloading"]
-    assert any(line.startswith("SIGHUP: models kept as before: tiny: ") for line in lines)
+    assert any(line.startswith("SIGHUP: models unchanged: tiny: ") for line in lines)
 
 
 # === Signatures ===
@@ -420,19 +342,6 @@ def test_service_does_not_start_with_an_unsigned_model(shelf, release):
         pytest.fail("it must not serve")
 
 
-def test_unsigned_version_leaves_the_signed_one(signed, shelf, release, part):
-    assert ask(signed, part)["model"]["version"] == "1"
-    folder = shelf.put("2")
-    shelf.label(stable="2")
-    answer = reload(signed)
-    assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
-    assert "is not signed" in answer.json()["detail"]
-    assert ask(signed, part)["model"]["version"] == "1"
-    sign(folder, release)
-    assert reload(signed).json()["loaded"] == ["2"]
-    assert ask(signed, part)["model"]["sha256"] == manifest_sha256(folder)
-
-
 def test_keys_come_and_go_without_a_new_start(signed, shelf, release):
     second = release.with_name("second.key")
     generate_key_pair(second)
@@ -445,24 +354,3 @@ def test_keys_come_and_go_without_a_new_start(signed, shelf, release):
     assert reload(signed).json()["loaded"] == ["2"]
     trusted.write_bytes(shown[0])  # the second one was stolen: what it signed is not taken again
     assert "unknown keys" in reload(signed).json()["detail"]
-
-
-def test_missing_keys_leave_what_is_served(signed, release, part):
-    release.with_name("trusted.pem").unlink()
-    assert "trusted.pem cannot be read" in reload(signed).json()["detail"]
-    assert ask(signed, part)["model"]["version"] == "1"
-
-
-def test_model_that_would_write_a_file_is_not_served(client, shelf, part):
-    """With the right checksums: only what is in its graph gives it away."""
-    folder = shelf.put("2")
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    path = folder / "tensorflow" / "saved_model.pb"
-    saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
-    saved.meta_graphs[0].graph_def.library.function[0].node_def.add(name="x", op="WriteFile")
-    path.write_bytes(saved.SerializeToString())
-    forge(folder)
-    shelf.label(stable="2")
-    assert "'WriteFile'" in reload(client).json()["detail"]
-    assert ask(client, part)["model"]["version"] == "1"

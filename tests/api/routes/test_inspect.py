@@ -103,7 +103,7 @@ def test_a_body_that_says_nonsense_of_the_part_is_refused(recorder, part, folder
 
 
 def test_a_form_that_says_nonsense_of_the_part_is_refused(recorder, part):
-    for field, said in (("shift", "The form holds"), ("metadata", "form metadata is '{'. Expected a JSON")):
+    for field, said in (("shift", "The form has"), ("metadata", "form metadata is '{'. Expected a JSON")):
         answer = recorder.post("/v1/inspect", files={"file": part}, data={field: "{"})
         assert answer.status_code == 400 and answer.json()["detail"].startswith(said)
     assert recorder.post("/v1/predict", files={"file": part}, data={"station": "a"}).status_code == 400

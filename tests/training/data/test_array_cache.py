@@ -44,37 +44,14 @@ def filled(count, *arguments):
     return cache
 
 
-def test_memory_first_then_disk_then_nothing(tmp_path):
+def test_memory_then_disk_then_nothing(tmp_path):
     check(filled(9, 1), range(3), 9)  # 1 MB holds three
     check(filled(9, 1, tmp_path, 1), range(6), 9)
     check(filled(9, 0, tmp_path, 2), range(7), 9)
     check(filled(9, 0), range(0), 9)
 
 
-@pytest.mark.parametrize("cache_mb", [0, 1])
-def test_keys_and_names_are_whatever_there_is(tmp_path, cache_mb):
-    cache = ArrayCache(cache_mb, tmp_path, 1)
-    image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
-    kept = {
-        1: {"image": image},
-        "1": {"mask": image[..., 0]},
-        (1, (0,)): {"joined": image / 3, "n": image[0]},
-    }
-    for key, arrays in kept.items():
-        cache.put(key, arrays)
-    for key, arrays in kept.items():
-        check_arrays(cache.get(key), arrays)
-    assert cache.get((1, ())) is None
-
-
-def test_it_tells_how_much_it_still_takes(tmp_path):
-    size = sum(array.nbytes for array in example(0).values())
-    assert filled(1, 1).free_bytes == 10**6 - size
-    assert filled(5, 1, tmp_path, 2).free_bytes == 3 * 10**6 - 5 * size
-    assert ArrayCache(1, None, 2).free_bytes == 10**6  # without a folder there is no disk
-
-
-def test_nothing_stays_after_a_kill(tmp_path):
+def test_no_file_remains_after_a_kill(tmp_path):
     code = (
         "import os, signal, sys; from pathlib import Path; import numpy as np;"
         "from training.data.array_cache import ArrayCache;"
@@ -101,7 +78,7 @@ def test_several_threads_may_use_it(tmp_path):
 
 
 @pytest.mark.parametrize("write", ["fails", "is cut short"])
-def test_a_full_disk_warns_once_and_keeps_what_it_has(tmp_path, monkeypatch, capsys, write):
+def test_a_full_disk_causes_one_warning(tmp_path, monkeypatch, capsys, write):
     cache = filled(2, 0, tmp_path, 4)
     whole = os.pwrite
 
@@ -119,12 +96,12 @@ def test_a_full_disk_warns_once_and_keeps_what_it_has(tmp_path, monkeypatch, cap
     check(cache, range(2), 5)
 
 
-def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
+def test_a_missing_folder_is_rejected(tmp_path):
     with pytest.raises(ConfigError, match=r"data.cache_folder = '.*nowhere': cannot create a file \(No such"):
         ArrayCache(1, tmp_path / "nowhere", 1)
 
 
-def test_a_part_of_its_own_is_filled_by_nothing_else(tmp_path):
+def test_reserved_space_is_separate(tmp_path):
     size = sum(array.nbytes for array in example(0).values())
     whole = ArrayCache(1, tmp_path, 1)
     part = whole.reserve(10**6 + size)  # all of the memory, and some of the disk

@@ -37,11 +37,11 @@ def test_examples_are_prepared_as_for_inference():
     assert source[1].mask.shape == (16, 24)
     assert np.argwhere(source[1].mask).tolist() == [[0, 0]]
     assert source[1].image.max() == 1
-    assert (source[2].mask, source.supervised[2]) == (None, False)  # defective, nobody knows where
+    assert (source[2].mask, source.supervised[2]) == (None, False)  # defective, location unknown
     assert source.labels == [0, 1, 1]
 
 
-def test_a_drawn_mask_outlines_a_defect_and_a_box_does_not():
+def test_boxes_and_labels_are_not_drawn_masks():
     source, _ = make_source([(20, 38)] * 4, unmasked=[2], **TILES)
     source.records[3] = replace(source.records[3], supervision="box")
     assert [source.has_drawn_mask(index) for index in range(4)] == [False, True, False, False]
@@ -51,7 +51,7 @@ def test_a_drawn_mask_outlines_a_defect_and_a_box_does_not():
     assert [index for index in range(len(tiles)) if tiles.has_drawn_mask(index)] == [4]
 
 
-def test_cache_keeps_what_fits():
+def test_examples_are_cached_if_there_is_space():
     source, reads = make_source([(8, 8)] * 2)
     assert [source[0].image[0, 0, 0], source[0].image[0, 0, 0]] == [0, 0]
     assert reads == [0]
@@ -60,7 +60,7 @@ def test_cache_keeps_what_fits():
     assert reads == [1, 1]
 
 
-def test_different_sizes_cannot_share_a_batch():
+def test_different_sizes_are_rejected():
     source, _ = make_source([(16, 16), (16, 32)])
     with pytest.raises(ConfigError, match=r"'r0' is 16×16, 'r1' is 32×16.*input.policy = 'resize'"):
         source.common_shape()
@@ -90,7 +90,7 @@ def test_tiles_are_labelled_by_their_own_part_of_the_mask():
     assert (source[5].mask, source.supervised[5]) == (None, True)
 
 
-def test_photographs_whose_defects_have_no_place_cannot_be_cut():
+def test_label_only_photographs_cannot_be_cut_into_tiles():
     photographs, reads = make_source([(20, 38)] * 4, unmasked=[1, 3], **TILES)
     with pytest.raises(ConfigError, match=r"2 defective .*: r1, r3\. Expected masks"):
         TileSource(photographs, InputConfig(**TILES), 8)

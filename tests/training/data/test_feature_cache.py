@@ -12,7 +12,7 @@ tf = pytest.importorskip("tensorflow")
 from segdec.network.network import build_network  # noqa: E402
 from training.data.array_cache import ArrayCache  # noqa: E402
 from training.data.feature_cache import FeatureCache  # noqa: E402
-from training.data.input_pipeline import InputPipeline, InputShard  # noqa: E402
+from training.data.input_pipeline import InputPipeline  # noqa: E402
 from training.data.reading_pool import ReadingPool  # noqa: E402
 from training.data.run_data import load_run_data  # noqa: E402
 from training.optimization.pretrained import build_initial_network, load_pretrained  # noqa: E402
@@ -129,15 +129,12 @@ def test_each_form_of_an_image_is_computed_once(make, data):
     assert encoder.asked == len(data.examples)
 
 
-@pytest.mark.parametrize("kept", ["on disk", "in part", "not at all"])
-def test_where_features_are_kept_changes_no_bit(make, tmp_path, kept):
+@pytest.mark.parametrize("kept", ["on disk", "not at all"])
+def test_the_location_of_cached_features_changes_no_bit(make, tmp_path, kept):
     caches = {
         "on disk": ArrayCache(0, tmp_path, 100),
-        "in part": ArrayCache(0, tmp_path, 100),
         "not at all": ArrayCache(0),
     }
-    if kept == "in part":
-        caches[kept]._free_disk = 20_000
     pipeline, encoder = make(caches[kept], threads=1)
     expected, all_kept = make(threads=1)
     for ours, theirs in zip(collect(pipeline, 2, 0, 12), collect(expected, 2, 0, 12), strict=True):
@@ -146,23 +143,23 @@ def test_where_features_are_kept_changes_no_bit(make, tmp_path, kept):
     assert encoder.asked == 12 * BATCH or kept != "not at all"
 
 
-def test_examples_with_a_made_up_defect_are_computed_each_time(make, config, data):
+def test_examples_with_a_synthetic_defect_are_computed_each_time(make, config, data):
     """They are others each time; the rest is kept as ever."""
     changes = AugmentationConfig(synthetic=1.0)
     pipeline, encoder = make(threads=1, augmentation=changes)
     batches = collect(pipeline, 0, 0, 10)
-    made_up, kept = 10 * BATCH // 2, len(data.examples) * FLIPS.variants
-    assert made_up < encoder.asked <= made_up + kept
+    synthetic, kept = 10 * BATCH // 2, len(data.examples) * FLIPS.variants
+    assert synthetic < encoder.asked <= synthetic + kept
     asked = encoder.asked
     for ours, theirs in zip(collect(pipeline, 0, 0, 10), batches, strict=True):
         check_equal(ours, theirs)
-    assert encoder.asked == asked + made_up
+    assert encoder.asked == asked + synthetic
     plain = plain_pipeline(config.model_copy(update={"augmentation": changes}), data)
     for ours, theirs in zip(batches, collect(plain, 0, 0, 10), strict=True):
         check_equal({name: ours[name] for name in TARGETS}, {name: theirs[name] for name in TARGETS})
 
 
-def test_noise_takes_the_place_of_a_made_up_defect_in_kept_features(make, network):
+def test_feature_noise_replaces_a_synthetic_defect_in_cached_features(make, network):
     """A defect of its mask, and the features elsewhere are those of the photograph."""
     noise = {"augmentation": AugmentationConfig(synthetic=1.0, feature_noise=1.0)}
     pipeline, encoder = make(threads=1, **noise)
@@ -184,15 +181,7 @@ def test_noise_takes_the_place_of_a_made_up_defect_in_kept_features(make, networ
     assert encoder.asked == asked  # noise is added to what is kept
 
 
-def test_shares_put_together_are_the_global_batch(make):
-    """Each process computes what it needs itself."""
-    (whole,) = collect(make()[0], 0, 2, 3)
-    rows = [row for index in range(2) for row in collect(make()[0], 0, 2, 3, InputShard(index, 2, 2))]
-    assert len(rows) == 4
-    check_equal({name: np.concatenate([row[name] for row in rows]) for name in whole}, whole)
-
-
-def test_features_that_find_no_room_are_announced(network, data):
+def test_a_shortage_of_the_cache_is_reported(network, data):
     def announce(images):
         return FeatureCache(network.encoder, data.shape, ArrayCache(1), images).describe_shortage()
 
@@ -204,23 +193,6 @@ def test_features_that_find_no_room_are_announced(network, data):
     assert expected in announce(100_000)
 
 
-def test_photographs_take_none_of_the_room_of_features(network, data):
-    cache = ArrayCache(1)
-    features = FeatureCache(network.encoder, data.shape, cache, 4)
-    cache.put("photograph", {"image": np.zeros(10**6 - 4000, np.uint8)})
-    image = np.zeros(data.shape, np.float32)
-    asked = []
-
-    def see():
-        asked.append(1)
-        return {"image": image, "mask": np.zeros(data.shape[:2], np.uint8)}
-
-    for _ in range(2):
-        for number in range(4):
-            features.get(number, see)
-    assert len(asked) == 4
-
-
 @pytest.mark.parametrize(
     ("changes", "cached"),
     [
@@ -230,7 +202,7 @@ def test_photographs_take_none_of_the_room_of_features(network, data):
         ({"blur_px": 0.1}, False),
     ],
 )
-def test_only_flips_leave_an_image_few_forms(config, changes, cached):
+def test_features_are_cached_with_flips_only(config, changes, cached):
     changed = config.model_copy(update={"augmentation": AugmentationConfig(**changes)})
     assert changed.caches_features == cached
     trained = changed.model_copy(update={"encoder_trainable": "top"})

@@ -57,7 +57,7 @@ def check_equal(ours, theirs):
         np.testing.assert_array_equal(ours[name], value, err_msg=name)
 
 
-def test_a_batch_is_the_same_whenever_it_is_asked_for(make):
+def test_a_batch_does_not_depend_on_the_first_step(make):
     whole = collect(make(augmentation=SOME).batches(1, 0, 5))
     assert len(whole) == 5
     later = collect(make(augmentation=SOME, threads=1).batches(1, 3, 5))
@@ -85,7 +85,7 @@ def test_seed_and_stage_decide(make, seed, stage):
 
 
 @pytest.mark.parametrize(("processes", "replicas"), [(1, 4), (2, 2), (8, 1)])
-def test_shares_put_together_are_the_global_batch(make, processes, replicas):
+def test_shards_form_the_global_batch(make, processes, replicas):
     """Equal for any number of workers and replicas, in order."""
     pipeline = make(augmentation=SOME)
     whole = collect(pipeline.batches(0, 2, 4))
@@ -99,8 +99,8 @@ def test_shares_put_together_are_the_global_batch(make, processes, replicas):
         check_equal({name: np.concatenate([row[name] for row in rows]) for name in batch}, batch)
 
 
-def test_a_batch_can_be_had_again_with_its_names(make, data):
-    """So that the images of a step that went wrong can be told."""
+def test_a_batch_can_be_read_again_with_its_names(make, data):
+    """For the report of a step that is not finite."""
     names, batch = make().global_batch(0, 4)
     check_equal(batch, collect(make().batches(0, 3, 4))[0])
     labels = {record.name: record.label for record in data.dataset.records}
@@ -145,7 +145,7 @@ def supervise(tiny_experiment, data, tmp_path):
     return supervise
 
 
-def test_the_mask_is_learnt_where_it_is_known(supervise):
+def test_the_mask_is_trained_on_known_masks(supervise):
     """Photographs without a mask wait for the decision, whose stages draw them as all others."""
     unmasked, config, data = supervise(2)
     pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2))
@@ -171,63 +171,7 @@ def test_a_stage_without_masks_is_refused(supervise):
     )
 
 
-def test_batches_of_tiles(tiny_experiment):
-    """A tile's label is that of its own part of the mask, before anything is augmented."""
-    flags = [
-        "--input.policy",
-        "tile",
-        "--input.height",
-        "16",
-        "--input.width",
-        "24",
-        "--input.overlap-px",
-        "8",
-    ]
-    config = load_experiment(tiny_experiment, [*flags, "--target.dilation-px", "1"])
-    data = load_run_data(config.model_copy(update={"augmentation": AugmentationConfig()}))
-    assert data.shape == (16, 24, 1)
-    assert len(data.examples) == 6 * len(
-        data.dataset.of_split("train")
-    )  # of 32×32 px: rows 0, 8, 16; columns 0, 8
-    still = config.model_copy(update={"augmentation": AugmentationConfig()})
-    names, batch = InputPipeline(data.examples, data.shape, still, ReadingPool(2)).global_batch(0, 1)
-    assert batch["image"].shape == (4, 16, 24, 1)
-    assert batch["label"].tolist() == [1, 0, 1, 0]
-    assert (batch["target"].max(axis=(1, 2, 3)) > 0).tolist() == [True, False, True, False]
-    assert all(name.endswith("]") for name in names)
-
-
-def test_a_batch_names_what_was_made_up(make, data):
-    changes = AugmentationConfig(flip_horizontal=False, flip_vertical=False, synthetic=1.0)
-    names, batch = make(augmentation=changes).global_batch(0, 1)
-    known = {data.examples.name(index): data.examples[index] for index in range(len(data.examples))}
-    assert [name.endswith(" + synthetic defect") for name in names] == [True, False] * (BATCH // 2)
-    for name, image, target, label in zip(
-        names, batch["image"], batch["target"], batch["label"], strict=True
-    ):
-        differs = (image != known[name.removesuffix(" + synthetic defect")].image).any()
-        assert differs == target.any() == bool(label)
-        assert label == int(differs)
-
-
-@pytest.mark.parametrize(("classes", "label"), [(2, 1), (3, -1)])
-def test_made_up_defects_of_several_classes_have_none(make, config, classes, label):
-    network = config.network.model_copy(update={"num_classes": classes})
-    (batch,) = collect(
-        make(augmentation=SOME.model_copy(update={"synthetic": 1.0}), network=network).batches(1, 0, 1)
-    )
-    assert batch["label"].tolist() == [label, 0] * (BATCH // 2)
-
-
-def test_transplanted_defects_keep_their_class(make):
-    (batch,) = collect(make(augmentation=AugmentationConfig(transplant=1.0)).batches(1, 0, 1))
-    assert batch["label"].tolist() == [1, 0] * (BATCH // 2)
-    assert all(
-        target.any() == bool(label) for target, label in zip(batch["target"], batch["label"], strict=True)
-    )
-
-
-def test_good_photographs_alone_make_batches(tiny_experiment, toy_root, tmp_path):
+def test_batches_of_good_photographs(tiny_experiment, toy_root, tmp_path):
     lines = [line for line in (toy_root / "splits.txt").read_text().splitlines() if "good/" in line]
     (tmp_path / "splits.txt").write_text("\n".join(lines))
     given = ["--data.splits", str(tmp_path / "splits.txt"), "--augmentation.synthetic", "0.5"]

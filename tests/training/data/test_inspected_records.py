@@ -48,13 +48,13 @@ def record(name, tmp_path, label=1, **changes):
 # === Labels ===
 
 
-def test_what_a_mask_marks_outside_is_cut_off():
+def test_a_mask_is_clipped_to_the_inspected_area():
     kept = clip_mask(sample(slice(2, 6)), LEFT_HALF)
     assert np.flatnonzero(kept.mask[3]).tolist() == [2, 3]
     assert clip_mask(sample(slice(2, 6)), InputConfig()).mask[3].sum() == 4 * 255
 
 
-def test_a_defect_wholly_outside_leaves_a_good_photograph(tmp_path):
+def test_a_photograph_with_defects_outside_only_is_good(tmp_path):
     samples = {"inside": sample([1]), "across": sample([3, 4]), "outside": sample([5])}
     records = [record(name, tmp_path, label=2) for name in samples]
     found = relabel_uninspected(records, lambda one: clip_mask(samples[one.name], LEFT_HALF), LEFT_HALF)
@@ -63,15 +63,7 @@ def test_a_defect_wholly_outside_leaves_a_good_photograph(tmp_path):
     assert relabel_uninspected(records, samples.__getitem__, InputConfig()) is records
 
 
-def test_a_box_outside_leaves_a_good_photograph_whose_pixels_are_known(tmp_path):
-    boxed = [record("part", tmp_path, supervision="box")]
-    found = relabel_uninspected(
-        boxed, lambda _: clip_mask(sample([6], supervision="box"), LEFT_HALF), LEFT_HALF
-    )
-    assert (found[0].label, found[0].supervision) == (0, "mask")
-
-
-def test_a_photograph_of_which_the_class_alone_is_known_keeps_it(tmp_path, capsys):
+def test_a_label_only_photograph_keeps_its_class(tmp_path, capsys):
     known = [record("part", tmp_path, mask_file=None, supervision="label"), record("good", tmp_path, label=0)]
     assert relabel_uninspected(known, pytest.fail, LEFT_HALF) == tuple(known)
     assert "warning: 1 defective photographs have a label only" in capsys.readouterr().err
@@ -80,7 +72,7 @@ def test_a_photograph_of_which_the_class_alone_is_known_keeps_it(tmp_path, capsy
 # === What is learnt ===
 
 
-def test_no_pixel_outside_counts():
+def test_pixels_outside_have_no_weight():
     mask = np.zeros((16, 16), np.uint8)
     mask[0:4, 4:12] = 255
     area = np.zeros((16, 16), np.uint8)
@@ -95,7 +87,7 @@ def test_no_pixel_outside_counts():
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_defect_outside_teaches_nothing_where_it_grows_into_the_area():
+def test_a_defect_outside_is_not_dilated_into_the_area():
     mask = np.zeros((16, 16), np.uint8)
     mask[:, 8] = 255
     targets = build_targets(mask, (16, 16), TargetConfig(dilation_px=5), 8, area=half())
@@ -103,7 +95,7 @@ def test_a_defect_outside_teaches_nothing_where_it_grows_into_the_area():
     assert targets.weight[..., 0].tolist() == [[1.0, 0.0], [1.0, 0.0]]
 
 
-def test_the_area_moves_with_its_image_and_stays_even_outside():
+def test_the_area_is_augmented_with_its_image_and_uniform_outside():
     random = np.random.default_rng(0)
     image = np.where(half()[..., None] > 0, random.integers(0, 256, (16, 16, 1)), 90).astype(np.uint8)
     still = AugmentationConfig(**{**STILL, "flip_horizontal": True, "noise": 0.1, "shift": 0.2})
@@ -128,7 +120,7 @@ class Examples:
         return Example(pixels, None, half(64))
 
 
-def test_made_up_defects_lie_where_it_is_inspected():
+def test_synthetic_defects_are_in_the_inspected_area():
     source = SyntheticSource(Examples(), 2, TargetConfig())
     for seed in range(12):
         made = source.get(1, SYNTHETIC, np.random.default_rng(seed))
@@ -168,7 +160,7 @@ def test_a_run_learns_and_is_measured_where_it_is_inspected(tiny_experiment, tmp
             assert result.pixels.tp + result.pixels.fp + result.pixels.fn <= 32 * 16
 
 
-def test_a_tile_wholly_outside_is_no_example(tiny_experiment, tmp_path):
+def test_tiles_outside_the_area_are_omitted(tiny_experiment, tmp_path):
     size = ["--input.height", "8", "--input.width", "8", "--input.overlap-px", "0"]
     tiles = ["--input.policy", "tile", *size]
     narrow = ["--input.regions-of-interest", "[[[0, 0], [0.45, 0], [0.45, 1], [0, 1]]]"]
@@ -179,7 +171,7 @@ def test_a_tile_wholly_outside_is_no_example(tiny_experiment, tmp_path):
     assert sum(bool(area.any()) for area in areas) == photographs * 4 * 2
 
 
-def test_the_mask_is_kept_in_the_configuration(tiny_experiment, tmp_path):
+def test_the_mask_is_stored_in_the_configuration(tiny_experiment, tmp_path):
     mask = np.zeros((4, 4), np.uint8)
     mask[:, :2] = 1
     write_png(tmp_path / "mask.png", mask)

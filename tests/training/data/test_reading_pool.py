@@ -31,7 +31,7 @@ def test_as_many_work_at_a_time_as_there_are_threads():
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
-def test_it_is_ahead_by_no_more_than_asked(ahead):
+def test_the_number_of_items_ahead_is_limited(ahead):
     taken = []
     results = ReadingPool(2).map(lambda item: item, (taken.append(i) or i for i in range(20)), ahead)
     for number in range(20):
@@ -40,7 +40,7 @@ def test_it_is_ahead_by_no_more_than_asked(ahead):
     assert next(results, None) is None
 
 
-def test_an_error_is_raised_in_its_place_and_ends_the_whole():
+def test_an_error_is_raised_at_its_position_and_ends_the_iterator():
     def work(item):
         if item == 2:
             raise DatasetError("parts/0002.png is cut off")
@@ -54,7 +54,7 @@ def test_an_error_is_raised_in_its_place_and_ends_the_whole():
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_the_end_waits_for_what_has_begun_and_begins_no_more(monkeypatch, end):
+def test_closing_waits_for_items_in_progress(monkeypatch, end):
     begun, done, gate = [], [], threading.Event()
     waits = reading_pool.wait
     monkeypatch.setattr(reading_pool, "wait", lambda futures: gate.set() or waits(futures))

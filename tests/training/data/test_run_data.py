@@ -184,15 +184,6 @@ def test_training_from_shards_is_bit_identical(load, packed, finished_run, toy_r
     assert (run / "predictions.csv").read_text() == (finished_run / "predictions.csv").read_text()
 
 
-def test_the_cache_changes_no_example(load, tmp_path):
-    (tmp_path / "cache").mkdir()
-    flags = ["--data.cache-mb", "0", "--data.cache-folder", str(tmp_path / "cache")]
-    one, other = load_run_data(load()).examples, load_run_data(load(*flags)).examples
-    for index in range(len(one)):
-        np.testing.assert_array_equal(one[index].image, other[index].image)
-        np.testing.assert_array_equal(one[index].mask, other[index].mask)
-
-
 @pytest.fixture
 def damaged(toy_root, tmp_path):
     """A copy of the toy set with one offender in each split, one of another kind each, and a stray mask."""
@@ -213,7 +204,7 @@ def at(root):
     return ["--data.root", str(root), "--data.splits", str(root / "splits.txt")]
 
 
-def test_every_offender_of_every_split_is_named_at_once(load, damaged):
+def test_all_problems_are_reported_at_once(load, damaged):
     root, names = damaged
     with pytest.raises(DatasetError, match="has 4 problems") as error:
         load_run_data(load(*at(root)))
@@ -221,7 +212,7 @@ def test_every_offender_of_every_split_is_named_at_once(load, damaged):
         assert word in str(error.value)
 
 
-def test_a_run_goes_on_without_what_is_broken_and_lists_it(load, damaged, capsys):
+def test_broken_files_are_skipped_and_listed(load, damaged, capsys):
     root, names = damaged
     config = load(*at(root), "--data.skip-broken")
     data = load_run_data(config)
@@ -241,7 +232,7 @@ def test_a_run_goes_on_without_what_is_broken_and_lists_it(load, damaged, capsys
         RunFolder.open(config, load_run_data(config), fresh=False)
 
 
-def test_a_picture_in_two_splits_is_refused_unless_it_is_named(load, toy_root, tmp_path):
+def test_a_duplicate_in_two_splits_is_rejected_unless_allowed(load, toy_root, tmp_path):
     root = tmp_path / "leaking"
     shutil.copytree(toy_root, root)
     dataset = load_dataset("folder", root, root / "splits.txt")
@@ -257,10 +248,10 @@ def test_a_picture_in_two_splits_is_refused_unless_it_is_named(load, toy_root, t
         load_run_data(load(*from_shards("ram://run-data/leaking")))
 
 
-def test_near_twins_in_two_splits_are_told_at_each_start_unless_they_are_named(
+def test_near_duplicates_in_two_splits_cause_a_warning_unless_allowed(
     load, toy_root, tmp_path, monkeypatch, capsys
 ):
-    """Shards are not read at a start: packing them has told."""
+    """Shards are not read at a start."""
     monkeypatch.setattr("datasets.check_cache.MIN_FILE_AGE_S", -3600.0)
     root = tmp_path / "exposed"
     shutil.copytree(toy_root, root)
@@ -284,7 +275,7 @@ def test_near_twins_in_two_splits_are_told_at_each_start_unless_they_are_named(
     assert "near twin" not in capsys.readouterr().err
 
 
-def test_supervision_limits_what_is_learnt_and_not_what_is_tested(load, tmp_path):
+def test_supervision_limits_training_but_not_test(load, tmp_path):
     path = tmp_path / "supervision.txt"
     path.write_text("label defect\n")
     full, data = load_run_data(load()), load_run_data(load("--data.supervision", str(path)))
@@ -320,7 +311,7 @@ def splits_of_good(toy_root, tmp_path):
 
 
 @pytest.mark.parametrize("split", ["train", "val"])
-def test_a_split_of_good_photographs_needs_made_up_defects(load, splits_of_good, split):
+def test_a_split_of_good_photographs_needs_synthetic_defects(load, splits_of_good, split):
     flags = splits_of_good(split)
     expected = rf"split '{split}' has \d+ good and 0 defective .*set augmentation.synthetic above 0"
     with pytest.raises(DatasetError, match=expected):
@@ -332,7 +323,7 @@ def test_a_split_of_good_photographs_needs_made_up_defects(load, splits_of_good,
     assert data.model.classes == ("good", "defect")
 
 
-def test_without_good_photographs_there_is_nothing_to_learn(load, toy_root, tmp_path):
+def test_good_photographs_are_required(load, toy_root, tmp_path):
     lines = (toy_root / "splits.txt").read_text().splitlines()
     path = tmp_path / "splits.txt"
     path.write_text(
@@ -342,7 +333,7 @@ def test_without_good_photographs_there_is_nothing_to_learn(load, toy_root, tmp_
         load_run_data(load("--data.splits", str(path), "--augmentation.synthetic", "1"))
 
 
-def test_of_several_classes_made_up_defects_tell_none_apart(load, tmp_path):
+def test_synthetic_defects_do_not_distinguish_several_classes(load, tmp_path):
     root = tmp_path / "own"
     for number, name in enumerate(["good/a", "good/b", "good/c", "dent/d", "scratch/e"]):
         write_picture(root / f"{name}.png", number)

@@ -50,7 +50,7 @@ def random(seed=0):
     return np.random.default_rng(seed)
 
 
-def test_examples_may_come_as_they_are(make, examples):
+def test_unchanged_examples(make, examples):
     source = make(3)
     for index in range(len(examples)):
         assert source.get(index, UNCHANGED, random()).image is examples.images[index]
@@ -61,7 +61,7 @@ def test_examples_may_come_as_they_are(make, examples):
 
 
 @pytest.mark.parametrize(("classes", "label"), [(2, 1), (3, ANY_DEFECT), (7, ANY_DEFECT)])
-def test_a_made_up_defect_has_the_one_class_or_none(make, examples, classes, label):
+def test_the_class_of_a_synthetic_defect(make, examples, classes, label):
     source = make(classes)
     example = source.get(1, SYNTHETIC, random())
     assert (example.image != examples.images[1]).any()
@@ -71,7 +71,7 @@ def test_a_made_up_defect_has_the_one_class_or_none(make, examples, classes, lab
     assert source.name(1, SYNTHETIC) == "photograph/1 + synthetic defect"
 
 
-def test_what_gets_no_visible_defect_is_good(make):
+def test_an_example_without_visible_defect_is_good(make):
     assert make().label(1, SYNTHETIC, masked=False) == 0
 
 
@@ -87,22 +87,14 @@ def test_a_transplanted_defect_keeps_its_class(make, examples):
     assert source.name(0, 2) == "photograph/0 + photograph/2"
 
 
-def test_a_donor_whose_mask_was_lost_comes_itself(make, examples):
+def test_a_donor_without_mask_is_returned_itself(make, examples):
     """As scaling loses a defect that is small enough."""
     source = make(3)
     assert source.get(0, 4, random()).image is examples.images[4]
     assert source.label(0, 4, masked=False) == 1
 
 
-@pytest.mark.parametrize("donor", [SYNTHETIC, 2])
-def test_the_generator_alone_decides(make, donor):
-    one, same, other = (make().get(0, donor, random(seed)) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.image, same.image)
-    np.testing.assert_array_equal(one.mask, same.mask)
-    assert (one.image != other.image).any()
-
-
-def test_a_made_up_mask_grows_where_the_others_have_grown(make):
+def test_a_synthetic_mask_is_dilated_like_others(make):
     """Before they come here, in the photograph's pixels; otherwise all grow when targets are built."""
     exact = make().get(0, SYNTHETIC, random(3)).mask
     config = TargetConfig(dilation_px=7, dilation_at="photograph")

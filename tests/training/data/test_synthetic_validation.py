@@ -53,7 +53,7 @@ def test_each_good_photograph_gets_a_copy_with_a_defect(photographs, model):
         assert sample.mask.any()
 
 
-def test_they_are_the_same_each_time_and_kept(photographs, model):
+def test_copies_are_reproducible_and_cached(photographs, model):
     records, read, reads = photographs
     one = synthetic_validation(records, read, model, 0, ArrayCache(1))
     first = [one.read(record) for record in one.records]
@@ -72,13 +72,13 @@ def test_they_are_the_same_each_time_and_kept(photographs, model):
     )
 
 
-def test_a_real_defect_needs_no_made_up_ones(photographs, model):
+def test_real_defects_need_no_synthetic_ones(photographs, model):
     records, read, _ = photographs
     defective = Record("dent/0", records[0].image_file, records[0].image_file, 1, "dent/0", "val")
     assert synthetic_validation((*records, defective), read, model, 0, ArrayCache(1)) is None
 
 
-def test_of_many_photographs_some_are_copied(photographs, model, monkeypatch):
+def test_the_number_of_copies_is_limited(photographs, model, monkeypatch):
     monkeypatch.setattr(module, "MAX_IMAGES", 2)
     records, read, _ = photographs
     judged = synthetic_validation(records, read, model, 0, ArrayCache(1))

@@ -21,13 +21,6 @@ def test_target_is_the_share_of_each_cell():
     assert weight.tolist() == [[1.0] * 3] * 2
 
 
-@pytest.mark.parametrize(("stride", "expected"), [(4, [[0, 0.25], [0, 0.25]]), (8, [[0.125]])])
-def test_cells_have_the_size_of_the_stride(stride, expected):
-    mask = np.zeros((8, 8), np.uint8)
-    mask[2:6, 4:6] = 255
-    assert build(mask, stride)[0].tolist() == expected
-
-
 def test_dilation_grows_a_diamond():
     mask = np.zeros((16, 16), np.uint8)
     mask[4, 4] = 255  # a 5 px diamond holds 1 + 4 + 8 = 13 pixels
@@ -111,21 +104,8 @@ def test_depth_counts_from_the_background_of_each_defect_apart():
     assert weight[0, 0] == 1.0
 
 
-def test_depth_weights_are_averaged_over_cells():
-    mask = np.zeros((8, 16), np.uint8)
-    mask[3:5, 3:5] = 255  # all four have depth 1
-    share, weight = build(mask, weighting="distance", positive_weight=9.0)
-    assert share.tolist() == [[4 / 64, 0.0]]
-    assert weight.tolist() == [[(60 + 4 * 9) / 64, 1.0]]
-
-
-def test_a_defect_without_background_is_as_deep_everywhere():
-    weight = depth_weight(np.ones((8, 8), np.uint8), TargetConfig(positive_weight=3.0))
-    assert (weight == 3.0).all()
-
-
 @pytest.mark.parametrize("weighting", ["uniform", "distance"])
-def test_what_is_not_known_weighs_nothing(weighting):
+def test_an_unknown_mask_has_no_weight(weighting):
     config = TargetConfig(weighting=weighting, positive_weight=3.0)
     good = build_targets(None, (16, 8), config, 4)
     assert good.share.shape == good.weight.shape == (4, 2, 1)

@@ -65,11 +65,8 @@ def test_what_managers_write(cluster, job, index, name):
     ("text", "words"),
     [
         ('{"cluster": {"worker": ["a:1"]}, task: 1}', ["not JSON", "line 1, column 34", "task"]),
-        ("worker0:2222", ["not JSON", "line 1, column 1", '{"cluster"']),
         ("[]", ["TF_CONFIG: ", "dictionary"]),
         ('{"task": {"type": "worker", "index": 0}}', ["no 'cluster'", '{"cluster"']),
-        ('{"environment": "cloud"}', ["no 'cluster'"]),
-        ('{"cluster": {"worker": ["a:1"]}}', ["no 'task'"]),
         ('{"cluster": {"worker": ["a:1"]}, "task": {"index": 0}}', ["no 'task.type'"]),
         ('{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}}', ["no 'task.index'"]),
         (
@@ -96,11 +93,9 @@ def test_bad_text(text, words):
         (TWO, "wrker", 0, ["unknown task type 'wrker'"]),
         (TWO, "evaluator", 0, ["evaluator", "Do not start tasks of this type"]),
         (TWO, "worker", 2, ["worker 2", "2 address(es)"]),
-        (TWO, "worker", -1, ["task.index", "got -1"]),
         (TWO, "worker", "one", ["task.index", "got 'one'"]),
         (TWO, "chief", 0, ["chief 0", "0 address(es)"]),
         ({"worker": ["host"]}, "worker", 0, ["'host' of worker 0 has no port"]),
-        ({"worker": ["host:"]}, "worker", 0, ["has no port"]),
         ({"worker": ["a:1", "b:x1"]}, "worker", 0, ["'b:x1' of worker 1", "'x1'", "not a number"]),
         ({"worker": ["a:٣"]}, "worker", 0, ["not a number"]),
         ({"worker": ["a:0"]}, "worker", 0, ["port 0", "1 … 65535"]),
@@ -113,7 +108,6 @@ def test_bad_text(text, words):
         ({"worker": ["a:1"], "ps": ["p:1"]}, "worker", 0, ["1 ps and no chief", "add a 'chief'"]),
         ({"chief": ["c:1"], "ps": ["p:1"]}, "chief", 0, ["1 ps and no worker", "add a 'worker'"]),
         ({"chief": ["c:1", "d:1"]}, "chief", 0, ["2 chiefs", "c:1, d:1"]),
-        ({"chief": ["c:1"], "master": ["d:1"]}, "chief", 0, ["2 chiefs"]),
     ],
 )
 def test_bad_clusters(cluster, job, index, words):

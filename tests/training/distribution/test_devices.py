@@ -61,6 +61,6 @@ def test_growth_is_left_to_tensorflow_where_its_variable_is_set(claimed, monkeyp
 
 
 @pytest.mark.usefixtures("claimed")
-def test_a_gpu_that_is_not_there_is_told():
+def test_a_missing_gpu_is_named():
     with pytest.raises(ConfigError, match=r"devices=gpu:3: this machine has gpu:0,1,2"):
         devices.find_devices("gpu:3")

@@ -1,4 +1,4 @@
-"""A run that is told to stop saves where it is, and goes on as if nothing had been."""
+"""An interrupted run saves a checkpoint and resumes with the same result."""
 
 import gc
 import signal
@@ -68,7 +68,7 @@ def python_handlers():
 
 
 @pytest.mark.usefixtures("python_handlers")
-def test_a_second_signal_does_what_it_always_does():
+def test_a_second_signal_has_its_usual_effect():
     with Interruption() as interruption:
         signal.raise_signal(signal.SIGINT)
         assert interruption.received is signal.SIGINT
@@ -76,7 +76,7 @@ def test_a_second_signal_does_what_it_always_does():
             signal.raise_signal(signal.SIGINT)
 
 
-def test_handlers_are_given_back():
+def test_handlers_are_restored():
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     with Interruption():
         assert signal.getsignal(signal.SIGTERM) not in before

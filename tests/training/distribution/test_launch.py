@@ -100,7 +100,7 @@ def test_a_failure_is_named(started, tiny_experiment, capsys):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
-def test_a_signal_names_the_way_on(started, tiny_experiment, capsys, number, code):
+def test_a_signal_prints_the_command_to_resume(started, tiny_experiment, capsys, number, code):
     started.end = GroupResult(code, None, number)
     assert leave("--workers", 2, tiny_experiment, "--fresh", "--name", "a") == code
     again = shlex.join(["launch", "--workers", "2", str(tiny_experiment), "--name", "a"])

@@ -85,11 +85,11 @@ class Group:
     def wait(self):
         """Exit code, failure, received signal and output; nothing is left behind."""
         output, errors = self.process.communicate(timeout=90)
-        self.check_nobody_left()
+        self.check_no_process_left()
         assert self.process.returncode == 0, errors
         return *json.loads(errors.decode().splitlines()[-1]), output
 
-    def check_nobody_left(self):
+    def check_no_process_left(self):
         pids = [int(path.read_text()) for path in self.folder.glob("*.pid")]
         wait_for(lambda: not any(alive(pid) for pid in pids))
 
@@ -120,7 +120,7 @@ def start(tmp_path):
     for group in groups:
         group.process.kill()
         group.process.communicate()
-        group.check_nobody_left()
+        group.check_no_process_left()
 
 
 def test_all_succeed(start):
@@ -155,7 +155,7 @@ def test_the_loss_of_a_peer_is_not_the_cause(start):
     assert group.wait()[:2] == (3, "worker1 exited with code 3")
 
 
-def test_a_cause_that_shows_later_is_the_cause_still(start):
+def test_a_later_failure_is_the_cause(start):
     group = start(
         cause_timeout_s=60.0,
         worker0=NOTE + READY + "sys.exit(69)",
@@ -192,26 +192,26 @@ def test_a_signal_that_one_ignores(start):
 
 @pytest.mark.parametrize(("second", "expected"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_second_signal_kills(start, second, expected):
-    told = (
+    stopping = (
         NOTE
-        + "signal.signal(signal.SIGTERM, lambda *_: note('told'))\n"
+        + "signal.signal(signal.SIGTERM, lambda *_: note('stopping'))\n"
         + READY
         + "while True: signal.pause()"
     )
-    group = start(worker0=told, worker1=told)
+    group = start(worker0=stopping, worker1=stopping)
     group.pid("worker0"), group.pid("worker1")
     group.process.terminate()
-    wait_for(lambda: len(list(group.folder.glob("*.told"))) == 2)
+    wait_for(lambda: len(list(group.folder.glob("*.stopping"))) == 2)
     group.process.send_signal(second)
     assert group.wait()[:3] == (expected, None, signal.SIGTERM)
 
 
-def test_a_killed_group_leaves_nobody(start):
+def test_a_killed_group_leaves_no_process(start):
     group = start(worker0=STUBBORN, worker1=STUBBORN)
     group.pid("worker0"), group.pid("worker1")
     group.process.kill()
     group.process.wait()
-    group.check_nobody_left()
+    group.check_no_process_left()
 
 
 def test_servers_stop_when_the_work_is_done(start):
@@ -250,7 +250,7 @@ def test_much_output_stays_in_lines(start):
     assert len(lines) == 60000
 
 
-def test_a_reader_that_goes_away(start):
+def test_a_closed_output_stops_the_group(start):
     group = start(worker0=NOTE + SAVE + READY + "while True: print('x' * 4000)")
     group.process.stdout.read(10)
     group.process.stdout.close()
@@ -258,7 +258,7 @@ def test_a_reader_that_goes_away(start):
     group.process.wait()
     assert "BrokenPipeError" in errors
     assert group.saved() == {"worker0"}
-    group.check_nobody_left()
+    group.check_no_process_left()
 
 
 def test_a_program_that_is_not_there(tmp_path):
@@ -268,7 +268,7 @@ def test_a_program_that_is_not_there(tmp_path):
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "FileNotFoundError" in result.stderr
-    Group(None, tmp_path).check_nobody_left()
+    Group(None, tmp_path).check_no_process_left()
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def in_background(action):
     return thread
 
 
-def test_all_meet_and_the_port_is_free_again(make_cluster):
+def test_all_connect_and_the_port_is_free_again(make_cluster):
     cluster = make_cluster(chief=1, worker=2)
     tasks = [cluster("worker", 1), cluster("worker", 0), cluster("chief")]
     threads = [in_background(lambda task=task: wait_for_peers(task, 60)) for task in tasks]
@@ -39,7 +39,7 @@ def test_all_meet_and_the_port_is_free_again(make_cluster):
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
-def test_they_meet_over_ipv6(free_ports):
+def test_connections_over_ipv6(free_ports):
     jobs = {"worker": tuple(f"[::1]:{port}" for port in free_ports(2))}
     worker = in_background(lambda: wait_for_peers(Cluster(jobs, "worker", 1), 60))
     wait_for_peers(Cluster(jobs, "worker", 0), 60)
@@ -52,7 +52,7 @@ def call_in_vain(cluster):
         wait_for_peers(cluster, 60)
 
 
-def test_strangers_are_not_counted(make_cluster):
+def test_foreign_connections_are_ignored(make_cluster):
     cluster = make_cluster(worker=2)
 
     def knock():
@@ -94,7 +94,7 @@ def test_a_taken_port_is_named(make_cluster):
         wait_for_peers(cluster("worker", 0), 60)
 
 
-def test_servers_are_awaited_and_missed_by_name(make_cluster):
+def test_missing_servers_are_named(make_cluster):
     cluster = make_cluster(chief=1, worker=1, ps=1)
     with socket.create_server(("", int(cluster("ps").address.rpartition(":")[2]))):
         with pytest.raises(PeerLostError, match="worker 0 does not answer"):

@@ -4,7 +4,6 @@ import pytest
 
 from segdec.errors import ConfigError
 from tests import forked
-from training.experiment_file import load_experiment
 
 tf = pytest.importorskip("tensorflow")
 
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 @pytest.mark.skipif(
     bool(tf.config.list_physical_devices("GPU")), reason="says what a machine without GPU does"
 )
-def test_what_is_taken(name, devices, taken):
+def test_selected_devices(name, devices, taken):
     assert describe_strategy(choose_strategy(name, devices)) == taken
 
 
@@ -51,7 +50,7 @@ def test_central_storage_keeps_its_variables_on_the_cpu():
         ("auto", "cpu:0", "devices='cpu:0' is invalid. Expected 'cpu:4'"),
     ],
 )
-def test_what_cannot_be_had(name, devices, message):
+def test_unavailable_devices(name, devices, message):
     with pytest.raises(ConfigError, match=message):
         choose_strategy(name, devices)
 
@@ -63,12 +62,6 @@ def test_a_batch_that_does_not_divide_names_both_numbers():
         ConfigError, match=r"batch_size=3 is not divisible by the 2 replicas.*--batch-size to 4"
     ):
         check_batch_size(3, strategy)
-
-
-@pytest.mark.parametrize("devices", ["tpu:1", "cpu", "cpu:0", "gpu:", "gpu:0,", "4"])
-def test_malformed_devices_are_refused_with_the_field_named(tiny_experiment, devices):
-    with pytest.raises(ConfigError, match="devices"):
-        load_experiment(tiny_experiment, ["--devices", devices])
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import math
 import os
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
 from datasets.sample import Sample
 from segdec.errors import DatasetError
-from segdec.images import write_png
 from training.fit.dataset_profile import (
     ReadOptions,
     measure_sample,
@@ -48,12 +46,6 @@ def test_its_words_are_plain(toy_root):
     assert max(map(len, told.splitlines())) <= 110
 
 
-def test_a_split_that_nobody_chose_is_none(tmp_path):
-    write_toy(tmp_path / "toy", 24, size=32)
-    (tmp_path / "toy" / "splits.txt").unlink()
-    assert not survey_folder(tmp_path / "toy").profile.own_split
-
-
 def test_the_largest_region_of_a_photograph_is_its_defect():
     mask = np.zeros((20, 20), np.uint8)
     mask[2:4, 2:4], mask[10:13, 10:16] = 255, 255
@@ -79,19 +71,6 @@ def test_a_class_of_two_parts_joins_the_others(profiled_of):
     assert (
         merged.notes[-1] == "scratch: fewer than 3 parts: all defects become one class (data.merge_defects)"
     )
-
-
-def test_annotations_of_what_trains_are_what_counts(profiled_of):
-    profiled = profiled_of([[(0, "train")], [(1, "train")], [(1, "train")], [(1, "test")]])
-    records = [record for record in profiled.checked.dataset.records if record.split == "train"]
-    unlocalized, boxed = replace(records[1], mask_file=None), replace(records[2], supervision="box")
-    taught = profiled.profile.with_annotations_of([records[0], unlocalized, boxed])
-    assert (taught.masks, taught.boxes, taught.labels) == (0, 1, 1)
-
-
-def test_classes_that_are_shown_stay(profiled_of):
-    groups = [[(0,)]] * 9 + [[(1,)]] * 3 + [[(2,)]] * 3
-    assert rare_classes(profiled_of(groups, classes=("good", "dent", "scratch"))) == []
 
 
 def test_what_was_read_is_not_read_again(tmp_path, monkeypatch):
@@ -131,13 +110,4 @@ def test_what_cannot_be_used_is_left_out_where_that_is_said(tmp_path):
     profiled = profile_dataset(dataset, "folder", root, ReadOptions(skip_broken=True))
     assert len(profiled.checked.photographs) == 23
     assert profiled.profile.read_options.skip_broken
-    assert profiled.notes[0].startswith(f"skipped: {broken} is not whole")
-
-
-def test_good_photographs_alone_are_a_data_set(tmp_path):
-    random = np.random.default_rng(0)
-    (tmp_path / "good").mkdir()
-    for number in range(4):
-        write_png(tmp_path / "good" / f"{number}.png", random.integers(0, 255, (16, 24, 1), np.uint8))
-    profile = survey_folder(tmp_path).profile
-    assert (profile.good, profile.defective, profile.smallest_px) == (4, 0, None)
+    assert profiled.notes[0].startswith(f"skipped: {broken} is not")

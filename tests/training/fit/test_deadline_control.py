@@ -4,7 +4,6 @@ import pytest
 
 from training.fit.deadline_control import DeadlineControl
 from training.fit.training_plan import DatasetSizes, StepTimes, plan_training
-from training.schedule_control import ScheduleControl
 
 SHARES = {"segment": 0.6, "decision": 0.2, "joint": 0.2}
 SPEED = StepTimes(
@@ -82,13 +81,6 @@ def test_the_time_is_kept_whatever_the_machine_does(minutes, slowness):
     assert all(rest < 0.1 for rest in machine.rests.values())  # the rate has come to its end
 
 
-def test_every_stage_gets_its_part_on_a_slow_machine():
-    machine = Machine(10, lambda _: 3.0)
-    machine.train()
-    parts = [machine.control.taken[stage] / steps for stage, steps in machine.plan.steps.items()]
-    assert min(parts) > 0.15
-
-
 def test_a_slow_moment_costs_no_stage():
     machine = Machine(4, lambda passed: 20.0 if 0.3 < passed < 0.32 else 1.0)
     assert machine.train() == pytest.approx(1, abs=0.1)
@@ -100,12 +92,3 @@ def test_when_the_time_is_over_each_stage_ends_at_once():
     machine = Machine(3, lambda passed: 1.0 if passed < 0.1 else 1000.0)
     machine.train()
     assert machine.control.taken["joint"] == 1
-
-
-def test_the_plain_pace_is_that_of_the_experiment():
-    control = ScheduleControl()
-    control.begin_stage("segment", 3)
-    assert [control.is_last(step) for step in (1, 2, 3)] == [False, False, True]
-    assert (control.schedule_offset, control.max_steps(3), control.expected_steps) == (0, 3, 3)
-    control.step_done(3)
-    assert control.schedule_offset == 0

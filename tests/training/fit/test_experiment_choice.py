@@ -50,12 +50,6 @@ def test_the_words_say_how_many_and_what_follows(profile_of):
     )
 
 
-def test_without_a_defect_to_validate_by_some_are_made_up(profile_of):
-    choice = choose_experiment(profile_of(), (12, 0, 0), 100, ENCODER)
-    assert config(choice).augmentation.synthetic == 0.25
-    assert texts(choice)["regime"].startswith("some, but no defect to validate: 12 defective photographs")
-
-
 def test_labels_alone_train_the_joint_stage_through_an_open_gate(profile_of):
     choice = choose_experiment(profile_of(masks=0, labels=25, smallest_px=None), (15, 5, 5), 100, ENCODER)
     chosen = config(choice)
@@ -73,12 +67,6 @@ def test_the_encoder_is_taken_where_its_weights_are(profile_of):
     assert config(without).network.preset == "compact"
     assert texts(without)["network"] == "compact, from random weights: no weights here"
     assert config(without).augmentation.contrast > 0
-
-
-def test_many_defects_need_no_prior(profile_of):
-    few, many = (choose_experiment(profile_of(), (number, 5, 5), 300, NONE) for number in (99, 100))
-    assert config(few).network.mask_prior > 0
-    assert config(many).network.mask_prior == 0
 
 
 @pytest.mark.parametrize(
@@ -137,12 +125,3 @@ def test_colours_are_seen_where_they_tell_anything(profile_of, coloured, stored,
         choose_experiment(profile_of(coloured=coloured, stored_in_colour=stored), (15, 5, 5), 100, ENCODER)
     )
     assert (chosen.network.input_channels, chosen.input.convert_color) == (channels, converted)
-
-
-def test_kept_features_take_a_part_of_the_memory(profile_of):
-    small = Resources("imagenet", memory_bytes=2_000_000_000)
-    assert config(choose_experiment(profile_of(), (15, 5, 5), 1000, small)).data.cache_mb == 800
-    assert (
-        config(choose_experiment(profile_of(), (15, 5, 5), 10, ENCODER)).data.cache_mb
-        == 1024 + 4 * 10 * 512 * 512 * 17 // 10**6
-    )

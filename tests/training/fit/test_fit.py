@@ -2,12 +2,10 @@
 
 import shutil
 
-import numpy as np
 import pytest
 
 from datasets.layouts.toy import write_toy
 from segdec.artifact import read_manifest
-from segdec.images import write_png
 from training.__main__ import main
 from training.experiment_file import load_experiment
 
@@ -74,20 +72,6 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_training_refuses_leaves_no_experiment_in_the_way(fit, toy_root, tmp_path):
-    root = tmp_path / "parts"
-    shutil.copytree(toy_root, root)
-    splits = (root / "splits.txt").read_text()
-    trained = next(line.split()[1] for line in splits.splitlines() if line.startswith("train  good/"))
-    shutil.copy(root / f"{trained}.png", root / "good" / "twin.png")
-    (root / "splits.txt").write_text(f"{splits}val  good/twin\n")
-    answer = fit(root, "--minutes", TINY)
-    assert answer.returncode == 2, answer.stderr
-    assert "1 picture lies in different splits" in answer.stderr
-    assert not list((tmp_path / "runs").glob("parts*"))
-
-
-@pytest.mark.slow
 def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
     faults = {
         "interrupt_at": "training.trainer:Trainer._validate",
@@ -112,16 +96,6 @@ def test_interrupted_after_training_it_says_what_makes_the_model(fit, toy_root, 
     assert not model.exists()
     main(["export", str(run), str(model), "--no-measure"])
     assert read_manifest(model).classes == ("good", "defect")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 2], ids=["at first", "in the last step"])
-def test_interrupted_while_it_measures_there_is_no_model(fit, toy_root, tmp_path, count):
-    faults = {"interrupt_at": "training.trainer:Trainer._validate", "count": count}
-    answer = fit(toy_root, "--minutes", TINY, **faults)
-    assert answer.returncode == 130, answer.stderr
-    assert answer.stderr.splitlines()[-1].startswith("There is no model: nothing was trained yet.")
-    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.usefixtures("tensorflow_devices")
@@ -175,22 +149,6 @@ class TestBadInput:
             capsys, tmp_path, toy_root, "--minutes", minutes, word="Expected a time limit in minutes"
         )
 
-    def test_an_empty_folder(self, capsys, tmp_path):
-        (tmp_path / "parts").mkdir()
-        check_refused(capsys, tmp_path, tmp_path / "parts", word="holds no photograph")
-
-    def test_no_data_set(self, capsys, tmp_path):
-        write_png(tmp_path / "one.png", np.zeros((8, 8, 1), np.uint8))
-        check_refused(capsys, tmp_path, tmp_path, word="nothing that says which are good")
-
-    def test_defects_alone(self, capsys, tmp_path, toy_root):
-        root = tmp_path / "parts"
-        shutil.copytree(toy_root, root)
-        shutil.rmtree(root / "good")
-        (root / "good").mkdir()
-        (root / "splits.txt").unlink()
-        check_refused(capsys, tmp_path, root, word=f"The folder {root / 'good'} holds no photograph")
-
     def test_twins_that_contradict_each_other(self, capsys, tmp_path):
         root = tmp_path / "parts"
         write_toy(root, 24, size=32)
@@ -209,9 +167,3 @@ class TestBadInput:
             check_refused(capsys, tmp_path, toy_root, *words, word="exists and is not an artifact")
         flags = ["--out", str(toy_root / "splits.txt" / "model")]
         check_refused(capsys, tmp_path, toy_root, *flags, word="cannot be written")
-
-    def test_a_white_level_that_is_none(self, capsys, tmp_path, toy_root):
-        check_refused(capsys, tmp_path, toy_root, "--white-level", "12", word="from 256 to 65535")
-
-    def test_a_name_that_is_none(self, capsys, tmp_path, toy_root):
-        check_refused(capsys, tmp_path, toy_root, "--name", "a/b", word="'a/b' cannot name a run")

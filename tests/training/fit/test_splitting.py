@@ -62,11 +62,6 @@ def test_a_validation_without_defects_is_made_anew_and_the_test_stays(profiled_o
     assert "val has 2 and 0: too few" in division.reasons[1]
 
 
-def test_all_photographs_defective_is_an_error(profiled_of):
-    with pytest.raises(DatasetError, match=r"holds 0 good and 12 defective photographs. Expected at least 3"):
-        split_dataset(profiled_of([BAD] * 12))
-
-
 def test_good_photographs_of_one_part_cannot_be_divided(profiled_of):
     with pytest.raises(
         DatasetError, match=r"'val' would hold no good photograph: the 5 good ones are in 1 group"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from training.fit.training_plan import DatasetSizes, StepTimes, plan_training, post_training_s, validation_s
+from training.fit.training_plan import DatasetSizes, StepTimes, plan_training
 
 SPEED = StepTimes(start_s=5.0, compile_s=3.0, step_s=0.5, stage="segment", predict_s=0.1)
 AMOUNTS = DatasetSizes(train=60, val=20, evaluated=20, batch=4)
@@ -52,23 +52,12 @@ def test_features_are_counted_once_for_each_form():
     assert lost * 0.5 * 0.96 == pytest.approx(240 * 0.25, abs=2)
 
 
-def test_one_stage_alone_gets_all_steps():
-    found = plan_training({"joint": 1.0}, StepTimes(5.0, 3.0, 0.5, "joint", predict_s=0.1), AMOUNTS, 600.0)
-    assert list(found.steps) == ["joint"]
-
-
 def test_too_little_time_is_overrun_by_what_it_says():
     found = plan_training(SHARES, SPEED, AMOUNTS, 40.0)
     assert sum(found.steps.values()) == 30
     needed = 30 * 0.5 * (0.6 + 0.2 * 0.7 + 0.2 * 1.1) + 5 + 3 * (3 + 2) + 2 + found.post_training_s
     assert found.overrun_s == pytest.approx(needed - 40)
     assert plan_training(SHARES, SPEED, AMOUNTS, 200.0).overrun_s == 0
-
-
-def test_what_follows_training_grows_with_the_photographs():
-    more = DatasetSizes(train=60, val=20, evaluated=120, batch=4)
-    assert post_training_s(SPEED, more) - post_training_s(SPEED, AMOUNTS) == pytest.approx(100 * 3 * 0.1)
-    assert validation_s(SPEED, AMOUNTS) == pytest.approx(2.0)
 
 
 def test_a_smaller_input_makes_a_short_training_longer():

@@ -1,6 +1,5 @@
 import csv
 import json
-from statistics import stdev
 
 import pytest
 
@@ -8,7 +7,6 @@ from segdec.errors import RunError
 from training.__main__ import main
 from training.metrics.aggregation import aggregate_runs, write_aggregate
 from training.metrics.pixel_counts import PixelCounts
-from training.reporting.tables import aggregate_table
 
 
 @pytest.fixture
@@ -49,27 +47,6 @@ def test_folds_are_pooled_each_at_its_own_threshold(make):
     assert aggregate.pooled[0].mask_scores.regions == 2
 
 
-def test_review_of_each_run_is_counted_at_its_own_limits(make):
-    first = make("first", "a", (0.1, 0.4, 0.2, 0.9), 0.5, review=0.15)
-    second = make("second", "b", (0.3, 0.8, 0.6, 0.5), 0.7, review=0.55)
-    third = make("third", "c", (0.3, 0.8, 0.6, 0.4), 0.5)
-    aggregate = aggregate_runs([first, second, third])
-    pooled = aggregate.pooled[0].metrics
-    assert (pooled.reviews, pooled.defective_reviews) == (3, 1)  # 0.4 and 0.2, 0.6
-    assert (pooled.false_positives, pooled.false_negatives) == (1, 2)  # 0.6; 0.5 and 0.4
-    assert (pooled.threshold, pooled.review_threshold) == (None, None)
-    assert aggregate.figures["reviews"].mean == 3
-    assert not {"threshold", "review_threshold"} & set(aggregate.figures)
-    assert [run.metrics.reviews for run in aggregate.runs] == [2, 1, 0]
-    table = [line.split() for line in aggregate_table(aggregate).splitlines()]
-    assert ["run", "fold", "seed", "AP", "AUROC", "FN", "FP", "review"] in [line[:8] for line in table]
-    plain = make("plain", "d", (0.3, 0.8))
-    (head,) = (
-        line for line in aggregate_table(aggregate_runs([third, plain])).splitlines() if "AUPRO" in line
-    )
-    assert head.split()[:8] == ["run", "fold", "seed", "AP", "AUROC", "FN", "FP", "FP"]
-
-
 def test_pool_is_weighted_to_the_mean_share_of_its_runs(make):
     """Good ones at 0.1, defective ones at 0.9: 0.1 off each, whatever the weights; before, at 0.5 all."""
     runs = [make(name, name, (0.1, 0.9), defect_rate=rate) for name, rate in (("a", 0.1), ("b", 0.3))]
@@ -86,26 +63,6 @@ def test_pool_is_weighted_to_the_mean_share_of_its_runs(make):
     assert unknown.metrics.calibration_error == pytest.approx((0.1 + 0.1 + 0.3 + 0.1) / 4)
 
 
-def test_single_runs_have_mean_and_deviation(make):
-    first = make("first", "a", (0.1, 0.4, 0.2, 0.9))  # AP 1
-    second = make("second", "b", (0.3, 0.8, 0.6, 0.5))  # AP (1 + 2/3) / 2
-    spread = aggregate_runs([first, second]).over_runs["average_precision"]
-    assert spread.mean == pytest.approx((1 + 5 / 6) / 2)
-    assert spread.std == pytest.approx(stdev([1, 5 / 6]))
-    assert spread.count == 2
-
-
-def test_seeds_are_pooled_apart_and_averaged(make):
-    """Scores of two seeds are never ranked in one list: both order their photographs perfectly."""
-    first = make("first", "a", (0.1, 0.2, 0.1, 0.2), 0.15, seed=1)
-    second = make("second", "a", (0.8, 0.9, 0.8, 0.9), 0.85, seed=2)
-    aggregate = aggregate_runs([first, second])
-    assert (aggregate.folds, aggregate.seeds) == (1, 2)
-    figure = aggregate.figures["average_precision"]
-    assert (figure.mean, figure.std, figure.count) == (1, 0, 2)
-    assert aggregate.figures["images"].mean == 4
-
-
 def test_folds_of_several_seeds_are_pooled_seed_by_seed(make):
     runs = [
         make("a1", "a", (0.1, 0.9, 0.1, 0.9), seed=1),
@@ -118,14 +75,6 @@ def test_folds_of_several_seeds_are_pooled_seed_by_seed(make):
     assert [each.metrics.false_negatives for each in aggregate.pooled] == [0, 2]
     assert aggregate.figures["false_negatives"].mean == 1
     assert [(run.fold, run.place) for run in aggregate.runs] == [(0, 0), (0, 1), (1, 1), (1, 0)]
-
-
-def test_intervals_are_over_all_items(make):
-    aggregate = aggregate_runs(
-        [make("first", "a", (0.1, 0.4, 0.2, 0.9)), make("second", "b", (0.3, 0.8, 0.6, 0.5))]
-    )
-    assert aggregate.intervals["average_precision"].low < aggregate.figures["average_precision"].mean
-    assert aggregate.intervals["pixel_f1"].low <= aggregate.figures["pixel_f1"].mean
 
 
 def refuse(runs, message):

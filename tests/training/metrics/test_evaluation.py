@@ -1,5 +1,4 @@
 import csv
-import sys
 import threading
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from training.data.reading_pool import ReadingPool
 from training.metrics.evaluation import evaluate
 from training.metrics.photograph_results import COLUMNS, write_predictions
 from training.metrics.pixel_counts import PixelCounts
-from training.metrics.thresholds import choose_mask_threshold
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +25,6 @@ def test_rows_hold_truth_and_answer_in_the_order_of_the_records(evaluation, mixe
     assert (found.split, found.group, found.threshold) == ("test", "defect/found", 0.5)
     assert found.regions == 1
     assert found.score == pytest.approx(1 / (1 + np.exp(-(220 - 128) / 16)))
-
-
-def test_errors_list_misses_before_alarms(evaluation):
-    assert [result.name for result in evaluation.errors()] == ["defect/missed", "good/alarm"]
 
 
 def test_pixels_count_where_the_truth_is_known(evaluation):
@@ -64,12 +58,6 @@ def test_boxes_are_no_truth_for_pixels(predictor, mixed, evaluation, supervision
     assert result.metrics.pixel_images == 2
     assert result.metrics.aupro is result.metrics.pixel_average_precision is None
     assert result.metrics.average_precision == evaluation.metrics.average_precision
-
-
-def test_histogram_at_the_mask_threshold_gives_the_pixels_of_the_masks(evaluation, predictor):
-    threshold = predictor.config.thresholds.mask
-    assert evaluation.mask_scores.counts_at(threshold) == evaluation.metrics.pixels
-    assert 0 < choose_mask_threshold(evaluation.mask_scores).value < 1
 
 
 def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
@@ -126,13 +114,6 @@ def test_unknown_class_is_refused_before_anything_is_read(predictor, make_sample
     records, _ = make_samples(("a", 1, None, True), ("b", 3, None, True))
     with pytest.raises(DatasetError, match=r"'b' with class 3.*Expected 0 to 1 \(good, defect\)"):
         evaluate(predictor, records, lambda _: pytest.fail("was read"), progress=False)
-
-
-@pytest.mark.parametrize("progress", [True, False])
-def test_progress_bar_is_shown_on_request(predictor, mixed, capsys, monkeypatch, progress):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    evaluate(predictor, *mixed, progress=progress)
-    assert ("5/5" in capsys.readouterr().err) == progress
 
 
 def test_predictions_file_holds_every_row(evaluation, tmp_path):

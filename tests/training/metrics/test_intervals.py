@@ -48,33 +48,6 @@ def test_resampled_figures_are_those_of_scikit_learn(results):
         assert figures["auroc"][place] == pytest.approx(area)
 
 
-def test_resampled_figures_are_those_of_the_photographs_written_out(results):
-    weights = weights_of(results, 5)
-    figures = resample_metrics(results, weights)
-    for place, own in enumerate(weights.astype(int)):
-        drawn = [result for result, count in zip(results, own, strict=True) for _ in range(count)]
-        single = compute_metrics(drawn, ("good", "defect")).scalars()
-        for name in INTERVAL_METRICS:
-            assert figures[name][place] == pytest.approx(single[name])
-
-
-def test_photographs_for_review_are_resampled_as_neither(make_result):
-    results = [make_result(str(n), n % 2, 0.1 * (n % 8) + 0.1, review=0.3, threshold=0.6) for n in range(16)]
-    weights = weights_of(results, 3)
-    figures = resample_metrics(results, weights)
-    for place, own in enumerate(weights.astype(int)):
-        drawn = [result for result, count in zip(results, own, strict=True) for _ in range(count)]
-        single = compute_metrics(drawn, ("good", "defect")).scalars()
-        for name in ("false_negative_rate", "false_positive_rate", "label_accuracy"):
-            assert figures[name][place] == pytest.approx(single[name])
-
-
-def test_groups_are_drawn_as_a_whole(results):
-    weights = weights_of(results, 50)
-    assert (weights.sum(axis=1) == len(results)).all()  # all items have three photographs
-    assert (weights.reshape(50, 20, 3) == weights.reshape(50, 20, 3)[..., :1]).all()
-
-
 def test_intervals_hold_the_figure_and_come_again(results):
     found = bootstrap_intervals([results])
     single = compute_metrics(results, ("good", "defect")).scalars()
@@ -101,14 +74,6 @@ def test_dependent_photographs_widen_the_interval(make_result):
     assert (single.low, single.high) == pytest.approx((0.402, 0.598), abs=0.015)
 
 
-def test_seeds_are_averaged_in_each_resample(results, make_result):
-    swapped = [
-        make_result(result.name, result.truth, 1 - result.score, group=result.group) for result in results
-    ]
-    area = bootstrap_intervals([results, swapped])["auroc"]
-    assert (area.low, area.high) == pytest.approx((0.5, 0.5))
-
-
 def test_no_error_in_25_items_is_not_never_an_error(make_result):
     results = [make_result(str(item), item % 2, 0.9 * (item % 2)) for item in range(50)]
     found = bootstrap_intervals([results])["false_negative_rate"]
@@ -129,12 +94,3 @@ def test_too_few_groups_give_no_interval(make_result):
     results = [make_result(str(place), place % 2, 0.01 * place, group=str(place % 4)) for place in range(40)]
     assert set(bootstrap_intervals([results]).values()) == {None}
     assert bootstrap_intervals([[]]) == dict.fromkeys(INTERVAL_METRICS)
-
-
-def test_memory_stays_bounded():
-    sizes = [
-        len(weights)
-        for weights in draw_resamples([str(item) for item in range(5000)], resamples=1000, seed=0)
-    ]
-    assert sum(sizes) == 1000
-    assert max(sizes) * 5000 <= 1 << 21

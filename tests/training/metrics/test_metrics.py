@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 
@@ -7,14 +5,12 @@ from training.metrics.classification import (
     auroc,
     average_precision,
     average_precision_trapezoid,
-    confusion_matrix,
     count_errors,
     false_positives_at_full_recall,
 )
 from training.metrics.metrics import compute_metrics
 from training.metrics.photograph_results import PhotographResult, score_log_odds
 from training.metrics.pixel_counts import PixelCounts, count_pixels
-from training.metrics.pixel_histogram import PixelHistogram
 
 LABELS = [1, 0, 2, 0]
 SCORES = [0.9, 0.8, 0.7, 0.1]
@@ -28,26 +24,6 @@ def test_average_precision_is_step_wise():
 def test_trapezoid_joins_the_points_of_the_curve():
     # Points (recall, precision): (1/2, 1), (1/2, 1/2), (1, 2/3), from (0, 1) on.
     assert average_precision_trapezoid(LABELS, SCORES) == pytest.approx(0.5 * 1 + 0.5 * (1 / 2 + 2 / 3) / 2)
-
-
-@pytest.mark.parametrize("defective", range(1, 60))
-def test_a_perfect_curve_has_no_area_above_one(defective):
-    """Nine steps of a ninth are more than 1 by the last bit."""
-    labels, scores = np.repeat([0, 1], [34, defective]), np.linspace(0, 1, 34 + defective)
-    figures = [
-        average_precision(labels, scores),
-        average_precision_trapezoid(labels, scores),
-        auroc(labels, scores),
-    ]
-    assert all(figure == pytest.approx(1) and figure <= 1 for figure in figures)
-
-
-def test_average_precision_of_equal_scores_is_the_share_of_defects():
-    assert average_precision([0, 0, 0, 1], [0.5] * 4) == pytest.approx(0.25)
-
-
-def test_auroc_counts_ordered_pairs():
-    assert auroc(LABELS, SCORES) == pytest.approx(3 / 4)
 
 
 @pytest.mark.parametrize("labels", [[], [0, 0], [1, 2]])
@@ -80,13 +56,6 @@ def test_false_positives_at_full_recall(labels, scores, expected):
     assert false_positives_at_full_recall(labels, scores) == expected
 
 
-def test_false_positives_at_full_recall_is_what_the_lowest_defective_score_costs():
-    generator = np.random.default_rng(3)
-    labels, scores = generator.integers(0, 2, 200), generator.random(200).round(2)
-    alarms, misses = count_errors(labels, scores, scores[labels == 1].min())
-    assert (false_positives_at_full_recall(labels, scores), 0) == (alarms, misses)
-
-
 def test_pixel_counts_by_hand():
     mask = np.array([[255, 255, 0], [0, 255, 0]], np.uint8)
     truth = np.array([[255, 0, 0], [0, 1, 255]], np.uint8)  # any value above 0 is defect
@@ -96,24 +65,10 @@ def test_pixel_counts_by_hand():
     assert (counts.precision, counts.recall) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
 
 
-def test_pixels_of_a_good_photograph_are_all_false_positives():
-    mask = np.array([[255, 0], [0, 255]], np.uint8)
-    assert count_pixels(mask, None) == count_pixels(mask, np.zeros_like(mask)) == PixelCounts(fp=2)
-
-
 def test_pixel_figures_without_pixels_are_undefined():
     nothing, missed = PixelCounts(), PixelCounts(fn=5)
     assert [nothing.iou, nothing.f1, nothing.precision, nothing.recall] == [None] * 4
     assert [missed.iou, missed.f1, missed.precision, missed.recall] == [0, 0, None, 0]
-
-
-def test_masks_of_different_size_are_refused():
-    with pytest.raises(ValueError, match=r"\(2, 2\).*\(2, 3\)"):
-        count_pixels(np.zeros((2, 2), np.uint8), np.zeros((2, 3), np.uint8))
-
-
-def test_confusion_has_true_classes_as_rows():
-    assert confusion_matrix([0, 0, 1, 2, 2], [0, 1, 1, 1, 2], 3).tolist() == [[1, 1, 0], [0, 1, 0], [0, 1, 1]]
 
 
 CLASSES = ("good", "scratch", "stain")
@@ -169,13 +124,6 @@ def test_classes_stand_against_the_good_ones_each():
     assert (scratch.images, scratch.pixel_images) == (2, 1)
 
 
-def test_each_photograph_is_judged_at_its_own_threshold():
-    strict = make_results([1], [0], [0.5], [None], 0.6)
-    lenient = make_results([1, 0], [1, 1], [0.5, 0.5], [None, None], 0.4)
-    metrics = compute_metrics([*strict, *lenient], CLASSES)
-    assert (metrics.false_negatives, metrics.false_positives, metrics.threshold) == (1, 1, None)
-
-
 def test_review_has_a_column_and_is_no_error(make_result):
     photographs = ((0, 0.1), (0, 0.4), (0, 0.6), (1, 0.2), (1, 0.3), (1, 0.5))
     results = [make_result(str(n), *each, review=0.3) for n, each in enumerate(photographs)]
@@ -198,14 +146,3 @@ def test_calibration_is_measured_for_the_share_it_is_made_for(make_result):
     assert metrics.brier_before == pytest.approx(0.25)
     as_they_are = compute_metrics(results, ("good", "defect"))
     assert as_they_are.calibration_error_before == pytest.approx(0.25)
-
-
-@pytest.mark.parametrize("labels", [[], [0, 0], [1, 1]])
-def test_figures_that_do_not_exist_are_null_in_json(labels):
-    results = make_results(labels, labels, [0.5] * len(labels), [None] * len(labels), 0.5)
-    metrics = compute_metrics(results, CLASSES, PixelHistogram(), resamples=10)
-    figures = json.loads(json.dumps(metrics.to_dict(), allow_nan=False))
-    for name in ("average_precision", "average_precision_trapezoid", "pixel_iou", "aupro", "brier"):
-        assert figures[name] is None
-    assert figures["images"] == len(labels)
-    assert all(interval is None for interval in figures["intervals"].values())

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from training.metrics.regions import Overlap, find_true_regions, measure_overlaps, measure_sizes
 
@@ -27,15 +26,6 @@ def test_overlaps_count_the_pixels_of_the_mask_inside_each_region():
     assert measure_overlaps(mask, TRUTH) == (Overlap(2, 1), Overlap(3, 1), Overlap(1, 0))
 
 
-@pytest.mark.parametrize("truth", [None, np.zeros((4, 5), np.uint8)])
-def test_a_truth_without_defect_has_no_region(truth):
-    assert measure_overlaps(np.full((4, 5), 255, np.uint8), truth) == ()
-
-
-def test_a_region_is_found_from_a_tenth_of_it():
-    assert [Overlap(100, covered).found for covered in (0, 9, 10, 100)] == [False, False, True, True]
-
-
 def test_sizes_are_binned_by_fixed_areas():
     overlaps = [Overlap(1, 1), Overlap(63, 0), Overlap(64, 32), Overlap(1023, 1023), Overlap(1024, 256)]
     sizes = measure_sizes(overlaps)
@@ -48,8 +38,3 @@ def test_sizes_are_binned_by_fixed_areas():
     assert [(size.regions, size.found) for size in sizes] == [(2, 1), (1, 1), (1, 1), (1, 1)]
     assert [size.mean_overlap for size in sizes] == [0.5, 0.5, 1.0, 0.25]
     assert sizes[0].to_dict()["found_share"] == 0.5
-
-
-def test_an_empty_bin_has_no_shares():
-    figures = measure_sizes([])[2].to_dict()
-    assert (figures["regions"], figures["found_share"], figures["mean_overlap"]) == (0, None, None)

@@ -43,24 +43,6 @@ def test_metrics_are_those_at_the_chosen_limits():
     assert chosen.notes == ()
 
 
-def test_a_photograph_for_review_is_no_error():
-    generator = np.random.default_rng(0)
-    good, defective = generator.normal(-1, 1, 100), generator.normal(1, 1, 100)
-    pixels = histogram(0.25, 0.75, truth=1)
-    plain, reviewing = (
-        choose_thresholds(MODEL, validation(good, defective, pixels), ThresholdConfig(review=review))
-        for review in (False, True)
-    )
-    assert reviewing.model.thresholds.review is not None
-    assert reviewing.validation["false_positives"] <= 5
-    assert reviewing.validation["false_negatives"] <= 5
-    errors = [
-        sum(each.validation[f"false_{kind}"] for kind in ("positives", "negatives"))
-        for each in (plain, reviewing)
-    ]
-    assert errors[1] < errors[0]
-
-
 def test_made_up_defects_choose_the_mask_threshold_and_no_figure():
     real, made_up = histogram(0.25, 0.5, truth=0), histogram(0.25, 0.75, truth=1)
     chosen = choose_thresholds(MODEL, validation([-4.0, -3.0, -3.5], [], real, made_up), ThresholdConfig())

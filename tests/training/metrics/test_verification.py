@@ -79,12 +79,6 @@ def test_engine_that_ranks_worse_is_refused():
         check("fast", predictor(0.75, 0.7, 0.8))
 
 
-def test_worse_engine_is_marked_when_forced():
-    found = verifier([0, 1], 0.1, 0.6, force=True)("fast", predictor(0.1, 0.4))
-    assert found.forced
-    assert (found.decisions_changed, found.after.missed) == (1, 1)
-
-
 def test_variant_is_described_in_a_line():
     found = verifier([0, 1], 0.1, 0.6, force=True)("fast", predictor(0.1, 0.4))
     assert describe_variant("openvino-int8", Variant(precision="int8", verification=found)) == (

@@ -124,7 +124,7 @@ def layers_behind_stride_8(network, encoder):
 @pytest.mark.parametrize(
     ("strategy", "trainable"), [slow_case("single", "top"), slow_case("mirrored", "top")]
 )
-def test_what_is_trained_of_an_encoder_is_what_is_named(configure, tiny_encoder, strategy, trainable):
+def test_the_configured_layers_of_an_encoder_are_trained(configure, tiny_encoder, strategy, trainable):
     """All of one on several devices: see `test_equality`."""
     training = Training(configure(trainable, "segment"), strategy)
     before = training.weights()
@@ -174,8 +174,8 @@ def is_gradient(operation):
 
 
 @pytest.mark.parametrize(("trainable", "blocks"), [slow_case("frozen", 0), ("top", BEHIND)])
-def test_what_is_held_has_no_gradient_and_leaves_nothing_for_one(configure, trainable, blocks):
-    """What the tape does not ask for again is given back as the forward pass goes on."""
+def test_frozen_layers_have_no_gradient(configure, trainable, blocks):
+    """Nor are their activations stored for the backward pass."""
     operations = graph_of(configure(trainable, "segment"), make_batch())
     kinds = [operation.type for operation in operations]
     assert kinds.count("DepthwiseConv2dNativeBackpropFilter") == blocks
@@ -192,19 +192,7 @@ def test_what_is_held_has_no_gradient_and_leaves_nothing_for_one(configure, trai
     assert bool(blocks_kept) == bool(blocks)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("trainable", ["frozen", "all"])
-def test_a_skipped_step_changes_nothing_of_the_encoder(configure, trainable):
-    """Where the loss is scaled, the statistics that have moved are put back after an overflow."""
-    training = Training(configure(trainable, "segment", precision="mixed_float16"))
-    before = training.weights()
-    batch = make_batch()
-    batch["target"][-1] = 1e9
-    assert training.run(batch)["skipped_steps"] == 1
-    assert not changed(before, training.weights())
-
-
-def test_what_is_held_is_neither_averaged_nor_put_back(configure):
+def test_frozen_layers_are_not_averaged(configure):
     """Nor is it anything else that a step touches: it cannot have changed."""
     training = Training(configure("frozen", "segment"))
     ours = {variable.path for variable in mutable_variables(training.network)}

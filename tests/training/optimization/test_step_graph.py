@@ -17,7 +17,7 @@ def graphs(tiny_config):
 
 
 def test_the_average_is_kept_once(graphs):
-    """Reading a replica's copy is no kernel."""
+    """Reading a replica's copy needs no kernel."""
     assert graphs[2].traced["average"] <= graphs[1].traced["average"] + 10
 
 

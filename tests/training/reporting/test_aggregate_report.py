@@ -89,13 +89,6 @@ def test_review_and_calibration_of_the_pool(make, tmp_path):
     assert "Brier score, before calibration" in cells
 
 
-def test_pool_of_runs_of_unknown_calibration_is_no_probability(make, tmp_path):
-    page = write(tmp_path, [make("a", "a", (0.1, 0.9), defect_rate=0.1), make("b", "b", (0.1, 0.9))])
-    assert "Not all runs are known to be calibrated" in page
-    assert "before calibration" not in page
-    assert "For review" not in page
-
-
 def test_command_line_writes_it_beside_the_figures(make, tmp_path, monkeypatch, capsys):
     make("first", "a", (0.1, 0.4, 0.2, 0.9))
     second = make("second", "b", (0.3, 0.8, 0.6, 0.5))

@@ -42,13 +42,6 @@ def test_dots_lie_at_score_and_share(reliability):
     assert "before calibration" not in svg
 
 
-def test_scores_before_calibration_are_faint(reliability):
-    svg = reliability_chart([reliability], measure_reliability([0, 1], [0.5, 0.5]))
-    assert "before calibration</text>" in svg
-    assert len(dots(svg, "currentColor")) >= 1
-    assert "opacity: 0.38" in svg
-
-
 def test_review_has_a_line_in_both_histograms():
     images = LabelledScores(np.array([False, True]), np.array([0.2, 0.9]))
     assert REVIEWED not in score_chart(images, 0.5)

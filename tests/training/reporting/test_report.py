@@ -2,7 +2,6 @@ import base64
 import hashlib
 import json
 import re
-from html import unescape
 from html.parser import HTMLParser
 
 import cv2
@@ -14,7 +13,7 @@ from segdec.config import Thresholds
 from training.metrics.evaluation import Evaluation, evaluate
 from training.metrics.metrics import compute_metrics
 from training.metrics.pixel_histogram import PixelHistogram
-from training.reporting.gallery import draw_cards, frame_small_regions, shrink_mask
+from training.reporting.gallery import shrink_mask
 from training.reporting.report import choose_near, write_report
 
 FACTS = {"Model": "compact", "Score threshold": "0.5, chosen on validation"}
@@ -110,16 +109,6 @@ def embedded(page):
     return json.loads(Page(page).scripts["application/json"])
 
 
-def test_embedded_rows_are_those_of_the_evaluation(page, evaluation):
-    data = embedded(page)
-    assert data["classes"] == ["good", "defect"]
-    assert data["threshold"] == evaluation.metrics.threshold
-    assert data["rows"] == [
-        [result.name, result.truth, int(result.predicted_label == "defect"), result.score, result.regions]
-        for result in evaluation.results
-    ]
-
-
 def test_page_reads_without_script(page, evaluation):
     """Counts stand in the page for the model's threshold, the slider is hidden until a script shows it."""
     metrics = evaluation.metrics
@@ -147,16 +136,6 @@ def test_report_pictures_every_error(page, evaluation):
     assert f'id="error-{len(evaluation.errors()) + 1}"' not in page
 
 
-def test_report_without_errors(predictor, make_samples, tmp_path):
-    samples = make_samples(("a", 0, None, False), ("b", 1, 220, True))
-    result = evaluate(predictor, *samples, progress=False)
-    page = write(tmp_path / "report.html", result, make_show(predictor, samples))
-    assert "All 2 images are labelled correctly." in page
-    assert 'id="error-1"' not in page
-    assert re.findall(r'id="near-\d" data-row="(\d)"', page) == ["1", "0"]
-    Page(page)
-
-
 @pytest.mark.parametrize("entries", [(), (("a", 0, None, False),), (("a", 1, 220, True),)])
 def test_report_of_degenerate_sets(predictor, make_samples, tmp_path, entries):
     samples = make_samples(*entries)
@@ -176,19 +155,6 @@ def test_confusion_is_shown_for_more_than_two_classes(make_predictor, make_sampl
     assert "1 wrong class." in several
     assert "wrong class</span>" in several
     assert 'class="confusion"' not in page
-
-
-def test_history_is_drawn_stage_by_stage(evaluation, show, tmp_path):
-    history = [
-        *({"stage": "segment", "step": step, "loss": 1 / (1 + step)} for step in range(500)),
-        {"stage": "segment", "step": 500, "loss": None},
-        {"stage": "segment", "step": 500, "loss": float("nan")},
-        {"stage": "joint", "step": 1, "loss": 0.5},
-        {"stage": "validation", "average_precision": 0.9},
-    ]
-    page = write(tmp_path / "report.html", evaluation, show, history=history)
-    titles = re.findall(r"Loss, stage (\w+)", page)
-    assert titles == ["segment", "joint"]
 
 
 def test_text_from_outside_is_escaped(make_samples, predictor, tmp_path):
@@ -223,50 +189,12 @@ def test_names_cannot_leave_the_embedded_rows(make_samples, predictor, tmp_path,
     assert not set("<>&\u2028\u2029") & set(text)
 
 
-def test_regions_lost_in_a_large_photograph_get_a_frame(predictor, make_samples):
-    records, read = make_samples(("a", 1, 220, True), side=800)
-    sample = read(records[0])
-    prediction = predictor.predict([sample.image])[0]
-    small = np.zeros((400, 400, 3), np.uint8)
-    framed = frame_small_regions(small, prediction).any(axis=2)
-    (x, y, width, height) = (side // 2 for side in prediction.regions[0].bbox)
-    rows, columns = np.flatnonzero(framed.any(axis=1)), np.flatnonzero(framed.any(axis=0))
-    assert rows[0] < y < y + height < rows[-1] < y + 20
-    assert columns[0] < x < x + width < columns[-1] < x + 20
-
-
 def test_shrinking_keeps_single_defect_pixels():
     mask = np.zeros((1000, 3000), np.uint8)
     mask[500, 700] = 255
     small = shrink_mask(mask, 100)
     assert small.shape == (33, 100)
     assert 1 <= np.count_nonzero(small) <= 4
-
-
-def made_up(results, classes=("good", "defect")):
-    histogram = PixelHistogram()
-    return Evaluation(
-        classes, tuple(results), compute_metrics(results, classes, histogram, threshold=0.5), histogram
-    )
-
-
-def test_hundreds_of_errors_have_small_cards_each(predictor, make_result, tmp_path):
-    results = [make_result(f"part {place}", place % 2, (place * 7 % 100) / 100) for place in range(640)]
-    evaluation = made_up(results)
-    assert len(evaluation.errors()) > 300
-    image = np.random.default_rng(0).integers(0, 256, (300, 600, 1), np.uint8)
-    sample = Sample("any", image, None, 0)
-    prediction = predictor.predict([np.zeros((300, 600, 1), np.uint8)])[0]
-    page = write(tmp_path / "report.html", evaluation, lambda _: (sample, prediction))
-    cards = re.findall(r'id="error-\d+" data-row="(\d+)"', page)
-    assert [results[int(place)] for place in cards] == list(evaluation.errors())
-    # Noise is the worst for JPEG: a report of real photographs is smaller.
-    assert len(page) / len(cards) < 50_000
-    assert max(decode(source).shape for source in Page(page).sources[:2000] if source.startswith("data")) == (
-        80,
-        160,
-        3,
-    )
 
 
 def test_near_misses_are_the_nearest_right_ones_in_log_odds(make_result):
@@ -283,19 +211,6 @@ def test_near_misses_are_the_nearest_right_ones_in_log_odds(make_result):
         0.01,
         0.001,
     ]
-
-
-@pytest.mark.parametrize(
-    ("supervision", "words"), [("box", "boxes only"), ("label", "label only"), ("mask", "no mask")]
-)
-def test_photographs_without_defect_pixels_are_named(predictor, make_result, supervision, words):
-    mask = np.full((32, 32), 255, np.uint8) if supervision == "box" else None
-    sample = Sample("a", np.zeros((32, 32, 1), np.uint8), mask, 1, supervision)
-    prediction = predictor.predict([sample.image])[0]
-    card = draw_cards([make_result("a", 1, 0.2, pixels=None)], lambda _: (sample, prediction), 512)[0]
-    assert card.unmasked == f"{words}, not counted for pixels"
-    captions = [picture.caption for picture in card.pictures]
-    assert ("truth (boxes)" in captions) == (supervision == "box")
 
 
 # === Review ===
@@ -353,35 +268,6 @@ def test_photographs_for_review_have_a_section_of_their_own(reviewing, some_for_
     assert [row[2] for row in embedded(page)["rows"]] == [0, 0, 1, 0, 0]
 
 
-def test_nothing_is_said_of_review_where_there_is_none(page):
-    text = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.DOTALL)
-    assert "review" not in text.lower()
-    assert embedded(page)["review"] is None
-
-
-def test_review_has_a_column_in_the_confusion(make_result, predictor, tmp_path):
-    classes = ("good", "defect", "stain")
-    results = [make_result("a", 0, 0.1, review=0.3), make_result("b", 1, 0.4, review=0.3)]
-    evaluation = made_up(results, classes)
-    sample = Sample("any", np.zeros((32, 32, 1), np.uint8), None, 0)
-    prediction = predictor.predict([sample.image])[0]
-    page = write(tmp_path / "report.html", evaluation, lambda _: (sample, prediction))
-    table = re.search(r'class="confusion">(.*?)</table>', page, re.DOTALL)[1]
-    assert re.findall(r"<th[^>]*>([^<]*)</th>", table)[1:5] == ["good", "defect", "stain", "for review"]
-    assert re.findall(r'class="number (\S*)">(\d)<', table)[:8] == [
-        *(("hit", "1"), ("", "0"), ("", "0"), ("", "0")),
-        *(("", "0"), ("hit", "0"), ("", "0"), ("for-review", "1")),
-    ]
-
-
-def test_near_misses_are_near_their_own_limit(make_result):
-    """Good ones to where review begins, defective ones to the threshold."""
-    good = [make_result(f"good {score}", 0, score, threshold=0.9, review=0.1) for score in (0.09, 0.01)]
-    bad = [make_result(f"bad {score}", 1, score, threshold=0.9, review=0.1) for score in (0.99, 0.91)]
-    held = [make_result("held", 1, 0.5, threshold=0.9, review=0.1)]
-    assert [result.score for result in choose_near([*good, *bad, *held])] == [0.91, 0.99, 0.09, 0.01]
-
-
 # === Calibration ===
 
 
@@ -409,11 +295,3 @@ def test_calibration_is_told_with_what_was_before(make_result, predictor, tmp_pa
     assert tiles == [("0.000", "0.000"), ("0.160", "0.250")]
     assert "before calibration</text>" in page
     assert "calibrated</text>" in page
-
-
-def test_score_that_was_not_calibrated_is_called_none(make_result, predictor, tmp_path):
-    page = write_made_up(calibrated(make_result, None), predictor, tmp_path)
-    assert "The score is not calibrated" in unescape(page)
-    assert "before:" not in page
-    assert "before calibration" not in page
-    assert "Calibration error" in page

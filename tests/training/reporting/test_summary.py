@@ -98,11 +98,6 @@ def test_sets_of_one_kind_cannot_be_measured(evaluate_results, many):
         assert doubt.startswith(f"There is no {lacking} photograph")
 
 
-def test_nothing_is_said_of_nothing(evaluate_results):
-    empty = evaluate_results([])
-    assert (list_remarks(empty), list_doubts(empty.metrics)) == ([], [])
-
-
 @pytest.fixture
 def with_review(make_result):
     """Forty photographs at 0.3 and 0.7: four good and one defective for review, one of each wrong."""
@@ -134,45 +129,6 @@ def test_photographs_for_review_are_neither_right_nor_wrong(evaluate_results, wi
         "good 32",
         "good 33",
     ]
-
-
-def test_without_an_error_only_the_rest_is_said_to_be_right(evaluate_results, make_result):
-    held = make_result("held", 0, 0.4, review=0.3)
-    assert describe(evaluate_results([held, make_result("bad", 1, 0.9, review=0.3)])) == (
-        "None of 2 images is labelled wrong; 1 is left for review."
-    )
-    clear = evaluate_results([make_result("bad", 1, 0.9, review=0.3)])
-    assert describe(clear) == "All 1 images are labelled correctly."
-    assert "It leaves none of 1 photograph for review." in list_remarks(clear)
-
-
-def test_rate_of_misses_leaves_review_out(evaluate_results, make_result):
-    """Of ten defective photographs five are for review, none is called good."""
-    results = [make_result(f"bad {n}", 1, 0.4 + 0.5 * (n % 2), review=0.3) for n in range(10)]
-    results += [make_result(f"good {n}", 0, 0.1, review=0.3) for n in range(10)]
-    found = evaluate_results(results).metrics
-    assert (found.false_negatives, found.defective_reviews) == (0, 5)
-    assert found.intervals["false_negative_rate"].high == pytest.approx(1 - 0.025 ** (1 / 10))
-    (doubt,) = list_doubts(found)
-    assert "be up to 31\N{NO-BREAK SPACE}%" in doubt
-
-
-def test_class_for_review_is_not_called_missed(evaluate_results, make_result):
-    def result(name, truth, score, predicted):
-        made = make_result(name, 1, score, review=0.3)
-        return replace(made, truth=truth, true_label=CLASSES[truth], predicted_label=predicted)
-
-    results = [result(f"scratch {n}", 1, 0.4, "review") for n in range(3)] + [result("x", 1, 0.9, "spot")]
-    results += [result(f"spot {n}", 2, 0.9, "spot") for n in range(4)]
-    found = evaluate_results(results, CLASSES)
-    scratch = found.metrics.classes[0]
-    assert (scratch.false_negatives, scratch.reviews, scratch.recall) == (0, 3, 0.25)
-    sentences = list_remarks(found)
-    assert not any("It misses" in sentence for sentence in sentences)
-    assert (
-        "Of the 1 photograph of the class 'scratch' that it finds, 1 is given another class; see the table "
-        "below." in sentences
-    )
 
 
 def test_reliability_in_words(evaluate_results, make_result, many):

@@ -5,7 +5,6 @@ from training.reporting.threshold_slider import (
     Counts,
     count_at,
     embed_row,
-    full_recall_threshold,
     make_slider,
 )
 
@@ -40,17 +39,6 @@ def test_marks_lie_on_the_slider_in_log_odds(results):
     assert (hindsight.threshold, hindsight.kind) == (0.2, "hindsight")
     place = (to_odds(0.2) - slider.low) / (slider.high - slider.low)
     assert hindsight.place == pytest.approx(float(place))
-
-
-def test_without_defects_there_is_no_threshold_to_look_back_on(make_result):
-    results = [make_result("a", 0, 0.3)]
-    assert full_recall_threshold(results) is None
-    assert [mark.kind for mark in make_slider(results, CLASSES, 0.5).marks] == ["chosen"]
-
-
-def test_no_slider_without_rows_or_a_common_threshold(results):
-    assert make_slider([], CLASSES, 0.5) is None
-    assert make_slider(results, CLASSES, None) is None
 
 
 @pytest.mark.parametrize(

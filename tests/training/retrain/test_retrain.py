@@ -192,36 +192,9 @@ def test_lineage_is_found_and_counts_on(run, model, tmp_path, monkeypatch, tiny_
 
 
 @pytest.mark.slow
-def test_weights_of_another_network_or_other_ones_are_refused(run, tiny_experiment, tmp_path):
-    def begin(*flags):
-        words = [
-            "--runs",
-            str(tmp_path / "new"),
-            "--initial-weights",
-            str(run / "network.weights.h5"),
-            *flags,
-        ]
-        return Trainer(load_experiment(tiny_experiment, words))
-
-    with pytest.raises(ConfigError, match="does not fit the network"):
-        begin("--network.feature-width", "16")
-    with pytest.raises(ConfigError, match="these are other weights"):
-        begin("--initial-sha256", "0" * 64)
-    (run / "network.weights.h5").unlink()
-    with pytest.raises(ConfigError, match=r"cannot be read: No such file.*Expected network\.weights\.h5"):
-        begin()
-
-
-@pytest.mark.slow
 def test_folds_of_a_run_that_began_with_learnt_weights_are_refused(run):
     experiment = (
         RunFolder(run).experiment().model_copy(update={"initial_weights": run / "network.weights.h5"})
     )
     with pytest.raises(ConfigError, match="were trained on the photographs of every fold"):
         next(score_folds(RunFolder(run), experiment, 2))
-
-
-def test_verdicts_on_several_sets_are_one():
-    assert comparison.combine_verdicts(["better", "worse"]) == "worse"
-    assert comparison.combine_verdicts(["not worse", "better"]) == "better"
-    assert comparison.combine_verdicts(["not worse"]) == "not worse"

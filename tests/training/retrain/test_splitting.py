@@ -93,14 +93,6 @@ def test_a_part_in_training_with_a_twin_in_the_test_fits_nowhere():
     assert division.conflicting == ("torn",) and division.splits.keys() == {"new"}
 
 
-def test_where_all_look_alike_parts_and_equal_pictures_alone_decide(old):
-    image = make_sample(0, size=SIDE).image
-    alike = [photograph(f"same_{n}", "train", image=moved(image)) for n in range(8)]
-    division = split_reviewed([*old, *alike], [photograph(f"r{n}", image=image) for n in range(8)])
-    assert len(division.splits) == 8
-    assert not division.notes or "look alike" in division.notes[0]
-
-
 def test_tiles_need_to_know_where_defects_are(old):
     reviewed = [photograph(f"r{n}", label=1) for n in range(10)]
     division = split_reviewed(old, reviewed, needs_masks=True)

@@ -1,6 +1,5 @@
 """Checkpoints: when they are due, which stay, what damage does to them."""
 
-import shutil
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from segdec.network.network import build_network
 from training.config import ExperimentConfig, StageConfig, StagesConfig
 from training.optimization.ema import WeightEMA
 from training.optimization.train_state import TrainState
-from training.run.checkpoints import CheckpointFolder, RunState
+from training.run.checkpoints import RunState
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -131,33 +130,12 @@ def test_the_best_weights_are_those_of_the_restored_place(tmp_path, parts):
     assert held(network) == 7
 
 
-def test_none_can_be_read(tmp_path, parts):
-    state = make_state(tmp_path, parts)
-    for step in (2, 4):
-        save(state, parts, 0, step)
-        cut(tmp_path / f"ckpt-0-{step}" / "state.index")
-    with pytest.raises(RunError, match=r"Cannot restore any checkpoint in .*'ckpt-0-4'.*--fresh"):
-        make_state(tmp_path, parts).restore()
-    assert names(tmp_path) == {"ckpt-0-2", "ckpt-0-4"}
-
-
 def test_another_network_is_refused(tmp_path, parts, tiny_config):
     save(make_state(tmp_path, parts), parts, 0, 2)
     wider = build_network(tiny_config.network.model_copy(update={"feature_width": 16}))
     with pytest.raises(RunError, match="Expected an intact checkpoint of the same network"):
         other = TrainState(wider, {}, WeightEMA(wider, 0.9), parts[0].step)
         make_state(tmp_path, (other, wider)).restore()
-
-
-def test_who_does_not_write_still_reads_and_remembers(tmp_path, parts):
-    save(make_state(tmp_path, parts), parts, 1, 3)
-    state = make_state(tmp_path, parts, writes=False, keep_checkpoints=1)
-    assert state.restore()
-    assert (int(state.stage), int(state.step)) == (1, 3)
-    state.save_best((0.5, 0.0))
-    assert not state.is_better((0.4, 0.0))
-    save(state, parts, 1, 4)
-    assert names(tmp_path) == {"ckpt-1-3"}
 
 
 @pytest.mark.parametrize(
@@ -178,12 +156,3 @@ def test_a_full_disk_leaves_the_earlier_ones(tmp_path, parts, monkeypatch, error
             save(state, parts, 0, 4)
     assert names(tmp_path) == {"ckpt-0-2"}
     assert make_state(tmp_path, parts).restore()
-
-
-def test_what_a_killed_writer_left_is_no_checkpoint(tmp_path, parts):
-    state = make_state(tmp_path, parts)
-    save(state, parts, 0, 2)
-    shutil.copytree(tmp_path / "ckpt-0-2", tmp_path / f".ckpt-0-9.{'0' * 32}.tmp")
-    assert [path.name for path in CheckpointFolder(tmp_path, keep=2).newest_first()] == ["ckpt-0-2"]
-    save(state, parts, 0, 4)
-    assert names(tmp_path) == {"ckpt-0-2", "ckpt-0-4"}

@@ -71,15 +71,6 @@ def test_death_lets_others_in(folder, holder):
     lock_folder(folder.path).release()
 
 
-@pytest.mark.parametrize("fresh", [True, False])
-def test_an_open_folder_is_held_until_it_is_closed(config, folder, fresh):
-    opened = RunFolder.open(config, load_run_data(config), fresh=fresh)
-    with pytest.raises(RunError, match="in use"):
-        lock_folder(folder.path)
-    opened.close()
-    lock_folder(folder.path).release()
-
-
 def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys):
     def refuse(_descriptor, _operation):
         raise OSError(37, "No locks available")

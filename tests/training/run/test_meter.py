@@ -1,5 +1,4 @@
 import io
-import os
 
 import pytest
 
@@ -125,22 +124,6 @@ def test_bar_shows_losses_ap_and_speed_on_a_terminal(clock, monkeypatch):
     assert "input wait 10%" in shown
 
 
-def test_a_terminal_that_says_it_has_no_columns_shows_the_bar_too(monkeypatch):
-    """As that of `script` and of containers is."""
-    terminal = Terminal()
-    terminal.fileno = lambda: 2
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((0, 0)))
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("LINES", "10")
-    with Meter("segment", 4, 0, 10) as meter:
-        meter.advance({"loss": 1.0}, 0.0)
-        meter.read()
-    shown = terminal.getvalue().split("\r")[-1]
-    for part in ("segment", "1/10", "loss 1"):
-        assert part in shown
-
-
 def test_without_a_terminal_each_validation_is_a_line(clock, capsys):
     with Meter("segment", 4, 20, 50) as meter:
         meter.advance({"loss": 1.0}, 0.0)
@@ -152,30 +135,3 @@ def test_without_a_terminal_each_validation_is_a_line(clock, capsys):
         meter.read()
     expected = "segment 21/50: AP 0.500, about 1 min 56 s of this stage left\nsegment 50/50: AP –\n"
     assert capsys.readouterr() == ("", expected)
-
-
-def test_a_stage_that_turns_out_shorter_is_shown_so(clock, capsys):
-    with Meter("segment", 4, 0, 50) as meter:
-        meter.advance({"loss": 1.0}, 0.0)
-        clock.now += 4.0
-        meter.set_total(11)
-        meter.show_validation({"average_precision": 0.5, "pixel_f1": 1.0})
-        meter.read()
-    assert capsys.readouterr().err == "segment 1/11: AP 0.500, about 40.0 s of this stage left\n"
-
-
-def test_who_shall_show_nothing_is_silent(capsys):
-    with Meter("segment", 4, 0, 10, shown=False) as meter:
-        meter.advance({"loss": 1.0}, 0.0)
-        meter.show_validation({"average_precision": 1.0, "pixel_f1": 1.0})
-        meter.read()
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_validation_on_made_up_defects_is_told_from_one_on_real_ones(capsys):
-    with Meter("joint", 4, 0, 10) as meter:
-        for synthetic in (False, True):
-            meter.show_validation({"average_precision": 0.5, "pixel_f1": None}, synthetic=synthetic)
-    real, other = capsys.readouterr().err.splitlines()
-    assert real == "joint 0/10: AP 0.500"
-    assert other == "joint 0/10: AP 0.500 on synthetic defects"

@@ -1,6 +1,5 @@
 """Each test that needs no outage runs against a fake, and against MLflow itself where it is installed."""
 
-import signal
 import sys
 from importlib import import_module
 
@@ -8,7 +7,6 @@ import pytest
 
 from segdec.errors import MissingExtraError
 from tests.training.fake_mlflow import install
-from training.distribution.interruption import RunInterruptedError
 from training.experiment_file import load_experiment
 from training.run.run_log import RunLog, open_trackers, read_log
 from training.run.tracker import POSITION_KEYS
@@ -103,42 +101,6 @@ def test_a_killed_run_goes_on_in_the_same_mlflow_run(mlflow, config, interrupt_r
     assert {file.path for file in files} == {"config.toml", "result.json"}
 
 
-def test_configuration_becomes_parameters(mlflow, small_run):
-    log_steps(small_run, (0, 1))
-    run = tracked(mlflow, small_run)
-    assert run.info.run_name == "tiny"
-    assert run.data.params["stages.decision.learning_rate"] == "0.01"
-    assert run.data.params["seed"] == "0"
-    changed = small_run.model_copy(update={"log_every": 7})  # such a change must not stop a resumed run
-    log_steps(changed, (0, 2), at=(0, 1))
-    assert history(mlflow, small_run, "train/loss") == [(1, 1), (2, 2)]
-
-
-def test_a_run_that_the_server_has_lost_starts_anew(mlflow, small_run):
-    log_steps(small_run, (0, 1))
-    (small_run.folder / "mlflow_run.txt").write_text("0" * 32 + "\n")
-    log_steps(small_run, (0, 2), at=(0, 1), finish=True)
-    assert history(mlflow, small_run, "train/loss") == [(1, 1), (2, 2)]
-    assert "train/norm" not in tracked(mlflow, small_run).data.metrics
-
-
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [
-        (RunInterruptedError(signal.SIGTERM, "here"), "KILLED"),
-        (KeyboardInterrupt(), "KILLED"),
-        (ValueError(), "FAILED"),
-    ],
-)
-def test_how_a_run_ended(mlflow, small_run, error, status):
-    with (
-        pytest.raises(type(error)),
-        RunLog(small_run.folder, stage=0, step=0, trackers=open_trackers(small_run)),
-    ):
-        raise error
-    assert tracked(mlflow, small_run).info.status == status
-
-
 def test_an_outage_costs_one_warning_and_no_number(server, small_run, capsys):
     with RunLog(small_run.folder, stage=0, step=0, trackers=open_trackers(small_run)) as log:
         log.scalars("train", "segment", 0, 1, {"loss": 1.0})
@@ -154,16 +116,6 @@ def test_an_outage_costs_one_warning_and_no_number(server, small_run, capsys):
     warnings = capsys.readouterr().err.splitlines()
     assert len(warnings) == 1
     assert warnings[0].startswith("warning: MLflow cannot be reached (API request to http://host/api failed)")
-
-
-def test_what_a_server_missed_is_sent_when_the_run_is_resumed(server, small_run):
-    server.down = True
-    log_steps(small_run, (0, 1), (0, 2), (1, 1), finish=True)
-    assert server.runs == {}
-    assert len(read_log(small_run.folder)) == 3
-    server.down = False
-    log_steps(small_run, (1, 2), at=(1, 1))
-    assert history(server, small_run, "train/loss") == [(1, 1), (2, 2), (6, 101), (7, 102)]
 
 
 def test_a_server_is_asked_again_after_a_while(server, small_run, monkeypatch):

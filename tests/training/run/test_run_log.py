@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
-from segdec.images import read_image
 from training.run.run_log import RunLog, read_log
 from training.run.tracker import Tracker
 
@@ -68,17 +67,6 @@ def test_a_resumed_run_shows_each_step_once(tmp_path, kills):
     assert logged == [(stage, *point) for stage in STAGES for point in curve(tmp_path, stage, "loss/loss")]
 
 
-def test_an_older_checkpoint_takes_back_a_whole_stage(tmp_path):
-    with RunLog(tmp_path, stage=0, step=0) as log:
-        train(log, 0, (1, 2, 3))
-        train(log, 1, (1, 2, 3))
-    with RunLog(tmp_path, stage=0, step=2) as log:
-        train(log, 0, (3,), loss=10.0)
-        train(log, 1, (1, 2), loss=10.0)
-    assert curve(tmp_path, "segment", "loss/loss") == [(1, 1.0), (2, 2.0), (3, 13.0)]
-    assert curve(tmp_path, "decision", "loss/loss") == [(1, 11.0), (2, 12.0)]
-
-
 def test_a_line_cut_by_a_kill_is_removed(tmp_path):
     with RunLog(tmp_path, stage=0, step=0) as log:
         train(log, 0, (1, 2))
@@ -87,14 +75,6 @@ def test_a_line_cut_by_a_kill_is_removed(tmp_path):
     with RunLog(tmp_path, stage=0, step=2) as log:
         train(log, 0, (3,))
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
-
-
-@pytest.mark.parametrize(("kind", "name"), [("val", "panel.png"), ("train", "training_panel.png")])
-def test_panel_is_also_a_file(tmp_path, kind, name):
-    with RunLog(tmp_path, stage=0, step=0) as log:
-        log.images(kind, "segment", 0, 1, {"a": np.full((10, 20, 3), 9, np.uint8)})
-        log.images(kind, "segment", 0, 2, {"a": np.full((10, 20, 3), 7, np.uint8)})
-    assert (read_image(tmp_path / name).pixels == 7).all()
 
 
 class Recorder(Tracker):

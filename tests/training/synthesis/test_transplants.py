@@ -28,16 +28,6 @@ def test_a_defect_adds_to_the_surface_what_it_added_to_its_own(channels, offset)
         assert apart[inside].max() <= abs(offset) + 1
 
 
-def test_defects_are_moved_turned_and_scaled():
-    defective, mask = spotted(90, 50)
-    good = np.full((100, 100, 1), 100, np.uint8)
-    masks = [transplant_defect(good, defective, mask, np.random.default_rng(seed))[1] for seed in range(30)]
-    areas = [int((one > 0).sum()) for one in masks]
-    assert min(areas) < 256 < max(areas)
-    middles = np.array([np.argwhere(one > 0).mean(axis=0) for one in masks])
-    assert (np.ptp(middles, axis=0) > 50).all()
-
-
 def test_defects_keep_to_the_part():
     good, part = np.zeros((100, 100, 1), np.uint8), np.zeros((100, 100), np.bool_)
     part[30:80, 20:75] = True

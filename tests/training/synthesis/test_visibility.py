@@ -43,7 +43,7 @@ def test_texture_that_is_gone_is_seen():
 
 
 def test_the_outline_of_a_part_sets_no_limit():
-    """A grey disc on black: the step at its rim is no measure for what lies on it."""
+    """A grey disc on black: the edge of the disc is ignored."""
     image = np.zeros((160, 160, 1), np.uint8)
     rows, columns = np.mgrid[:160, :160]
     disc = np.hypot(rows - 80, columns - 80) < 60

@@ -69,7 +69,7 @@
   }
 
   /** Outcome and predicted class of an image at a threshold. */
-  function judge(row, threshold) {
+  function outcomeOf(row, threshold) {
     const decision = decide(row, threshold);
     if (decision === "review") return ["for review", "review"];
     if (decision === "good") return [row[TRUTH] ? "missed defect" : "correct", classes[0]];
@@ -153,9 +153,9 @@
 
   function showPhotographs() {
     due = false;
-    const judged = rows.map((row) => judge(row, current));
-    for (const card of cards) showCard(card, ...judged[card.dataset.row]);
-    listErrors(judged);
+    const outcomes = rows.map((row) => outcomeOf(row, current));
+    for (const card of cards) showCard(card, ...outcomes[card.dataset.row]);
+    listErrors(outcomes);
   }
 
   function showCard(card, outcome, label) {
@@ -175,14 +175,14 @@
     return `kind ${outcome.replace(" ", "-")}`;
   }
 
-  function listErrors(judged) {
+  function listErrors(outcomes) {
     const order = ["missed defect", "false alarm", "wrong class"];
-    const wrong = [...judged.keys()].filter((place) => isWrong(judged[place][0]));
+    const wrong = [...outcomes.keys()].filter((place) => isWrong(outcomes[place][0]));
     const distance = (place) => Math.abs(rows[place][SCORE] - current);
     wrong.sort(
-      (a, b) => order.indexOf(judged[a][0]) - order.indexOf(judged[b][0]) || distance(b) - distance(a),
+      (a, b) => order.indexOf(outcomes[a][0]) - order.indexOf(outcomes[b][0]) || distance(b) - distance(a),
     );
-    element("errors").replaceChildren(...wrong.slice(0, LISTED).map((place) => line(place, ...judged[place])));
+    element("errors").replaceChildren(...wrong.slice(0, LISTED).map((place) => line(place, ...outcomes[place])));
     element("errors").closest(".errors-table").hidden = !wrong.length;
     element("errors-note").textContent = describeErrors(wrong);
   }

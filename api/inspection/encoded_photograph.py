@@ -1,0 +1,54 @@
+"""A photograph as it was sent: an image file in memory."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from api.settings import Settings
+from segdec.config import InputConfig
+from segdec.errors import ImageError
+from segdec.images import CheckSize, Photograph, decode_image, encode_png
+
+
+@dataclass(frozen=True)
+class EncodedPhotograph:
+    """An image file, and its name in error messages."""
+
+    data: bytes
+    name: str
+
+    def decode(self, settings: Settings, config: InputConfig, check_size: CheckSize) -> Photograph:
+        """Decodes the file to uint8 [H, W, C] for a model's input. Call it in a thread.
+
+        Args:
+            settings: Limits of the size.
+            config: The model's input.
+            check_size: Called with height and width before any pixel is decoded; may raise.
+
+        Raises:
+            ImageError: If the file is not a complete photograph of a supported kind.
+        """
+        try:
+            return decode_image(
+                self.data,
+                self.name,
+                max_pixels=settings.max_pixels,
+                max_side=settings.max_side,
+                white_level=config.white_level,
+                accept_webp=settings.accept_webp,
+                check_size=check_size,
+            )
+        except ImageError as error:
+            if error.code != "too_many_pixels":
+                raise
+            flags = "The service sets these limits with --max-pixels and --max-side."
+            raise ImageError(f"{error} {flags}", code=error.code) from error
+
+
+def warm_up_decoder() -> None:
+    """Decodes a small image, so that a missing library is reported at the start.
+
+    Raises:
+        MissingExtraError: If the extra `images` is not installed.
+    """
+    decode_image(encode_png(np.zeros((8, 8), np.uint8)), "warm-up")

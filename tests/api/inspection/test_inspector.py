@@ -1,0 +1,169 @@
+"""The limits of a photograph are released once, whatever fails, and nothing keeps its pixels in memory."""
+
+import asyncio
+import gc
+import threading
+import time
+import weakref
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from api.errors import RequestError
+from api.inference.inference_thread import InferenceThread
+from api.inference.memory_budget import MemoryBudget
+from api.inference.watchdog import Watchdog
+from api.inspection.admission import AdmissionLimit
+from api.inspection.encoded_photograph import EncodedPhotograph
+from api.inspection.inspector import Inspector
+from api.models.registry import ServedModel
+from api.settings import Settings
+from segdec.images import encode_png
+from segdec.schemas import ModelIdentity
+from tests.api.conftest import part_image
+
+IDENTITY = ModelIdentity(name="stub", version="1", sha256=None)
+PART = encode_png(part_image())
+
+
+class LimitedThreads(ThreadPoolExecutor):
+    """Starts no thread after the first `count` steps."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(1)
+        self._left = count
+
+    def submit(self, *arguments: Any, **words: Any) -> Any:
+        if not self._left:
+            raise RuntimeError("can't start new thread")
+        self._left -= 1
+        return super().submit(*arguments, **words)
+
+
+@asynccontextmanager
+async def inspector(executor: ThreadPoolExecutor | None = None) -> AsyncIterator[Inspector]:
+    """At the end of the block, all limits must have been released."""
+    watchdog = Watchdog(stall_s=60, lost_s=60)
+    inference = InferenceThread(
+        batch_sizes=(1,), max_batch_pixels=10_000, observe_batch=lambda _: None, watchdog=watchdog
+    )
+    queue = AdmissionLimit(4, "queue_full", "photographs", 1)
+    memory = MemoryBudget(2**32, 0, 10**6, 30_000, 1)
+    settings = Settings(model=Path("unused"))
+    with executor or ThreadPoolExecutor(1) as threads:
+        try:
+            yield Inspector(settings, queue, memory, threads, inference, watchdog, Mock(), Mock())
+            async with asyncio.timeout(30):
+                while queue.admitted:
+                    await asyncio.sleep(0.001)
+            assert memory.reserved_bytes == 0
+        finally:
+            inference.close(timeout_s=30)
+
+
+async def inspect(
+    inspector: Inspector,
+    predictor: Any,
+    source: Any = None,
+    make_answer: Any = lambda _: "answer",
+    left_s=30.0,
+) -> Any:
+    model = ServedModel(IDENTITY, ("stable",), predictor)
+    with inspector.open(model, time.perf_counter() + left_s) as inspection:
+        inferred = await inspection.infer(EncodedPhotograph(PART, "The image") if source is None else source)
+        del source
+        _, answer = await inspection.encode(inferred, make_answer)
+    return answer
+
+
+def fail(*_: object, **__: object) -> Any:
+    raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize("step", ["prepare", "infer", "interpret", "make_answer"])
+def test_failure_of_a_step_is_the_answer(predictor, step):
+    async def scenario() -> None:
+        async with inspector() as running:
+            assert await inspect(running, predictor) == "answer"
+            words = {"make_answer": fail} if step == "make_answer" else {}
+            if not words:
+                setattr(predictor, step, fail)
+            with pytest.raises(RuntimeError, match="broken"):
+                await inspect(running, predictor, **words)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_failure_to_start_a_thread_is_the_answer(predictor, count):
+    async def scenario() -> None:
+        async with inspector(LimitedThreads(count)) as running:
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                await inspect(running, predictor)
+
+    asyncio.run(scenario())
+
+
+def test_deadline_that_has_passed_admits_nothing(predictor):
+    async def scenario() -> None:
+        async with inspector() as running:
+            with pytest.raises(RequestError) as refused:
+                await inspect(running, predictor, left_s=-1.0)
+            assert (refused.value.code, running.queue.total) == ("deadline_passed", 0)
+
+    asyncio.run(scenario())
+
+
+def test_photograph_abandoned_during_decoding_counts_until_then_and_never_reaches_the_network(predictor):
+    decoding, proceed = threading.Event(), threading.Event()
+    prepare = predictor.prepare
+
+    def wait(image: Any) -> Any:
+        decoding.set()
+        assert proceed.wait(timeout=30)
+        return prepare(image)
+
+    predictor.prepare = wait
+
+    async def scenario() -> None:
+        async with inspector() as running:
+            answer = asyncio.create_task(inspect(running, predictor))
+            await asyncio.to_thread(decoding.wait)
+            answer.cancel()
+            await asyncio.wait([answer])
+            assert answer.cancelled()
+            assert running.queue.admitted == 1
+            assert running.memory.reserved_bytes > 0
+            proceed.set()
+        assert not predictor.shapes
+
+    asyncio.run(scenario())
+
+
+def test_nothing_keeps_an_answered_photograph(predictor):
+    """Garbage collection is rare in a large process; until then the memory would not be counted."""
+
+    class Pixels(np.ndarray):
+        """Supports weak references."""
+
+    async def scenario() -> None:
+        async with inspector() as running:
+            pixels = part_image().view(Pixels)
+            alive = weakref.ref(pixels)
+            await inspect(running, predictor, pixels)
+            del pixels
+            await running.inference_thread.call(lambda: None)  # the thread drops its last batch
+            await asyncio.get_running_loop().run_in_executor(running.image_threads, lambda: None)
+            assert alive() is None
+
+    gc.disable()
+    try:
+        asyncio.run(scenario())
+    finally:
+        gc.enable()
