@@ -23,12 +23,12 @@ from segdec import __version__
 def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> FastAPI:
     """Creates the service.
 
-    Its lifespan makes `app.state.service`; who runs it awaits `app.state.service.start()`, which loads
-    and warms the models. Until then every request is answered 503.
+    The lifespan of the app creates `app.state.service`. The caller must await `app.state.service.start()`,
+    which loads and warms up the models. Until then every request is answered 503.
 
     Args:
-        settings: What the operator set.
-        predictor: Serves this one instead of loading what the settings name.
+        settings: The settings of the service.
+        predictor: Served instead of the model in the settings.
 
     Raises:
         ConfigError: If a key file cannot be used.

@@ -18,7 +18,7 @@ from segdec.schemas import Problem
 MAX_DETAIL = 2000
 """Longest description of an error, characters."""
 MAX_INPUT = 80
-"""Most characters of what a client sent that a description repeats."""
+"""Maximum length of client input that an error description quotes, characters."""
 MAX_JSON_ERRORS = 3
 MEDIA_TYPE = "application/problem+json"
 ROUTING_DETAILS = {
@@ -65,7 +65,8 @@ def bad_parameter(errors: Iterable[Mapping[str, Any]], place: str = "") -> Reque
 
     Args:
         errors: As `ValidationError.errors` returns them.
-        place: Where the parameters were sent; empty if each `loc` starts with it.
+        place: Where the parameters were sent, for example `query`; empty if `loc` of each error starts with
+            the place.
     """
     sentences: dict[str, str] = {}  # only the first error of a parameter: a union has one for each member
     for error in errors:

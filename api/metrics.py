@@ -1,11 +1,17 @@
 """Counters, gauges and histograms of the service, for Prometheus."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.metrics_core import InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from api.inference.watchdog import THREAD_STEPS, Step
@@ -53,37 +59,11 @@ LOG_ODDS = tuple(range(-12, 13))
 """Bucket ends at equal distances: a shift of all photographs has the same width everywhere."""
 
 
-class ModelInfo(Collector):
-    """One `segdec_model_info` series for each served model; replaced as a whole."""
-
-    def __init__(self) -> None:
-        self._models: tuple[dict[str, str], ...] = ()
-
-    def replace(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
-        """Replaces the models by `models`, identities with their labels."""
-        self._models = tuple(
-            {
-                "model": identity.name,
-                "version": identity.version,
-                "sha256": identity.sha256 or "",
-                "labels": ",".join(labels),
-            }
-            for identity, labels in models
-        )
-
-    def collect(self) -> Iterator[Metric]:
-        """Yields the series of a scrape."""
-        family = InfoMetricFamily("segdec_model", "Models that are served; the value is always 1.")
-        for model in self._models:
-            family.add_metric((), model)
-        yield family
-
-
 class Metrics:
     """Counts requests, rejections and answers, in a registry of its own.
 
     Replaced models and versions keep their counters, so that rates and sums continue over a reload; only
-    `segdec_model_info` drops them. Any thread may call this.
+    `segdec_model_info` drops them. Any thread may count; `set_models` and `render` belong to the event loop.
 
     Args:
         queue_depth: Returns the number of photographs that wait for the network.
@@ -99,6 +79,7 @@ class Metrics:
         stalled: Callable[[], bool] = lambda: False,
         running_s: Callable[[Step], float] = lambda _: 0.0,
     ) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # nothing uses these series
         self._registry = registry = CollectorRegistry()
         # Cached: the library builds the key of a series at each call.
         requests = Counter(
@@ -119,10 +100,8 @@ class Metrics:
         self._rejections = Counter(
             "segdec_rejections", "Requests given up, by reason.", ("reason",), registry=registry
         )
-        for reason in REJECTION_REASONS:
-            self._rejections.labels(
-                reason
-            )  # at 0 from the start, so that the first one appears as an increase
+        for reason in REJECTION_REASONS:  # at 0 from the start, so that the first one appears as an increase
+            self._rejections.labels(reason)
         self._add_problem_metrics(registry)
         self._batches = Histogram(
             "segdec_batch_size",
@@ -131,15 +110,18 @@ class Metrics:
             registry=registry,
         )
         self._add_model_metrics(registry)
-        self._models = ModelInfo()
-        registry.register(self._models)
-        Gauge("segdec_queue_depth", "Photographs that wait for the network.", registry=registry).set_function(
-            queue_depth
+        self._models = Gauge(
+            "segdec_model_info",
+            "Models that are served; the value is always 1.",
+            ("model", "version", "sha256", "labels"),
+            registry=registry,
         )
-        Gauge("segdec_ready", "1 while requests are answered, else 0.", registry=registry).set_function(ready)
-        Gauge("segdec_stalled", "1 while a step in a thread hangs, else 0.", registry=registry).set_function(
-            stalled
-        )
+        for name, text, function in (
+            ("segdec_queue_depth", "Photographs that wait for the network.", queue_depth),
+            ("segdec_ready", "1 while requests are answered, else 0.", ready),
+            ("segdec_stalled", "1 while a step in a thread hangs, else 0.", stalled),
+        ):
+            Gauge(name, text, registry=registry).set_function(function)
         running = Gauge(
             "segdec_running_seconds",
             "For how long the oldest step of each kind that is not done has been running; 0 if none runs.",
@@ -165,10 +147,7 @@ class Metrics:
         )
         self._photographs = cache(photographs.labels)
         self.initialize_keys(())
-        for (
-            code,
-            status,
-        ) in CONNECTION_PROBLEMS.items():  # at 0 from the start, so that the first one is a rise
+        for code, status in CONNECTION_PROBLEMS.items():
             self._problems.labels(code, str(status or ""), "")
 
     def _add_model_metrics(self, registry: CollectorRegistry) -> None:
@@ -271,7 +250,10 @@ class Metrics:
 
     def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
         """Sets the served models: identities with their labels."""
-        self._models.replace(models)
+        self._models.clear()
+        for identity, labels in models:
+            sha256 = identity.sha256 or ""
+            self._models.labels(identity.name, identity.version, sha256, ",".join(labels)).set(1)
 
     def register(self, collector: Collector) -> None:
         """Adds the series of `collector` to each scrape."""
@@ -279,16 +261,4 @@ class Metrics:
 
     def render(self) -> tuple[bytes, str]:
         """Returns all series in Prometheus' text format, and its content type."""
-        return generate_latest(_WithoutCreated(self._registry)), CONTENT_TYPE_LATEST
-
-
-class _WithoutCreated(Collector):
-    """Leaves out the `_created` series, which nothing here uses."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-
-    def collect(self) -> Iterator[Metric]:
-        for metric in self._registry.collect():
-            metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
-            yield metric
+        return generate_latest(self._registry), CONTENT_TYPE_LATEST

@@ -1,4 +1,6 @@
-"""Everything that lives as long as the service: threads, limits, models, record and receivers."""
+"""Objects that are created at the start and closed at the end of the service: threads, limits, models, record
+and receivers.
+"""
 
 import asyncio
 import logging
@@ -22,7 +24,6 @@ from api.models.labels import CANDIDATE, LabelChange, LabelFileUpdate
 from api.models.loader import LoadTimes, ModelLoader, warm_up
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
-from api.models.store import open_store
 from api.records.audit import AuditEntry
 from api.records.recording import Recording, create_recording
 from api.settings import Settings
@@ -35,7 +36,9 @@ from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
 T = TypeVar("T")
 
 State = Literal["not_ready", "ready", "draining"]
-"""Models are loaded; requests are accepted; only requests that have started are answered."""
+"""`not_ready`: models are being loaded; `ready`: requests are accepted; `draining`: only requests that have
+started are answered.
+"""
 
 CLOSE_TIMEOUT_S = 0.5
 """Maximum wait for threads at the end."""
@@ -111,7 +114,11 @@ class Service:
             self.release_memory,
         )
         self._predictor = predictor
-        self.loader = None if predictor is not None else self._make_loader(settings)
+        self.loader = (
+            ModelLoader(settings, self.models, self.inference_thread, self.memory)
+            if predictor is None
+            else None
+        )
         self.receivers: Receivers = create_receivers(settings, metrics)
         self.recording: Recording = create_recording(settings, metrics, self.receivers.sinks)
         self.shadowing = Shadowing(
@@ -122,18 +129,6 @@ class Service:
             self.bodies,
             self.recording,
             ShadowMetrics(metrics),
-        )
-
-    def _make_loader(self, settings: Settings) -> ModelLoader:
-        return ModelLoader(
-            open_store(settings),
-            self.models,
-            self.inference_thread,
-            self.memory,
-            settings.drain_s,
-            settings.engine,
-            settings.threads,
-            settings.require_signature,
         )
 
     async def start(self) -> None:

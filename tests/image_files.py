@@ -1,4 +1,4 @@
-"""Image files from their parts, right or wrong ones, as no library would write them."""
+"""Builds image files from their parts, including invalid ones."""
 
 import io
 import struct
@@ -14,7 +14,7 @@ PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def encode(pixels: NDArray[Any], kind: str, mode: str | None = None, **options: Any) -> bytes:
-    """A file as Pillow writes it."""
+    """A file written by Pillow."""
     picture = Image.fromarray(pixels.squeeze())
     stream = io.BytesIO()
     (picture.convert(mode) if mode else picture).save(stream, kind, **options)
@@ -38,7 +38,7 @@ def png(width: int, height: int, depth: int, color: int, pixels: bytes, *, befor
 
 
 def png_16(values: NDArray[np.uint16], *, before: bytes = b"") -> bytes:
-    """A PNG of 16 bits a channel: values [H, W, C], C is 1 (grey), 2, 3 or 4 (the last one alpha)."""
+    """A PNG with 16 bits per channel: values [H, W, C], C is 1 (grey), 2, 3 or 4 (the last one alpha)."""
     height, width, channels = values.shape
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
     color = {1: 0, 2: 4, 3: 2, 4: 6}[channels]

@@ -1,4 +1,4 @@
-"""Files that no camera sends: cut off, damaged, bombs, other things than images. By code, the same each time.
+"""Malformed files: truncated, damaged, decompression bombs, other types. Generated, the same in each run.
 
 `malformed_images()` gives them all; the decoder's tests and the service's use them.
 """
@@ -38,12 +38,12 @@ FLIPS_A_FILE = 6
 OVERWRITES_A_FILE = 3
 BLOCK = 2**20
 BOMB = "bomb"
-"""How the names of bombs begin."""
+"""Prefix of the names of bombs."""
 
 
 @dataclass(frozen=True)
 class MalformedImage:
-    """A file, and what is to become of it.
+    """A file and its expected result.
 
     Attributes:
         name: What it is; unique.
@@ -61,7 +61,7 @@ class MalformedImage:
 
 
 def malformed_images() -> Iterator[MalformedImage]:
-    """All of them, more than 300."""
+    """Yields all malformed files."""
     yield from _truncated()
     yield from _flipped()
     yield from _overwritten()
@@ -80,7 +80,7 @@ def malformed_images() -> Iterator[MalformedImage]:
 
 @cache
 def whole_files() -> dict[str, bytes]:
-    """A right file of each kind that is accepted, by name; noise, so that every row costs bytes."""
+    """A valid file of each accepted kind, by name; noise, so that every row needs bytes."""
     rng = np.random.default_rng(4)
     grey, colour, alpha, two = (rng.integers(0, 256, (32, 40, n), dtype=np.uint8) for n in (1, 3, 4, 2))
     deep, deep_colour = (rng.integers(0, 65536, (32, 40, n), dtype=np.uint16) for n in (1, 3))
@@ -132,7 +132,7 @@ def _truncated() -> Iterator[MalformedImage]:
 
 
 def _closed_webp(cut: bytes) -> bytes:
-    """The sizes in the headers made to fit what is left."""
+    """Adjusts the sizes in the headers to the rest."""
     kind, content = cut[12:16], cut[20:]
     if kind == b"VP8X":  # its alpha needs it: the pixels are the second chunk
         return webp((kind, cut[20:30]), (cut[30:34], cut[38:]))
@@ -150,7 +150,7 @@ def _flipped() -> Iterator[MalformedImage]:
 
 
 def _overwritten() -> Iterator[MalformedImage]:
-    """As long as they were: what no length tells."""
+    """Files of unchanged length."""
     rng = np.random.default_rng(10)
     for kind, data in whole_files().items():
         expectation: Expectation = "same" if "PNG" in kind else "unchecked"
@@ -165,7 +165,7 @@ def _overwritten() -> Iterator[MalformedImage]:
 
 @cache
 def zeros(length: int) -> bytes:
-    """`length` bytes 0 (a multiple of 1 MiB), deflated by 1000 to 1, without ever holding them."""
+    """`length` bytes 0 (a multiple of 1 MiB), compressed 1000 to 1, without creating them in memory."""
     packer = zlib.compressobj(9, wbits=-15)
     block = packer.compress(bytes(BLOCK)) + packer.flush(zlib.Z_FULL_FLUSH)
     checksum = struct.pack(">HH", length % 65521, 1)  # Adler-32
@@ -235,7 +235,7 @@ def notes(tag: int, kind: int, count: int, *, place: int = 8) -> bytes:
 
 
 def _noted_bombs() -> Iterator[MalformedImage]:
-    """Millions of numbers where an orientation or a resolution is looked for."""
+    """Millions of values in tags for orientation or resolution."""
     orientation = notes(274, RATIONAL, 700_000)
     dot = zlib.compress(b"\0\5")
     yield MalformedImage(
@@ -263,7 +263,7 @@ def _noted_bombs() -> Iterator[MalformedImage]:
 
 
 def _next_page(data: bytes, place: int) -> bytes:
-    """The link behind the first directory set to `place`."""
+    """Sets the link after the first directory to `place`."""
     count = struct.unpack_from("<H", data, 8)[0]
     link = 10 + 12 * count
     return data[:link] + struct.pack("<L", place) + data[link + 4 :]
@@ -319,7 +319,7 @@ def _other_bombs() -> Iterator[MalformedImage]:
 
 
 def webp_lossless_header(width: int, height: int) -> bytes:
-    """The beginning of a lossless WebP frame; what follows is 0."""
+    """The first bytes of a lossless WebP frame; the rest is 0."""
     return b"\x2f" + struct.pack("<I", (width - 1) & 0x3FFF | ((height - 1) & 0x3FFF) << 14) + bytes(32)
 
 
@@ -434,7 +434,7 @@ def _unsupported() -> Iterator[MalformedImage]:
 
 
 def _strips_cut_short() -> Iterator[MalformedImage]:
-    """Each strip as long as its directory says, but with half its picture, or with zeros for the rest."""
+    """Strips of the right length, but with half of the picture, or zeros for the rest."""
     colour = np.random.default_rng(8).integers(0, 256, (32, 40, 3), dtype=np.uint8)
     black_and_white = colour[..., 0] > 127
     for compression in ("tiff_lzw", "tiff_adobe_deflate", "packbits", "lzma", "zstd"):
@@ -458,7 +458,7 @@ def _half_zeroed(strip: bytes) -> bytes:
 
 
 def _contradictory() -> Iterator[MalformedImage]:
-    """Right checksums around wrong contents."""
+    """Correct checksums of wrong content."""
     rows = b"".join(b"\0" + bytes(range(20)) for _ in range(10))
     whole = zlib.compress(rows)
     yield MalformedImage("PNG with half its rows", png(20, 10, 8, 0, zlib.compress(rows[:105])))
@@ -506,7 +506,7 @@ def _contradictory() -> Iterator[MalformedImage]:
 
 
 def _behind_pixels(data: bytes, chunks: bytes) -> bytes:
-    """A PNG with further chunks in front of its last one, which has 12 bytes."""
+    """A PNG with more chunks before its last one, which has 12 bytes."""
     return data[:-12] + chunks + data[-12:]
 
 

@@ -9,16 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 
 from training.config import ExperimentConfig, StagesConfig
 from training.evaluate import evaluate_run
 from training.export import export_run
+from training.fit.timing import time_features
 from training.formatting import format_duration
 from training.run.records import LEFT_OUT_FILE
 from training.run.run_log import check_tracking, read_log
-from training.stages import STAGES
 from training.trainer import Trainer
 
 STEPS = 2
@@ -124,7 +123,10 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
         short = shorten(config, Path(folder))
         trainer = Trainer(short, dry_run=True)
         _print_left_out(trainer.folder.path)
-        feature_images, feature_s = _prepare_features(config, trainer)
+        steps = {stage: settings.steps for stage, settings in trainer.config.stages}
+        feature_s = time_features(trainer, steps, time.perf_counter)
+        seen = sum(settings.steps for _, settings in config.stages) * trainer.config.batch_size
+        images = 0 if trainer.features is None else min(trainer.features.images, seen)
         path = trainer.run().path
         evaluate_run(path, "val")
         export_run(path, Path(folder) / "model")
@@ -136,7 +138,7 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
             checkpoint_bytes=_size(max((path / "checkpoints").iterdir())),
             memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             device_bytes=_device_memory(),
-            feature_images=feature_images,
+            feature_images=images,
             feature_s=feature_s,
         )
 
@@ -163,23 +165,6 @@ def _print_left_out(run: Path) -> None:
     """Prints the skipped problems, since the run folder is temporary."""
     with suppress(FileNotFoundError):
         print((run / LEFT_OUT_FILE).read_text(encoding="utf-8"), end="", file=sys.stderr)
-
-
-def _prepare_features(config: ExperimentConfig, trainer: Trainer) -> tuple[int, float]:
-    """Number of images whose features the run computes, and the duration for one, s.
-
-    Fills the cache for the measured steps, which are then as fast as later ones.
-    """
-    features = trainer.features
-    if features is None:
-        return 0, 0.0
-    black = np.zeros(trainer.image_shape, np.float32)
-    _, feature_s = [_time(lambda: features.compute({"image": black})) for _ in ("compiles", "runs")]
-    for index, stage in enumerate(STAGES):
-        for _ in trainer.pipeline.batches(index, 0, trainer.config.stages[stage.name].steps):
-            pass
-    seen = sum(stage.steps for _, stage in config.stages) * trainer.config.batch_size
-    return min(features.images, seen), feature_s
 
 
 def _estimate_stage(config: ExperimentConfig, name: str, record: dict[str, float]) -> StageEstimate:

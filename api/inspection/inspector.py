@@ -40,43 +40,49 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class DecodedPhotograph:
-    """What is known of a photograph before the network, and its input [h, w, c]; times in milliseconds."""
+class PhotographFacts:
+    """Facts about a decoded photograph; times in milliseconds."""
 
     image: ImageFacts
     warnings: tuple[str, ...]
-    prepared: NDArray[np.uint8]
     queue_ms: float
     decode_ms: float
 
 
 @dataclass(frozen=True)
 class InferredPhotograph:
-    """A photograph after the network, without pixels; times in milliseconds."""
+    """A photograph after the network, without pixels: many may wait."""
 
-    image: ImageFacts
-    warnings: tuple[str, ...]
+    facts: PhotographFacts
     result: InferenceResult
-    queue_ms: float
-    decode_ms: float
+
+    @property
+    def queue_ms(self) -> float:
+        """Milliseconds in which it waited for threads."""
+        return self.facts.queue_ms + self.result.queue_ms
 
 
 @dataclass(frozen=True)
 class InspectedPhotograph:
-    """A photograph with its prediction; times in milliseconds.
+    """A photograph with its prediction.
 
     `encode_started` is the `time.perf_counter` at which the logits were interpreted.
     """
 
     model: ModelIdentity
-    image: ImageFacts
-    warnings: tuple[str, ...]
+    inferred: InferredPhotograph
     prediction: Prediction
-    batch_size: int
-    queue_ms: float
-    decode_ms: float
-    infer_ms: float
     encode_started: float
+
+    @property
+    def image(self) -> ImageFacts:
+        """Size and format."""
+        return self.inferred.facts.image
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings of the decoder."""
+        return self.inferred.facts.warnings
 
 
 @dataclass(frozen=True)
@@ -104,16 +110,18 @@ class Inspector:
     release_memory: Callable[[], None]
 
     def open(self, model: ServedModel, deadline: float) -> "Inspection":
-        """Returns the block in which one photograph is inspected.
+        """Returns a context manager for the inspection of one photograph.
 
         Args:
-            model: Inspects it; the caller counts its `usage`.
+            model: The model that inspects the photograph. The caller must hold its `usage`.
             deadline: `time.perf_counter` at which the client gets a 504.
         """
         return Inspection(self, model, deadline)
 
     def open_group(self) -> RequestGroup:
-        """Returns the group for the photographs of one request, of which at most a batch run at a time."""
+        """Returns the group for the photographs of one request, of which at most one batch is in work at the
+        same time.
+        """
         return RequestGroup(min(max(self.settings.batch_sizes), self.queue.limit))
 
 
@@ -150,7 +158,7 @@ class Inspection:
 
         Args:
             source: The photograph.
-            on_decoded: Also gets the decoded photograph.
+            on_decoded: Called with the decoded photograph; None if not needed.
 
         Raises:
             RequestError: 413 if it is too large, 503 if the queue or the memory is full, 504 at the deadline.
@@ -159,17 +167,11 @@ class Inspection:
         async with deadline_timeout(self._deadline):
             self._inspector.queue.__enter__()
             self._admitted = True
-            decoded = await self._run("decode", self._decode, source, on_decoded, time.perf_counter())
+            facts, prepared = await self._run("decode", self._decode, source, on_decoded, time.perf_counter())
             result = await self._wait(
-                self._inspector.inference_thread.submit(self._model.predictor, decoded.prepared)
+                self._inspector.inference_thread.submit(self._model.predictor, prepared)
             )
-        return InferredPhotograph(
-            image=decoded.image,
-            warnings=decoded.warnings,
-            result=result,
-            queue_ms=decoded.queue_ms + result.queue_ms,
-            decode_ms=decoded.decode_ms,
-        )
+        return InferredPhotograph(facts, result)
 
     async def encode(
         self,
@@ -195,9 +197,9 @@ class Inspection:
             inspected.prediction.label,
             inspected.prediction.score,
             inspected.prediction.log_odds,
-            queue_ms=inspected.queue_ms,
-            decode_ms=inspected.decode_ms,
-            infer_ms=inspected.infer_ms,
+            queue_ms=inferred.queue_ms,
+            decode_ms=inferred.facts.decode_ms,
+            infer_ms=inferred.result.infer_ms,
             encode_ms=_ms_since(inspected.encode_started),
         )
         return inspected, answer
@@ -237,13 +239,15 @@ class Inspection:
 
     # === In an image thread ===
 
-    def _decode(self, source: Source, on_decoded: OnDecoded | None, submitted: float) -> DecodedPhotograph:
+    def _decode(
+        self, source: Source, on_decoded: OnDecoded | None, submitted: float
+    ) -> tuple[PhotographFacts, NDArray[np.uint8]]:
         started = time.perf_counter()
         photograph = self._read(source)
         prepared = self._model.predictor.prepare(photograph.pixels)
         if on_decoded is not None:
             on_decoded(photograph.pixels, prepared)
-        facts = ImageFacts(
+        image = ImageFacts(
             width=photograph.pixels.shape[1],
             height=photograph.pixels.shape[0],
             bit_depth=photograph.bit_depth,
@@ -251,7 +255,7 @@ class Inspection:
             integrity=photograph.integrity,
         )
         queue_ms = (started - submitted) * 1000
-        return DecodedPhotograph(facts, photograph.warnings, prepared, queue_ms, _ms_since(started))
+        return PhotographFacts(image, photograph.warnings, queue_ms, _ms_since(started)), prepared
 
     def _read(self, source: Source) -> Photograph:
         if isinstance(source, EncodedPhotograph):
@@ -277,19 +281,11 @@ class Inspection:
         threshold: float | None,
     ) -> tuple[InspectedPhotograph, T]:
         started = time.perf_counter()
-        result, size = inferred.result, (inferred.image.height, inferred.image.width)
-        prediction = self._model.predictor.interpret(result.logits, result.row, size, threshold=threshold)
-        inspected = InspectedPhotograph(
-            model=self._model.identity,
-            image=inferred.image,
-            warnings=inferred.warnings,
-            prediction=prediction,
-            batch_size=result.batch_size,
-            queue_ms=inferred.queue_ms,
-            decode_ms=inferred.decode_ms,
-            infer_ms=result.infer_ms,
-            encode_started=started,
+        result, image = inferred.result, inferred.facts.image
+        prediction = self._model.predictor.interpret(
+            result.logits, result.row, (image.height, image.width), threshold=threshold
         )
+        inspected = InspectedPhotograph(self._model.identity, inferred, prediction, started)
         return inspected, make_answer(inspected)
 
 

@@ -2,7 +2,8 @@
 
 import base64
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import cv2
 import numpy as np
@@ -57,12 +58,11 @@ def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> Mas
         return None
     mask, scores = select_space(prediction, space)
     height, width = mask.shape
-    data: MaskData
     if form in CLASS_FORMS:
-        labels, classes = list(prediction.probabilities), select_classes(prediction, space)
-        data = _class_png(classes) if form == "classes" else _class_runs(classes, labels)
+        labels = list(prediction.probabilities)
+        data = _encode_classes(form, select_classes(prediction, space), labels)
     else:
-        labels, data = None, ENCODERS[form](mask, scores)
+        labels, data = None, _encode_pixels(form, mask, scores)
     return MaskAnswer(
         encoding=form,
         width=width,
@@ -87,24 +87,22 @@ def convert_mask(stored: MaskAnswer, form: MaskForm) -> MaskAnswer | None:
     if form == "none":
         return None
     pixels, labels = unpack_mask(stored), stored.labels
-    data: MaskData
-    if form not in CLASS_FORMS:
-        mask = np.where(pixels > 0, np.uint8(255), np.uint8(0))
-        labels, data = None, ENCODERS[form](mask, mask.astype(np.float32))
-    else:
+    if form in CLASS_FORMS:
         check_has_classes(f"mask={form}", stored)
-        assert labels is not None
-        data = _class_png(pixels) if form == "classes" else _class_runs(pixels, labels)
+        data = _encode_classes(form, pixels, labels or [])
+    else:
+        mask = np.where(pixels > 0, np.uint8(255), np.uint8(0))
+        labels, data = None, _encode_pixels(form, mask, mask.astype(np.float32))
     return stored.model_copy(update={"encoding": form, "data": data, "labels": labels})
 
 
 def replace_pixels(stored: MaskAnswer, pixels: NDArray[np.uint8]) -> MaskAnswer:
-    """Returns run lengths of other pixels [H, W] in the form of `stored`: with classes if it has them."""
+    """Encodes the mask `pixels` [H, W] as run lengths, with classes if `stored` has classes."""
     data: MaskData
     if stored.labels is None:
-        data = RunLengths(size=pixels.shape, counts=encode_run_lengths(pixels))
+        data = _encode_pixels("rle", pixels, pixels)
     else:
-        data = _class_runs(pixels, stored.labels)
+        data = _encode_classes("class_rle", pixels, stored.labels)
     return stored.model_copy(update={"data": data})
 
 
@@ -140,11 +138,17 @@ def scale_scores(scores: NDArray[np.float32]) -> NDArray[np.uint8]:
     return np.rint(scores * 255).astype(np.uint8)
 
 
-def _class_png(classes: NDArray[np.uint8]) -> str:
-    return base64.b64encode(encode_png(classes)).decode("ascii")
+def _encode_pixels(form: MaskForm, mask: NDArray[np.uint8], scores: NDArray[Any]) -> MaskData:
+    if form == "rle":
+        return RunLengths(size=mask.shape, counts=encode_run_lengths(mask))
+    if form == "polygon":
+        return trace_contours(mask)
+    return _base64_png(scale_scores(scores) if form == "scores" else mask)
 
 
-def _class_runs(classes: NDArray[np.uint8], labels: Sequence[str]) -> dict[str, RunLengths]:
+def _encode_classes(form: MaskForm, classes: NDArray[np.uint8], labels: Sequence[str]) -> MaskData:
+    if form == "classes":
+        return _base64_png(classes)
     parts = {name: (classes == number).view(np.uint8) for number, name in enumerate(labels) if number}
     return {
         name: RunLengths(size=part.shape, counts=encode_run_lengths(part))
@@ -153,20 +157,8 @@ def _class_runs(classes: NDArray[np.uint8], labels: Sequence[str]) -> dict[str, 
     }
 
 
-def _png(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> str:  # noqa: ARG001
-    return base64.b64encode(encode_png(mask)).decode("ascii")
-
-
-def _scores(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> str:  # noqa: ARG001
-    return base64.b64encode(encode_png(scale_scores(scores))).decode("ascii")
-
-
-def _run_lengths(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> RunLengths:  # noqa: ARG001
-    return RunLengths(size=mask.shape, counts=encode_run_lengths(mask))
-
-
-def _polygons(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> list[PolygonAnswer]:  # noqa: ARG001
-    return trace_contours(mask)
+def _base64_png(pixels: NDArray[np.uint8]) -> str:
+    return base64.b64encode(encode_png(pixels)).decode("ascii")
 
 
 def trace_contours(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
@@ -180,13 +172,3 @@ def trace_contours(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
         holes[int(links[3])].append(ring)  # the enclosing contour; −1 for an outer one
     outer = [number for number, links in enumerate(found[0]) if links[3] < 0]
     return [PolygonAnswer(outer=rings[number], holes=holes[number]) for number in outer]
-
-
-ENCODERS: dict[
-    str, Callable[[NDArray[np.uint8], NDArray[np.float32]], str | RunLengths | list[PolygonAnswer]]
-] = {
-    "png": _png,
-    "rle": _run_lengths,
-    "polygon": _polygons,
-    "scores": _scores,
-}

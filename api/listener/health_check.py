@@ -61,7 +61,8 @@ def _address(options: argparse.Namespace) -> Address:
 def check(address: Address, path: str) -> str:
     """Requests `path`; returns what is wrong, or an empty string.
 
-    It does not verify the certificate: that names the public host, and this connects to the local address.
+    It does not verify the certificate, because the certificate has the public host name, and the check
+    connects to the local address.
     """
     secure, host, port = address
     url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}{path}"

@@ -31,7 +31,7 @@ def add_log_fields(request: Request, **fields: str | float) -> None:
 
 
 def set_photograph_counts(request: Request, count: int, refused: Sequence[BatchItem] = ()) -> None:
-    """Sets how many photographs a request has, if not one, and which of them were refused."""
+    """Sets the number of photographs of a request (default 1) and the photographs that were rejected."""
     request.scope.setdefault("state", {}).update(photographs=count, refused=refused)
 
 

@@ -1,4 +1,6 @@
-"""Records each photograph that was sent to be inspected and was not, whatever refused it."""
+"""Logs each photograph that was sent for inspection but not inspected, whichever part of the service rejected
+it.
+"""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +28,8 @@ class UninspectedMiddleware:
     """Reports each photograph that was not inspected to the service.
 
     Requests without a valid key are not logged: anyone could fill the screens of the line with them. A camera
-    whose key is rejected becomes silent there instead. Requests above the rate limit are logged.
+    whose key is rejected appears on the line page as a silent station. Requests above the rate limit are
+    logged.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -14,7 +14,7 @@ PREFIX = "/v2"
 class ProtocolErrorMiddleware:
     """Repeats the detail of a problem of /v2 as `error`; does not change other answers.
 
-    It is outside everything that can reject a request, so that all rejections have the member.
+    It is the outermost middleware, so that every error response has the member `error`.
     """
 
     def __init__(self, app: ASGIApp) -> None:

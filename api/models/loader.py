@@ -18,7 +18,8 @@ from api.inference.memory_budget import MemoryBudget
 from api.inference.network_cost import NetworkCost, measure_cost
 from api.models.labels import LabelChange, LabelFileUpdate
 from api.models.registry import ModelRegistry, ServedModel, Versions
-from api.models.store import ModelStore, StoredModel
+from api.models.store import StoredModel, open_store
+from api.settings import Settings
 from segdec.artifact import Artifact, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.errors import ArtifactError, SegdecError
@@ -44,36 +45,24 @@ class ModelLoader:
     """Loads and replaces the models of a registry.
 
     Args:
-        store: The models on disk.
+        settings: Name the models on disk, their engine and the keys that must have signed them.
         registry: The served models.
         inference_thread: Runs them.
         budget: Measures the process with its models, and checks what fits.
-        drain_s: Maximum wait for requests to a replaced model.
-        engine: Runs the models; None for the preferred one that is installed.
-        threads: Threads of the engine; None for its own choice.
-        trusted: File of public keys, of which one must have signed each model; None for no check. It is read
-            at each load, so that keys can change without a restart.
     """
 
     def __init__(
         self,
-        store: ModelStore,
+        settings: Settings,
         registry: ModelRegistry,
         inference_thread: InferenceThread,
         budget: MemoryBudget,
-        drain_s: float,
-        engine: str | None = None,
-        threads: int | None = None,
-        trusted: Path | None = None,
     ) -> None:
-        self.store = store
+        self.store = open_store(settings)
+        self.settings = settings
         self.registry = registry
         self.inference_thread = inference_thread
         self.budget = budget
-        self.drain_s = drain_s
-        self.engine = engine
-        self.threads = threads
-        self.trusted = trusted
         self._reloading: set[str] = set()
 
     async def load_all(self) -> LoadTimes:
@@ -190,7 +179,7 @@ class ModelLoader:
         if before is not None and before.identity.sha256 == artifact.sha256:
             return before
         identity, predictor = await asyncio.to_thread(
-            load_artifact, artifact, self.inference_thread.max_batch_pixels, self.engine, self.threads
+            load_artifact, artifact, self.settings.batch_pixels, self.settings.engine, self.settings.threads
         )
         for note in predictor.notes:
             logger.warning("%s: %s", folder, note)
@@ -205,7 +194,7 @@ class ModelLoader:
         return ServedModel(identity, (), predictor, cost)
 
     async def _measure(self, predictor: Predictor, identity: ModelIdentity) -> NetworkCost:
-        threads = self.threads or available_cores()
+        threads = self.settings.threads or available_cores()
         cost = await measure_cost(predictor, self.inference_thread, threads)
         await self.inference_thread.call(self.budget.measure_idle)
         largest = self.budget.largest(cost)
@@ -227,9 +216,10 @@ class ModelLoader:
         return cost
 
     def _open(self, folder: Path) -> Artifact:
-        if self.trusted is None:
+        if self.settings.require_signature is None:
             return open_artifact(folder)
-        artifact = open_artifact(folder, TrustedKeys.read(self.trusted))
+        # The keys are read at each load, so that they can change without a restart.
+        artifact = open_artifact(folder, TrustedKeys.read(self.settings.require_signature))
         logger.info("%s is signed with the key %s", folder, artifact.signed_by)
         return artifact
 
@@ -237,7 +227,7 @@ class ModelLoader:
         started = time.perf_counter()
         kept = {id(model.usage) for model in self.registry.all()}
         with suppress(TimeoutError):  # running requests keep the model until they end
-            async with asyncio.timeout(self.drain_s):
+            async with asyncio.timeout(self.settings.drain_s):
                 for model in before.values():
                     if id(model.usage) not in kept:
                         await model.wait_until_unused()

@@ -37,7 +37,7 @@ class InferenceRequest:
         threshold: Replaces the model's; None for the model's own.
         timeout_us: Microseconds that the photographs may wait; None or 0 for the service's own limit.
         outputs: Name → whether its data follows the JSON part.
-        names_outputs: Whether the request names its outputs; otherwise they are all possible ones.
+        has_named_outputs: Whether the request names its outputs; otherwise they are all possible ones.
     """
 
     id: str | None

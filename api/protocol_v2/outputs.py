@@ -69,7 +69,7 @@ OUTPUTS: dict[str, Callable[[Sequence[PhotographOutputs]], Values]] = {
 """All outputs, with the function that collects their values."""
 
 OPTIONAL_OUTPUTS = frozenset({"class_mask"})
-"""Outputs of models with a mask for each class only."""
+"""Outputs that only models with one mask per class have."""
 
 
 def output_names(config: ModelConfig) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class OutputTensor:
     """An output and its encodings, which `api.protocol_v2.input_tensors` describes.
 
     Attributes:
-        name: Of the output.
+        name: Name of the output.
         values: FP32 of any shape; or BYTES [n], text or bytes (base64 in JSON).
     """
 

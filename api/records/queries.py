@@ -193,7 +193,7 @@ def add_audit_entry(
     """Adds an entry to the audit log.
 
     Args:
-        connection: In the transaction of the change.
+        connection: Connection in the transaction of the change.
         who: Name of the API key or of the part of the service that made the change.
         what: The action.
         record_id: The inspection that the change is about; None = no single one.

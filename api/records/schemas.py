@@ -139,7 +139,7 @@ class Estimate(AnswerPart):
 
 
 class ReviewStatistics(AnswerPart):
-    """How right the answers of a period were, estimated from reviews."""
+    """Error rates of a period, estimated from reviews."""
 
     since: datetime | None
     until: datetime | None

@@ -1,4 +1,4 @@
-"""Several photographs in, an answer or a problem for each out."""
+"""Endpoints for several photographs in one request; each gets an answer or a problem."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,4 @@
-"""One photograph in, one decision out, and a record of it."""
+"""Endpoints that inspect one photograph and record the result."""
 
 import asyncio
 import base64

@@ -13,7 +13,7 @@ from api.service import Service
 
 MAX_JSON_BYTES = 64 * 1024
 MAX_JSON_VALUES = 5000
-"""More than any of these bodies has, including one for each comma in its texts."""
+"""Maximum number of JSON values (estimated from commas, so commas in texts are counted too)."""
 Body = TypeVar("Body", bound=BaseModel)
 
 

@@ -52,7 +52,7 @@ class PhotographRequest(Generic[QueryModel]):
     def check(
         cls, request: Request, service: Service, model: ServedModel, params: RequestParams[QueryModel]
     ) -> "PhotographRequest[QueryModel]":
-        """Rejects, before the body is read, what would be rejected after it.
+        """Rejects invalid requests before the body is read.
 
         Raises:
             RequestError: 400 or 503.

@@ -1,4 +1,4 @@
-"""One photograph in, one decision out."""
+"""Endpoints that inspect one photograph without a record."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -28,7 +28,7 @@ def describe_photograph(json: type[JsonImage], fields: Mapping[str, Any]) -> dic
 
     Args:
         json: Its form as JSON.
-        fields: Of a form, beside the photograph.
+        fields: Fields of a form in addition to the photograph.
     """
     form = {"type": "object", "required": [FORM_FIELD], "properties": {FORM_FIELD: BINARY_SCHEMA, **fields}}
     return {

@@ -33,7 +33,7 @@ def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryMo
         mask=mask,
         regions=regions,
         timing_ms=_timing(inspected, params.started),
-        batch_size=inspected.batch_size,
+        batch_size=inspected.inferred.result.batch_size,
         warnings=list(inspected.warnings),
         inspected_area=None if prediction.area is None else trace_contours(prediction.area),
     )
@@ -46,7 +46,8 @@ def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams[
 
 
 def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Response:
-    """Makes the response for `Accept: image/png`: the mask itself, and the rest in headers; as slow.
+    """Makes the response for `Accept: image/png`: the mask as the body, all other values in headers. Slow for
+    a large mask.
 
     Text in the headers is percent-encoded UTF-8.
     """
@@ -59,7 +60,7 @@ def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[
 def answer_headers(
     decision: Decision, model: ModelIdentity, image: ImageFacts, warnings: Sequence[str]
 ) -> dict[str, str]:
-    """Returns what an answer says beside its mask, as headers; text is percent-encoded UTF-8."""
+    """Returns all values of an answer except the mask, as headers; text is percent-encoded UTF-8."""
     facts = {
         "Label": quote(decision.label),
         "Score": repr(decision.score),
@@ -74,7 +75,7 @@ def answer_headers(
 
 
 def make_decision(prediction: Prediction) -> Decision:
-    """Makes the wire form of what a prediction says of the whole photograph."""
+    """Returns the `decision` of the answer: label, score and thresholds of the photograph."""
     return Decision(
         label=prediction.label,
         score=prediction.score,
@@ -87,9 +88,9 @@ def make_decision(prediction: Prediction) -> Decision:
 def _timing(inspected: InspectedPhotograph, started: float) -> Timing:
     ended = time.perf_counter()
     return Timing(
-        queue=round(inspected.queue_ms, 3),
-        decode=round(inspected.decode_ms, 3),
-        infer=round(inspected.infer_ms, 3),
+        queue=round(inspected.inferred.queue_ms, 3),
+        decode=round(inspected.inferred.facts.decode_ms, 3),
+        infer=round(inspected.inferred.result.infer_ms, 3),
         encode=round((ended - inspected.encode_started) * 1000, 3),
         total=round((ended - started) * 1000, 3),
     )

@@ -30,7 +30,9 @@ MAX_LENGTH_DIGITS = 18
 MAX_NAME = 256
 """Maximum length of a photograph's name in JSON."""
 VALUES_PER_IMAGE = 16
-"""More values than the JSON of a photograph has, except for commas in its name."""
+"""Maximum number of JSON values per photograph (estimated from commas, so commas in its name are counted
+too).
+"""
 EXAMPLES = (
     "Send the image as the body, with its type (curl --data-binary @part.png -H 'Content-Type: image/png'), "
     f"as multipart/form-data in the field '{FORM_FIELD}' (curl -F {FORM_FIELD}=@part.png), "
@@ -147,7 +149,8 @@ def _unsupported(request: Request, examples: str) -> RequestError:
 class FormParser(MultiPartParser):
     """Reads a complete form and keeps its file in memory.
 
-    The body is limited, and a read-only container has no folder for temporary files.
+    It uses memory only, because a read-only container has no folder for temporary files; the size of the body
+    is limited.
     """
 
     spool_max_size = 0
@@ -174,7 +177,7 @@ class FormParser(MultiPartParser):
 async def read_form(
     request: Request, limit: int, reservation: ByteReservation, max_files: int, *, with_part: bool = False
 ) -> list[Upload]:
-    """Reads the files of a form; `with_part`, its other fields name the part.
+    """Reads the files of a form. If `with_part` is true, the other fields describe the part.
 
     Raises:
         RequestError: 413 for a larger body, 503 if the memory is full, 400 if the form is invalid or has

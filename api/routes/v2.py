@@ -93,14 +93,16 @@ async def describe_server() -> ServerMetadata:
 
 @public_router.get("/health/live", responses=document_problems(503))
 async def live(request: Request) -> ServerLive:
-    """The process answers; 503 when a thread of it has been hanging for so long that only a new one helps."""
+    """The process answers; 503 if one of its threads has been hanging so long that the process must be
+    restarted.
+    """
     check_alive(request)
     return ServerLive(live=True)
 
 
 @public_router.get("/health/ready", responses=document_problems(503))
 async def ready(service: ServiceDep) -> ServerReady:
-    """The models are loaded and warm; 503 before that, while a thread hangs, and once told to stop."""
+    """The models are loaded and warm; 503 before that, while a thread hangs, and during shutdown."""
     service.check_ready()
     return ServerReady(ready=True)
 

@@ -20,11 +20,11 @@ Reference:
 import re
 from pathlib import Path
 
-from datasets.layouts.dagm_labels import FILE_NAME, LabelLine, read_labels
 from datasets.layouts.listing import subfolders
 from datasets.layouts.published_pairs import PublishedPair, build_dataset, files_by_name, pair_files
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
+from datasets.text_file import read_text
 from segdec.errors import DatasetError
 
 CLASSES = ("good", "defect")
@@ -32,9 +32,11 @@ CLASSES = ("good", "defect")
 FOLDERS: dict[str, Split] = {"Train": "train", "Test": "test"}
 
 _LABELS = "Label"
+_LABELS_FILE = "Labels.txt"
 _CLASS = re.compile(r"Class\d+")
 _PHOTOGRAPH = re.compile(r"(\d+)\.PNG")
 _MASK = re.compile(r"(\d+)_label\.PNG")
+_LABEL_LINE = re.compile(r"\s*\d+\s+([01])\s+(\d+)\.PNG\b")
 
 
 def index(root: Path) -> Dataset:
@@ -78,7 +80,7 @@ def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]
     label_folder = folder / _LABELS
     if label_folder not in subfolders(folder):
         return [
-            Problem(str(folder), f"The folder {_LABELS} is missing. Expected {label_folder / FILE_NAME}.")
+            Problem(str(folder), f"The folder {_LABELS} is missing. Expected {label_folder / _LABELS_FILE}.")
         ]
     pairs = pair_files(
         files_by_name(folder, _PHOTOGRAPH, prefix),
@@ -87,13 +89,33 @@ def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]
         lambda name: label_folder / f"{Path(name).name}_label.PNG",
         mask_needed=False,
     )
-    entries, problems = read_labels(label_folder / FILE_NAME, prefix)
     found = [_record(entry, split) if isinstance(entry, PublishedPair) else entry for entry in pairs]
-    if entries is None:
-        return [*found, *problems]
-    checked = [_checked(entry, entries.get(entry.name), label_folder) for entry in found]
-    absent = entries.keys() - {entry.name for entry in found}
-    return [*checked, *problems, *(_absent(name, entries[name].place) for name in absent)]
+    try:
+        defective, problems = _read_labels(label_folder / _LABELS_FILE, prefix)
+    except DatasetError as error:
+        text = f"{error} Copy it from the published set."
+        return [*found, Problem(str(label_folder / _LABELS_FILE), text)]
+    absent = sorted(defective.keys() - {entry.name for entry in found})
+    return [
+        *(_checked(entry, defective.get(entry.name), label_folder) for entry in found),
+        *problems,
+        *(Problem(str(label_folder / _LABELS_FILE), f"{name}.PNG is missing.", name) for name in absent),
+    ]
+
+
+def _read_labels(path: Path, prefix: str) -> tuple[dict[str, bool], list[Problem]]:
+    """Returns whether each listed photograph is defective, by name, and a problem for each invalid line."""
+    defective: dict[str, bool] = {}
+    problems = []
+    for number, line in enumerate(read_text(path, "label").splitlines(), start=1):
+        if number == 1 or not line.strip():
+            continue
+        if match := _LABEL_LINE.match(line):
+            defective[f"{prefix}/{match[2]}"] = match[1] == "1"
+        else:
+            text = f"Invalid line '{line.strip()[:80]}'. Copy the file again from the published set."
+            problems.append(Problem(f"{path}, line {number}", text))
+    return defective, problems
 
 
 def _record(found: PublishedPair, split: Split) -> Record:
@@ -103,21 +125,16 @@ def _record(found: PublishedPair, split: Split) -> Record:
     )
 
 
-def _checked(found: Record | Problem, entry: LabelLine | None, label_folder: Path) -> Record | Problem:
+def _checked(found: Record | Problem, defective: bool | None, label_folder: Path) -> Record | Problem:
     """Returns `found`, or a problem if Labels.txt does not list or contradicts it."""
-    if isinstance(found, Problem) or (entry is not None and entry.defective == bool(found.label)):
+    if isinstance(found, Problem) or defective == bool(found.label):
         return found
-    if entry is None:
-        text = f"{label_folder / FILE_NAME} does not list it. Add a line, or remove the photograph."
-        return Problem(str(found.image_file), text, found.name)
-    mask = label_folder / f"{Path(found.name).name}_label.PNG"
-    text = (
-        f"The line labels the photograph {'defective' if entry.defective else 'good'}, but the mask {mask} "
-        f"{'exists' if found.label else 'is missing'}. Copy both again from the published set."
-    )
-    return Problem(entry.place, text, found.name)
-
-
-def _absent(name: str, place: str) -> Problem:
-    text = f"{Path(name).name}.PNG is missing. Copy it from the published set, or remove the line."
-    return Problem(place, text, name)
+    labels = label_folder / _LABELS_FILE
+    if defective is None:
+        text = f"{labels} does not list it. Add a line, or remove the photograph."
+    else:
+        text = (
+            f"{labels} labels it {'defective' if defective else 'good'}, but its mask "
+            f"{'exists' if found.label else 'is missing'}. Copy both again from the published set."
+        )
+    return Problem(str(found.image_file), text, found.name)

@@ -63,6 +63,7 @@ def add_watch(commands: "Commands") -> None:
     )
     command.add_argument(
         "--look-every",
+        dest="scan_interval_s",
         type=_seconds,
         default=LOOK_S,
         metavar="S",
@@ -141,7 +142,7 @@ def watch(options: argparse.Namespace) -> int:
             events,
             messages,
             stable_after_s=options.stable_after_s,
-            scan_interval_s=options.look_every,
+            scan_interval_s=options.scan_interval_s,
             answers=options.answers,
         ).run()
     return 0

@@ -58,7 +58,6 @@ class StubPredictor:
         self.shapes: list[tuple[int, ...]] = []
         self.threads: set[str] = set()
         self.running = 0
-        self.most_running = 0
         self.gate = threading.Event()
         self.gate.set()
         self.entered = threading.Semaphore(0)
@@ -79,7 +78,6 @@ class StubPredictor:
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         self.running += 1
-        self.most_running = max(self.most_running, self.running)
         self.threads.add(threading.current_thread().name)
         try:
             self.entered.release()

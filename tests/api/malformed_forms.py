@@ -1,6 +1,5 @@
 """Forms that are broken, cut off, too much or about something else; see `malformed_requests`."""
 
-import base64
 from collections.abc import Iterator
 
 import numpy as np
@@ -28,7 +27,6 @@ def _boundaries(part: bytes) -> Iterator[MalformedRequest]:
     for name, value in {
         "no boundary": b"multipart/form-data",
         "empty boundary": b"multipart/form-data; boundary=",
-        "one quote as boundary": b'multipart/form-data; boundary="',
         "other boundary": b"multipart/form-data; boundary=c",
         "boundary of 300 bytes": b"multipart/form-data; boundary=" + b"b" * 300,
         "boundary of odd bytes": b"multipart/form-data; boundary=\xff\x80",
@@ -40,24 +38,18 @@ def _boundaries(part: bytes) -> Iterator[MalformedRequest]:
 
 def _broken(part: bytes) -> Iterator[MalformedRequest]:
     file = _file(part)
-    head = b'Content-Disposition: form-data; name="file"; filename="a.png"\r\n'
     broken = {
         "empty body": b"",
-        "only dashes": b"-" * 1000,
         "no headers": b"--b\r\n\r\n" + part + b"\r\n--b--\r\n",
         "header without colon": b"--b\r\nContent-Disposition\r\n\r\nx\r\n--b--\r\n",
         "no field name": b"--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--\r\n",
         "line feeds alone": _form(file).replace(b"\r\n", b"\n"),
-        "spaces after the boundary": b"--b  x\r\n" + head + b"\r\nx\r\n--b--\r\n",
         "header line of 1 MB": b"--b\r\nX: " + b"x" * MEGABYTE + b"\r\n\r\nx\r\n--b--\r\n",
         "100,000 headers": b"--b\r\n" + b"X: y\r\n" * 100_000 + b"\r\nx\r\n--b--\r\n",
-        "header that never ends": b"--b\r\nX" + b"x" * MEGABYTE,
         "10,000 files": _form(*[_file(b"x")] * 10_000),
         "10,000 texts": _form(*[_text(b"x")] * 10_000),
         "text of 2 MB": _form(_text(b"x" * 2 * MEGABYTE)),
         "two files": _form(file, file),
-        "two files, the second one elsewhere": _form(file, _file(part, name=b"other")),
-        "no closing boundary": _form(file).removesuffix(b"--b--\r\n"),
     }
     for name, body in broken.items():
         yield _multipart(f"form: {name}", 400, "bad_form", body)
@@ -68,12 +60,9 @@ def _other_fields(part: bytes) -> Iterator[MalformedRequest]:
     missing = {
         "only the closing boundary": b"--b--\r\n",
         "other field": _form(_file(part, name=b"image")),
-        "empty field name": _form(_file(part, name=b"")),
         "field of odd bytes": _form(_file(part, name=b"\xff\x00")),
         "no filename": _form(_text(part)),
         "file and text": _form(file, _text(b"x")),
-        "filename in RFC 5987 only": b"--b\r\nContent-Disposition: form-data; name=file; "
-        b"filename*=UTF-8''a.png\r\n\r\n" + part + b"\r\n--b--\r\n",
     }
     for name, body in missing.items():
         yield _multipart(f"form: {name}", 400, "missing_file", body)
@@ -85,40 +74,26 @@ def _odd_files(part: bytes) -> Iterator[MalformedRequest]:
     names = {
         "path": b"../../etc/passwd",
         "odd bytes": b"\xff\x00\x1b[31m",
-        "3 kB": b"n" * 3000,
-        "percent": b"%s%n{path}%00",
         "empty": b"",
     }
     for name, value in names.items():
         body = _form(_file(b"nothing", filename=value))
         yield _multipart(f"form: name of a file: {name}", 422, "unsupported_type", body)
-    head = b'Content-Disposition: form-data; name="file"; filename="a.png"\r\n'
-    encoded = b"--b\r\n" + head + b"Content-Transfer-Encoding: base64\r\n\r\n"
-    body = encoded + base64.b64encode(part) + b"\r\n--b--\r\n"
-    yield _multipart("form: file in base64", 422, "unsupported_type", body)
 
 
 def _cut(part: bytes) -> Iterator[MalformedRequest]:
     whole = _form(_file(part))
-    for tenth in (1, 5, 9):
-        cut = whole[: len(whole) * tenth // 10]
-        yield _multipart(f"form: {tenth} tenths of it", 400, "bad_form", cut)
-    for tenth in (1, 5, 9):
-        cut = part[: len(part) * tenth // 10]
-        name = f"form: closed after {tenth} tenths of its file"
-        yield _multipart(name, 422, "truncated_image", _form(_file(cut)))
+    yield _multipart("form: half of it", 400, "bad_form", whole[: len(whole) // 2])
+    closed = _form(_file(part[: len(part) // 2]))
+    yield _multipart("form: closed after half of its file", 422, "truncated_image", closed)
 
 
 def _charsets() -> Iterator[MalformedRequest]:
     """Python has codecs that make no text, that fail with errors of their own, and that load modules."""
     names = {
         b"utf-7": b"+2AA-",
-        b"unicode_escape": b"\\ud800",
         b"idna": b"xn--\xff",
-        b"undefined": b"a",
         b"base64": b"a",
-        b"../../codec": b"a",
-        b"\x00": b"a",
         b"x" * 5000: b"a",
     }
     for charset, name in names.items():

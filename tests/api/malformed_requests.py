@@ -48,14 +48,7 @@ def malformed_requests(part: bytes) -> Iterator[MalformedRequest]:
 
 
 def _content_types(part: bytes) -> Iterator[MalformedRequest]:
-    wrong = [
-        "",
-        "text/plain",
-        "application/x-www-form-urlencoded",
-        "images/png",
-        "multipart/mixed; boundary=b",
-    ]
-    wrong += ["application/json2", "*/*", ";", "a/b, c/d", "/", "'image/png'"]
+    wrong = ["", "text/plain", "images/png", "multipart/mixed; boundary=b", "application/json2", "*/*", ";"]
     for declared in wrong:
         headers = ((b"content-type", declared.encode()),)
         yield _raw(part, f"Content-Type {declared!r}", 415, "unsupported_content_type", headers=headers)
@@ -68,53 +61,28 @@ def _content_types(part: bytes) -> Iterator[MalformedRequest]:
     yield _raw(part, "two Content-Types, the first one wrong", 415, "unsupported_content_type", headers=two)
     json_ = ((b"content-type", b"application/json"),)
     yield _raw(part, "picture called JSON", 400, "bad_json", headers=json_)
-    yield _raw(
-        part,
-        "picture called form",
-        400,
-        "bad_form",
-        headers=((b"content-type", b"multipart/form-data; boundary=b"),),
-    )
     yield _raw(b"", "empty body", 422, "empty_image")
     yield _raw(b'{"image": {"b64": ""}}', "JSON called picture", 422, "unsupported_type")
-    yield _raw(b"--b--\r\n", "form called picture", 422, "unsupported_type")
     yield _raw(bytes(33 * MEGABYTE), "body of 33 MB", 413, "body_too_large")
 
 
 def _queries(part: bytes) -> Iterator[MalformedRequest]:
-    numbers = [
-        "nan",
-        "-inf",
-        "Infinity",
-        "-0.0001",
-        "1.0001",
-        "1e400",
-        "9" * 5000,
-        "",
-        "high",
-        "0,5",
-        "0x1",
-        "½",
-    ]
-    numbers += ["true", "null", "[]", "%00", "%ff", "0.5;1"]
+    numbers = ["nan", "-inf", "1.0001", "1e400", "9" * 5000, "", "high", "null", "%00", "%ff"]
     for number in numbers:
         yield _asked(part, f"threshold={number}")
     yield _asked(part, "threshold=0.5&threshold=nan")
-    yield _asked(part, "threshold[]=0.5")
     for word in ("", "PNG", "none,png", "%00", "x" * 5000):
         yield _asked(part, f"mask={word}")
     for word in ("", "Input", "input%00"):
         yield _asked(part, f"space={word}")
-    for name in ("treshold", "Threshold", "masks", "", "__class__", "%ff", "model_config", "x" * 5000):
+    for name in ("Threshold", "", "__class__", "%ff", "x" * 5000):
         yield _asked(part, f"{name}=1")
     yield _asked(part, "&".join(f"p{n}=1" for n in range(5000)))
     yield _raw(part, "query: bare signs", 200, "", path=f"{PREDICT}?&&&")
-    repeated = "&".join(["threshold=0.5"] * 1000)
-    yield _asked(part, repeated)
 
 
 def _headers(part: bytes) -> Iterator[MalformedRequest]:
-    deadlines = (b"0", b"-1", b"nan", b"inf", b"text", b"", b"1,2", b"\xff", b"9" * 5000)
+    deadlines = (b"0", b"nan", b"inf", b"text", b"\xff", b"9" * 5000)
     for value in deadlines:
         headers = (*PNG, (b"x-deadline-ms", value))
         yield _raw(part, f"X-Deadline-Ms {value[:20]!r}", 400, "bad_parameter", headers=headers)
@@ -125,15 +93,7 @@ def _headers(part: bytes) -> Iterator[MalformedRequest]:
     for value in (b"", b"\xff\x80", b"a\tb", b"x" * 129, b"x" * 60_000, b'{"level":"error"}'):
         headers = (*PNG, (b"x-request-id", value))
         yield _raw(part, f"X-Request-ID {value[:20]!r}, {len(value)} bytes", 200, "", headers=headers)
-    accepts = [
-        b"image/png;q=nan",
-        b"image/png;q=",
-        b"image/png;q=-1",
-        b";;,,",
-        b"\xff",
-        b"q=1",
-        b"," * 50_000,
-    ]
+    accepts = [b"image/png;q=nan", b"image/png;q=", b";;,,", b"\xff", b"," * 50_000]
     for value in accepts:
         headers = (*PNG, (b"accept", value))
         yield _raw(part, f"Accept {value[:30]!r}", 200, "", headers=headers)
@@ -146,26 +106,13 @@ def _headers(part: bytes) -> Iterator[MalformedRequest]:
 
 
 def _paths(part: bytes) -> Iterator[MalformedRequest]:
-    names = [
-        "other",
-        "Unnamed",
-        "unnamed%00",
-        "%2e%2e",
-        "%ff%fe",
-        "%ed%a0%80",
-        "{name}",
-        "a" * 5000,
-        "stable",
-        "0",
-    ]
-    names += ["%0d%0aX-Forged:%201", "%3Cscript%3E", "..%5c..%5cetc"]
+    names = ["other", "unnamed%00", "%2e%2e", "%ff%fe", "{name}", "a" * 5000, "%0d%0aX-Forged:%201"]
     for name in names:
         shown = name[:30]
         path = f"/v1/models/{name}"
         yield MalformedRequest(f"model {shown}", 404, "model_not_found", path=path, method="GET")
         path = f"/v1/models/unnamed/versions/{name}/predict"
-        if name not in ("stable", "0"):
-            yield MalformedRequest(f"version {shown}", 404, "version_not_found", part, PNG, path)
+        yield MalformedRequest(f"version {shown}", 404, "version_not_found", part, PNG, path)
     for path in (
         *("/v1/models/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/v1/models/a%2fb", "/v1", "/v1/", "/v2/", "/%00"),
         *("/v1/models/unnamed/versions/0", "/V1/predict", "/v1//predict", "/.git/config", "/v1/predict/x"),

@@ -1,4 +1,3 @@
-import itertools
 import json
 import re
 from pathlib import Path
@@ -18,7 +17,6 @@ from segdec.schemas import ModelIdentity
 
 FILE = Path(__file__).parents[2] / "deploy" / "grafana" / "segdec.json"
 ADDED_BY_PROMETHEUS = {"instance", "job"}
-WIDTH = 24
 
 
 @pytest.fixture(scope="module")
@@ -99,19 +97,6 @@ def test_variables_of_the_expressions_are_declared(dashboard):
     declared = {variable["name"] for variable in dashboard["templating"]["list"]}
     named = set(re.findall(r"\$\{?(\w+)", json.dumps(dashboard))) - {"__rate_interval", "__all"}
     assert named == declared
-
-
-def test_panels_lie_side_by_side(dashboard):
-    places = [panel["gridPos"] for panel in dashboard["panels"]]
-    cells = [
-        cell
-        for place in places
-        for cell in itertools.product(
-            range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"])
-        )
-    ]
-    assert len(cells) == len(set(cells))
-    assert all(column < WIDTH for column, _ in cells)
 
 
 def test_panels_have_a_name_and_number_of_their_own(dashboard):

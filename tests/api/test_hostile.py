@@ -100,14 +100,8 @@ def code_of(answer: httpx.Response) -> str:
         return f"{answer.headers['Content-Type']}, {len(answer.content)} bytes"
     body = answer.json()
     keys = PROBLEM | ({"error"} if answer.url.path.startswith("/v2") else set())
-    told = body["status"] == answer.status_code and body["request_id"] == answer.headers["X-Request-ID"]
-    return body["code"] if set(body) == keys and told and body["detail"] else f"odd problem {body}"
-
-
-def test_names_of_the_corpus_are_unique(session):
-    names = [case.name for case, _ in session.requests]
-    assert len(set(names)) == len(names) >= 200
-    assert len(session.images) >= 90
+    matches = body["status"] == answer.status_code and body["request_id"] == answer.headers["X-Request-ID"]
+    return body["code"] if set(body) == keys and matches and body["detail"] else f"odd problem {body}"
 
 
 def test_every_request_gets_its_answer(session):
@@ -119,7 +113,7 @@ def test_every_request_gets_its_answer(session):
     assert not wrong
 
 
-def test_answer_to_damage_that_no_checksum_tells_says_so(session):
+def test_answer_says_that_the_file_has_no_checksum(session):
     found = [
         answer.json()["image"]["integrity"]
         for image, answer in session.images

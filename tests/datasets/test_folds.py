@@ -51,7 +51,7 @@ def test_groups_that_share_a_picture_are_joined_in_a_chain():
     assert [(c.groups, c.label, c.size) for c in clusters] == [(("a", "b", "c"), 2, 4), (("d",), 0, 1)]
 
 
-def test_groups_that_share_near_twins_are_joined():
+def test_groups_that_share_near_duplicates_are_joined():
     made = [photograph(f"{name}/0", 0, name.upper()) for name in "abcd"] + [photograph("d/1", 0, "A")]
     assert [c.groups for c in find_clusters(made)] == [("a", "d"), ("b",), ("c",)]
     assert [c.groups for c in find_clusters(made, [(made[1], made[3])])] == [("a", "b", "d"), ("c",)]

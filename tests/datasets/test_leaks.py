@@ -101,7 +101,7 @@ def pairs(found):
     return {(leak.first.record.name, leak.second.record.name) for leak in found}
 
 
-def test_near_twins_in_different_splits_are_found_the_nearest_first(exposures):
+def test_near_duplicates_in_different_splits_are_found_the_nearest_first(exposures):
     found = near_leaks(as_dataset(exposures), exposures, [])
     assert all(one.split("/")[0] == other.split("/")[0] for one, other in pairs(found))
     named = {name for pair in pairs(found) for name in pair}
@@ -111,7 +111,7 @@ def test_near_twins_in_different_splits_are_found_the_nearest_first(exposures):
     assert min(alike) > 0.9
 
 
-def test_near_twins_of_one_split_and_equal_pictures_are_not_told(exposures):
+def test_near_duplicates_of_one_split_and_equal_pictures_are_not_told(exposures):
     """Equal pictures have an error of their own."""
     within = [replace(f, record=f.record.with_split("train")) for f in exposures]
     assert near_leaks(as_dataset(within), within, []) == []
@@ -120,7 +120,7 @@ def test_near_twins_of_one_split_and_equal_pictures_are_not_told(exposures):
     assert len(find_leaks(equal)) == 11
 
 
-def test_near_twins_pass_when_both_are_named(exposures):
+def test_near_duplicates_pass_when_both_are_named(exposures):
     dataset = as_dataset(exposures)
     assert not {"tile03/0", "tile03/1"} & set().union(*pairs(near_leaks(dataset, exposures, ["tile03"])))
     found = pairs(near_leaks(dataset, exposures, ["tile03/0", "tile03/2"]))
@@ -132,7 +132,7 @@ def test_near_twins_pass_when_both_are_named(exposures):
         near_leaks(dataset, exposures, ["tile33"])
 
 
-def test_a_warning_names_some_near_twins_and_counts_the_others(exposures, capsys):
+def test_a_warning_names_some_near_duplicates_and_counts_the_others(exposures, capsys):
     found = warn_of_near_leaks(as_dataset(exposures), exposures, [])
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("warning: 33 photographs have a near duplicate in another split")
@@ -149,12 +149,7 @@ def test_a_warning_names_some_near_twins_and_counts_the_others(exposures, capsys
     assert capsys.readouterr().err == ""
 
 
-def test_near_twins_are_connected_whatever_their_split(exposures):
-    found = [[f.record.name for f in cluster] for cluster in near_duplicates(exposures)]
-    assert found == [[f"tile{tile:02d}/{exposure}" for exposure in range(3)] for tile in range(12)]
-
-
-def test_twins_that_are_most_of_the_photographs_are_one_kind_of_part(exposures, monkeypatch):
+def test_duplicates_that_are_most_of_the_photographs_are_one_kind_of_part(exposures, monkeypatch):
     assert near_duplicates_for_split(exposures) == (near_duplicates(exposures), ())
     for joined, kept in [(18, 1), (19, 0)]:  # of 36
         monkeypatch.setattr(leaks, "near_duplicates", lambda found, most=joined: [tuple(found[:most])])
@@ -163,7 +158,7 @@ def test_twins_that_are_most_of_the_photographs_are_one_kind_of_part(exposures, 
     assert notes[0].startswith("19 of 36 photographs form one chain")
 
 
-def test_more_photographs_than_are_compared_are_told(exposures, monkeypatch, capsys):
+def test_more_photographs_than_are_compared_are_reported(exposures, monkeypatch, capsys):
     monkeypatch.setattr(leaks, "MAX_PHOTOGRAPHS", 35)
     assert warn_of_near_leaks(as_dataset(exposures), exposures, []) == []
     assert "among at most 35 photographs; the set has 36" in capsys.readouterr().err
@@ -175,7 +170,7 @@ def test_more_photographs_than_are_compared_are_told(exposures, monkeypatch, cap
         near_duplicates(exposures)
 
 
-def test_photographs_that_were_not_read_have_no_near_twins(exposures):
+def test_photographs_that_were_not_read_have_no_near_duplicates(exposures):
     unread = [replace(photograph, thumbnail=None) for photograph in exposures]
     assert near_leaks(as_dataset(unread), unread, []) == []
     some = [*unread[:6], *exposures[6:]]

@@ -57,12 +57,3 @@ def test_contact_sheet_shows_defects_first_and_fits(folder_root):
     outlined = (sheet[:, :, 2].astype(int) - sheet[:, :, 0] > 120).any(axis=0)  # the blue outline of a mask
     tile = sheet.shape[1] // 4
     assert [outlined[start : start + tile].any() for start in range(0, 4 * tile, tile)] == [1, 1, 0, 0]
-
-
-def test_contact_sheet_keeps_the_thinnest_defect(folder_root, write_picture):
-    write_picture(folder_root / "dent/c.png", size=(3200, 400))
-    write_picture(
-        folder_root / "masks/dent/c.png", mask=True, size=(3200, 400)
-    )  # 3×2 px, shown a tenth as large
-    tile = contact_sheet(index(folder_root), count=2)[:40, :320].astype(int)
-    assert (tile[:, :, 2] - tile[:, :, 0] > 120).any()

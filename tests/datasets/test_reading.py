@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import cv2
 import numpy as np
 import pytest
 
@@ -24,7 +23,7 @@ def test_sample_holds_pixels_and_binary_mask(tmp_path, write_picture):
     assert (sample.name, sample.label) == ("a", 1)
 
 
-def test_a_mask_of_the_unturned_photograph_is_told_as_such(tmp_path, write_picture):
+def test_a_mask_of_the_unturned_photograph_is_reported_as_such(tmp_path, write_picture):
     image, mask = write_picture(tmp_path / "a.png"), write_picture(tmp_path / "m.png", size=(12, 20))
     with pytest.raises(DatasetError, match="EXIF orientation, remove it"):
         read(Record("a", image, mask, label=1, group="a"))
@@ -37,15 +36,6 @@ def test_mask_of_another_size_is_refused_with_both_sizes(tmp_path, write_picture
         read(Record("a", image, mask, label=1, group="a"))
     assert str(image) in str(error.value)
     assert str(mask) in str(error.value)
-
-
-def test_16_bits_are_scaled_by_the_white_level(tmp_path):
-    path = tmp_path / "a.png"
-    cv2.imwrite(str(path), np.full((2, 3), 2048, np.uint16))
-    record = Record("a", path, None, label=0, group="a")
-    assert (read(record, white_level=4095).image == 128).all()
-    with pytest.raises(ImageError, match=r"brightest value is 2048.*input\.white_level"):
-        read(record)
 
 
 @pytest.mark.parametrize("boxed", [False, True])

@@ -34,7 +34,7 @@ def make_reviewed(tmp_path, write_picture):
     return make
 
 
-def told(dataset):
+def described(dataset):
     return {
         r.name: (dataset.classes[r.label], r.supervision) for r in dataset.records if "reviewed" in r.name
     }
@@ -44,7 +44,7 @@ def test_photographs_that_people_judged_are_added(folder_root, make_reviewed):
     first = make_reviewed("one", ("a", "scratch"), ("b", "dent"), masked="a")
     dataset = load_dataset("folder", folder_root, reviewed=[first])
     assert len(dataset.records) == 6 and dataset.classes == ("good", "dent", "scratch")
-    assert told(dataset) == {"reviewed/a": ("scratch", "mask"), "reviewed/b": ("dent", "label")}
+    assert described(dataset) == {"reviewed/a": ("scratch", "mask"), "reviewed/b": ("dent", "label")}
     assert [r.group for r in dataset.records if r.name.startswith("reviewed")] == ["A7", "A7"]
     assert [record.name for record in dataset.records] == sorted(record.name for record in dataset.records)
 
@@ -52,7 +52,7 @@ def test_photographs_that_people_judged_are_added(folder_root, make_reviewed):
 def test_the_folder_named_last_says_what_a_photograph_shows(folder_root, make_reviewed):
     one, two = make_reviewed("one", ("a", "scratch")), make_reviewed("two", ("a", "good"), ("b", "good"))
     dataset = load_dataset("folder", folder_root, reviewed=[one, two])
-    assert told(dataset) == {"reviewed/a": ("good", "mask"), "reviewed/b": ("good", "mask")}
+    assert described(dataset) == {"reviewed/a": ("good", "mask"), "reviewed/b": ("good", "mask")}
 
 
 def test_masks_keep_their_classes_where_the_data_set_numbers_them_otherwise(folder_root, make_reviewed):
@@ -74,7 +74,7 @@ def test_a_class_that_the_data_set_does_not_have_is_refused(folder_root, make_re
         load_dataset("folder", folder_root, reviewed=[folder])
     dataset = load_dataset("folder", folder_root, merge_defects=True, reviewed=[folder])
     assert dataset.classes == ("good", "defect")
-    assert told(dataset) == {"reviewed/a": ("defect", "label"), "reviewed/b": ("good", "mask")}
+    assert described(dataset) == {"reviewed/a": ("defect", "label"), "reviewed/b": ("good", "mask")}
 
 
 def test_defects_alone_can_be_added(folder_root, make_reviewed):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from datasets.sample import Dataset, Record
-from datasets.splitting import apply_splits, default_split, write_splits
+from datasets.splitting import apply_splits, default_split
 from segdec.errors import DatasetError
 
 
@@ -31,11 +31,6 @@ def test_names_of_groups_and_records_are_assigned(items, split_file):
         "kos03/Part0": "test",
         "kos03/Part1": "test",
     }
-
-
-def test_file_replaces_an_earlier_split(items, split_file):
-    dataset = apply_splits(default_split(items), split_file("test kos01\n"))
-    assert sum(split is not None for split in splits_of(dataset).values()) == 2
 
 
 def test_names_may_hold_blanks_and_the_file_a_byte_order_mark(split_file):
@@ -82,12 +77,3 @@ def test_default_split_depends_on_the_seed_alone(items):
     assert default_split(items, seed=1) != default_split(items, seed=2)
     turned = Dataset(items.classes, items.records[::-1])
     assert splits_of(default_split(turned)) == splits_of(default_split(items))
-
-
-def test_written_splits_are_read_back(items, tmp_path):
-    dataset = default_split(items)
-    path = tmp_path / "splits.txt"
-    write_splits(path, dataset.records, comment="sixty\ntwenty")
-    assert path.read_text().startswith("# sixty\n# twenty\ntrain  kos")
-    assert apply_splits(items, path) == dataset
-    assert list(tmp_path.iterdir()) == [path]

@@ -41,12 +41,6 @@ def test_table_is_read_with_the_separator_of_its_first_line(tmp_path, separator)
     assert rows == [(2, "a.png", "good", "", 0), (5, *quoted, 0), (6, "c.png", "", "", 0)]
 
 
-def test_cells_beyond_the_last_column_are_counted(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("image,label\na.png,good,,\nb.png,dent,1,2\n")
-    assert table(path)[1] == [(2, "a.png", "good", 0), (3, "b.png", "dent", 2)]
-
-
 @pytest.mark.parametrize(
     ("data", "words"),
     [

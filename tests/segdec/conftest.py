@@ -85,7 +85,7 @@ def every_engine(
 
 
 class StubService:
-    """Answers as the service does; pixels above 127 are the defect, the brightest one is the score.
+    """Answers like the service: pixels above 127 are the defect, the brightest pixel is the score.
 
     Attributes:
         app: The service as an ASGI application.
@@ -141,7 +141,7 @@ class StubService:
         return Response(answer.model_dump_json(), media_type="application/json")
 
     async def inspect(self, request: Request) -> Response:
-        """Records what has a new Idempotency-Key."""
+        """Records photographs with a new Idempotency-Key."""
         try:
             answer = self._answer(await request.body(), "The request body", "none", None)
         except ImageError as error:
@@ -226,7 +226,7 @@ def stub_service() -> StubService:
 
 @pytest.fixture
 def service_url(stub_service: StubService) -> Iterator[str]:
-    """Where `stub_service` really listens."""
+    """Address of the listening `stub_service`."""
     with socket.create_server(("127.0.0.1", 0)) as listener:  # it queues whoever comes before the thread
         config = uvicorn.Config(stub_service.app, lifespan="off", ws="none", log_level="error")
         server = uvicorn.Server(config)

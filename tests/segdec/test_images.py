@@ -113,7 +113,7 @@ def test_size_is_read_as_the_picture_is_turned(tmp_path: Path, kind: str, orient
 
 
 def test_orientation_of_a_png_does_not_depend_on_the_order_of_its_chunks() -> None:
-    """EXIF may stand before or behind the pixels; of two, the first counts."""
+    """EXIF may be before or after the pixels; the first of two counts."""
     turned, other = (chunk(b"eXIf", exif(n).tobytes().removeprefix(b"Exif\0\0")) for n in (6, 3))
     data = encode(STORED, "PNG")
     pixels, ending = data.index(b"IDAT") - 4, data.index(b"IEND") - 4

@@ -20,7 +20,7 @@ POLICIES = pytest.mark.parametrize(
 
 
 class StubEngine:
-    """Answers the first pixel of each image as its defect logit, and notes what it was given."""
+    """Returns the first pixel of each image as its defect logit, and records its inputs."""
 
     batch_pixels = 2**24
 

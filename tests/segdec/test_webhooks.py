@@ -14,7 +14,7 @@ HEADERS = {
     "webhook-timestamp": str(NOW),
     "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
 }
-"""As the specification's libraries have them in their tests."""
+"""From the tests of the specification's libraries."""
 
 
 def test_signature_is_that_of_the_specification():

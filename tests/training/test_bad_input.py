@@ -56,7 +56,7 @@ def cut(path: Path) -> None:
         (lambda record: cut(record.image_file), "truncated"),
         (
             lambda record: write_png(record.image_file, np.full((32, 32, 3), (9, 99, 199), np.uint8)),
-            "in colour",
+            "colour",
         ),
         (lambda record: write_png(record.mask_file, np.full((16, 32), 255, np.uint8)), "32"),
         (lambda record: record.mask_file.unlink(), "has no mask"),

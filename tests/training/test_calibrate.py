@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from datasets.checking import CheckedPhotograph
+from datasets.name_lists import read_name_list
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.sample import Record
+from datasets.splitting import SPLITS
 from segdec.errors import ConfigError, RunError
 
 pytest.importorskip("tensorflow")
@@ -20,7 +22,6 @@ from training.config import ThresholdConfig
 from training.evaluate import evaluate_run
 from training.experiment_file import load_experiment
 from training.formatting import format_score
-from training.metrics.storage import load_evaluation
 from training.run.folder import RunFolder
 from training.run.lock import lock_folder
 from training.run.run_log import read_log
@@ -145,7 +146,7 @@ def test_photographs_that_all_look_alike_are_divided_all_the_same(monkeypatch, c
     monkeypatch.setattr("datasets.leaks.near_duplicates", lambda photographs: [tuple(photographs)])
     first, second = split_into_folds(list(exposures()), 2, seed=0)
     assert (len(first), len(second)) == (12, 12)
-    assert "note: 24 of 24 photographs look alike" in capsys.readouterr().err
+    assert "note: 24 of 24 photographs form one chain of near duplicates" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("folds", "said"), [(1, "Expected at least 2"), (3, "0 defective training")])
@@ -174,34 +175,46 @@ def test_folds_score_each_training_photograph_once_by_a_network_that_has_not_see
 # === Other runs ===
 
 
-def tell_tests(run, path, split, others="test"):
-    """An evaluation, as that of another run, that has tested the photographs of a split of `run`."""
-    shutil.copytree(run, path)
-    evaluate_run(path, split)
-    evaluation = load_evaluation(path)
-    return replace(evaluation, results=tuple(replace(each, split=others) for each in evaluation.results))
+@pytest.fixture
+def other_run(run, make_run, make_result, tmp_path):
+    """Makes the folder of another run that has tested the images of a split of `run`."""
+
+    def make(split, classes=("good", "defect")):
+        names = [
+            line.name for line in read_name_list(run / "splits.txt", SPLITS, "split") if line.word == split
+        ]
+        results = [
+            make_result(name, int(name.startswith("defect")), 0.1 + 0.5 * name.startswith("defect"))
+            for name in names
+        ]
+        return make_run(tmp_path / "other", results, classes=classes)
+
+    return make
 
 
-def test_what_other_folds_have_tested_is_used(run, tmp_path, monkeypatch):
-    other = tell_tests(run, tmp_path / "other", "train")
-    monkeypatch.setattr("training.calibrate.load_evaluation", lambda _: other)
-    (scores,) = score_with_runs(RunFolder(run), [tmp_path / "other"])
+def test_what_other_folds_have_tested_is_used(run, other_run):
+    other = other_run("train")
+    (scores,) = score_with_runs(RunFolder(run), [other])
     assert scores.good.tolist() == scores.photographs.good.tolist()
-    (said, *_) = calibrate_run(run, ThresholdConfig(), by=[tmp_path / "other"])
+    (chosen, *_) = calibrate_run(run, ThresholdConfig(), by=[other])
     counts = f"{len(scores.good)} good and {len(scores.photographs.defective)} defective photographs"
-    assert said.endswith(f"and {counts} of training, scored by 1 other network.")
+    assert chosen.endswith(f"and {counts} of training, scored by 1 other network.")
     with pytest.raises(RunError, match="has tested no training photograph"):
-        list(score_with_runs(RunFolder(run), [tmp_path / "other", tmp_path / "again"]))
+        list(score_with_runs(RunFolder(run), [other, other]))
 
 
-def test_runs_that_do_not_fit_are_refused(run, tmp_path, monkeypatch):
-    same, validated = (tell_tests(run, tmp_path / split, split) for split in ("test", "val"))
-    foreign = replace(same, classes=("good", "dent"))
-    for evaluated, said in [
-        (same, "must not be chosen on test data"),
-        (validated, "has tested no training photograph"),
-        (foreign, r"has the classes good, dent, .* Expected runs of one experiment"),
-    ]:
-        monkeypatch.setattr("training.calibrate.load_evaluation", lambda _, found=evaluated: found)
-        with pytest.raises(RunError, match=said):
-            list(score_with_runs(RunFolder(run), [tmp_path / "other"]))
+@pytest.mark.parametrize(
+    ("split", "classes", "message"),
+    [
+        ("test", ("good", "defect"), "must not be chosen on test data"),
+        ("val", ("good", "defect"), "has tested no training photograph"),
+        (
+            "train",
+            ("good", "defect", "dent"),
+            r"has the classes good, defect, dent, .* Expected runs of one experiment",
+        ),
+    ],
+)
+def test_runs_that_do_not_fit_are_refused(run, other_run, split, classes, message):
+    with pytest.raises(RunError, match=message):
+        list(score_with_runs(RunFolder(run), [other_run(split, classes)]))

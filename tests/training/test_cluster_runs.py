@@ -218,16 +218,6 @@ def test_processes_with_different_experiments_are_rejected(start_run):
 
 
 @pytest.mark.slow
-def test_a_missing_device_is_reported_before_waiting(start_run):
-    run = start_run("without", worker=2)
-    run.start_task("worker", 0, "--cluster-timeout-s", "10")
-    run.start_task("worker", 1, "--devices", "gpu:0")
-    assert run.exit_codes(*WORKERS) == [69, 2]
-    assert "worker 1 did not connect" in run.output("worker", 0)
-    assert "devices=gpu:0: this machine has" in run.output("worker", 1)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0, 1])
 def test_a_missing_worker_is_named(start_run, missing):
     run = start_run("missing", worker=2)

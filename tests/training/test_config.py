@@ -14,12 +14,6 @@ def experiment(tmp_path):
     return path
 
 
-def test_flags_override_the_file_and_leave_the_rest(experiment):
-    config = load_experiment(experiment, ["--batch-size", "4", "--stages.segment.learning-rate=0.5"])
-    assert (config.batch_size, config.stages.segment.learning_rate) == (4, 0.5)
-    assert config.stages.segment.steps == 3
-
-
 @pytest.mark.parametrize("flag", ["--input.white-level", "--input.white_level"])
 def test_flags_are_spelt_with_hyphens_or_as_in_the_file(experiment, flag):
     assert load_experiment(experiment, [flag, "4095"]).input.white_level == 4095
@@ -83,11 +77,6 @@ def test_bad_files_say_what_is_wrong(experiment, text, message):
     experiment.write_text(text)
     with pytest.raises(ConfigError, match=message):
         load_experiment(experiment)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(ConfigError, match=r"Cannot read the experiment '.*nowhere.toml'"):
-        load_experiment(tmp_path / "nowhere.toml")
 
 
 @pytest.mark.parametrize(

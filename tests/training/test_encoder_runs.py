@@ -8,17 +8,15 @@ import pytest
 
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError, RunError
-from training.__main__ import main
 from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 
-from training.data.feature_cache import FeatureCache
 from training.run.folder import RunFolder
 from training.run.run_log import read_log
 from training.trainer import Trainer
 
-pytestmark = pytest.mark.usefixtures("tensorflow_devices")
+pytestmark = [pytest.mark.usefixtures("tensorflow_devices"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -99,26 +97,12 @@ def test_checkpoints_hold_what_has_been_trained_alone(run, read_checkpoint):
     assert network.backbone.count_params() > trained
 
 
-@pytest.mark.slow
 def test_the_size_of_the_cache_changes_no_bit(experiment, run, tmp_path, check_same_run, capsys):
     small = Trainer(load(experiment, tmp_path, "--data.cache-mb", "0")).run().path
     check_same_run(small, run.path)
     assert capsys.readouterr().err.count("warning: The encoder's features of") == 1
 
 
-@pytest.mark.slow  # others: test_trainer
-@pytest.mark.parametrize("steps", [3, 8])
-def test_a_resumed_run_ends_as_the_uninterrupted_one(
-    experiment, run, tmp_path, interrupt_run, steps, check_same_run
-):
-    config = load(experiment, tmp_path)
-    interrupt_run(config, steps)
-    trainer = Trainer(config)
-    assert trainer.resumed
-    check_same_run(trainer.run().path, run.path)
-
-
-@pytest.mark.slow
 def test_another_file_of_weights_is_refused(experiment, tiny_encoder_weights, tmp_path):
     """The same one may lie elsewhere, as the photographs may."""
     Trainer(load(experiment, tmp_path)).folder.close()
@@ -143,7 +127,6 @@ def test_another_file_of_weights_is_refused(experiment, tiny_encoder_weights, tm
     assert RunFolder(tmp_path / "tiny").encoder().weights == "changed.weights.h5"
 
 
-@pytest.mark.slow
 def test_a_trained_encoder_goes_on_where_it_was(experiment, tmp_path, interrupt_run, check_same_run):
     """Of a checkpoint that holds what is trained of it alone; light changes."""
     flags = ["--encoder-trainable", "top", "--augmentation.brightness", "0.1"]
@@ -151,23 +134,3 @@ def test_a_trained_encoder_goes_on_where_it_was(experiment, tmp_path, interrupt_
     config = load(experiment, tmp_path / "cut", *flags)
     interrupt_run(config, 8)
     check_same_run(Trainer(config).run().path, whole)
-
-
-@pytest.mark.slow
-def test_the_dry_run_counts_features_once(experiment, tmp_path, capsys, monkeypatch):
-    """And its steps find theirs computed."""
-    computed, in_steps = [], []
-    compute, run = FeatureCache.compute, Trainer.run
-    monkeypatch.setattr(FeatureCache, "compute", lambda *given: computed.append(1) or compute(*given))
-    monkeypatch.setattr(Trainer, "run", lambda trainer: in_steps.append(len(computed)) or run(trainer))
-    main(["check", str(experiment), "--runs", str(tmp_path / "runs")])
-    assert 0 < in_steps[0] == len(computed)
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert [row[:2] for row in rows[1:7]] == [
-        ["segment", "4"],
-        ["decision", "2"],
-        ["joint", "3"],
-        ["features", "36"],  # nine steps of four, of 56 forms of 14 images
-        ["validation", "4"],
-        ["checkpoint", "5"],
-    ]

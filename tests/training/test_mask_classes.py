@@ -62,11 +62,6 @@ def test_each_class_has_its_own_share():
     assert split(mask, 2, classes) == [[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
 
 
-def test_without_classes_all_is_of_the_photographs_class():
-    mask, _ = two_kinds()
-    assert split(mask, 3) == [[0.0, 0.0, 0.5], [0.0, 0.0, 0.5]]
-
-
 def test_a_defect_of_unknown_class_counts_for_all():
     mask, _ = two_kinds()
     assert split(mask, ANY_DEFECT) == [[0.5] * 3] * 2
@@ -254,5 +249,5 @@ def test_a_run_learns_a_mask_for_each_class(trained, tmp_path):
 
 
 def test_mask_classes_with_one_class_is_refused(tiny_experiment):
-    with pytest.raises(ConfigError, match=r"network\.mask_classes with one class of defects, 'defect'"):
+    with pytest.raises(ConfigError, match=r"network\.mask_classes with only one defect class, 'defect'"):
         load_run_data(load_experiment(tiny_experiment, ["--network.mask-classes"]))

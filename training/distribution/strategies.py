@@ -1,7 +1,6 @@
 """Selects the distribution strategy of a run."""
 
 import math
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -37,12 +36,12 @@ def choose_strategy(
         ConfigError: If machine or cluster do not support the strategy or the devices.
     """
     name = check_strategy(name, devices, cluster)
-    if cluster is not None:
-        build: Callable[[Cluster, str | None], tf.distribute.Strategy] = (
-            _parameter_server if name == "parameter-server" else _multi_worker
-        )
-        return build(cluster, devices)
-    return _local(name, devices)
+    if cluster is None:
+        return _local(name, devices)
+    resolver = _resolver(cluster, select_gpus(devices))
+    if name == "parameter-server":
+        return tf.distribute.ParameterServerStrategy(resolver)
+    return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
 
 
 def describe_strategy(strategy: tf.distribute.Strategy, cluster: Cluster | None = None) -> str:
@@ -135,15 +134,6 @@ def _local(name: str, devices: str | None) -> tf.distribute.Strategy:
         # Collective operations, the default, fail between CPU devices: each merges them differently.
         return tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice() if on_cpu else None)
     return tf.distribute.OneDeviceStrategy(names[0])
-
-
-def _multi_worker(cluster: Cluster, devices: str | None) -> tf.distribute.Strategy:
-    resolver = _resolver(cluster, select_gpus(devices))
-    return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
-
-
-def _parameter_server(cluster: Cluster, devices: str | None) -> tf.distribute.Strategy:
-    return tf.distribute.ParameterServerStrategy(_resolver(cluster, select_gpus(devices)))
 
 
 def _resolver(cluster: Cluster, gpus: int) -> tf.distribute.cluster_resolver.ClusterResolver:

@@ -3,7 +3,7 @@
 import contextlib
 import io
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import mean
 from typing import TypeVar
@@ -69,7 +69,7 @@ def measure_times(choice: ExperimentChoice, dataset: Dataset, runs: Path, clock:
         config = _small_experiment(choice, stage, dataset, Path(folder), runs)
         timer = StepTimer(clock)
         trainer, start_s = _timed(clock, lambda: Trainer(config, dry_run=True, control=timer))
-        feature_s = _prepare_features(trainer, stage, clock)
+        feature_s = time_features(trainer, {stage: STEPS}, clock)
         with contextlib.suppress(_MeasuredError):
             trainer.run()
         if trainer.interruption.received:  # during the last step
@@ -96,11 +96,6 @@ def count_validated(records: Iterable[Record]) -> int:
     return len(labels) if any(labels) else len(labels) + min(len(labels), MAX_IMAGES)
 
 
-def choose_sample(dataset: Dataset) -> list[Record]:
-    """Returns a few good and defective images of `train` and `val`."""
-    return [*_few(dataset, "train"), *_few(dataset, "val")]
-
-
 def _few(dataset: Dataset, split: Split) -> Iterator[Record]:
     for defective in (False, True):
         of_kind = [record for record in dataset.of_split(split) if (record.label > 0) == defective]
@@ -112,7 +107,7 @@ def _small_experiment(
     choice: ExperimentChoice, stage: str, dataset: Dataset, folder: Path, runs: Path
 ) -> ExperimentConfig:
     splits = folder / "splits.txt"
-    write_splits(splits, choose_sample(dataset))
+    write_splits(splits, [*_few(dataset, "train"), *_few(dataset, "val")])
     data = {**choice.settings["data"], "splits": splits, "checked_folder": runs / ".checked"}
     return choice.config(
         {stage: STEPS},
@@ -124,8 +119,11 @@ def _small_experiment(
     )
 
 
-def _prepare_features(trainer: Trainer, stage: str, clock: Clock) -> float:
-    """Fills the feature cache for the measured steps; returns the duration for one image, s."""
+def time_features(trainer: Trainer, steps: Mapping[str, int], clock: Clock) -> float:
+    """Fills the feature cache for these steps of each stage; returns the duration for one image, s.
+
+    The steps are then as fast as later ones. 0 without a feature cache.
+    """
     features = trainer.features
     if features is None:
         return 0.0
@@ -133,9 +131,9 @@ def _prepare_features(trainer: Trainer, stage: str, clock: Clock) -> float:
     _, (_, feature_s) = [
         _timed(clock, lambda: features.compute({"image": black})) for _ in ("compiles", "runs")
     ]
-    index = [one.name for one in STAGES].index(stage)
-    for _ in trainer.pipeline.batches(index, 0, STEPS):
-        pass
+    for index, stage in enumerate(STAGES):
+        for _ in trainer.pipeline.batches(index, 0, steps.get(stage.name, 0)):
+            pass
     return feature_s
 
 

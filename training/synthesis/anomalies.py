@@ -6,6 +6,7 @@ the surrounding surface.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,10 +151,11 @@ def _blend(
     window += shape.opacity[..., None] * (fill(window, textures, random) - window)
 
 
+@dataclass(frozen=True)
 class Kind:
     """A kind of defect: its fill and how its shape is drawn.
 
-    Args:
+    Attributes:
         fill: Computes the defect's pixels from those of the surface.
         length: Minimum and maximum length, relative to the root of the image's area.
         softness: Minimum and maximum width of a blob's edge, relative to half its length.
@@ -161,26 +163,20 @@ class Kind:
         max_strength: Maximum factor of the fill's difference to the surface.
     """
 
-    def __init__(
-        self,
-        fill: Fill,
-        length: tuple[float, float],
-        softness: tuple[float, float] = (0.0, 0.4),
-        *,
-        crack: bool = False,
-        max_strength: float = 1.0,
-    ) -> None:
-        self.fill, self.max_strength = fill, max_strength
-        self._length, self._softness, self._crack = length, softness, crack
+    fill: Fill
+    length: tuple[float, float]
+    softness: tuple[float, float] = (0.0, 0.4)
+    crack: bool = False
+    max_strength: float = 1.0
 
     def draw(self, random: np.random.Generator, size: tuple[int, ...], center: tuple[int, int]) -> Shape:
         """Draws a shape of this kind around `center` in an image of `size`."""
         side = math.sqrt(size[0] * size[1])
-        length_px = max(MIN_LENGTH_PX, side * log_uniform(random, self._length))
-        if self._crack:
+        length_px = max(MIN_LENGTH_PX, side * log_uniform(random, self.length))
+        if self.crack:
             width_px = log_uniform(random, (1.0, max(2.0, 0.016 * side)))
             return draw_crack(random, (size[0], size[1]), center, length_px, min(width_px, length_px / 4.0))
-        return draw_blob(random, (size[0], size[1]), center, length_px, random.uniform(*self._softness))
+        return draw_blob(random, (size[0], size[1]), center, length_px, random.uniform(*self.softness))
 
 
 KINDS = (

@@ -131,14 +131,14 @@ def test_photographs_of_two_models_are_not_mixed(predictor):
     assert (predictor.shapes[1:], other.shapes) == ([(2, *SMALL)], [(1, *SMALL)])
 
 
-def test_photograph_that_is_taken_back_is_skipped(predictor):
+def test_cancelled_photograph_is_skipped(predictor):
     async def scenario() -> None:
         async with thread() as inference:
             first = await occupy(inference, predictor, image(LARGE, 1))
             pending = inference.submit(predictor, image(SMALL, 1))
             inference.cancel(pending)
             assert pending.cancelled()
-            assert not inference.waiting  # nothing is kept for it
+            assert not inference.waiting
             predictor.gate.set()
             await first
             await infer(inference, predictor, image(SMALL, 2))
@@ -147,7 +147,7 @@ def test_photograph_that_is_taken_back_is_skipped(predictor):
     assert predictor.shapes == [(1, *LARGE), (1, *SMALL)]
 
 
-def test_failure_reaches_the_whole_batch_and_the_thread_goes_on(predictor):
+def test_failure_reaches_the_whole_batch_and_the_thread_continues(predictor):
     broken = StubPredictor()
     broken.failure = RuntimeError("out of memory")
 
@@ -170,7 +170,7 @@ def test_full_batch_does_not_wait_for_more(predictor):
     assert [answer.batch_size for answer in asyncio.run(scenario())] == [2, 2]
 
 
-def test_end_does_not_wait_for_what_hangs(predictor):
+def test_close_does_not_wait_for_a_batch_that_hangs(predictor):
     async def scenario() -> list[Any]:
         inference = InferenceThread(**(defaults() | {"batch_sizes": (1,)}))
         predictor.gate.clear()
@@ -187,7 +187,7 @@ def test_end_does_not_wait_for_what_hangs(predictor):
     assert isinstance(second, asyncio.CancelledError)
 
 
-def test_watchdog_is_told_what_runs(predictor):
+def test_watchdog_watches_each_step(predictor):
     watchdog = Watchdog(stall_s=0, lost_s=3600)
 
     async def scenario() -> None:
@@ -202,7 +202,7 @@ def test_watchdog_is_told_what_runs(predictor):
     asyncio.run(scenario())
 
 
-def test_call_that_is_cancelled_waits_no_longer(predictor):
+def test_cancelled_call_leaves_the_queue(predictor):
     async def scenario() -> None:
         async with thread() as inference:
             first = await occupy(inference, predictor, image(SMALL, 1))
@@ -219,8 +219,8 @@ def test_call_that_is_cancelled_waits_no_longer(predictor):
     asyncio.run(scenario())
 
 
-def test_a_spare_call_is_behind_whatever_waits(predictor):
-    """Also behind what came later: it runs when nobody waits."""
+def test_idle_call_runs_after_everything_else(predictor):
+    """Also after what is submitted later."""
 
     async def scenario() -> list[str]:
         done: list[str] = []

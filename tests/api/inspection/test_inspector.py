@@ -32,22 +32,8 @@ IDENTITY = ModelIdentity(name="stub", version="1", sha256=None)
 PART = encode_png(part_image())
 
 
-class LimitedThreads(ThreadPoolExecutor):
-    """Starts no thread after the first `count` steps."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__(1)
-        self._left = count
-
-    def submit(self, *arguments: Any, **words: Any) -> Any:
-        if not self._left:
-            raise RuntimeError("can't start new thread")
-        self._left -= 1
-        return super().submit(*arguments, **words)
-
-
 @asynccontextmanager
-async def inspector(executor: ThreadPoolExecutor | None = None) -> AsyncIterator[Inspector]:
+async def inspector() -> AsyncIterator[Inspector]:
     """At the end of the block, all limits must have been released."""
     watchdog = Watchdog(stall_s=60, lost_s=60)
     inference = InferenceThread(
@@ -56,7 +42,7 @@ async def inspector(executor: ThreadPoolExecutor | None = None) -> AsyncIterator
     queue = AdmissionLimit(4, "queue_full", "photographs", 1)
     memory = MemoryBudget(2**32, 0, 10**6, 30_000, 1)
     settings = Settings(model=Path("unused"))
-    with executor or ThreadPoolExecutor(1) as threads:
+    with ThreadPoolExecutor(1) as threads:
         try:
             yield Inspector(settings, queue, memory, threads, inference, watchdog, Mock(), Mock())
             async with asyncio.timeout(30):
@@ -96,16 +82,6 @@ def test_failure_of_a_step_is_the_answer(predictor, step):
                 setattr(predictor, step, fail)
             with pytest.raises(RuntimeError, match="broken"):
                 await inspect(running, predictor, **words)
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_failure_to_start_a_thread_is_the_answer(predictor, count):
-    async def scenario() -> None:
-        async with inspector(LimitedThreads(count)) as running:
-            with pytest.raises(RuntimeError, match="can't start new thread"):
-                await inspect(running, predictor)
 
     asyncio.run(scenario())
 

@@ -1,10 +1,10 @@
-"""Photographs and bodies that memory has no room for, asked of the whole service."""
+"""Photographs and bodies that do not fit into memory, in the whole service."""
 
 import asyncio
 import base64
 import json
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -31,7 +31,7 @@ MEBI = 2**20
 PART_PIXELS = 24 * 40
 
 
-def leave(service: Service, pixels: int, cost: NetworkCost) -> None:
+def set_memory(service: Service, pixels: int, cost: NetworkCost) -> None:
     """Leaves memory for `pixels` pixels and nothing more, with a network of this `cost`."""
     memory = service.memory
     needed = pixels * BYTES_PER_PIXEL + cost.bytes_for(pixels)
@@ -44,7 +44,7 @@ def leave(service: Service, pixels: int, cost: NetworkCost) -> None:
 
 
 def test_photograph_beyond_the_memory_is_refused_before_it_is_decoded(client, predictor, part):
-    leave(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=300))
+    set_memory(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=300))
     predictor.refusal = AssertionError("it was decoded")
     for url, body in (
         ("/v1/predict", {"content": encode_png(part_image(32, 40)), "headers": PNG}),
@@ -65,16 +65,14 @@ def pixels_request(height: int, width: int) -> dict:
     return {"inputs": [tensor]}
 
 
-def test_models_tell_their_largest_photograph(client):
-    [model] = client.get("/v1/models").json()["models"]
-    assert (model["max_pixels"], model["limited_by"]) == (20_000, "max_pixels")
-    leave(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=300))
+def test_list_of_models_has_the_largest_photograph(client):
+    set_memory(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=300))
     [model] = client.get("/v1/models/unnamed").json()["models"]
     assert (model["max_pixels"], model["limited_by"]) == (PART_PIXELS, "memory")
 
 
-async def press(app, *bodies: bytes, gate: Callable[[], None]) -> list[httpx.Response]:
-    """Sends each body once those before it are at the network, and opens the `gate` at the end."""
+async def send_in_turn(app, *bodies: bytes, gate: Callable[[], None]) -> list[httpx.Response]:
+    """Sends each body when those before it are at the network, and opens the `gate` at the end."""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         memory, sent = app.state.service.memory, []
         for body in bodies:
@@ -86,29 +84,43 @@ async def press(app, *bodies: bytes, gate: Callable[[], None]) -> list[httpx.Res
         return [await task for task in sent]
 
 
-def test_photographs_that_do_not_fit_together_are_told_to_come_back(app, predictor, part):
+@pytest.mark.parametrize(
+    ("full", "code", "detail"),
+    [
+        ("photographs", "queue_full", "2 photographs are waiting or running"),
+        ("bodies", "uploads_full", "The request bodies in work take 40,000 bytes"),
+    ],
+)
+def test_what_does_not_fit_at_the_same_time_is_refused(make_app, predictor, part, full, code, detail):
+    """Bodies count until their answer."""
+    app = make_app(max_body_bytes=10_000)
+    padded = part + bytes(10_000 - len(part))  # a PNG may have more bytes after its end
+
     async def scenario() -> list[httpx.Response]:
         async with app.router.lifespan_context(app):
             service = app.state.service
             await service.start()
-            leave(service, 2 * PART_PIXELS, NetworkCost())
+            if full == "photographs":
+                set_memory(service, 2 * PART_PIXELS, NetworkCost())
+            else:
+                service.bodies.limit = 2 * BODY_COPIES * len(padded)
             predictor.gate.clear()
             try:
-                return await press(app, part, part, part, gate=predictor.gate.set)
+                return await send_in_turn(app, padded, padded, padded, gate=predictor.gate.set)
             finally:
                 predictor.gate.set()
-                assert service.memory.reserved_bytes == service.queue.admitted == 0
+                assert service.memory.reserved_bytes == service.queue.admitted == service.bodies.reserved == 0
 
-    first, second, third = asyncio.run(scenario())
-    assert (first.status_code, second.status_code, third.status_code) == (200, 200, 503)
-    assert third.json()["code"] == "queue_full"
-    assert "2 photographs are waiting or running" in third.json()["detail"]
-    assert third.headers["Retry-After"] == "1"
+    *accepted, refused = asyncio.run(scenario())
+    assert [answer.status_code for answer in accepted] == [200, 200]
+    assert (refused.status_code, refused.json()["code"]) == (503, code)
+    assert detail in refused.json()["detail"]
+    assert refused.headers["Retry-After"] == "1"
 
 
 @pytest.mark.parametrize("form", ["batch", "v2"])
-def test_photographs_of_one_request_wait_for_one_another(client, predictor, part, form):
-    leave(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=10))
+def test_photographs_of_one_request_wait_for_each_other(client, predictor, part, form):
+    set_memory(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=10))
     if form == "batch":
         files = [("file", (f"{number}.png", part)) for number in range(6)]
         items = client.post("/v1/predict/batch", files=files).json()["items"]
@@ -122,7 +134,7 @@ def test_photographs_of_one_request_wait_for_one_another(client, predictor, part
     assert client.app.state.service.memory.reserved_bytes == 0
 
 
-def test_photograph_that_was_refused_while_another_one_ended_is_tried_again():
+def test_photograph_is_retried_if_another_one_ended_meanwhile():
     async def scenario() -> list[str]:
         group, first_ended, attempts = RequestGroup(2), asyncio.Event(), []
 
@@ -176,7 +188,7 @@ JSON_BODY = json.dumps({"image": {"b64": base64.b64encode(NOISE).decode()}}).enc
     ],
     ids=["raw", "form", "json"],
 )
-def test_memory_of_a_body_is_what_is_held_for_it(body, kind, copies):
+def test_memory_of_a_body_is_what_is_reserved_for_it(body, kind, copies):
     limit = ByteLimit(10 * len(body), 1)
 
     async def read() -> int:
@@ -187,7 +199,7 @@ def test_memory_of_a_body_is_what_is_held_for_it(body, kind, copies):
             assert limit.reserved == copies * len(body)
         return limit.reserved
 
-    asyncio.run(read())  # what it imports is no body
+    asyncio.run(read())  # its imports do not count
     tracemalloc.start()
     try:
         before = len(body)  # the pieces of the test itself
@@ -199,7 +211,7 @@ def test_memory_of_a_body_is_what_is_held_for_it(body, kind, copies):
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_body_is_refused_up_front_or_as_it_arrives(declared):
+def test_body_is_refused_before_or_while_it_arrives(declared):
     limit = ByteLimit(BODY_COPIES * MEBI, 1)
 
     async def read() -> None:
@@ -216,28 +228,7 @@ def test_body_is_refused_up_front_or_as_it_arrives(declared):
     assert limit.reserved == 0
 
 
-def test_bodies_are_held_until_their_answer(make_app, predictor, part):
-    app = make_app(max_body_bytes=10_000, queue_size=8)
-    padded = part + bytes(10_000 - len(part))  # what follows a PNG's end is not looked at
-
-    async def scenario() -> list[httpx.Response]:
-        async with app.router.lifespan_context(app):
-            service = app.state.service
-            await service.start()
-            service.bodies.limit = 2 * BODY_COPIES * len(padded)
-            predictor.gate.clear()
-            try:
-                return await press(app, padded, padded, padded, gate=predictor.gate.set)
-            finally:
-                predictor.gate.set()
-                assert service.bodies.reserved == 0
-
-    answers = asyncio.run(scenario())
-    assert [answer.status_code for answer in answers] == [200, 200, 503]
-    assert answers[2].json()["code"] == "uploads_full"
-
-
-def test_bodies_get_an_eighth_of_the_memory_and_room_for_one(make_app):
+def test_bodies_get_an_eighth_of_the_memory_or_enough_for_one(make_app):
     async def limit_of(**settings: int) -> int:
         app = make_app(**settings)
         async with app.router.lifespan_context(app):
@@ -251,50 +242,40 @@ def test_bodies_get_an_eighth_of_the_memory_and_room_for_one(make_app):
 # === A real model ===
 
 
-@pytest.fixture
-def served_tiny(tiny_artifact) -> AsyncIterator[ServiceClient]:
-    """The tiny model in a service whose memory is what this process holds and 300 MB for photographs."""
-    reserved = resident_bytes()
-    limit = int((reserved + 300 * MEBI) / (1 - SPARE_SHARE))
+def test_largest_photograph_of_a_real_model_is_measured(tiny_artifact):
+    """With the memory that this process uses, and 300 MB for photographs."""
+    limit = int((resident_bytes() + 300 * MEBI) / (1 - SPARE_SHARE))
     settings = Settings(
         model=tiny_artifact, memory_bytes=limit, max_body_bytes=MEBI, max_upload_bytes=4 * MEBI, page=False
     )
     with ServiceClient(create_app(settings)) as client:
-        yield client
+        [model] = client.get("/v1/models").json()["models"]
+        assert model["limited_by"] == "memory"
+        assert 2**16 < model["max_pixels"] < 2**24
+        assert client.app.state.service.memory.idle_bytes > 0
+        fitting = int(model["max_pixels"] ** 0.5) // 8 * 8 - 8
+        for side, status in ((fitting, 200), (fitting + 32, 413)):
+            image = encode_png(np.zeros((side, side), np.uint8))
+            answer = client.post("/v1/predict?mask=none", content=image, headers=PNG)
+            assert answer.status_code == status, answer.text
 
 
-def test_largest_photograph_of_a_real_model_is_measured(served_tiny):
-    memory = served_tiny.app.state.service.memory
-    [model] = served_tiny.get("/v1/models").json()["models"]
-    [served] = served_tiny.app.state.service.models.all()
-    assert model["limited_by"] == "memory"
-    assert 2**16 < model["max_pixels"] < 2**24
-    # Not more: a process that has run other networks may still hold the memory that this one takes.
-    assert served.cost.bytes_per_pixel >= 0
-    assert memory.idle_bytes > 0
-    side = int(model["max_pixels"] ** 0.5)
-    for pixels, status in ((np.zeros((side // 8 * 8 - 8,) * 2, np.uint8), 200), (side + 16, 413)):
-        image = np.zeros((pixels, pixels), np.uint8) if isinstance(pixels, int) else pixels
-        answer = served_tiny.post("/v1/predict?mask=none", content=encode_png(image), headers=PNG)
-        assert answer.status_code == status, answer.text
-
-
-def test_model_that_does_not_fit_says_so_and_is_not_served(tiny_artifact):
+def test_model_that_does_not_fit_is_not_served(tiny_artifact):
     settings = Settings(model=tiny_artifact, memory_bytes=64 * MEBI, max_body_bytes=MEBI)
     with pytest.raises(Exception, match="is too small for this model"), ServiceClient(create_app(settings)):
         pass
 
 
-def test_memory_that_cannot_be_given_back_is_told_in_the_log(serve, make_app, predictor, caplog):
+def test_failure_to_release_memory_is_logged(serve, make_app, predictor, caplog):
     predictor.release_memory = Mock(side_effect=RuntimeError("broken"))
     with serve(make_app()) as client:
         service = client.app.state.service
 
-        async def give_back() -> None:
+        async def release() -> None:
             service.release_memory()
             await service.inference_thread.call(lambda: None)
 
-        client.run(give_back)
+        client.run(release)
     (record,) = [record for record in caplog.records if record.exc_info]
     assert record.message == "Free memory was not released"
     assert "broken" in str(record.exc_info[1])

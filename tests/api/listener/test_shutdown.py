@@ -67,15 +67,10 @@ def test_first_sigterm_drains_and_the_delay_goes_on_serving(serve, make_app, par
         assert asyncio.run(server.on_tick(2))
 
 
-def test_without_a_delay_the_server_stops_at_once(app):
-    server = DrainingServer(uvicorn.Config(app), app, drain_delay_s=0.0)
-    server.handle_exit(signal.SIGTERM, None)
-    assert asyncio.run(server.on_tick(1))
-
-
-def test_delay_ends(serve, make_app):
+@pytest.mark.parametrize("delay_s", [0.0, 1e-9])
+def test_server_stops_after_the_delay(serve, make_app, delay_s):
     with serve(make_app()) as client:
-        server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=1e-9)
+        server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=delay_s)
         server.handle_exit(signal.SIGTERM, None)
         assert asyncio.run(server.on_tick(1))
 
@@ -89,7 +84,7 @@ def post(part: bytes, path: bytes = b"/v1/predict", headers: bytes = b"") -> byt
 
 
 @pytest.mark.parametrize("step", ["infer", slow_case("prepare")])
-def test_what_is_not_answered_when_the_time_is_over_is_told_so(start_stubbed, step):
+def test_unanswered_requests_get_503_when_the_drain_time_ends(start_stubbed, step):
     stubbed = start_stubbed("--drain-s", "0", hangs=step)
     part = encode_png(part_image())
     with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:
@@ -109,7 +104,7 @@ def test_what_is_not_answered_when_the_time_is_over_is_told_so(start_stubbed, st
 
 
 @pytest.mark.slow
-def test_body_that_is_still_on_its_way_when_the_time_is_over_is_told_so(start_stubbed, part):
+def test_unfinished_bodies_get_503_when_the_drain_time_ends(start_stubbed, part):
     stubbed = start_stubbed("--drain-s", "0")
     with closing(Wire(stubbed.address)) as wire:
         wire.send(post(part)[:-10])
@@ -122,8 +117,7 @@ def test_body_that_is_still_on_its_way_when_the_time_is_over_is_told_so(start_st
     assert stubbed.process.wait(timeout=60) == 70
 
 
-def test_engine_that_hangs_for_nobody_holds_up_no_stop(start_stubbed, part):
-    """Its client has gone, so that nothing is left to do but to go."""
+def test_hanging_engine_without_a_client_does_not_delay_the_stop(start_stubbed, part):
     stubbed = start_stubbed(hangs="infer")
     with closing(Wire(stubbed.address)) as wire:
         wire.send(post(part))

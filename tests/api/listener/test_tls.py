@@ -1,21 +1,16 @@
 import logging
 import socket
 import ssl
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
-from fastapi import FastAPI
 
 from api.listener.server import tls_options
 from api.settings import Settings
 from segdec.errors import ConfigError
-from tests.api import live_server
+from tests.api.live_server import served
 
 # For tests only: self-signed for localhost, valid from 2020 to 2120; made with openssl req and openssl ca.
 CERTIFICATES = Path(__file__).parents[1] / "certificates"
@@ -24,44 +19,6 @@ CERTIFICATE, KEY = CERTIFICATES / "server.pem", CERTIFICATES / "server.key"
 
 def settings(certificate: Path | None, key: Path | None) -> Settings:
     return Settings.model_validate({"model": "unused", "tls_certificate": certificate, "tls_key": key})
-
-
-@contextmanager
-def served(config: uvicorn.Config) -> Iterator[int]:
-    """Serves in a thread; gives the port."""
-    listening = threading.Event()
-
-    class Server(uvicorn.Server):
-        async def startup(self, *arguments: object, **words: object) -> None:
-            await super().startup(*arguments, **words)
-            listening.set()
-
-    server = Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        assert listening.wait(timeout=30)
-        yield server.servers[0].sockets[0].getsockname()[1]
-    finally:
-        server.should_exit = True
-        thread.join(timeout=30)
-
-
-def test_without_a_certificate_http_is_served():
-    assert tls_options(settings(None, None)) == {}
-
-
-def test_https_is_served_with_the_certificate():
-    app = FastAPI()
-    app.add_api_route("/livez", lambda: "alive")
-    config = uvicorn.Config(
-        app, port=0, log_config=None, lifespan="off", **tls_options(settings(CERTIFICATE, KEY))
-    )
-    trusting = ssl.create_default_context(cafile=CERTIFICATE)
-    with served(config) as port:
-        assert httpx.get(f"https://127.0.0.1:{port}/livez", verify=trusting).json() == "alive"
-        with pytest.raises(httpx.HTTPError):
-            httpx.get(f"http://127.0.0.1:{port}/livez")
 
 
 @pytest.fixture(autouse=True)
@@ -82,10 +39,10 @@ def failed_handshake(caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
 
 
 def test_client_without_tls_is_logged_and_counted(make_app, caplog):
-    """A camera that was left at http would otherwise fail without a word."""
+    """Without the log line, nobody would notice a camera that still uses http."""
     app = make_app(tls_certificate=CERTIFICATE, tls_key=KEY)
     trusting = ssl.create_default_context(cafile=CERTIFICATE)
-    with live_server.served(app) as (host, port):
+    with served(app) as (host, port):
         with socket.create_connection((host, port), timeout=30) as wire:
             wire.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: test\r\n\r\n")
             record = failed_handshake(caplog)
@@ -96,7 +53,7 @@ def test_client_without_tls_is_logged_and_counted(make_app, caplog):
 
 
 def test_client_that_distrusts_the_certificate_is_logged(make_app, caplog):
-    with live_server.served(make_app(tls_certificate=CERTIFICATE, tls_key=KEY)) as (host, port):
+    with served(make_app(tls_certificate=CERTIFICATE, tls_key=KEY)) as (host, port):
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"https://{host}:{port}/livez", verify=ssl.create_default_context())
         assert "UNKNOWN_CA" in failed_handshake(caplog).reason

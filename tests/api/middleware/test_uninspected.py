@@ -1,6 +1,7 @@
-"""What ends without an answer is not inspected either."""
+"""A request that ends without an answer is also an uninspected photograph."""
 
 import asyncio
+from contextlib import suppress
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -9,28 +10,25 @@ import pytest
 from api.middleware.uninspected import UninspectedMiddleware
 
 
-class Noted:
-    """A service that only notes misses."""
-
-    def __init__(self):
-        self.misses = []
-        self.recording = SimpleNamespace(log_uninspected=self.misses.append)
-
-
-def handle(app, service, path="/v1/inspect", method="POST", query=b"station=a&part_id=7"):
+def handle(app, path="/v1/inspect", method="POST", query=b"station=a&part_id=7", *, is_started=True):
+    """The photographs that are reported for one request."""
+    reported = []
+    service = SimpleNamespace(recording=SimpleNamespace(log_uninspected=reported.append))
     scope = {
         "type": "http",
         "method": method,
         "path": path,
         "query_string": query,
         "state": {"key": "line-1"},
+        "app": SimpleNamespace(state=SimpleNamespace(service=service if is_started else None)),
     }
-    scope["app"] = SimpleNamespace(state=SimpleNamespace(service=service))
 
     async def send(_):
         pass
 
-    asyncio.run(UninspectedMiddleware(app)(scope, None, send))
+    with suppress(RuntimeError, OSError, asyncio.CancelledError):
+        asyncio.run(UninspectedMiddleware(app)(scope, None, send))
+    return reported
 
 
 def answering(status, error=None):
@@ -47,57 +45,41 @@ def answering(status, error=None):
     ("error", "expected"),
     [(RuntimeError("a bug"), (500, "internal_error")), (asyncio.CancelledError(), (503, "draining"))],
 )
-def test_what_breaks_off_is_missed(error, expected):
-    service = Noted()
-    with pytest.raises(type(error)):
-        handle(answering(0, error), service)
-    miss = service.misses[0]
-    assert (miss.status, miss.code) == expected
-    assert (miss.station, miss.part_id, miss.client, miss.count) == ("a", "7", "line-1", 1)
-
-
-def test_an_answer_whose_client_left_is_none():
-    service = Noted()
-    with pytest.raises(OSError, match="gone"):
-        handle(answering(200, OSError("gone")), service)
-    assert service.misses == []
+def test_request_without_an_answer_is_reported(error, expected):
+    (found,) = handle(answering(0, error))
+    assert (found.status, found.code) == expected
+    assert (found.station, found.part_id, found.client, found.count) == ("a", "7", "line-1", 1)
 
 
 @pytest.mark.parametrize(
-    ("path", "method", "count"),
+    ("status", "path", "method", "count"),
     [
-        ("/v1/models/castings/inspect", "POST", 1),
-        ("/v1/inspect", "OPTIONS", 0),
-        ("/v1/predict", "POST", 0),
-        ("/v1/models/a/versions/1/inspect", "POST", 0),
+        (404, "/v1/models/castings/inspect", "POST", 1),
+        (401, "/v1/inspect", "POST", 0),
+        (404, "/v1/inspect", "OPTIONS", 0),
+        (404, "/v1/predict", "POST", 0),
+        (404, "/v1/models/a/versions/1/inspect", "POST", 0),
     ],
 )
-def test_only_photographs_that_came_to_be_inspected_count(path, method, count):
-    service = Noted()
-    handle(answering(404), service, path, method)
-    assert len(service.misses) == count
+def test_only_inspections_with_a_valid_key_count(status, path, method, count):
+    assert len(handle(answering(status), path, method)) == count
 
 
-def test_before_the_start_nothing_is_noted():
-    handle(answering(503), None)
-
-
-def test_names_that_do_not_print_are_noted_as_they_can_be():
-    service = Noted()
-    handle(answering(400), service, query=b"station=%00a%0Ab&part_id=%F0%9F%98%80")
-    assert (service.misses[0].station, service.misses[0].part_id) == ("\ufffda\ufffdb", "\U0001f600")
+def test_answer_to_a_disconnected_client_and_requests_before_the_start_are_not_reported():
+    assert handle(answering(200, OSError("disconnected"))) == []
+    assert handle(answering(503), is_started=False) == []
 
 
 @pytest.mark.parametrize(
-    ("asked", "noted"),
+    ("sent", "stored"),
     [
         ("line 3", "line 3"),
         ("ライン\u30003", "ライン\u30003"),
         ("می\u200cشود", "می\u200cشود"),
+        ("\U0001f600", "\U0001f600"),
         ("a\0\n", "a��"),
     ],
 )
-def test_a_miss_is_noted_at_the_station_where_its_inspection_would_be(asked, noted):
-    service = Noted()
-    handle(answering(503), service, query=f"station={quote(asked)}".encode())
-    assert service.misses[0].station == noted
+def test_station_is_that_of_the_inspection(sent, stored):
+    (found,) = handle(answering(503), query=f"station={quote(sent)}".encode())
+    assert found.station == stored

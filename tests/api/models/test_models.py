@@ -12,7 +12,7 @@ from api.models.store import ModelFolder, SingleModel
 from segdec.errors import ArtifactError, ConfigError
 from segdec.schemas import ModelIdentity
 
-# === What is found ===
+# === Registry ===
 
 
 @pytest.fixture
@@ -65,14 +65,14 @@ def test_unknown_model_names_the_known_ones(serve_models, asked, code, words):
     assert (caught.value.status, caught.value.code) == (404, code)
 
 
-def test_default_of_several_models_is_asked_for(serve_models):
+def test_request_without_a_name_needs_a_default(serve_models):
     models = {"bolt": {"1": ("stable",)}, "nut": {"7": ("stable",)}}
     with pytest.raises(RequestError, match="'bolt', 'nut'"):
         serve_models(models).find()
     assert serve_models(models, default="nut").find().identity.version == "7"
 
 
-def test_replaced_model_is_drained_when_its_last_request_ends(serve_models):
+def test_replaced_model_is_unused_after_its_last_request(serve_models):
     model = serve_models(BOLTS).find()
 
     async def scenario() -> list[bool]:
@@ -88,7 +88,7 @@ def test_replaced_model_is_drained_when_its_last_request_ends(serve_models):
     assert asyncio.run(scenario()) == [False, True]
 
 
-# === What lies on disk ===
+# === Store ===
 
 
 @pytest.fixture
@@ -109,17 +109,11 @@ def test_newest_version_is_stable_without_labels(folder):
     assert (dict(stored.versions), dict(stored.labels)) == ({"1": folder / "tiny" / "1"}, {"stable": "1"})
 
 
-def test_ten_is_newer_than_nine(folder, monkeypatch):
-    monkeypatch.setattr("api.models.store._check_identity", lambda *_: None)
-    for version in ("9", "10", "draft"):
-        shutil.copytree(folder / "tiny" / "1", folder / "tiny" / version)
-    assert ModelFolder(folder).find("tiny").labels == {"stable": "10"}
-
-
 def test_labels_choose_the_versions(folder, monkeypatch):
     monkeypatch.setattr("api.models.store._check_identity", lambda *_: None)
-    for version in ("2", "3"):
+    for version in ("2", "3", "10", "draft"):
         shutil.copytree(folder / "tiny" / "1", folder / "tiny" / version)
+    assert ModelFolder(folder).find("tiny").labels == {"stable": "10"}  # the newest
     write_labels(folder, {"stable": "1", "canary": "3"})
     stored = ModelFolder(folder).find("tiny")
     assert list(stored.versions) == ["1", "3"]
@@ -150,7 +144,7 @@ def test_artifact_in_another_folder_than_its_name_is_refused(folder):
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "nothing", "tiny/1", "\0"])
-def test_names_that_are_no_model_find_nothing(folder, name):
+def test_unknown_names_find_nothing(folder, name):
     assert ModelFolder(folder).find(name) is None
 
 
@@ -161,7 +155,7 @@ def test_folder_without_models_is_refused(tmp_path):
         ModelFolder(tmp_path / "nowhere").names()
 
 
-def test_single_model_goes_by_its_manifest(tiny_artifact):
+def test_single_model_has_the_name_of_its_manifest(tiny_artifact):
     store = SingleModel(tiny_artifact)
     assert store.names() == ["tiny"]
     assert store.find("tiny").versions == {"1": tiny_artifact}

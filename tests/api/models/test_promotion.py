@@ -1,4 +1,4 @@
-"""Naming a candidate, promoting it, and going back: one call each, which does all of it or nothing."""
+"""Candidate, promotion and rollback: each is one call that makes the whole change or none."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def served(client):
     return {model["version"]: model["labels"] for model in models}
 
 
-# === The way there and back ===
+# === Changes ===
 
 
 def test_a_candidate_is_promoted_and_rolled_back(client, shelf, part):
@@ -79,6 +79,9 @@ def test_a_candidate_is_promoted_and_rolled_back(client, shelf, part):
     assert shelf.labels == {"stable": "2", "previous": "1"}
     assert answering(client, part) == "2"
     assert ask(client, "rollback").json()["removed"] == ["2"]
+    assert ask(client, "rollback").status_code == 409
+    choose(client, "2")
+    assert choose(client, None).json()["removed"] == ["2"]
     assert shelf.labels == {"stable": "1"}
     assert (answering(client, part), served(client)) == ("1", {"1": ["stable"]})
 
@@ -93,20 +96,12 @@ def test_other_labels_stay(client, shelf):
     assert shelf.labels == {"stable": "1", "canary": "3"}
 
 
-def test_without_labels_what_answers_now_stays_stable_and_not_what_is_newest(client, shelf, part):
+def test_without_labels_the_served_version_stays_stable(client, shelf, part):
     assert shelf.labels is None
     shelf.put("2"), shelf.put("3")
     choose(client, "2")
     assert shelf.labels == {"stable": "1", "candidate": "2"}
     assert answering(client, part) == "1"
-
-
-def test_a_candidate_is_taken_back(client, shelf):
-    shelf.put("2")
-    choose(client, "2")
-    assert choose(client, None).json()["removed"] == ["2"]
-    assert shelf.labels == {"stable": "1"}
-    assert choose(client, None).status_code == 200
 
 
 # === Refusals ===
@@ -127,7 +122,7 @@ def test_a_candidate_is_taken_back(client, shelf):
         ("candidate", None, 400, "bad_json", "Expected a JSON object"),
     ],
 )
-def test_what_cannot_be_done_changes_nothing(client, shelf, what, body, status, code, words):
+def test_refused_change_changes_nothing(client, shelf, what, body, status, code, words):
     shelf.put("2")
     answer = ask(client, what, body)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
@@ -136,12 +131,12 @@ def test_what_cannot_be_done_changes_nothing(client, shelf, what, body, status, 
 
 
 @pytest.mark.parametrize("name", ["other", "%2e%2e"])
-def test_a_model_that_is_not_there(client, name):
+def test_unknown_model(client, name):
     assert client.post(f"/v1/admin/models/{name}/promote", headers=ADMIN).status_code == 404
 
 
 @pytest.mark.parametrize("what", ["candidate", "promote", "rollback"])
-def test_it_takes_an_admin_key(client, what):
+def test_changes_need_an_admin_key(client, what):
     assert ask(client, what, headers={}).status_code == 401
     assert ask(client, what, headers={"X-API-Key": OTHER}).json()["code"] == "not_admin"
 
@@ -158,7 +153,7 @@ def test_a_single_model_has_no_labels(shelf, tmp_path, monkeypatch):
     assert "--models" in answer.json()["detail"]
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_loaded(client, shelf, monkeypatch):
+def test_read_only_folder_is_refused_before_a_model_is_loaded(client, shelf, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _: path != shelf.folder / NAME)
     shelf.put("2")
     shelf.label(stable="1", candidate="2")
@@ -168,7 +163,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_loaded(clien
     assert shelf.loaded == ["1"]
 
 
-def test_a_disk_that_is_full_changes_nothing(client, shelf, monkeypatch):
+def test_full_disk_changes_nothing(client, shelf, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
@@ -181,7 +176,7 @@ def test_a_disk_that_is_full_changes_nothing(client, shelf, monkeypatch):
     assert served(client) == {"1": ["stable"], "2": ["candidate"]}
 
 
-# === What goes wrong on the way ===
+# === Failures ===
 
 
 @pytest.mark.parametrize("labelled", [None, {"stable": "1", "canary": "1"}])
@@ -197,7 +192,7 @@ def test_a_version_that_fails_its_self_test_changes_nothing(client, shelf, part,
     assert answering(client, part) == "1"
 
 
-def test_one_at_a_time_and_nobody_else_in_between(client, shelf):
+def test_concurrent_changes_are_refused(client, shelf):
     """While the candidate is tested, another call is refused; labels that change meanwhile win."""
     predictor = shelf.put("2")
     predictor.gate.clear()
@@ -217,7 +212,7 @@ def test_one_at_a_time_and_nobody_else_in_between(client, shelf):
 @pytest.mark.parametrize(
     ("step", "stable"), [((labels.LabelFileUpdate, "write"), "1"), ((ModelRegistry, "replace"), "2")]
 )
-def test_after_a_kill_the_disk_decides_and_has_been_tested(start, shelf, part, monkeypatch, step, stable):
+def test_after_a_kill_the_labels_on_disk_are_served(start, shelf, part, monkeypatch, step, stable):
     """A service that begins when another one is at this step, and no further, finds what can be served."""
     shelf.put("2")
     shelf.label(stable="1", candidate="2")
@@ -241,7 +236,7 @@ def test_after_a_kill_the_disk_decides_and_has_been_tested(start, shelf, part, m
         asking.join()
 
 
-# === What is told ===
+# === Audit ===
 
 
 def audited(client):

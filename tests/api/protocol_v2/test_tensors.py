@@ -1,5 +1,3 @@
-import base64
-import json
 import tracemalloc
 
 import numpy as np
@@ -14,7 +12,6 @@ from api.protocol_v2.input_tensors import (
     read_pixels,
     split_body,
 )
-from api.protocol_v2.outputs import OutputTensor
 from api.protocol_v2.schemas import InferInput
 
 NOTHING = memoryview(b"")
@@ -112,16 +109,6 @@ def test_many_values_are_refused_before_they_are_parsed():
 
 
 # === Encoded photographs ===
-
-
-def test_encoded_photographs_in_json():
-    data = [base64.b64encode(element).decode() for element in (b"\xff\xd8", b"")]
-    assert read_encoded(encoded(data), NOTHING, 2) == [b"\xff\xd8", b""]
-
-
-def test_encoded_photographs_in_binary():
-    binary = memoryview(b"\x03\x00\x00\x00abc\x00\x00\x00\x00")
-    assert read_encoded(encoded(**size(11)), binary, 2) == [b"abc", b""]
 
 
 @pytest.mark.parametrize(
@@ -227,31 +214,3 @@ def test_pixels_that_contradict_their_shape(tensor, words):
     with pytest.raises(RequestError) as error:
         read_pixels(tensor, memoryview(bytes(tensor.parameters.binary_data_size or 0)), 4)
     check(error, 400, "bad_tensor", "'pixels'", words)
-
-
-# === Output ===
-
-
-def describe(tensor: OutputTensor, packed: bytes | None = None) -> dict:
-    return json.loads(tensor.describe(packed).model_dump_json(exclude_none=True))
-
-
-def test_numbers_on_the_wire():
-    tensor = OutputTensor("score", np.array([[0.5, 2], [1, 0]], np.float32))
-    assert tensor.pack().hex() == "0000003f" + "00000040" + "0000803f" + "00000000"
-    form = {"name": "score", "datatype": "FP32", "shape": [2, 2]}
-    assert describe(tensor) == {**form, "data": [0.5, 2.0, 1.0, 0.0]}
-    assert describe(tensor, tensor.pack()) == {**form, "parameters": {"binary_data_size": 16}}
-
-
-def test_text_on_the_wire():
-    tensor = OutputTensor("label", ["ä", ""])
-    assert tensor.pack() == b"\x02\x00\x00\x00\xc3\xa4\x00\x00\x00\x00"
-    assert describe(tensor) == {"name": "label", "datatype": "BYTES", "shape": [2], "data": ["ä", ""]}
-
-
-def test_bytes_on_the_wire():
-    tensor = OutputTensor("mask", [b"\xff", b"ab"])
-    assert tensor.pack() == b"\x01\x00\x00\x00\xff\x02\x00\x00\x00ab"
-    form = {"name": "mask", "datatype": "BYTES", "shape": [2]}
-    assert describe(tensor) == {**form, "parameters": {"content_type": "base64"}, "data": ["/w==", "YWI="]}

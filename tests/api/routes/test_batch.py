@@ -3,7 +3,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
-import pytest
 
 URL = "/v1/predict/batch?mask=none"
 
@@ -55,22 +54,3 @@ def test_request_of_more_photographs_than_places_is_answered_whole(serve, make_a
         items = send(client, *[(f"{number}.png", part) for number in range(12)]).json()["items"]
         assert all(item["answer"] for item in items)
         assert client.app.state.service.queue.admitted == 0
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "code"),
-    [
-        ({"json": {"images": []}}, 400, "bad_json"),
-        ({"json": {"images": [{"b64": ""}] * 4}}, 400, "too_many_images"),
-        ({"json": {"images": [{"b64": "?"}]}}, 400, "bad_base64"),
-        ({"json": {"image": {"b64": ""}}}, 400, "bad_json"),
-        ({"files": [("file", (f"{n}.png", b"x")) for n in range(4)]}, 400, "bad_form"),
-        ({"files": [("image", ("a.png", b"x"))]}, 400, "missing_file"),
-        ({"content": b"x", "headers": {"Content-Type": "image/png"}}, 415, "unsupported_content_type"),
-        ({"content": bytes(200_001), "headers": {"Content-Type": "application/json"}}, 413, "body_too_large"),
-    ],
-)
-def test_request_that_holds_no_photographs(serve, make_app, body, status, code):
-    with serve(make_app(max_batch_files=3, max_body_bytes=200_000)) as client:
-        answer = client.post(URL, **body)
-        assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text

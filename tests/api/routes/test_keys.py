@@ -32,11 +32,8 @@ def test_file_of_keys_is_read(tmp_path):
     ("content", "words"),
     [
         (f"# one\na:{DIGEST}\nb:{DIGEST[:-1]}\n".encode(), "line 3: expected NAME:SHA256"),
-        (f"a b:{DIGEST}".encode(), "line 1: expected NAME:SHA256"),
-        (f":{DIGEST}".encode(), "line 1"),
         (b"segdec_plain-key\n", "line 1"),
         (b"# nothing\n\n", "holds no key"),
-        (b"", "holds no key"),
         (b"\xff\xfe", "not UTF-8 text"),
     ],
 )
@@ -59,10 +56,8 @@ def test_made_key_is_accepted(tmp_path, capsys):
     file = tmp_path / "keys"
     secret, line = make_key("line-1")
     file.write_text(line)
-    assert (
-        Keyring({"predict": read_keys(file, "predict")}).authorize("predict", Headers({"X-API-Key": secret}))
-        == "line-1"
-    )
+    keyring = Keyring({"predict": read_keys(file, "predict")})
+    assert keyring.authorize("predict", Headers({"X-API-Key": secret})) == "line-1"
     assert make_key("line-1")[0] != secret
     print_new_key("line-2")
     assert "line-2:" in capsys.readouterr().out
@@ -80,7 +75,6 @@ def test_name_that_could_harm_a_file_or_log_is_refused(name):
         ({"Authorization": "Bearer one"}, "line-1"),
         ({"authorization": "bearer  two "}, "line-2"),
         ({"X-API-Key": "two"}, "line-2"),
-        ({"Authorization": "Basic abc", "X-API-Key": "one"}, "line-1"),
         ({"X-API-Key": "three"}, "boss"),
     ],
 )
@@ -92,12 +86,9 @@ def test_known_key_may_predict(headers, name, keyring):
     ("role", "headers", "status", "code"),
     [
         ("predict", {}, 401, "missing_key"),
-        ("predict", {"Authorization": "Bearer "}, 401, "missing_key"),
         ("predict", {"Authorization": "one"}, 401, "missing_key"),
-        ("predict", {"X-API-Key": "ONE"}, 401, "unknown_key"),
         ("predict", {"X-API-Key": DIGEST}, 401, "unknown_key"),
         ("predict", {"Authorization": "Bearer wrong", "X-API-Key": "one"}, 401, "unknown_key"),
-        ("admin", {}, 401, "missing_key"),
         ("admin", {"X-API-Key": "one"}, 403, "not_admin"),
     ],
 )
@@ -125,23 +116,14 @@ def test_each_key_is_compared_with_all(keyring, monkeypatch):
     assert len(compared) == 3
 
 
-def test_admin_key_may_do_everything(keyring):
-    headers = Headers({"X-API-Key": "three"})
-    assert [keyring.authorize(role, headers) for role in ("anyone", "predict", "admin")] == [
-        None,
-        "boss",
-        "boss",
-    ]
-
-
 def test_key_in_both_files_is_an_admins():
     both = Keyring({"predict": [key("line-1", "one")], "admin": [key("boss", "one", "admin")]})
     assert both.authorize("admin", Headers({"X-API-Key": "one"})) == "boss"
 
 
 def test_without_files_everyone_predicts_and_nobody_reloads():
-    keyring = Keyring({})
-    assert keyring.authorize("predict", Headers({"X-API-Key": "anything"})) is None
+    keyring, headers = Keyring({}), Headers({"X-API-Key": "anything"})
+    assert keyring.authorize("predict", headers) is None
     with pytest.raises(RequestError, match="--admin-keys FILE") as caught:
-        keyring.authorize("admin", Headers({"X-API-Key": "anything"}))
-    assert caught.value.status == 403
+        keyring.authorize("admin", headers)
+    assert (caught.value.status, caught.value.code) == (403, "admin_off")

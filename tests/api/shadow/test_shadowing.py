@@ -1,4 +1,4 @@
-"""Candidates see what is inspected, beside the model that answers; no client notices."""
+"""Shadow mode: candidates inspect photographs, and clients are not affected."""
 
 import asyncio
 import sqlite3
@@ -25,8 +25,6 @@ from tests.api.models.stub_models import NAME, StubModels
 
 PNG = {"Content-Type": "image/png"}
 GOOD = encode_png(part_image(brightness=90))
-LARGE = encode_png(np.random.default_rng(1).integers(0, 99, (200, 200, 1), np.uint8))
-"""Goes to the image threads."""
 
 
 @pytest.fixture
@@ -79,7 +77,7 @@ def report(client):
 
 
 def wait_for(condition):
-    """Returns when it is true; as long as that may take."""
+    """Returns when the condition is true."""
     end = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < end
@@ -96,10 +94,10 @@ def skipped(client):
     return {reason: count for reason, count in report(client)["skipped"].items() if count}
 
 
-# === What a candidate says ===
+# === Answers of a candidate ===
 
 
-def test_a_candidate_sees_what_is_inspected_and_the_client_sees_nothing_of_it(client, shelf, folder, part):
+def test_candidate_inspects_photographs_without_effect_on_the_client(client, shelf, folder, part):
     answer = inspect(client, part)
     assert (answer["model"]["version"], answer["decision"]["label"]) == ("1", "scratch")
     wait_for(lambda: report(client)["answered"] == 1)
@@ -121,22 +119,16 @@ def test_a_candidate_sees_what_is_inspected_and_the_client_sees_nothing_of_it(cl
     assert "segdec_batch_size_count 1.0" in lines
 
 
-def test_a_repeated_inspection_is_not_seen_twice(client, shelf, part):
+def test_repeated_inspections_and_predictions_are_not_shadowed(client, shelf, part):
     for _ in range(3):
         inspect(client, part, "?part_id=7")
+    client.post("/v1/predict", content=part, headers=PNG)
     inspect(client, GOOD)
     wait_for(lambda: report(client)["answered"] == 2)
     assert len(shelf.predictors["2"].shapes) == 2 and skipped(client) == {}
 
 
-def test_a_predict_is_not_shadowed(client, shelf, part):
-    client.post("/v1/predict", content=part, headers=PNG)
-    inspect(client, GOOD)
-    wait_for(lambda: report(client)["answered"] == 1)
-    assert len(shelf.predictors["2"].shapes) == 1
-
-
-def test_a_candidate_with_another_input_prepares_the_photograph_itself(client, shelf, folder, part):
+def test_candidate_with_another_input_prepares_the_photograph_itself(client, shelf, folder, part):
     candidate = shelf.predictors["2"]
     other = candidate.config.input.model_copy(update={"convert_color": True})
     candidate.config = candidate.config.model_copy(update={"input": other})
@@ -152,7 +144,7 @@ def test_a_candidate_with_another_input_prepares_the_photograph_itself(client, s
     assert said == [{"label": "scratch", "differs": 0}, {"label": "good", "differs": 0}]
 
 
-def test_a_candidate_for_which_photographs_are_decoded_otherwise_is_not_asked(client, shelf, part):
+def test_candidate_with_another_white_level_is_skipped(client, shelf, part):
     config = shelf.predictors["2"].config
     other = config.input.model_copy(update={"white_level": 4095})
     shelf.predictors["2"].config = config.model_copy(update={"input": other})
@@ -169,7 +161,7 @@ def test_without_a_record_nothing_is_shadowed(make_client, shelf, part):
     assert len(shelf.predictors["2"].shapes) == shapes
 
 
-def test_the_candidate_of_now_is_told_and_no_other(client, shelf):
+def test_only_the_current_candidate_is_listed(client, shelf):
     found = report(client)
     assert (found["model"]["version"], found["serving"], found["since"]) == ("2", "1", None)
     assert found["reviewed"] == {"candidate": 0, "serving": 0, "neither": 0, "unsure": 0}
@@ -178,11 +170,11 @@ def test_the_candidate_of_now_is_told_and_no_other(client, shelf):
     assert client.get("/v1/review/candidates").json() == {"candidates": []}
 
 
-# === It waits for everybody ===
+# === Only while the service is idle ===
 
 
-class Pace:
-    """The pauses in which a shadow waits for quiet: each ends when the test says so."""
+class Pauses:
+    """The pauses before a candidate runs: the test ends each of them."""
 
     def __init__(self):
         self.begun = threading.Semaphore(0)
@@ -193,28 +185,28 @@ class Pace:
         assert await asyncio.to_thread(self._end.acquire, timeout=30)
 
     def end(self, count=1):
-        """Ends as many."""
+        """Ends `count` pauses."""
         self._end.release(count)
 
 
 @pytest.fixture
 def pace(client):
-    """Holds every shadow of the client's service back."""
-    pace = client.app.state.service.shadowing._sleep = Pace()
+    """Controls the pauses of the client's service."""
+    pace = client.app.state.service.shadowing._sleep = Pauses()
     yield pace
     pace.end(1000)
 
 
-def test_no_candidate_begins_while_a_client_is_served(client, shelf, pace, part):
+def test_no_candidate_runs_during_a_request(client, shelf, pace, part):
     stable, candidate = shelf.predictors["1"], shelf.predictors["2"]
     inspect(client, part)
     assert pace.begun.acquire(timeout=30)
     assert stable.entered.acquire(timeout=30)
     stable.gate.clear()
-    asking = threading.Thread(target=inspect, args=(client, LARGE))
+    asking = threading.Thread(target=inspect, args=(client, part))
     asking.start()
     assert stable.entered.acquire(timeout=30)
-    for _ in range(3):  # it looks again and again, in vain
+    for _ in range(3):  # it checks again and again
         pace.end()
         assert pace.begun.acquire(timeout=30)
     assert candidate.shapes == [] and not candidate.running
@@ -224,13 +216,13 @@ def test_no_candidate_begins_while_a_client_is_served(client, shelf, pace, part)
     wait_for(lambda: report(client)["answered"] == 2)
 
 
-def test_no_candidate_begins_while_an_inspection_is_recorded(client, shelf, pace, monkeypatch, part):
-    record, keeping, go_on = client.app.state.service.recording.record, threading.Event(), threading.Event()
+def test_no_candidate_runs_while_an_inspection_is_stored(client, shelf, pace, monkeypatch, part):
+    record, keeping, proceed = client.app.state.service.recording.record, threading.Event(), threading.Event()
     store = record.store
 
     async def wait(*inspection):
         keeping.set()
-        assert await asyncio.to_thread(go_on.wait, 30)
+        assert await asyncio.to_thread(proceed.wait, 30)
         return await store(*inspection)
 
     inspect(client, part)
@@ -243,13 +235,13 @@ def test_no_candidate_begins_while_an_inspection_is_recorded(client, shelf, pace
         pace.end()
         assert pace.begun.acquire(timeout=30)
     assert shelf.predictors["2"].shapes == []
-    go_on.set()
+    proceed.set()
     asking.join()
     pace.end(1000)
     wait_for(lambda: report(client)["answered"] == 2)
 
 
-def test_no_candidate_begins_where_a_photograph_came_and_went_meanwhile(client, shelf, pace, part):
+def test_no_candidate_runs_after_a_request_during_the_pause(client, shelf, pace, part):
     inspect(client, part)
     assert pace.begun.acquire(timeout=30)
     client.post("/v1/predict", content=part, headers=PNG)
@@ -264,12 +256,12 @@ def test_no_candidate_begins_where_a_photograph_came_and_went_meanwhile(client, 
     ("bound", "seen"),
     [({"MAX_WAITING": 2}, 3), ({"MEMORY_SHARE": 2 * 960 / 2**32}, 2), ({"MEMORY_SHARE": 0}, 1)],
 )
-def test_no_more_wait_than_may_and_the_others_are_counted(make_client, monkeypatch, part, bound, seen):
-    """One is in hand, 960 bytes; what waits is bounded by number and by memory."""
+def test_queue_is_limited_and_skipped_photographs_are_counted(make_client, monkeypatch, part, bound, seen):
+    """One of 960 bytes is in work; those that wait are limited by number and by memory."""
     for name, value in bound.items():
         monkeypatch.setattr(shadowing, name, value)
     with make_client(memory_bytes=2**32) as client:
-        pace = client.app.state.service.shadowing._sleep = Pace()
+        pace = client.app.state.service.shadowing._sleep = Pauses()
         inspect(client, part)
         assert pace.begun.acquire(timeout=30)
         for _ in range(4):
@@ -281,7 +273,7 @@ def test_no_more_wait_than_may_and_the_others_are_counted(make_client, monkeypat
 
 
 @pytest.mark.parametrize("cost", [NetworkCost(base_bytes=1e15), NetworkCost(s_per_pixel=1.0)])
-def test_a_photograph_that_takes_a_candidate_too_much_memory_or_time_is_skipped(client, part, cost):
+def test_photograph_that_needs_too_much_memory_or_time_is_skipped(client, part, cost):
     models = client.app.state.service.models
     candidate = replace(models.candidate(NAME), cost=cost)
     models.replace(NAME, {**models.versions(NAME), "2": candidate})
@@ -290,7 +282,7 @@ def test_a_photograph_that_takes_a_candidate_too_much_memory_or_time_is_skipped(
     assert inspect(client, part)["decision"]["label"] == "scratch"
 
 
-def test_a_candidate_that_is_replaced_meanwhile_is_not_asked(client, shelf, pace, part):
+def test_replaced_candidate_does_not_run(client, shelf, pace, part):
     inspect(client, part)
     shelf.label(stable="1")
     client.run(lambda: client.app.state.service.reload(NAME))
@@ -300,8 +292,8 @@ def test_a_candidate_that_is_replaced_meanwhile_is_not_asked(client, shelf, pace
     assert shelf.predictors["2"].shapes == []
 
 
-def test_what_is_released_takes_no_photograph_any_more():
-    """A thread may decode on for a client who has gone."""
+def test_released_shadow_photograph_accepts_no_image():
+    """A thread may decode after its client has disconnected."""
     memory = ShadowMemory(1000)
     identity = ModelIdentity(name=NAME, version="2", sha256=None)
     gone, whole = (ShadowPhotograph(identity, True, None, memory) for _ in range(2))
@@ -315,10 +307,10 @@ def test_what_is_released_takes_no_photograph_any_more():
     assert memory.reserved_bytes == 0
 
 
-# === What goes wrong ===
+# === Failures ===
 
 
-def test_a_candidate_that_fails_is_told_once_and_counted(client, shelf, caplog, part):
+def test_failing_candidate_is_logged_once_and_counted(client, shelf, caplog, part):
     shelf.predictors["2"].failure = ValueError("of the candidate")
     for _ in range(3):
         assert inspect(client, part)["decision"]["label"] == "scratch"
@@ -330,7 +322,7 @@ def test_a_candidate_that_fails_is_told_once_and_counted(client, shelf, caplog, 
     wait_for(lambda: report(client)["answered"] == 1)
 
 
-def test_what_cannot_be_stored_is_counted_and_the_next_is_tried(client, monkeypatch, caplog, part):
+def test_answers_that_cannot_be_stored_are_counted(client, monkeypatch, caplog, part):
     def fail(*_):
         raise OperationalError("INSERT", {}, Exception("no"))
 
@@ -344,7 +336,7 @@ def test_what_cannot_be_stored_is_counted_and_the_next_is_tried(client, monkeypa
     wait_for(lambda: report(client)["answered"] == 1)
 
 
-def test_an_inspection_that_is_not_recorded_is_not_shadowed(make_client, monkeypatch, part):
+def test_inspection_without_a_record_is_not_shadowed(make_client, monkeypatch, part):
     async def fail(*_):
         raise RequestError(503, "record_unavailable", "It is gone.")
 
@@ -355,7 +347,7 @@ def test_an_inspection_that_is_not_recorded_is_not_shadowed(make_client, monkeyp
         assert skipped(client) == {"not_recorded": 1}
 
 
-def test_the_service_ends_with_shadows_waiting(make_client, part):
+def test_service_ends_while_shadow_photographs_wait(make_client, part):
     with make_client() as client:
         client.app.state.service.shadowing._sleep = lambda _: asyncio.Event().wait()
         for _ in range(3):

@@ -49,17 +49,6 @@ def test_box_turns_clockwise_as_it_is_seen():
     ]
 
 
-def test_slanting_line_holds_the_centres_near_it():
-    # from (1, 1) to (7, 4), half a width of 1: y - 1 = (x - 1) / 2 ± 1.118 between the ends
-    assert drawn(Line(((1.0, 1.0), (7.0, 4.0)), width_px=2), 5, 9) == [
-        "##.......",
-        "####.....",
-        "..####...",
-        "....####.",
-        "......##.",
-    ]
-
-
 def test_point_is_a_disc_and_is_cut_at_the_edge():
     # centres within 2 of (0, 4): (.5, ±.5), (.5, ±1.5), (1.5, ±.5)
     assert drawn(Line(((0.0, 4.0),), width_px=4), 8, 4) == [

@@ -55,7 +55,7 @@ def test_starts_count_from_one_in_any_order():
         ("14", "5 pixels"),
     ],
 )
-def test_broken_counts_are_told(counts, words):
+def test_broken_counts_are_reported(counts, words):
     with pytest.raises(ValueError, match=words):
         RunLengthShape.from_coco(counts, 3, 3)
 
@@ -74,6 +74,6 @@ def test_broken_counts_are_told(counts, words):
         ("1 99999999999999999999", "whole numbers"),
     ],
 )
-def test_broken_starts_are_told(text, words):
+def test_broken_starts_are_reported(text, words):
     with pytest.raises(ValueError, match=words):
         RunLengthShape.from_starts(text, 3, 3)

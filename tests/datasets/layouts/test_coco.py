@@ -104,20 +104,6 @@ def test_file_is_found_or_given(write_set, file):
     assert index(root / file) == index(root)
 
 
-def test_photographs_lie_in_the_root_or_in_images(write_set, write_picture):
-    images = [
-        {"id": "x", "file_name": "sub\\f.png", **SIZE},
-        {"id": "y", "file_name": "images/g.png", **SIZE},
-    ]
-    root = write_set([annotation("x", 1, SQUARE)], images=images)
-    write_picture(root / "sub/f.png")
-    write_picture(root / "images/g.png")
-    assert [record.name for record in index(root).records] == [
-        *(f"images/{letter}" for letter in "abcdeg"),
-        "sub/f",
-    ]
-
-
 @pytest.mark.parametrize("folder", ["images/train", "train"])
 def test_photographs_of_a_subset_lie_in_its_folder(write_set, write_picture, folder):
     images, file = [{"id": 1, "file_name": "a.png", **SIZE}], "annotations/instances_train.json"
@@ -139,7 +125,7 @@ def test_numbers_may_be_texts_or_end_in_point_0(write_set):
     assert [problem.text[:33] for problem in dataset.problems] == ["No image has the id '007'. Correct"[:33]]
 
 
-def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
+def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set):
     root = write_set(
         [
             annotation(1, 1, [[1, 1, 2, 2]]),
@@ -153,7 +139,7 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
             annotation(3, 1, SQUARE, id=5),
             annotation(4, 1, SQUARE, id=5),
             "annotation",  # 10
-            annotation(7, 1, SQUARE),  # of a photograph that does not exist: told once
+            annotation(7, 1, SQUARE),  # of a photograph that does not exist: reported once
             annotation([2], 1, SQUARE),
             annotation(6, 2, SQUARE),
         ],
@@ -194,11 +180,11 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
         ("annotations[12]", "", "The image_id [2] is neither"),
         ("images[4] and ", "images/e", "has 2 annotations"),
     ]
-    told = [
+    messages = [
         (p.place.removeprefix(f"{root / 'annotations.json'}, "), p.name, p.text) for p in dataset.problems
     ]
-    assert [name for _, name, _ in told] == [name for _, name, _ in expected]
-    for (place, _, text), (start, _, words) in zip(told, expected, strict=True):
+    assert [name for _, name, _ in messages] == [name for _, name, _ in expected]
+    for (place, _, text), (start, _, words) in zip(messages, expected, strict=True):
         assert place.startswith(start)
         assert words.lower() in text.lower(), place
     assert described(dataset) == [("images/f", "dent", "mask", True)]

@@ -121,7 +121,7 @@ def test_photographs_of_a_subset_lie_in_its_folder(tmp_path, export, write_pictu
     assert [(record.name, record.split) for record in index(tmp_path).records] == [("images/train/a", "val")]
 
 
-def test_all_problems_are_told_at_once(export, tmp_path):
+def test_all_problems_are_reported_at_once(export, tmp_path):
     far = shape("polygon", points="30,1;35,1;35,3")
     mask = {"left": 0, "top": 0, "width": 2, "height": 2}
     images = {
@@ -154,10 +154,10 @@ def test_all_problems_are_told_at_once(export, tmp_path):
     export(("size.png", []), ("twice.png", []), *listed, end="".join([twice, *lost, "</annotations>"]))
     dataset = index(tmp_path)
     assert [record.name for record in dataset.records] == ["images/fine"]
-    told = {}
+    messages = {}
     for problem in dataset.problems:
         assert str(tmp_path / "annotations.xml") in problem.place
-        told.setdefault(problem.name.removeprefix("images/"), []).append(problem.text)
+        messages.setdefault(problem.name.removeprefix("images/"), []).append(problem.text)
     expected = {
         "line": ["a polygon of 2 different points", "outside the picture of 20×12"],
         "text": ["do not have the form x,y;x,y"],
@@ -179,10 +179,10 @@ def test_all_problems_are_told_at_once(export, tmp_path):
         "size": [") is invalid", "has 2 annotations"],
         "": ["'gone.png' is missing", "is outside the data set", "no attribute 'name'"],
     }
-    assert told.keys() == expected.keys()
+    assert messages.keys() == expected.keys()
     for name, parts in expected.items():
-        assert len(told[name]) == len(parts), told[name]
-        for text, part in zip(told[name], parts, strict=True):
+        assert len(messages[name]) == len(parts), messages[name]
+        for text, part in zip(messages[name], parts, strict=True):
             assert part.lower() in text.lower()
     places = {problem.name: problem.place for problem in dataset.problems}
     assert places["images/kind"].endswith(

@@ -28,7 +28,7 @@ def test_stray_part_is_skipped_with_and_without_mask(kolektor_root, write_pictur
     assert dataset.problems == ()
 
 
-def test_every_problem_is_told_at_once(kolektor_root):
+def test_every_problem_is_reported_at_once(kolektor_root):
     (kolektor_root / "kos01/Part0_label.bmp").write_bytes(b"")
     (kolektor_root / "kos01/Part1.jpg").unlink()
     (kolektor_root / "kos21/Part0_label.bmp").unlink()

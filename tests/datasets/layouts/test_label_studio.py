@@ -216,7 +216,7 @@ def test_other_data_of_a_task_are_no_photograph(export, task, tmp_path):
     assert [record.name for record in dataset.records] == ["a", "b"]
 
 
-def test_all_problems_are_told_at_once(export, task, tmp_path, write_picture):
+def test_all_problems_are_reported_at_once(export, task, tmp_path, write_picture):
     two = result("polygonlabels", "dent", points=[[0, 0], [50, 50]])
     cut = brush((0, 0))
     cut["value"]["rle"] = cut["value"]["rle"][:-40]
@@ -257,9 +257,9 @@ def test_all_problems_are_told_at_once(export, task, tmp_path, write_picture):
     (tmp_path / "min.json").write_text('[{"image": "fine.png", "label": []}]')
     dataset = index(tmp_path)
     assert [record.name for record in dataset.records] == ["fine"]
-    told = {}
+    messages = {}
     for problem in dataset.problems:
-        told.setdefault(problem.name, []).append(problem.text)
+        messages.setdefault(problem.name, []).append(problem.text)
     expected = {name: parts for name, (_, parts) in broken.items()} | {
         "": [
             "cut.json is not JSON: Expecting property name enclosed in double quotes: line 2 column 10",
@@ -269,10 +269,10 @@ def test_all_problems_are_told_at_once(export, task, tmp_path, write_picture):
             "the photograph 'same.png' may be",
         ]
     }
-    assert told.keys() == expected.keys()
+    assert messages.keys() == expected.keys()
     for name, parts in expected.items():
-        assert len(told[name]) == len(parts), told[name]
-        for text, part in zip(told[name], parts, strict=True):
+        assert len(messages[name]) == len(parts), messages[name]
+        for text, part in zip(messages[name], parts, strict=True):
             assert part.lower() in text.lower()
     assert all(problem.text.isprintable() for problem in dataset.problems)
     place = next(problem.place for problem in dataset.problems if problem.name == "kind")

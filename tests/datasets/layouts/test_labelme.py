@@ -157,7 +157,7 @@ def test_a_file_without_its_photograph_leaves_those_of_its_stem_out(annotate, tm
     assert [problem.name for problem in dataset.problems] == ["images/a", "more/a", "images/b"]
 
 
-def test_all_problems_are_told_at_once(annotate, tmp_path, write_picture):
+def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
     box = shape("dent", "rectangle", (0, 0), (1, 1))
     annotate("good")
     annotate("fine", box)
@@ -185,9 +185,9 @@ def test_all_problems_are_told_at_once(annotate, tmp_path, write_picture):
     (tmp_path / "twice_2.json").write_text((tmp_path / "twice.json").read_text())
     dataset = index(tmp_path)
     assert [record.name for record in dataset.records] == ["fine", "good"]
-    told = {}
+    messages = {}
     for problem in dataset.problems:
-        told.setdefault(problem.name, []).append(f"{problem.place}: {problem.text}")
+        messages.setdefault(problem.name, []).append(f"{problem.place}: {problem.text}")
     expected = {
         "line": ["line.json, shape 1: A polygon of 2 different points", "line.json, shape 2: A polygon of 2"],
         "outside": ["outside the picture of 20×12 pixels"],
@@ -211,11 +211,11 @@ def test_all_problems_are_told_at_once(annotate, tmp_path, write_picture):
         "twin": ["Two photographs have the name 'twin'"],
         "twice": ["twice.json and ", "has 2 annotations"],
     }
-    assert told.keys() == expected.keys()
+    assert messages.keys() == expected.keys()
     for name, parts in expected.items():
-        text = "\n".join(told[name])
+        text = "\n".join(messages[name])
         assert all(part in text for part in parts), text
-    assert sum(len(texts) for texts in told.values()) == len(expected) + 1  # `line` has two
+    assert sum(len(texts) for texts in messages.values()) == len(expected) + 1  # `line` has two
 
 
 @pytest.mark.parametrize("content", ["nothing", "photographs", "files", "other files"])

@@ -37,7 +37,7 @@ def described(dataset):
     ]
 
 
-def told(dataset):
+def messages(dataset):
     """Place after the file's name, record and text of each problem."""
     return [(p.place.rsplit(", ", 1)[1], p.name, p.text) for p in dataset.problems]
 
@@ -139,7 +139,7 @@ def test_classes_file_sets_their_order_and_names_the_nearest(root):
     dataset = index(root)
     assert dataset.classes == ("good", "scratch", "dent")
     assert [(r.name, r.label) for r in dataset.records] == [("line/a", 0), ("line/b", 2)]
-    ((line, name, text),) = told(dataset)
+    ((line, name, text),) = messages(dataset)
     assert (line, name) == ("line 4", "line/c")
     assert text.startswith(
         "The label 'scrach' is not one of the classes in classes.txt: good, scratch, dent. Did"
@@ -149,12 +149,12 @@ def test_classes_file_sets_their_order_and_names_the_nearest(root):
 
 def test_labels_that_differ_by_case_alone_are_a_problem(root):
     write_csv(root, "image,label\nline/a.png,good\nline/b.png,dent\nline/c.png,Dent\nline/d.png,dent\n")
-    ((line, name, text),) = told(index(root))
+    ((line, name, text),) = messages(index(root))
     assert (line, name) == ("line 4", "line/c")
     assert "'Dent' differs only by case from 'dent' of 2 photographs" in text
 
 
-def test_all_problems_are_told_at_once_and_other_photographs_stay(root, write_picture):
+def test_all_problems_are_reported_at_once_and_other_photographs_stay(root, write_picture):
     write_picture(root / "line/a.bmp")
     (root / "line/broken.png").write_text("no picture")
     (root / "line/loop.png").symlink_to("loop.png")
@@ -208,14 +208,14 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(root, write_pi
         ("line 20", f"line/{'x' * 300}", "does not exist"),
         ("line 21", "line/b", "the boxes are not a list"),
     ]
-    found = told(dataset)
+    found = messages(dataset)
     assert [(line, name) for line, name, _ in found] == [(line, name) for line, name, _ in expected]
     for (line, _, text), (_, _, words) in zip(found, expected, strict=True):
         assert words.lower() in text.lower(), line
     assert described(dataset) == [("line/a", "good", "mask", False), ("line/d", "dent", "label", False)]
 
 
-def test_photograph_that_stands_there_twice_is_told_with_all_its_lines(root, write_picture):
+def test_photograph_that_stands_there_twice_is_reported_with_all_its_lines(root, write_picture):
     write_picture(root / "line/a.bmp")
     dataset = index(
         write_csv(
@@ -231,8 +231,8 @@ def test_photograph_that_stands_there_twice_is_told_with_all_its_lines(root, wri
         ("lines 6 and 7", "other", "2 times, as dent"),
         ("lines 2 and 5", "line/a", "a.png and"),
     ]
-    assert [found[:2] for found in told(dataset)] == [(line, name) for line, name, _ in expected]
-    for (_, _, text), (_, _, words) in zip(told(dataset), expected, strict=True):
+    assert [found[:2] for found in messages(dataset)] == [(line, name) for line, name, _ in expected]
+    for (_, _, text), (_, _, words) in zip(messages(dataset), expected, strict=True):
         assert words in text
 
 
@@ -244,7 +244,7 @@ def test_group_in_two_splits_is_a_problem(root):
             "line/c.png,dent,test,p1\nline/d.png,dent,test,p2\n",
         )
     )
-    ((lines, name, text),) = told(dataset)
+    ((lines, name, text),) = messages(dataset)
     assert (lines, name) == ("lines 2 and 4", "p1")
     assert "'p1' is assigned to test and train" in text
     assert [record.name for record in dataset.records] == ["line/d"]
@@ -273,7 +273,7 @@ def test_file_that_is_no_manifest_is_refused(root, text, words):
 
 def test_cells_beyond_the_last_column_are_a_problem(root):
     write_csv(root, "image,label,box\nline/a.png,good,\nline/b.png,dent,2,1,3,2\n")
-    ((line, _, text),) = told(index(root))
+    ((line, _, text),) = messages(index(root))
     assert line == "line 3"
     assert text.startswith("3 cells are beyond the last column: quote cells")
 

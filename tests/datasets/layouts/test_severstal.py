@@ -49,15 +49,7 @@ def test_table_of_the_competition_is_read(write_set):
     assert described(dataset) == [("a1", 2, True), ("b2", 0, False), ("c3", 0, False)]
 
 
-def test_every_photograph_has_a_split_of_its_class(write_set):
-    names = [f"{k:02d}.jpg" for k in range(20)]
-    dataset = index(write_set("".join(f"{name},1,1 5\n" for name in names[:10]), names=names))
-    for split, count in (("train", 6), ("val", 2), ("test", 2)):
-        labels = [record.label for record in dataset.of_split(split)]
-        assert (labels.count(0), labels.count(1)) == (count, count)
-
-
-def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
+def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set):
     dataset = index(
         write_set(
             "a1.jpg,1,409600 2\n"  # line 2
@@ -69,7 +61,9 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
         )
     )
     assert described(dataset) == [("c3", 0, False)]
-    told = [(problem.place.rsplit(", ", 1)[1], problem.name, problem.text) for problem in dataset.problems]
+    messages = [
+        (problem.place.rsplit(", ", 1)[1], problem.name, problem.text) for problem in dataset.problems
+    ]
     expected = [
         ("line 2", "a1", "the run of 2 pixels from pixel 409600 exceeds the picture of 1600×256"),
         ("line 4", "gone", "gone.jpg: the photograph is not in train_images"),
@@ -77,8 +71,8 @@ def test_all_problems_are_told_at_once_and_other_photographs_stay(write_set):
         ("line 6", "b2", "3 numbers arrived; expected pairs"),
         ("line 7", "b2", "from pixel 1 and from pixel 3 overlap"),
     ]
-    assert [(line, name) for line, name, _ in told] == [(line, name) for line, name, _ in expected]
-    for (_, _, text), (_, _, words) in zip(told, expected, strict=True):
+    assert [(line, name) for line, name, _ in messages] == [(line, name) for line, name, _ in expected]
+    for (_, _, text), (_, _, words) in zip(messages, expected, strict=True):
         assert words in text
 
 

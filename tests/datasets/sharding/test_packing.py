@@ -64,16 +64,6 @@ def test_packed_records_are_those_of_the_files(folder_root, out):
         np.testing.assert_array_equal(sample.image, read(one).image)
 
 
-def test_records_without_a_split_are_left_out(kolektor_root, tmp_path, out):
-    splits = tmp_path / "splits.txt"
-    splits.write_text("test kos21\n")
-    index = pack(load_dataset("kolektor", kolektor_root, splits), out)
-    assert names(index.records) == ["kos21/Part0", "kos21/Part1"]
-    assert [shard.name for shard in index.shards] == ["test-00000-of-00001.tfrecord"]
-    with pytest.raises(DatasetError, match=r"None of the 4 photographs has a split.*--splits FILE"):
-        pack(load_dataset("kolektor", kolektor_root), f"{out}2")
-
-
 def test_shards_are_alike_and_always_the_same(heavy_root, tmp_path):
     dataset = load_dataset("folder", heavy_root)
     index = pack(dataset, str(tmp_path / "one"), shard_mb=1)
@@ -184,11 +174,6 @@ def test_a_place_that_cannot_be_written_to_is_an_error(folder_root, tmp_path):
     with pytest.raises(DatasetError, match=r"--shard-mb 0"):
         pack(load_dataset("folder", folder_root), str(tmp_path / "packed"), shard_mb=0)
     assert not (tmp_path / "packed").exists()
-
-
-def test_a_full_disk_is_an_error():
-    with pytest.raises(DatasetError, match=r"/dev/full cannot be written: .*No space left"):
-        file_systems.write("/dev/full", b"index")
 
 
 def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):

@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rewrite(folder: Path, without: str | None = None, **changes: Any) -> None:
-    """Changes the manifest and its checksum, as another writer would have written them."""
+    """Changes the manifest and its checksum."""
     values = json.loads((folder / "manifest.json").read_text())
     values.pop(without, None)
     write_manifest(folder, json.dumps({**values, **changes}).encode())

@@ -19,7 +19,7 @@ def sign(folder: Path, private: Path) -> str:
 
 @pytest.fixture
 def private(tmp_path: Path) -> Path:
-    """A private key; the public one is beside it, `.pub`."""
+    """A private key; the public key has the suffix `.pub`."""
     generate_key_pair(tmp_path / "release.key")
     return tmp_path / "release.key"
 
@@ -165,7 +165,7 @@ def test_device_as_signature_is_ignored(artifact_copy: Path, private: Path) -> N
 
 
 def test_keys_are_renewed_without_a_gap(artifact_copy: Path, private: Path, other: Path) -> None:
-    """A model signed with both keys is taken by those who know the old one, the new one, or both."""
+    """A model with both signatures is accepted with the old key, the new key, or both."""
     old = sign(artifact_copy, private)
     assert open_artifact(artifact_copy, public(other, private)).signed_by == old
     new = sign(artifact_copy, other)

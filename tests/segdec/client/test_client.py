@@ -57,7 +57,7 @@ def refused(status: int, **headers: str) -> httpx.Response:
 
 
 class Line:
-    """Gives `replies` in turn, then answers; keeps requests and waits."""
+    """Returns `replies` in turn, then answers; records requests and waits."""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)

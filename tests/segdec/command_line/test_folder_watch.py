@@ -1,4 +1,4 @@
-"""The way of photographs through a folder: each is recorded once, whatever ends the command and when."""
+"""`segdec watch` records each photograph once, even if the command is killed at any step."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def failure(status, code="any"):
 
 
 class Service:
-    """Records what has a new key, unless it fails, and does what is given to do before an answer."""
+    """Records photographs with a new key, unless it fails; calls `meanwhile` before each answer."""
 
     def __init__(self):
         self.records: dict[str, tuple[bytes, str | None]] = {}
@@ -69,7 +69,7 @@ class Service:
 
 
 class Events:
-    """Time passes when it is waited for; the command ends when there is nothing left to wait for."""
+    """A clock that advances with each wait; the command stops after `patience` seconds."""
 
     def __init__(self, patience=100.0):
         self.now, self.patience, self.waits = 0.0, patience, []
@@ -147,7 +147,7 @@ def test_unusual_file_names(folder, service):
 
 
 class KilledError(BaseException):
-    """Ends a process where it stands."""
+    """Ends the process at once."""
 
 
 STEPS = [
@@ -163,7 +163,7 @@ STEPS = [
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_kill_at_any_step_loses_and_repeats_nothing(tmp_path, monkeypatch, before):
-    """Kills the command at its first step, then at its second, and so on until it is through."""
+    """Kills the command at its first step, then at its second, and so on until it finishes."""
     monkeypatch.setattr(os, "fsync", lambda _: None)  # a kill loses nothing that is not on the disk yet
 
     def run_until(step, folder, service):

@@ -1,4 +1,4 @@
-"""Which photographs of a folder are whole, and in what order they come."""
+"""Complete photographs of a folder, and their order."""
 
 import os
 
@@ -8,7 +8,7 @@ from segdec.command_line.incoming_files import IncomingFiles
 
 
 class Clock:
-    """Is moved by hand."""
+    """A clock that tests set."""
 
     def __init__(self):
         self.now = 0.0

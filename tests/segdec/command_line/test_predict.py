@@ -110,7 +110,7 @@ def test_wrong_option_is_one_clear_error(
 
 @pytest.fixture
 def careful_artifact(artifact_copy: Path) -> Path:
-    """An artifact that asks for a review of every photograph that is not surely defective."""
+    """An artifact that requests a review of every photograph that is not clearly defective."""
     fields = json.loads((artifact_copy / "manifest.json").read_text())
     fields["thresholds"].update(score=0.999, review=0.0)
     write_manifest(artifact_copy, json.dumps(fields).encode())
@@ -185,7 +185,7 @@ def test_folder_that_cannot_be_used(
 
 
 class Terminal(io.StringIO):
-    """Takes what is printed, as a terminal does."""
+    """Records output like a terminal."""
 
     def isatty(self) -> bool:
         return True

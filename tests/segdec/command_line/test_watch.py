@@ -1,4 +1,4 @@
-"""`segdec watch` as a command: started, woken by the folder, ended by signals, refused."""
+"""`segdec watch` as a command: start, change events, signals, errors."""
 
 import os
 import signal

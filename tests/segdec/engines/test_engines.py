@@ -76,7 +76,7 @@ def test_the_fastest_exact_engine_is_preferred(
 
 
 def fake_times(monkeypatch: pytest.MonkeyPatch, *rounds: Sequence[float]) -> list[set[str]]:
-    """Lets each measurement find the next of `rounds`, ms; returns what will have been measured."""
+    """Makes each measurement return the next of `rounds`, ms; returns the measured names."""
     import segdec.export.model_export
 
     waiting, asked = list(rounds), []

@@ -1,4 +1,4 @@
-"""Models of OpenVINO that would do something, or take the memory of the machine."""
+"""Hostile OpenVINO models, which would run code or exhaust the memory."""
 
 import pickle
 import shutil
@@ -86,7 +86,7 @@ def endless(path: Path) -> None:
 
 
 def oblong(path: Path) -> None:
-    """Whose spectrum would be a hundred thousand times as large."""
+    """A kernel whose spectrum would be a hundred thousand times larger."""
     np.save(path, np.zeros((1, 99_999, 1, 1), np.float32))
 
 

@@ -1,4 +1,4 @@
-"""Models that would do something: each is well-formed, has the right checksums, and is refused unloaded."""
+"""Hostile models: each is well-formed, has correct checksums, and is rejected before it is loaded."""
 
 import shutil
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from segdec.predictor import Predictor
 from tests.forged_artifact import forge
 
 Hostile = Callable[[Any, str], Any]
-"""TensorFlow and the path of a file to write → what is added to the mask logits, 0.0 mostly."""
+"""TensorFlow and the path of a file to write → a value that is added to the mask logits, mostly 0.0."""
 
 
 def write_file(tf: Any, mark: str) -> Any:
@@ -101,13 +101,13 @@ OPERATIONS = {
 
 @pytest.fixture
 def mark(tmp_path: Path) -> Path:
-    """What a hostile model would write."""
+    """The file that a hostile model would write."""
     (tmp_path / "secret").write_text("of this machine")
     return tmp_path / "mark"
 
 
 def module_with(hostile: Hostile, mark: Path) -> Any:
-    """A model that answers, with something beside."""
+    """A model that works and has a hostile part."""
     import tensorflow as tf
 
     def serve(images: Any) -> Any:
@@ -151,7 +151,7 @@ def test_graph_that_does_more_than_compute_is_rejected(
 
 
 def test_graph_that_only_computes_passes(artifact_copy: Path, mark: Path) -> None:
-    """What the tests above add something to."""
+    """The same model without a hostile part."""
     import tensorflow as tf
 
     from segdec.export.reduced_graph import reduce_saved_model
@@ -196,7 +196,7 @@ def test_savedmodel_as_tensorflow_writes_it_is_rejected(artifact_copy: Path, mar
 
 
 def loop(graph: Any) -> Any:
-    """The function with a loop, and the node of it."""
+    """Returns the function with a loop, and its node."""
     return next(
         (function, node)
         for function in graph.graph_def.library.function
@@ -350,14 +350,14 @@ def test_exports_of_all_presets_pass_the_check(
     tensorflow_devices: list[str],  # noqa: ARG001
     tmp_path: Path,
 ) -> None:
-    """With the finest mask, which takes the most kinds of operations."""
+    """With the finest mask, which uses the most operation types."""
     sizes = {"segmentation_widths": ((4,), (4,), (32,)), "feature_width": 64, "feature_kernel": 9}
     narrow = {"decision_widths": (4, 4, 4), "decoder_widths": (4, 4, 4), "mask_stride": 1}
     check_exports(NetworkConfig.model_validate({"preset": preset, **sizes, **narrow}), tmp_path)
 
 
 def check_exports(config: NetworkConfig, folder: Path) -> None:
-    """Writes and loads what every engine takes, each with its list of operations; exact ones answer alike."""
+    """Writes and loads the model for every engine; exact engines give equal results."""
     from segdec.config import InputConfig, ModelConfig
     from segdec.engines import ENGINES
     from segdec.engines.tensorflow import NetworkEngine

@@ -1,4 +1,4 @@
-"""What the exported graph is made of: its operations are counted, for a clock would depend on the machine."""
+"""Counts the operations of the exported graph, because times would depend on the machine."""
 
 from collections import Counter
 from pathlib import Path
@@ -22,11 +22,11 @@ COMPACT: dict[str, Any] = {"preset": "compact"}
 SMALL: dict[str, Any] = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "feature_kernel": 5}
 WIDE: dict[str, Any] = {"feature_width": 128, "feature_kernel": 9}
 POOLED = 2
-"""Means that the decision network takes, of its features and of the mask."""
+"""Means in the decision network, of its features and of the mask."""
 
 
 def operations(folder: Path, fields: dict[str, Any], engine: str = "openvino") -> Counter[str]:
-    """How often each operation stands in the exported graph of a network."""
+    """Returns how often each operation occurs in the exported graph of a network."""
     photograph = np.random.default_rng(0).integers(0, 256, (64, 48, 1), dtype=np.uint8)
     write_engine(engine, build_network(NetworkConfig.model_validate(fields)), folder, [photograph])
     return Counter(node.get_type_name() for node in openvino_core().read_model(folder / MODEL).get_ops())
@@ -88,7 +88,7 @@ def quantized(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> tu
 
 
 def weights_of(node: Any) -> Any:
-    """What a convolution takes its kernel from."""
+    """Returns the source of a convolution's kernel."""
     return node.input_value(1).get_node().get_type_name()
 
 

@@ -1,4 +1,4 @@
-"""An artifact is a function of the network: exported again, anywhere in a process, it is the same bytes."""
+"""Two exports of one network give the same bytes, in any process."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.marks import slow_case
 
 ROOT = Path(__file__).parents[3]
 MEASURED = "speed"
-"""What a manifest holds of the machine that exported: it is another each time, by its nature."""
+"""Fields of a manifest that depend on the machine and differ in each export."""
 
 
 def without_measured(value: Any) -> Any:
@@ -25,7 +25,7 @@ def without_measured(value: Any) -> Any:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """Name → content of every file; the checksum of the manifest goes without saying."""
+    """Name → content of every file; except the checksum of the manifest."""
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     assert files.pop("manifest.sha256")
     manifest = json.loads(files.pop("manifest.json").read_bytes())

@@ -36,7 +36,7 @@ CONFIG = ModelConfig(
 
 
 class StubEngine:
-    """Answers every photograph with the same class probabilities and the same mask score everywhere."""
+    """Returns the same class probabilities and mask score for every photograph."""
 
     batch_pixels = 2**24
 
@@ -58,7 +58,7 @@ def answering(
 
 @pytest.fixture
 def store(tmp_path: Path) -> Callable[..., Path]:
-    """Writes an artifact without an engine, whose stored answer a stub gave or the test changed."""
+    """Writes an artifact without an engine; its stored result comes from a stub or from the test."""
 
     def write(
         probabilities: tuple[float, float, float] = SURE,
@@ -90,7 +90,7 @@ def manifest(**values: Any) -> Manifest:
 
 
 def rehash(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes the manifest as somebody would who knows how its checksums are made."""
+    """Changes the manifest together with its checksums."""
     values = json.loads((folder / "manifest.json").read_text())
     for name in values["files"]:
         values["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Right files changed at random: the decoder refuses them or decodes a whole picture, nothing else."""
+"""Valid files with random changes: the decoder rejects them or decodes a complete picture."""
 
 import zlib
 from collections.abc import Callable
@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (flip, flip, overwrite, overwrite, cut, remove
 
 
 def repaired(data: bytes) -> bytes:
-    """Checksums of a PNG and sizes of a WebP made right, so that what is within them is reached."""
+    """Corrects checksums of a PNG and sizes of a WebP, so that decoding reaches their content."""
     if data.startswith(PNG_SIGNATURE):
         parts, place = [], len(PNG_SIGNATURE)
         while place + 12 <= len(data):
@@ -89,7 +89,7 @@ def mutant(rng: np.random.Generator, data: bytes) -> bytes:
 
 
 def check(data: bytes) -> bool:
-    """Whether it decodes; anything but a whole picture or an `ImageError` fails the test."""
+    """Returns whether it decodes; anything but a complete picture or an `ImageError` fails the test."""
     try:
         photograph = decode_image(
             data, "part", max_pixels=MAX_PIXELS, max_side=5_000, white_level=65535, accept_webp=True

@@ -1,4 +1,4 @@
-"""Deflated TIFF files whose strips unpack, but not to what was packed."""
+"""Deflate-compressed TIFF files whose strips decompress to wrong pixels."""
 
 import zlib
 from typing import Any

@@ -166,7 +166,7 @@ TILED = InputConfig(policy="tile", height=16, width=16, overlap_px=0, regions_of
 
 
 class PositionEngine:
-    """Calls the tiles that it is given ever more defective; notes how many there were."""
+    """Returns increasing defect logits for successive tiles, and counts them."""
 
     batch_pixels = 2**24
 

@@ -28,7 +28,7 @@ def jpeg(channels: int, **options: Any) -> bytes:
 
 
 def scan_starts(data: bytes) -> list[int]:
-    """Where the scans begin, without a parser: Pillow writes no marker into its coded pixels."""
+    """Starts of the scans, without a parser: Pillow writes no marker into its coded pixels."""
     return [place for place in range(len(data)) if data.startswith(START_OF_SCAN, place)]
 
 

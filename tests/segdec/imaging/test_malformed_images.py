@@ -1,4 +1,4 @@
-"""Every malformed file is refused, or is a whole picture after all; none costs memory."""
+"""Every malformed file is rejected or decodes to a complete picture; none needs much memory."""
 
 import subprocess
 import sys

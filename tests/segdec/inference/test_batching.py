@@ -14,7 +14,7 @@ PATIENCE_S = 60.0
 
 
 class GatedEngine:
-    """Answers the first pixel as the defect logit; batches whose brightest pixel is 255 fail.
+    """Returns the first pixel as the defect logit; batches whose brightest pixel is 255 fail.
 
     Attributes:
         batch_pixels: Of 16 photographs of 8 × 8 px.

@@ -21,7 +21,7 @@ def threads() -> list[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def none_left_behind() -> Iterator[None]:
-    """No test leaves a thread of its pipeline."""
+    """Checks that no test leaves a thread running."""
     yield
     gc.collect()
     for thread in threads():

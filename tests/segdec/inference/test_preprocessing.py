@@ -98,7 +98,7 @@ def test_pixels_of_the_photograph_that_a_mask_score_covers(
 
 
 def prepare_to(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """What `resize` makes of a photograph, at sides that a configuration may not have."""
+    """`resize` with sides that a configuration does not allow."""
     config = InputConfig.model_construct(policy="resize", height=height, width=width, convert_color=False)
     return prepare_image(pixels, config, 1)
 

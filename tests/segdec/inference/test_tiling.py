@@ -21,7 +21,7 @@ def model(height: int, width: int, overlap_px: int | None = None, **network: obj
 
 
 class MeanEngine:
-    """Answers each cell's mean brightness, and the brightest cell as its defect logit."""
+    """Returns each cell's mean brightness, and the brightest cell as its defect logit."""
 
     def __init__(self, batch_pixels: int = 2**24, stride: int = 8) -> None:
         self.batch_pixels = batch_pixels

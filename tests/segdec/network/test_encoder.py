@@ -1,4 +1,4 @@
-"""Encoders: what the row of each says, and what is built of it."""
+"""Encoders: their rows and the models built from them."""
 
 from dataclasses import replace
 
@@ -62,7 +62,7 @@ def features_by_hand(application, row, image, channels):
 
 
 def smoothed(features):
-    """The mean of the 3 × 3 px about each, of those that there are."""
+    """The mean over the existing pixels of 3 × 3 px."""
     rows, columns = features.shape[1:3]
     result = np.empty_like(features)
     for row, column in np.ndindex(rows, columns):
@@ -92,7 +92,7 @@ def test_features_are_those_of_the_application(name):
 
 
 def check_close(found, expected):
-    """Equal but for rounding, beside the largest of what is expected."""
+    """Equal except for rounding, relative to the largest expected value."""
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * max(np.abs(expected).max(), 1e-3))
 
@@ -120,7 +120,7 @@ PREPROCESSING = (keras.layers.Rescaling, keras.layers.Normalization)
 
 @pytest.mark.parametrize("name", ROWS)
 def test_receptive_field_follows_from_the_layers(name):
-    """From the pixel on: each kernel adds what it reaches, at the stride reached so far."""
+    """Adds up the kernels at their strides, from the pixel on."""
     row = ENCODERS[name]
     application, known = load_application(row), {}
 

@@ -18,7 +18,7 @@ SMALL = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "feature
 
 
 def trained(**fields):
-    """A network none of whose weights is what it began with."""
+    """A network whose weights all differ from the initial ones."""
     network = build_network(NetworkConfig(**{**SMALL, **fields}))
     random = np.random.default_rng(1)
     for variable in network.variables:
@@ -53,7 +53,7 @@ ROWS = ["tiny", *map(slow_case, ENCODERS)]
 
 
 def signalling(**fields):
-    """A network on an encoder with weights of every kind drawn anew, and statistics of what it sees."""
+    """A network with an encoder, random weights and measured statistics."""
     keras.utils.set_random_seed(5)
     network, random = build_network(NetworkConfig(**{**HEAD, **fields})), np.random.default_rng(1)
     for layer in all_layers(network):

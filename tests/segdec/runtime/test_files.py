@@ -114,7 +114,7 @@ with atomic_folder(Path(sys.argv[1]), overwrite=True) as staged:
 
 @contextmanager
 def writer(folder):
-    """A process that is in the middle of writing `folder`, and ends well unless it is killed."""
+    """A process that is writing `folder` and succeeds unless it is killed."""
     command = [sys.executable, "-c", WRITER, str(folder)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""A GPU that is there and not used is told, with TensorFlow's reason."""
+"""An unused GPU is reported with TensorFlow's reason."""
 
 import pytest
 

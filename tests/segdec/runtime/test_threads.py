@@ -38,7 +38,7 @@ def test_number_of_threads_as_a_flag() -> None:
 
 @pytest.mark.slow
 def test_engine_gets_its_threads_once(tiny_artifact: Path) -> None:
-    """In a process of its own: TensorFlow takes a number only before it starts."""
+    """In a new process, because TensorFlow accepts the number only before it starts."""
     code = f"""
 from pathlib import Path
 import tensorflow as tf

@@ -25,11 +25,6 @@ def test_results_come_in_the_order_of_the_items():
     assert list(ReadingPool(2).map(work, range(20), 4)) == list(range(20))
 
 
-def test_as_many_work_at_a_time_as_there_are_threads():
-    meeting = threading.Barrier(3, timeout=PATIENCE_S)
-    assert len(list(ReadingPool(3).map(lambda _: meeting.wait(), range(9), 6))) == 9
-
-
 @pytest.mark.parametrize("ahead", [1, 3])
 def test_the_number_of_items_ahead_is_limited(ahead):
     taken = []

@@ -14,7 +14,6 @@ from datasets import check_cache, file_systems
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
 from datasets.sharding.packing import pack
-from datasets.splitting import SPLITS
 from segdec.errors import DatasetError, RunError
 from segdec.images import read_image, read_mask, write_png
 from segdec.inference.preprocessing import prepare_mask
@@ -222,7 +221,7 @@ def test_broken_files_are_skipped_and_listed(load, damaged, capsys):
     folder.close()
     lines = (folder.path / "left_out.txt").read_text().splitlines()
     assert len(lines) == 4
-    assert "warning: 4 problems are left out of the data set, see" in capsys.readouterr().err
+    assert "warning: 4 problems of the data set skipped, see" in capsys.readouterr().err
     for name in names:
         assert sum(name in line for line in lines) == 1
         assert name not in folder.splits.read_text()
@@ -273,15 +272,6 @@ def test_near_duplicates_in_two_splits_cause_a_warning_unless_allowed(
     pack(dataset, "ram://run-data/exposed")
     load_run_data(load(*from_shards("ram://run-data/exposed")))
     assert "near duplicate" not in capsys.readouterr().err
-
-
-def test_supervision_limits_training_but_not_test(load, tmp_path):
-    path = tmp_path / "supervision.txt"
-    path.write_text("label defect\n")
-    full, data = load_run_data(load()), load_run_data(load("--data.supervision", str(path)))
-    words = {split: {r.supervision for r in data.dataset.of_split(split) if r.label} for split in SPLITS}
-    assert words == {"train": {"label"}, "val": {"label"}, "test": {"mask"}}
-    assert data.fingerprint != full.fingerprint
 
 
 def test_settings_of_the_data_take_effect(load, tmp_path):

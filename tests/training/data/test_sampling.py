@@ -14,14 +14,6 @@ from training.data.sampling import (
 IN_TURN = ["alternate", "frequency"]
 
 
-@pytest.mark.parametrize("sampling", IN_TURN)
-@pytest.mark.parametrize(("good", "defective"), [(9, 2), (2, 9), (1, 1)])
-def test_half_of_the_draws_are_defective(sampling, good, defective):
-    labels = np.array([0] * good + [1] * defective)
-    drawn = labels[draw_order(sampling, labels, 40, [0])]
-    assert drawn.tolist() == [1, 0] * 20
-
-
 def test_every_image_comes_once_before_one_comes_twice():
     labels = [0, 1, 0, 0, 1, 0]
     order = draw_order("alternate", labels, 8, [3])
@@ -61,14 +53,6 @@ def test_weights_are_the_published_ones(counts):
     np.testing.assert_allclose(np.exp(frequency_log_weights(np.array(counts))), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
-def test_order_is_a_function_of_the_seed_and_longer_runs_continue_it(sampling):
-    labels = [0] * 7 + [1] * 5
-    short, again, long = (draw_order(sampling, labels, draws, [1, 2]) for draws in (20, 20, 60))
-    assert short.tolist() == again.tolist() == long[:20].tolist()
-    assert short.tolist() != draw_order(sampling, labels, 20, [1, 3]).tolist()
-
-
 @pytest.mark.parametrize(("labels", "missing"), [([0, 0], "defective"), ([1, 2], "good"), ([], "defective")])
 def test_one_sided_data_is_an_error(labels, missing):
     with pytest.raises(DatasetError, match=f"images is {missing}"):
@@ -83,13 +67,6 @@ OUTLINED = [False, True, False, False, True, False, False]
 
 def turns_of(sampling, draws=400, labels=LABELS, **chances):
     return sample_order(sampling, labels, OUTLINED[: len(labels)], draws, [0, 1], **chances)
-
-
-@pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
-def test_without_chances_the_order_is_that_of_the_images(sampling):
-    images, donors = turns_of(sampling)
-    np.testing.assert_array_equal(images, draw_order(sampling, LABELS, 400, [0, 1]))
-    assert set(donors) == {UNCHANGED}
 
 
 @pytest.mark.parametrize("sampling", IN_TURN)

@@ -5,7 +5,6 @@ import pytest
 
 from datasets.sample import Record, Sample, is_unlocalized
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from training.data import synthetic_validation as module
 from training.data.array_cache import ArrayCache
 from training.data.synthetic_validation import synthetic_validation
 
@@ -76,11 +75,3 @@ def test_real_defects_need_no_synthetic_ones(photographs, model):
     records, read, _ = photographs
     defective = Record("dent/0", records[0].image_file, records[0].image_file, 1, "dent/0", "val")
     assert synthetic_validation((*records, defective), read, model, 0, ArrayCache(1)) is None
-
-
-def test_the_number_of_copies_is_limited(photographs, model, monkeypatch):
-    monkeypatch.setattr(module, "MAX_IMAGES", 2)
-    records, read, _ = photographs
-    judged = synthetic_validation(records, read, model, 0, ArrayCache(1))
-    names = [record.name.split(" ")[0] for record in judged.records[COUNT:]]
-    assert names == ["good/0", "good/3"]

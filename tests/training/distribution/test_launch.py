@@ -93,12 +93,6 @@ def test_bad_words(started, tiny_experiment, capsys, words, expected):
     assert started == []
 
 
-def test_a_failure_is_named(started, tiny_experiment, capsys):
-    started.end = GroupResult(137, "worker 1 was killed by SIGKILL")
-    assert leave("--workers", 2, tiny_experiment) == 137
-    assert capsys.readouterr().err == "error: worker 1 was killed by SIGKILL; the others were stopped.\n"
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_a_signal_prints_the_command_to_resume(started, tiny_experiment, capsys, number, code):
     started.end = GroupResult(code, None, number)

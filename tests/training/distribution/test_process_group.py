@@ -155,15 +155,6 @@ def test_the_loss_of_a_peer_is_not_the_cause(start):
     assert group.wait()[:2] == (3, "worker1 exited with code 3")
 
 
-def test_a_later_failure_is_the_cause(start):
-    group = start(
-        cause_timeout_s=60.0,
-        worker0=NOTE + READY + "sys.exit(69)",
-        worker1=after("worker0", then="sys.exit(3)"),
-    )
-    assert group.wait()[:2] == (3, "worker1 exited with code 3")
-
-
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_a_signal_lets_all_save(start, number, expected):
     group = start(worker0=PATIENT, worker1=PATIENT)
@@ -217,12 +208,6 @@ def test_a_killed_group_leaves_no_process(start):
 def test_servers_stop_when_the_work_is_done(start):
     group = start(chief=after("ps0", "ps1", then="print('done')"), ps0=SERVER, ps1=STUBBORN, grace_s=0.3)
     assert group.wait() == (0, None, None, b"[chief] done\n")
-
-
-def test_a_server_fails_and_the_chief_saves(start):
-    group = start(chief=PATIENT, ps0=after("chief", then="sys.exit(4)"), ps1=SERVER)
-    assert group.wait()[:2] == (4, "ps0 exited with code 4")
-    assert group.saved() == {"chief"}
 
 
 def test_servers_outlive_the_chief_that_saves(start):

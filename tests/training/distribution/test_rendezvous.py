@@ -70,21 +70,6 @@ def test_foreign_connections_are_ignored(make_cluster):
     stranger.join(60)
 
 
-def test_a_chief_that_is_already_training_is_recognised(make_cluster):
-    cluster = make_cluster(worker=2)
-    with socket.create_server(("", int(cluster("worker").address.rpartition(":")[2]))) as listener:
-
-        def answer():
-            caller, _ = listener.accept()
-            with caller:
-                caller.sendall(b"\0\0\x06\x04")  # how HTTP/2 begins
-
-        server = in_background(answer)
-        with pytest.raises(PeerLostError, match="is not waiting for others"):
-            wait_for_peers(cluster("worker", 1), 60)
-        server.join(60)
-
-
 def test_a_taken_port_is_named(make_cluster):
     cluster = make_cluster(worker=2)
     with (

@@ -173,7 +173,7 @@ def is_gradient(operation):
     return operation.name.startswith("gradient_tape/")
 
 
-@pytest.mark.parametrize(("trainable", "blocks"), [slow_case("frozen", 0), ("top", BEHIND)])
+@pytest.mark.parametrize(("trainable", "blocks"), [slow_case("frozen", 0), slow_case("top", BEHIND)])
 def test_frozen_layers_have_no_gradient(configure, trainable, blocks):
     """Nor are their activations stored for the backward pass."""
     operations = graph_of(configure(trainable, "segment"), make_batch())

@@ -12,7 +12,6 @@ keras = pytest.importorskip("keras")
 from segdec.network.network import build_network  # noqa: E402
 from training.optimization import flops as flops_module  # noqa: E402
 from training.optimization.flops import (  # noqa: E402
-    Workload,
     count_flops,
     count_step_flops,
     measure_peak,
@@ -67,11 +66,6 @@ def test_a_decoder_counts_too(network):
     decoder = 2 * (4 * 2 * 6 * 5 + 8 * 4 * 6 * 9 * (6 + 4) + 8 * 4 * 1 * 6)
     image = keras.KerasTensor((1, 32, 16, 1))
     assert count_flops(fine.segmentation, image) == SEGMENTATION + decoder
-
-
-def test_speed_is_work_by_time_and_its_fraction_of_the_peak():
-    speed = Workload(step_flops=6_000, peak_flops_per_s=40_000.0).speed(s_per_step=0.5)
-    assert speed == {"model_flops_per_s": 12_000.0, "flop_utilisation": 0.3}
 
 
 def test_the_fastest_product_counts(monkeypatch):

@@ -113,10 +113,6 @@ def text_file(path, _):
     path.write_text("no weights")
 
 
-def folder(path, _):
-    path.mkdir()
-
-
 def other_network(path, _):
     model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(4, 3)])
     model.save_weights(path)
@@ -133,14 +129,6 @@ def cut_off(path, application):
     path.write_bytes(path.read_bytes()[:20_000])
 
 
-def legacy_in_part(path, application):
-    write_legacy(application, path)
-    with h5py.File(path, "a") as file:
-        names = file.attrs["layer_names"]
-        del file.attrs["layer_names"]
-        file.attrs["layer_names"] = names[:20]
-
-
 def too_short(path, application):
     """Cut before the features of stride 16: the rest would stay as it was drawn."""
     short = keras.Model(application.input, application.get_layer("conv_pw_5_relu").output)
@@ -151,12 +139,10 @@ def too_short(path, application):
     ("make", "name"),
     [
         (text_file, "e.txt"),
-        (folder, "e.weights.h5"),
         (other_network, "e.weights.h5"),
         slow_case(without_an_array, "e.weights.h5"),
         slow_case(cut_off, "e.weights.h5"),
         slow_case(too_short, "e.weights.h5"),
-        slow_case(legacy_in_part, "e.h5"),
     ],
 )
 def test_other_files_are_rejected(configure, application, tmp_path, make, name):
@@ -226,14 +212,6 @@ def test_a_failed_download_names_the_file(configure, publish):
     path = publish(refuse)
     message = rf"cannot be downloaded \(URL fetch .*\)\. Expected the file '{re.escape(str(path))}'"
     with pytest.raises(ConfigError, match=message):
-        load_pretrained(configure("imagenet"))
-
-
-def test_an_incomplete_download_is_named(configure, publish):
-    path = publish(refuse)
-    path.parent.mkdir()
-    path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
-    with pytest.raises(ConfigError, match=rf"MobileNet cannot be read \(.*'{re.escape(str(path))}'"):
         load_pretrained(configure("imagenet"))
 
 

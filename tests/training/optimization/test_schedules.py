@@ -7,7 +7,6 @@ from training.config import ScheduleConfig, StageConfig
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
-from training.optimization.fused_adam import FusedAdam  # noqa: E402
 from training.optimization.schedules import build_optimizer, build_schedule  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -27,12 +26,6 @@ def test_poly_by_hand():
 def test_staircase_by_hand():
     schedule = ScheduleConfig(kind="staircase", decay_rate=0.5, decay_steps=4)
     np.testing.assert_allclose(rates(schedule, 10, (0, 3, 4, 7, 8)), [0.1, 0.1, 0.05, 0.05, 0.025], rtol=1e-6)
-
-
-def test_cosine_by_hand():
-    # 0.1 · (1 + cos(π · 1/4)) / 2 = 0.0853553
-    schedule = ScheduleConfig(kind="cosine")
-    np.testing.assert_allclose(rates(schedule, 8, (0, 2, 4, 8)), [0.1, 0.0853553, 0.05, 0.0], atol=1e-7)
 
 
 def test_piecewise_by_hand():
@@ -75,18 +68,6 @@ def test_warmup_rises_to_every_schedule(schedule):
 def test_invalid_pieces(schedule, message):
     with pytest.raises(ValidationError, match=message):
         ScheduleConfig(**schedule)
-
-
-@pytest.mark.parametrize("decay", [0.0, 0.01])
-@pytest.mark.parametrize(
-    ("name", "kind"), [("sgd", keras.optimizers.SGD), ("adam", FusedAdam), ("adamw", FusedAdam)]
-)
-def test_optimizers(name, kind, decay):
-    """Without Keras' own decay, which shrinks norm scales and biases, too."""
-    optimizer = build_optimizer(StageConfig(steps=5, optimizer=name, weight_decay=decay), "segment", 0)
-    assert type(optimizer) is kind
-    assert optimizer.weight_decay is None
-    assert optimizer.name == "segment"
 
 
 def test_the_rate_follows_the_given_steps():

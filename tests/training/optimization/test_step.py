@@ -2,79 +2,19 @@ import numpy as np
 import pytest
 
 from tests.marks import slow_case
-from training.config import ExperimentConfig, StageConfig, StagesConfig, TargetConfig
 
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
 from segdec.network.layers import ComputePolicy  # noqa: E402
 from segdec.network.network import build_network  # noqa: E402
-from tests.training.replicas import split_over_replicas  # noqa: E402
+from tests.training.optimization.single_stage import Training, make_batches  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.ema import WeightEMA  # noqa: E402
 from training.optimization.loss_scale import LossScale  # noqa: E402
-from training.optimization.schedules import build_optimizer  # noqa: E402
-from training.optimization.step import build_step  # noqa: E402
-from training.optimization.train_state import TrainState  # noqa: E402
-from training.stages import STAGES  # noqa: E402
+from training.optimization.weight_decay import decay_kernel  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
-STAGE_NAMES = [stage.name for stage in STAGES]
-
-
-def make_batches(count, batch_size=4):
-    random = np.random.default_rng(0)
-    return [
-        {
-            "image": random.uniform(0, 255, (batch_size, 16, 16, 1)).astype(np.float32),
-            "target": random.uniform(0, 1, (batch_size, 2, 2, 1)).astype(np.float32),
-            "weight": random.uniform(0.5, 2, (batch_size, 2, 2, 1)).astype(np.float32),
-            "label": random.integers(0, 2, batch_size).astype(np.int32),
-        }
-        for _ in range(count)
-    ]
-
-
-class Training:
-    """One stage of a tiny network under a strategy."""
-
-    def __init__(
-        self,
-        network_config,
-        stage,
-        strategy="single",
-        decay=0.5,
-        replicas=2,
-        policy=None,
-        loss_scale=None,
-        **settings,
-    ):
-        keras.utils.set_random_seed(1)
-        self.stage = STAGES[STAGE_NAMES.index(stage)]
-        self.strategy = choose_strategy(strategy, f"cpu:{1 if strategy == 'single' else replicas}")
-        settings = StageConfig(steps=10, **{"optimizer": "sgd", "learning_rate": 0.05, **settings})
-        with self.strategy.scope():
-            self.network = build_network(network_config, policy or ComputePolicy())
-            steps_taken = tf.Variable(0, dtype=tf.int64)
-            self.optimizer = build_optimizer(settings, stage, steps_taken)
-            self.optimizer.build(self.stage.trainable_variables(self.network))
-            self.loss_scale = None if loss_scale is None else LossScale(**loss_scale)
-            self.ema = WeightEMA(self.network, decay)
-        state = TrainState(self.network, {stage: self.optimizer}, self.ema, steps_taken, self.loss_scale)
-        config = ExperimentConfig(
-            stages=StagesConfig(**{stage: settings}), target=TargetConfig(positive_weight=2.0)
-        )
-        self.step = build_step(self.strategy, state, self.stage, config)
-
-    def run(self, batches):
-        """Runs a step per batch; returns the losses of the last one."""
-        for batch in batches:
-            losses = self.step(split_over_replicas(self.strategy, batch))
-        return {name: float(loss) for name, loss in losses.items()}
-
-    def weights(self):
-        return {variable.path: np.asarray(variable.value).copy() for variable in self.network.variables}
 
 
 def of_all_replicas(losses):
@@ -89,7 +29,7 @@ def changed(before, after):
 @pytest.mark.parametrize(
     ("stage", "strategy"),
     [
-        ("segment", "single"),
+        slow_case("segment", "single"),
         ("decision", "single"),
         slow_case("joint", "single"),
         slow_case("decision", "central-storage"),
@@ -113,13 +53,21 @@ def test_a_stage_changes_its_variables_only(tiny_config, stage, strategy):
     assert changed(before, training.weights()) == expected
 
 
-@pytest.mark.parametrize("normalization", ["instance", slow_case("feature")])
-def test_mirrored_training_equals_one_device(tiny_config, normalization):
+@pytest.mark.parametrize(
+    ("strategy", "normalization", "settings"),
+    [
+        ("mirrored", "instance", {}),
+        slow_case("mirrored", "feature", {}),
+        slow_case("mirrored", "instance", {"clip_norm": 0.05, "accumulate": 2}),
+        slow_case("single", "instance", {"accumulate": 3}),
+    ],
+)
+def test_replicas_and_parts_equal_one_device(tiny_config, strategy, normalization, settings):
     """Three images on two replicas, with statistics per image. Float32 SGD: to 1e-6."""
     config = tiny_config.network.model_copy(update={"normalization": normalization})
     batches = make_batches(3, batch_size=3)
-    single, mirrored = Training(config, "joint"), Training(config, "joint", strategy="mirrored")
-    assert mirrored.strategy.num_replicas_in_sync == 2
+    plain = {name: value for name, value in settings.items() if name != "accumulate"}
+    single, mirrored = Training(config, "joint", **plain), Training(config, "joint", strategy, **settings)
     single_losses, mirrored_losses = single.run(batches), mirrored.run(batches)
     assert of_all_replicas(mirrored_losses) == pytest.approx(single_losses, rel=1e-5)
     ours, theirs = single.weights(), mirrored.weights()
@@ -171,7 +119,7 @@ def squares(weights, paths):
     return sum(np.sum(weights[path].astype(float) ** 2) for path in paths)
 
 
-@pytest.mark.parametrize(("optimizer", "strategy"), [("sgd", "single"), slow_case("adamw", "mirrored")])
+@pytest.mark.parametrize(("optimizer", "strategy"), [slow_case("adamw", "mirrored")])
 def test_decoupled_decay_applies_to_the_kernels_of_the_stage(tiny_config, strategy, optimizer):
     """By rate · decay, 10 % here, in addition to the optimiser's step."""
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
@@ -315,3 +263,12 @@ def test_the_average_follows_the_weights(tiny_config):
     ema.copy_to(copy)
     for averaged, variable in zip(copy.variables, network.variables, strict=True):
         np.testing.assert_array_equal(averaged.numpy(), variable.numpy())
+
+
+def test_decay_is_subtracted_on_every_replica():
+    strategy = choose_strategy("mirrored", "cpu:2")
+    with strategy.scope():
+        kernel = keras.Variable([2.0, -4.0], name="kernel")
+    decay_kernel(strategy, kernel, tf.constant(0.25))
+    for copy in strategy.experimental_local_results(kernel.value):
+        np.testing.assert_array_equal(copy, [1.5, -3.0])

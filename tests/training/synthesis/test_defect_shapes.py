@@ -41,11 +41,3 @@ def test_a_blob_covers_its_middle_and_fades_before_its_window_ends():
         assert shape.opacity.max() == 1.0
         border = (shape.opacity[0], shape.opacity[-1], shape.opacity[:, 0], shape.opacity[:, -1])
         assert max(side.max() for side in border) == 0.0
-
-
-def test_a_crack_is_long_and_thin():
-    for seed in range(20):
-        shape = draw_crack(np.random.default_rng(seed), (400, 400), (200, 200), 120.0, 2.0)
-        rows, columns = np.nonzero(shape.opacity > 0.3)
-        assert max(np.ptp(rows), np.ptp(columns)) > 25
-        assert np.count_nonzero(shape.opacity > 0.3) < 120 * 2.0 * 4

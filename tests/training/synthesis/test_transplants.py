@@ -46,15 +46,6 @@ def test_without_a_defect_or_room_for_it_there_is_none():
     assert transplant_defect(np.full((4, 4, 1), 100, np.uint8), defective, mask, random) is None
 
 
-@pytest.mark.parametrize("size", [(1, 1), (5, 9)])
-def test_tiny_photographs_are_no_trouble(size):
-    good, defective = np.full((*size, 3), 90, np.uint8), np.full((*size, 3), 120, np.uint8)
-    mask = np.full(size, 255, np.uint8)
-    for seed in range(10):
-        found = transplant_defect(good, defective, mask, np.random.default_rng(seed))
-        assert found is None or found[0].shape == good.shape
-
-
 def test_a_hidden_surface_is_what_lies_around():
     """Where all is hidden it is the mean; a ramp is continued between its sides."""
     ramp = np.tile(np.arange(41, dtype=np.float32)[None, :, None], (41, 1, 1))

@@ -10,7 +10,7 @@ down_revision = None
 IDENTITY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 MOMENT = sa.DateTime(timezone=True)
 
-REFUSAL = "lines of the audit are added and never changed"
+REFUSAL = "the audit log is append-only"
 SQLITE = """
 CREATE TRIGGER audit_{name} BEFORE {verb} ON audit
 BEGIN SELECT RAISE(ABORT, '{refusal}'); END

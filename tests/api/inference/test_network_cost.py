@@ -1,0 +1,54 @@
+"""The cost of a network is its measured memory, with a safety factor, over the pixels of its input."""
+
+import asyncio
+
+import pytest
+
+from api.inference import network_cost
+from api.inference.inference_thread import InferenceThread
+from api.inference.network_cost import NetworkCost, measure_cost
+from api.inference.watchdog import Watchdog
+from segdec.config import InputConfig
+
+LARGEST = 1024 * 1024
+SIZED = InputConfig(policy="resize", height=16, width=24)
+
+
+@pytest.mark.parametrize(
+    ("config", "peak_bytes", "expected"),
+    [
+        (InputConfig(), 1000 + LARGEST, (0, 1.3, 4096)),
+        (InputConfig(), None, (0, 1500, 4096)),  # the system does not report it
+        (SIZED, 1000 + 2000, (1.3 * 2000, 0, 0)),
+        (SIZED, None, (1500 * 8 * 16 * 24, 0, 0)),  # of the largest batch
+    ],
+)
+def test_cost_of_a_network(monkeypatch, predictor, config, peak_bytes, expected):
+    monkeypatch.setattr(network_cost, "resident_bytes", lambda: 1000)
+    monkeypatch.setattr(network_cost, "measure_peak", lambda work: (work(), peak_bytes)[1])
+    monkeypatch.setattr(network_cost, "MAX_RUN_S", 1e9)
+    predictor.config = predictor.config.model_copy(update={"input": config})
+    predictor.batch_pixels = 4096
+
+    async def measure() -> NetworkCost:
+        thread = InferenceThread(
+            batch_sizes=(1, 8),
+            max_batch_pixels=None,
+            observe_batch=lambda _: None,
+            watchdog=Watchdog(stall_s=60, lost_s=60),
+        )
+        try:
+            return await measure_cost(predictor, thread, threads=2)
+        finally:
+            thread.close(timeout_s=30)
+
+    cost = asyncio.run(measure())
+    assert (cost.base_bytes, cost.bytes_per_pixel, cost.min_pixels) == pytest.approx(expected)
+    assert (cost.s_per_pixel > 0) == (config.policy == "native")
+    assert predictor.shapes[-1] == ((1, 1024, 1024, 1) if config.policy == "native" else (8, 16, 24, 1))
+
+
+def test_cost_of_a_run():
+    cost = NetworkCost(base_bytes=10, bytes_per_pixel=30, min_pixels=20)
+    assert cost.bytes_for(5) == cost.bytes_for(20) == 10 + 600
+    assert cost.bytes_for(30) == 10 + 900
