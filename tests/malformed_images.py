@@ -3,9 +3,7 @@
 `malformed_images()` gives them all; the decoder's tests and the service's use them.
 """
 
-import io
 import struct
-import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +13,6 @@ from typing import Any, Literal
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from benchmarks.damage import OVERWRITES
 from tests.image_files import (
@@ -353,42 +350,19 @@ def _odd_sizes() -> Iterator[MalformedImage]:
 
 
 def _not_images() -> Iterator[MalformedImage]:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr(zipfile.ZipInfo("part.png"), whole_files()["grey PNG"])
-    picture = Image.fromarray(np.full((8, 8), 5, np.uint8))
-    gif, icon = io.BytesIO(), io.BytesIO()
-    picture.save(gif, "GIF")
-    picture.save(icon, "ICO")
     files = {
         "empty": b"",
         "one byte": b"\x89",
         "zeros": bytes(4096),
-        "noise": np.random.default_rng(6).bytes(4096),
         "text": b"this is not an image\n" * 50,
-        "HTML": b"<!DOCTYPE html><html><body>502 Bad Gateway</body></html>",
-        "JSON": b'{"image": {"b64": "iVBORw0KGgo="}}',
-        "SVG": b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>',
         "EPS": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n",
-        "PDF": b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\n%%EOF\n",
-        "ZIP": archive.getvalue(),
-        "gzip": b"\x1f\x8b\x08\0\0\0\0\0\0\x03" + zlib.compress(b"part", wbits=-15),
-        "pickle": b"\x80\x04\x95\x0b\0\0\0\0\0\0\0\x8c\x05image\x94.",
-        "NumPy array": b"\x93NUMPY\x01\0v\0{'descr': '|u1', 'fortran_order': False, 'shape': (9, 9), }\n",
-        "GIF": gif.getvalue(),
-        "ICO": icon.getvalue(),
-        "PPM": b"P6 9 9 255\n" + bytes(243),
-        "AVIF": b"\0\0\0\x20ftypavif\0\0\0\0avifmif1miafMA1B" + bytes(64),
-        "JPEG 2000": b"\0\0\0\x0cjP  \r\n\x87\n" + bytes(64),
-        "path": b"../../etc/passwd",
-        "URL": b"http://127.0.0.1/part.png",
+        "GIF": encode(np.full((8, 8), 5, np.uint8), "GIF"),
         "PNG after a byte order mark": b"\xef\xbb\xbf" + whole_files()["grey PNG"],
     }
     yield from (MalformedImage(name, data) for name, data in files.items())
     for kind in ("grey PNG", "baseline JPEG", "TIFF", "lossless WebP", "grey BMP"):
         data = whole_files()[kind]
         yield MalformedImage(f"{kind} with the first bytes of a GIF", b"GIF89a" + data[6:])
-        yield MalformedImage(f"{kind} in base64's clothes", data.hex().encode())
         yield MalformedImage(f"{kind} with text behind it", data + b"<script>alert(1)</script>", "any")
     yield MalformedImage("JPEG that begins as a PNG", PNG_SIGNATURE + whole_files()["baseline JPEG"][8:])
     yield MalformedImage("PNG that begins as a JPEG", b"\xff\xd8\xff\xe0" + whole_files()["grey PNG"][4:])
@@ -425,9 +399,6 @@ def _unsupported() -> Iterator[MalformedImage]:
         "TIFF of 5 channels": tiff(np.zeros((8, 8, 5), np.uint8)),
         "TIFF of 64 bits": tiff(np.zeros((8, 8, 1), np.uint64)),
         "12-bit PNG": png_16(np.full((8, 8, 1), 4_095, np.uint16)),
-        "12-bit colour PNG": png_16(np.full((8, 8, 3), 4_095, np.uint16)),
-        "12-bit TIFF": tiff(np.full((8, 8, 1), 4_095, np.uint16)),
-        "12-bit colour TIFF": tiff(np.full((8, 8, 3), 4_095, np.uint16)),
     }
     yield from (MalformedImage(name, data) for name, data in files.items())
     yield from _strips_cut_short()

@@ -96,12 +96,12 @@ PARTS = {
 
 
 @pytest.mark.parametrize("body", WHOLE.values(), ids=WHOLE)
-def test_whole(body: bytes) -> None:
+def test_complete_scans_pass(body: bytes) -> None:
     check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
 
 
 @pytest.mark.parametrize("body", PARTS.values(), ids=PARTS)
-def test_part(body: bytes) -> None:
+def test_incomplete_scans_are_rejected(body: bytes) -> None:
     with pytest.raises(ImageError, match="contain only a part") as caught:
         check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
     assert caught.value.code == "truncated_image"

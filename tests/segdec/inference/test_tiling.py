@@ -95,20 +95,6 @@ def test_weights_sum_to_one_and_leave_borders_out(starts: tuple[int, ...], borde
 # === Stitching ===
 
 
-@pytest.mark.parametrize("stride", [8, 4, 1])
-def test_stitched_logits_match_their_pixels(stride: int) -> None:
-    config = model(48, 56, 16, mask_stride=stride)
-    images = noise(2, 104, 80)
-    found, whole = (
-        infer_tiles(MeanEngine(stride=stride), images, config),
-        MeanEngine(stride=stride).infer(images),
-    )
-    assert found.mask.shape == whole.mask.shape
-    assert (found.mask.dtype, found.classes.dtype) == (np.float32, np.float32)
-    np.testing.assert_allclose(found.mask, whole.mask, rtol=1e-6)
-    np.testing.assert_array_equal(found.classes, whole.classes)  # of each photograph its own
-
-
 def test_tiles_go_through_the_engine_in_bounded_batches() -> None:
     engine = MeanEngine(batch_pixels=4 * 48 * 56 + 1)
     infer_tiles(engine, noise(2, 104, 80), model(48, 56, 16))  # 3 × 2 tiles each
@@ -151,9 +137,6 @@ def test_overlap_must_be_less_than_a_tile(side: int, overlap_px: int | None, rea
     text = str(config_error(caught.value, ModelConfig))
     assert text.startswith(f"ModelConfig: Value error, tiles of 96 × {side} px cannot overlap by {reason}")
     assert text.endswith("set larger input.height and input.width or a smaller input.overlap_px")
-
-
-# === Encoders ===
 
 
 # === Networks ===

@@ -184,9 +184,6 @@ def test_layer_names_are_reproducible(name, tiny_encoder):  # noqa: ARG001
     assert [one.path for one in served.variables] == [one.path for one in again.variables]
 
 
-# === Receptive field ===
-
-
 # === Unknown rows ===
 
 

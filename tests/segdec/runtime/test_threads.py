@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from segdec.runtime.threads import available_cores, parse_thread_count
+from segdec.runtime.cli import parse_thread_count
+from segdec.runtime.threads import available_cores
 
 ROOT = Path(__file__).parents[3]
 
