@@ -1,4 +1,4 @@
-"""Inspections are recorded, and a repeated request gets the first answer."""
+"""Inspections that are recorded, repeated or rejected."""
 
 import base64
 import hashlib
@@ -30,13 +30,13 @@ def pictures(folder):
     return sorted(path for path in (folder / "pictures").glob("??/*"))
 
 
-def test_answer_is_that_of_predict_and_the_record_has_it(recorder, part, folder):
+def test_an_inspection_is_answered_like_predict_and_stored(recorder, part, folder):
     answer = inspect(recorder, part, "?station=line3&part_id=A17&metadata=%7B%22shift%22%3A2%7D").json()
     predicted = recorder.post("/v1/predict", content=part, headers=PNG).json()
     assert answer.pop("record_id") == 1
     assert answer.pop("repeated") is False
-    for each in (answer, predicted):
-        each.pop("id"), each.pop("timing_ms")
+    for told in (answer, predicted):
+        told.pop("id"), told.pop("timing_ms")
     assert answer == predicted
     row = rows(folder)[0]
     digest = hashlib.sha256(part).digest()
@@ -53,69 +53,61 @@ def test_answer_is_that_of_predict_and_the_record_has_it(recorder, part, folder)
     assert not list((folder / "pictures" / "unsettled").iterdir())
 
 
-@pytest.mark.parametrize("form", ["none", "png", "rle", "polygon"])
-def test_same_part_and_picture_get_the_first_answer(recorder, predictor, part, form):
+@pytest.mark.parametrize("form", ["none", "png", "rle", "polygon", "classes", "class_rle"])
+def test_a_repeated_inspection_gets_the_first_answer(recorder, predictor, part, form):
+    if form.startswith("class"):
+        predictor.have_classes(spot_from=13)
     first = inspect(recorder, part, "?station=a&part_id=7&mask=rle").json()
     predictor.config = predictor.config.model_copy(update={"classes": ("good", "dent", "spot")})
     again = inspect(recorder, part, f"?station=a&part_id=7&mask={form}").json()
     assert again["repeated"] is True
     asked_anew = recorder.post(f"/v1/predict?mask={form}", content=part, headers=PNG).json()
     assert again["mask"] == asked_anew["mask"]
-    for each in (first, again):
-        each.pop("repeated"), each.pop("mask")
+    for told in (first, again):
+        told.pop("repeated"), told.pop("mask")
     assert again == first
 
 
-FACTS = {"station": "line3", "part_id": "A17", "metadata": {"shift": 2}}
-
-
-@pytest.mark.parametrize("kind", ["query", "form", "json"])
-def test_part_can_be_given_in_the_query_or_the_body(recorder, part, folder, kind):
-    texts = {**FACTS, "metadata": json.dumps(FACTS["metadata"])}
+def test_station_part_and_metadata_in_the_query_or_the_body(recorder, part, folder):
+    facts = {"station": "line3", "part_id": "A17", "metadata": {"shift": 2}}
+    texts = {**facts, "metadata": json.dumps(facts["metadata"])}
     image = {"b64": base64.b64encode(part).decode()}
-    answer = {
-        "query": lambda: recorder.post("/v1/inspect", content=part, headers=PNG, params=texts),
-        "form": lambda: recorder.post("/v1/inspect", files={"file": part}, data=texts),
-        "json": lambda: recorder.post("/v1/inspect", json={"image": image, **FACTS}),
-    }[kind]()
-    assert answer.status_code == 200, answer.text
-    kept = rows(folder)[0]
-    assert (kept["station"], kept["part_id"]) == ("line3", "A17")
-    assert json.loads(kept["details"]) == {"shift": 2}
-    assert recorder.post("/v1/inspect", content=part, headers=PNG, params=texts).json()["repeated"]
+    answers = [
+        recorder.post("/v1/inspect", content=part, headers=PNG, params=texts),
+        recorder.post("/v1/inspect", files={"file": part}, data=texts),
+        recorder.post("/v1/inspect", json={"image": image, **facts}),
+    ]
+    assert [answer.json()["repeated"] for answer in answers] == [False, True, True]
+    assert rows(folder, "station, part_id, details") == [
+        {"station": "line3", "part_id": "A17", "details": texts["metadata"]}
+    ]
 
 
 @pytest.mark.parametrize(
-    ("query", "body", "said"),
+    ("query", "body", "detail"),
     [
         ("?station=a", {"station": "b"}, "station is 'a' in the query and 'b' in the body."),
+        ("", {"part_id": ""}, "body part_id is ''. String should have at least 1 character."),
         ("", {"metadata": {"a": "x" * 4096}}, "body metadata is {'a': 'xxx"),
         ("", {"metadata": [1]}, "body metadata is [1]. Expected an object."),
         ("", {"shift": 2}, "shift: Extra inputs are not permitted."),
     ],
 )
-def test_body_with_invalid_part_is_rejected(recorder, part, folder, query, body, said):
+def test_invalid_facts_in_a_json_body_are_rejected(recorder, part, folder, query, body, detail):
     image = {"b64": base64.b64encode(part).decode()}
     answer = recorder.post(f"/v1/inspect{query}", json={"image": image, **body})
-    assert answer.status_code == 400 and answer.json()["detail"].startswith(said)
+    assert answer.status_code == 400 and answer.json()["detail"].startswith(detail)
     assert rows(folder) == []
 
 
-def test_form_with_invalid_part_is_rejected(recorder, part):
-    for field, said in (("shift", "The form has"), ("metadata", "form metadata is '{'. Expected a JSON")):
+def test_invalid_facts_in_a_form_are_rejected(recorder, part):
+    for field, detail in (("shift", "The form has"), ("metadata", "form metadata is '{'. Expected a JSON")):
         answer = recorder.post("/v1/inspect", files={"file": part}, data={field: "{"})
-        assert answer.status_code == 400 and answer.json()["detail"].startswith(said)
+        assert answer.status_code == 400 and answer.json()["detail"].startswith(detail)
     assert recorder.post("/v1/predict", files={"file": part}, data={"station": "a"}).status_code == 400
 
 
-def test_named_model_inspects(recorder, part):
-    first = recorder.post("/v1/models/unnamed/inspect?part_id=7", content=part, headers=PNG).json()
-    assert first["record_id"] == 1
-    assert inspect(recorder, part, "?part_id=7").json()["repeated"]
-    assert recorder.post("/v1/models/other/inspect", content=part, headers=PNG).status_code == 404
-
-
-def test_other_station_part_or_picture_is_another_inspection(recorder, part):
+def test_another_station_part_or_picture_is_not_a_repeat(recorder, part):
     other = encode_png(part_image(brightness=90))
     asked = [(part, "?station=a&part_id=7"), (part, "?station=b&part_id=7"), (part, "?station=a&part_id=8")]
     asked += [(other, "?station=a&part_id=7"), (part, "?station=a"), (part, "?station=a")]
@@ -124,17 +116,19 @@ def test_other_station_part_or_picture_is_another_inspection(recorder, part):
     assert not any(answer["repeated"] for answer in answers)
 
 
-def test_idempotency_key_belongs_to_one_photograph(recorder, part):
+def test_an_idempotency_key_identifies_one_photograph(recorder, part):
     key = {"Idempotency-Key": "shot-1"}
     assert inspect(recorder, part, **key).json()["record_id"] == 1
-    assert inspect(recorder, part, **key).json()["record_id"] == 1
+    again = recorder.post("/v1/models/unnamed/inspect", content=part, headers={**PNG, **key}).json()
+    assert again["record_id"] == 1 and again["repeated"]
+    assert recorder.post("/v1/models/other/inspect", content=part, headers=PNG).status_code == 404
     refused = inspect(recorder, encode_png(part_image(brightness=90)), "?station=b", **key)
     assert refused.status_code == 422
     assert refused.json()["code"] == "idempotency_mismatch"
     assert "another picture and station" in refused.json()["detail"]
 
 
-def test_mask_file_has_the_record_in_its_headers(recorder, part):
+def test_the_mask_file_has_the_record_in_its_headers(recorder, part):
     for repeated in ("false", "true"):
         answer = inspect(recorder, part, "?part_id=7", Accept="image/png")
         assert answer.headers["X-Segdec-Record"] == "1"
@@ -146,37 +140,30 @@ def test_mask_file_has_the_record_in_its_headers(recorder, part):
     )
 
 
-def test_class_mask_is_recorded(recorder, predictor, part):
-    predictor.have_classes(spot_from=13)
-    first = inspect(recorder, part, "?part_id=7&mask=classes").json()
-    again = inspect(recorder, part, "?part_id=7&mask=classes").json()
-    assert again["repeated"] and again["mask"] == first["mask"]
-    assert inspect(recorder, part, "?part_id=7&mask=class_rle").json()["mask"]["encoding"] == "class_rle"
-
-
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "detail"),
     [
-        ("mask=scores", "query mask is 'scores'. Expected 'none', 'png', 'rle', 'polygon'"),
+        (
+            "mask=scores",
+            "query mask is 'scores'. Expected 'none', 'png', 'rle', 'polygon', 'classes' or 'class_rle'.",
+        ),
+        ("space=model", "query space is 'model'. Expected 'input'."),
         ("part_id=", "query part_id is ''. String should have at least 1 character."),
         ("station=a%00b", "query station is 'a\\x00b'. String should match pattern"),
         ("metadata=[1]", "query metadata is [1]. Expected a valid dictionary."),
+        ("metadata={", "query metadata is '{'. Expected a JSON object: EOF"),
         ("part=7", "query: unknown parameter 'part'; did you mean 'part_id'?"),
     ],
 )
-def test_query_that_cannot_be_recorded_is_rejected(recorder, part, folder, query, said):
+def test_invalid_query_parameters_are_rejected(recorder, part, folder, query, detail):
     answer = inspect(recorder, part, f"?{query}")
     assert answer.status_code == 400
-    assert answer.json()["detail"].startswith(said)
-    assert rows(folder) == []
-
-
-def test_invalid_photograph_is_not_recorded(recorder, part, folder):
+    assert answer.json()["detail"].startswith(detail)
     assert inspect(recorder, part[:-20]).status_code == 422
     assert rows(folder) == [] and pictures(folder) == []
 
 
-def test_record_that_cannot_be_opened_is_opened_later(make_app, folder, part, monkeypatch, caplog):
+def test_a_record_that_fails_to_open_is_opened_later(make_app, folder, part, monkeypatch, caplog):
     monkeypatch.setattr("api.records.record.REOPEN_S", 0.0)
     newest_hour = queries.newest_hour
 
@@ -192,8 +179,8 @@ def test_record_that_cannot_be_opened_is_opened_later(make_app, folder, part, mo
         assert "segdec_record_usable 1.0" in client.get("/metrics").text
 
 
-@pytest.mark.parametrize("number", ["NaN", "1e999"])
-def test_metadata_with_numbers_that_json_does_not_have_are_rejected(recorder, part, number):
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "-1e999"])
+def test_metadata_with_numbers_that_json_lacks_is_rejected(recorder, part, number):
     metadata = f'{{"weight": {number}}}'
     body = f'{{"image": {{"b64": "{base64.b64encode(part).decode()}"}}, "metadata": {metadata}}}'
     for answer in (
