@@ -126,9 +126,9 @@ def test_a_task_of_another_session_cannot_be_reviewed(line):
 def test_a_corrected_mask_is_returned(line):
     corrected = np.zeros((24, 40), np.uint8)
     corrected[2:4, 5:9] = 255
-    assert line.get("/v1/records/1/mask?which=reviewed").json()["code"] == "no_mended_mask"
+    assert line.get("/v1/records/1/mask?which=reviewed").json()["code"] == "no_corrected_mask"
     answer = review(line, label="scratch", mask=mask_file(corrected))
-    assert answer.json()["review"]["mended_mask"]["encoding"] == "rle"
+    assert answer.json()["review"]["corrected_mask"]["encoding"] == "rle"
     seen = line.get("/v1/records/1/mask?which=reviewed")
     np.testing.assert_array_equal(decode_image(seen.content, "mask").pixels[..., 0], corrected)
     assert line.get("/v1/records/1/mask").content != seen.content
@@ -143,7 +143,7 @@ def test_a_corrected_mask_with_classes_is_returned(recorder, predictor, part):
     corrected = np.zeros((24, 40), np.uint8)
     corrected[2:4, 5:9], corrected[6:8, 5:9] = 1, 2
     answer = review(recorder, label="spot", mask=mask_file(corrected))
-    assert answer.json()["review"]["mended_mask"]["encoding"] == "class_rle"
+    assert answer.json()["review"]["corrected_mask"]["encoding"] == "class_rle"
     seen = decode_image(recorder.get("/v1/records/1/mask?which=reviewed&values=class").content, "mask")
     np.testing.assert_array_equal(seen.pixels[..., 0], corrected)
     refused = review(recorder, label="spot", revision=1, mask=mask_file(np.full((24, 40), 3, np.uint8)))
