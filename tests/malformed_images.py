@@ -172,16 +172,11 @@ def zeros(length: int) -> bytes:
 def _png_bombs() -> Iterator[MalformedImage]:
     dot = zlib.compress(b"\0\5")
     yield MalformedImage(f"{BOMB}: PNG of 20,000 × 20,000", png(20_000, 20_000, 8, 0, zeros(400 * BLOCK)))
-    yield MalformedImage(f"{BOMB}: 16-bit PNG of 9,000 × 9,000", png(9_000, 9_000, 16, 2, zeros(464 * BLOCK)))
-    yield MalformedImage(f"{BOMB}: PNG of the largest size", png(2**31 - 1, 2**31 - 1, 8, 2, dot))
     yield MalformedImage(f"{BOMB}: PNG of 1 × 1 with 400 MB of pixels", _dot(dot=zeros(400 * BLOCK)))
     profile = chunk(b"iCCP", b"icc\0\0" + zeros(400 * BLOCK))
     yield MalformedImage(f"{BOMB}: PNG with a profile of 400 MB", _dot(profile), "any")
     text = chunk(b"zTXt", b"text\0\0" + zlib.compress(bytes(BLOCK - 9)))
     yield MalformedImage(f"{BOMB}: PNG with 60 texts of 1 MB", _dot(text * 60), "any")
-    wide = zlib.compress("\U0001f529".encode() + b"a" * (BLOCK - 99))
-    itxt = chunk(b"iTXt", b"text\0\1\0\0\0" + wide)
-    yield MalformedImage(f"{BOMB}: PNG with 60 texts of wide letters", _dot(itxt * 60), "any")
     yield MalformedImage(f"{BOMB}: PNG with 100,000 empty chunks", _dot(chunk(b"teSt", b"") * 100_000))
     second = header(1, 1, 8, 0)
     yield MalformedImage(f"{BOMB}: PNG with two headers", png(30_000, 30_000, 8, 0, dot, before=second))
@@ -202,16 +197,12 @@ def _tiff_bombs() -> Iterator[MalformedImage]:
     yield MalformedImage(f"{BOMB}: LZW TIFF", tiff_file({**grey, **side, **strip, 259: (5,)}, bytes(999)))
     plain = {**grey, **side, **strip, 259: (1,), 279: (400_000_000,)}
     yield MalformedImage(f"{BOMB}: uncompressed TIFF without pixels", tiff_file(plain, b""))
-    largest = {**plain, 256: (2**32 - 1,), 257: (2**32 - 1,)}
-    yield MalformedImage(f"{BOMB}: TIFF of the largest size", tiff_file(largest, b""))
     dot = {**grey, 256: (1,), 257: (1,), 259: (8,)}
     tile = {322: (20_000,), 323: (20_000,), 324: (0,), 325: (len(packed),)}
     yield MalformedImage(f"{BOMB}: TIFF of 1 × 1 with a huge tile", tiff_file({**dot, **tile}, packed))
     yield MalformedImage(
         f"{BOMB}: TIFF of 1 × 1 with a huge strip", tiff_file({**dot, **strip, 278: (1,)}, packed), "any"
     )
-    tall = {**dot, **strip, 278: (2**32 - 1,)}
-    yield MalformedImage(f"{BOMB}: TIFF with endless rows a strip", tiff_file(tall, packed), "any")
     many = {**dot, 278: (1,), 273: (8,) * 300_000, 279: (1,) * 300_000, 259: (1,)}
     yield MalformedImage(f"{BOMB}: TIFF of 300,000 strips", tiff_file(many, b"\5"))
     values = {**dot, 259: (1,), 258: (8,) * 300_000, 273: (0,), 279: (1,), 278: (1,)}
@@ -295,8 +286,6 @@ def _other_bombs() -> Iterator[MalformedImage]:
         yield MalformedImage(
             f"{BOMB}: lossless WebP of {name}", webp((b"VP8L", webp_lossless_header(side, side)))
         )
-    lossy = b"\x10\x02\x00\x9d\x01\x2a" + struct.pack("<HH", 16_383, 16_383) + bytes(64)
-    yield MalformedImage(f"{BOMB}: lossy WebP of 16,383", webp((b"VP8 ", lossy)))
     small = whole_files()["baseline JPEG"]
     place = small.index(b"\xff\xc0") + 5
     huge = small[:place] + struct.pack(">HH", 65_500, 65_500) + small[place + 4 :]

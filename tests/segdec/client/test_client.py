@@ -14,26 +14,11 @@ from segdec.client.retries import RetryPolicy, retry_after_s
 from segdec.errors import ConfigError, ImageError, ServiceError
 from segdec.images import decode_image, encode_png
 from segdec.schemas import Answer, Problem
+from tests.segdec.service_answer import SERVICE_ANSWER
 
 ROOT = Path(__file__).parents[3]
 URL = "http://parts:8000/line4"
-ANSWER = {
-    "id": "7",
-    "model": {"name": "parts", "version": "2", "sha256": None, "nickname": "new"},
-    "image": {"width": 2, "height": 1, "bit_depth": 8, "format": "png"},
-    "decision": {
-        "label": "spot",
-        "score": 0.8,
-        "threshold": 0.5,
-        "probabilities": {"good": 0.2, "spot": 0.8},
-    },
-    "mask": None,
-    "regions": [],
-    "timing_ms": {"queue": 0, "decode": 0, "infer": 0, "encode": 0, "total": 0},
-    "batch_size": 1,
-    "warnings": [],
-    "field_of_a_newer_service": 1,
-}
+ANSWER = SERVICE_ANSWER | {"field_of_a_newer_service": 1}
 PROBLEM = {"type": "about:blank", "title": "Bad", "status": 422, "request_id": "9"} | {
     "code": "corrupt_image",
     "detail": "The request body is damaged.",
@@ -419,9 +404,3 @@ def test_import_without_httpx_names_the_extra() -> None:
         "segdec.errors.MissingExtraError: The package 'httpx' is not installed. "
         "Install the extra 'client': pip install 'segdec[client]', in a checkout pip install -e '.[client]'"
     )
-
-
-def test_command_line_loads_neither_httpx_nor_tensorflow_before_it_must() -> None:
-    code = "import sys, segdec.__main__; print({'httpx', 'tensorflow', 'PIL'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"

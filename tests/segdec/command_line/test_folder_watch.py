@@ -14,23 +14,9 @@ from segdec.command_line.incoming_files import IncomingFiles
 from segdec.command_line.recorded_inspector import MAX_CHANGES, MAX_FAULTS, RecordedInspector
 from segdec.errors import ServiceError
 from segdec.schemas import InspectAnswer
+from tests.segdec.service_answer import SERVICE_ANSWER
 
-ANSWER = {
-    "id": "7",
-    "model": {"name": "parts", "version": "2", "sha256": None},
-    "image": {"width": 2, "height": 1, "bit_depth": 8, "format": "png"},
-    "decision": {
-        "label": "spot",
-        "score": 0.8,
-        "threshold": 0.5,
-        "probabilities": {"good": 0.2, "spot": 0.8},
-    },
-    "mask": None,
-    "regions": [],
-    "timing_ms": {"queue": 0, "decode": 0, "infer": 0, "encode": 0, "total": 0},
-    "batch_size": 1,
-    "warnings": ["This inspection is not recorded: the service keeps no record."],
-}
+ANSWER = SERVICE_ANSWER | {"warnings": ["This inspection is not recorded: the service keeps no record."]}
 
 
 def failure(status, code="any"):
