@@ -50,13 +50,6 @@ def test_tiles_of_photographs_of_one_size_share_batches() -> None:
     np.testing.assert_allclose(scores, 1 / (1 + np.exp(-np.array([-10.0, -95.0, -5.0, 20.0]))))
 
 
-@pytest.mark.parametrize(
-    ("config", "shape"), [(LETTERBOX, (32, 16, 1)), (TILE, (256, 256, 1)), (NATIVE, (256, 256, 1))]
-)
-def test_the_likely_shape_is_known(config: InputConfig, shape: tuple[int, int, int]) -> None:
-    assert predictor(config)[0].warmup_shape() == shape
-
-
 @pytest.mark.parametrize("config", [NATIVE, RESIZE], ids=["native", "resize"])
 def test_steps_equal_predict(config: InputConfig) -> None:
     model, engine = predictor(config)

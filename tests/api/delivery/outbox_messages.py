@@ -113,7 +113,7 @@ class Clock:
         return self.seconds
 
 
-UNREACHABLE = DeliveryError("nobody there", "unreachable")
+UNREACHABLE = DeliveryError("connection refused", "unreachable")
 REFUSED = DeliveryError("HTTP 400 Bad Request", "refused")
 FAILED = DeliveryError("HTTP 500 Internal Server Error", "failed")
 

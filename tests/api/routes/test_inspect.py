@@ -35,8 +35,8 @@ def test_an_inspection_is_answered_like_predict_and_stored(recorder, part, folde
     predicted = recorder.post("/v1/predict", content=part, headers=PNG).json()
     assert answer.pop("record_id") == 1
     assert answer.pop("repeated") is False
-    for told in (answer, predicted):
-        told.pop("id"), told.pop("timing_ms")
+    for found in (answer, predicted):
+        found.pop("id"), found.pop("timing_ms")
     assert answer == predicted
     row = rows(folder)[0]
     digest = hashlib.sha256(part).digest()
@@ -63,8 +63,8 @@ def test_a_repeated_inspection_gets_the_first_answer(recorder, predictor, part, 
     assert again["repeated"] is True
     asked_anew = recorder.post(f"/v1/predict?mask={form}", content=part, headers=PNG).json()
     assert again["mask"] == asked_anew["mask"]
-    for told in (first, again):
-        told.pop("repeated"), told.pop("mask")
+    for found in (first, again):
+        found.pop("repeated"), found.pop("mask")
     assert again == first
 
 

@@ -15,7 +15,7 @@ from api.records.day_export import day_filters
 from api.records.initialization import DATABASE, PICTURES
 from segdec.images import decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
-from tests.api.conftest import ServiceClient, part_image
+from tests.api.conftest import part_image
 
 PNG = {"Content-Type": "image/png"}
 GOOD = encode_png(part_image(brightness=90))
@@ -211,18 +211,3 @@ def test_without_a_record_there_are_no_routes_for_it(client, part):
     answer = client.post("/v1/inspect", content=part, headers=PNG).json()
     assert answer["record_id"] is None
     assert answer["warnings"] == ["This inspection is not recorded: the service keeps no record."]
-
-
-def test_records_need_a_key_of_a_reviewer(make_app, folder, role_keys, part):
-    secrets, files = role_keys
-    with ServiceClient(make_app(record="required", record_folder=folder, **files)) as client:
-        sent = {**PNG, "X-API-Key": secrets["api"]}
-        assert client.post("/v1/inspect", content=part, headers=sent).json()["record_id"] == 1
-        day = datetime.now(UTC).date()
-        for path in ("", "/1", "/1/image", "/1/mask", "/1/overlay", f"/days/{day}"):
-            codes = [
-                client.get(f"/v1/records{path}", headers={"X-API-Key": key}).status_code
-                for key in ("", *secrets.values())
-            ]
-            assert codes == [401, 403, 200, 200], path
-        assert client.get("/v1/records/1", headers={"X-API-Key": secrets["admin"]}).json()["client"] == "api"

@@ -404,9 +404,3 @@ def test_import_without_httpx_names_the_extra() -> None:
         "segdec.errors.MissingExtraError: The package 'httpx' is not installed. "
         "Install the extra 'client': pip install 'segdec[client]', in a checkout pip install -e '.[client]'"
     )
-
-
-def test_command_line_loads_neither_httpx_nor_tensorflow_before_it_must() -> None:
-    code = "import sys, segdec.__main__; print({'httpx', 'tensorflow', 'PIL'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"

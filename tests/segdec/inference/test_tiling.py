@@ -80,18 +80,6 @@ def test_logits_are_blended_between_the_borders(
     np.testing.assert_allclose(first, [1, 1, 1, 1, *np.subtract(1, rising)])
 
 
-@pytest.mark.parametrize("border", [0, 1, 3])
-@pytest.mark.parametrize("starts", [(0,), (0, 8), (0, 7), (0, 5, 9), (0, 2, 4, 5, 6)])
-def test_weights_sum_to_one_and_leave_borders_out(starts: tuple[int, ...], border: int) -> None:
-    weights = blending_weights(starts, 8, border)
-    total = np.zeros(starts[-1] + 8)
-    for start, one in zip(starts, weights, strict=True):
-        total[start : start + 8] += one
-    np.testing.assert_allclose(total, 1.0, rtol=1e-6)
-    for one, shared in zip(weights[1:], 8 - np.diff(starts), strict=True):
-        assert not one[: min(border, shared // 2)].any()
-
-
 # === Stitching ===
 
 
