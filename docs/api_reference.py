@@ -139,7 +139,7 @@ def _is_named(node: Any) -> bool:
 
 
 def _anchor(text: str) -> str:
-    return "-".join("".join(letter if letter.isalnum() else " " for letter in text.lower()).split())
+    return "-".join("".join(char if char.isalnum() else " " for char in text.lower()).split())
 
 
 def _cell(text: str) -> str:

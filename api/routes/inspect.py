@@ -102,8 +102,8 @@ async def _inspect(
     return _respond(inspected, kept, warning)
 
 
-def _subject(asked: PhotographRequest[InspectQuery], told: PartFacts | None, key: str | None) -> Subject:
-    part = merge_part_facts(asked.params.query, told)
+def _subject(asked: PhotographRequest[InspectQuery], sent: PartFacts | None, key: str | None) -> Subject:
+    part = merge_part_facts(asked.params.query, sent)
     return Subject(
         station=part.station,
         part_id=part.part_id,
