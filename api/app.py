@@ -1,4 +1,4 @@
-"""Puts the service together."""
+"""Creates the FastAPI app from settings, routes and middleware."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,7 +31,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
         predictor: Served instead of the model in the settings.
 
     Raises:
-        ConfigError: If a key file cannot be used.
+        ConfigError: If a key file is invalid.
     """
     # The framework's own documentation pages load from a CDN; those of `add_pages` do not.
     app = FastAPI(
@@ -39,9 +39,9 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # it would send the client to whatever host it named
+        redirect_slashes=False,  # a redirect would go to the host that the client named
         lifespan=_lifespan,
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # looked up for every request
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # they cost time in every request
     )
     app.state.settings = settings
     app.state.predictor = predictor

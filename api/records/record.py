@@ -282,7 +282,8 @@ class Record:
             raise FileNotFoundError(f"{self._pictures.location} has no {STORE_ID} any more")
         with writing(self._engine) as connection:
             # Meanwhile it may have been deleted and have arrived again.
-            if not queries.picture_is_kept(connection, sha256) or self._pictures.contains(sha256):
+            state = queries.picture_state(connection, sha256)
+            if state != "kept" or self._pictures.contains(sha256):
                 return
             queries.subtract_stored_bytes(connection, [sha256])
             queries.change_picture_states(connection, [sha256], "kept", "lost")

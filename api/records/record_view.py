@@ -67,7 +67,7 @@ def _review(row: Row) -> Review | None:
         reviewer=row["reviewer"],
         reviewed_at=row["reviewed_at"],
         reason=row["review_reason"],
-        mended_mask=None if corrected is None else MaskAnswer.model_validate_json(corrected),
+        corrected_mask=None if corrected is None else MaskAnswer.model_validate_json(corrected),
     )
 
 
@@ -84,7 +84,7 @@ def draw_mask(row: Row, which: Literal["predicted", "reviewed"], values: Literal
     """
     stored = row["mask"] if which == "predicted" else row["reviewed_mask"]
     if stored is None:
-        raise RequestError(404, "no_mended_mask", f"Record {row['id']} has no corrected mask.")
+        raise RequestError(404, "no_corrected_mask", f"Record {row['id']} has no corrected mask.")
     mask = MaskAnswer.model_validate_json(stored)
     if values == "class":
         check_has_classes("values=class", mask)

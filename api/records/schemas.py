@@ -29,7 +29,7 @@ class Review(AnswerPart):
     reviewer: str
     reviewed_at: datetime
     reason: str | None
-    mended_mask: MaskAnswer | None = Field(description="the corrected mask; null: not changed")
+    corrected_mask: MaskAnswer | None = Field(description="the corrected mask; null: not changed")
 
 
 class Draw(AnswerPart):

@@ -216,7 +216,7 @@ def _sum_hours(rows: Iterable[Row]) -> Iterable[Row]:
 
 def remove_orphans(connection: Connection, pictures: PictureStore, marked: Set[bytes]) -> None:
     """Deletes those marked pictures that have no row, and clears the marks of the others."""
-    kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
+    kept = {sha256 for sha256 in marked if queries.picture_state(connection, sha256) == "kept"}
     pictures.clear_marks(*kept)
     pictures.delete(*marked - kept)
 

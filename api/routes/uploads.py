@@ -1,4 +1,7 @@
-"""Request body → encoded photographs. Their content decides the file type, not names or declared types."""
+"""Reads encoded photographs from request bodies.
+
+The content of a file decides its type; file names and declared types are ignored.
+"""
 
 import asyncio
 import base64
@@ -55,7 +58,7 @@ async def read_upload(
     Args:
         request: Its body has not been read.
         limit: Maximum of bytes.
-        reservation: Reserves the memory of the body, before it arrives if its length is known.
+        reservation: Reserves memory for the body; before it arrives if its length is known.
         with_part: Whether a form or JSON may also name the part.
 
     Raises:
@@ -102,7 +105,7 @@ async def read_body(request: Request, limit: int, reservation: ByteReservation) 
 async def _read_chunks(
     request: Request, limit: int, reservation: ByteReservation
 ) -> AsyncGenerator[bytes, None]:
-    """Yields the body; reserves its memory before it arrives if its length is known."""
+    """Yields the body; reserves memory for it before it arrives if its length is known."""
     declared, kind = request.headers.get("content-length", ""), _media_type(request)
     if declared.isdecimal() and (len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit):
         raise _too_large(declared[:MAX_LENGTH_DIGITS], limit)

@@ -113,7 +113,7 @@ def test_every_request_gets_its_answer(session):
     assert not wrong
 
 
-def test_answer_says_that_the_file_has_no_checksum(session):
+def test_answer_reports_unchecked_integrity(session):
     found = [
         answer.json()["image"]["integrity"]
         for image, answer in session.images
@@ -134,7 +134,7 @@ def test_no_malformed_image_passes(session):
     assert not wrong
 
 
-def test_every_refused_image_gets_a_problem_with_the_same_code_whichever_way_it_came(session):
+def test_rejected_image_gets_the_same_code_in_every_kind_of_body(session):
     codes: dict[str, set[str]] = {}
     for image, answer in session.images:
         codes.setdefault(image.name, set()).add(code_of(answer))
@@ -144,7 +144,7 @@ def test_every_refused_image_gets_a_problem_with_the_same_code_whichever_way_it_
     assert {"truncated_image", "corrupt_image"} < set().union(*codes.values()) <= known
 
 
-def test_afterwards_the_service_is_as_before(session):
+def test_service_is_unchanged_after_malformed_requests(session):
     assert session.afterwards.json()["decision"]["label"] == "scratch"
     assert session.admitted == (0, 0, 0)
 
@@ -153,7 +153,7 @@ def test_afterwards_the_service_is_as_before(session):
 
 
 @pytest.mark.slow
-def test_no_input_costs_50_mb():
+def test_no_input_needs_50_mb():
     """In a process of its own, whose highest memory is read after each request."""
     code = "from tests.api.test_hostile import print_growth; print_growth()"
     command = [sys.executable, "-c", code]
