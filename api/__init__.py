@@ -1,1 +1,1 @@
-"""The inspection service: an artifact answered over HTTP. Started by `python -m api --model FOLDER`."""
+"""The inspection service: serves an exported model over HTTP. Started by `python -m api --model FOLDER`."""

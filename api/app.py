@@ -1,4 +1,4 @@
-"""Puts the service together."""
+"""Creates the FastAPI app from settings, routes and middleware."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,15 +23,15 @@ from segdec import __version__
 def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> FastAPI:
     """Creates the service.
 
-    Its lifespan makes `app.state.service`; who runs it awaits `app.state.service.start()`, which loads
-    and warms the models. Until then every request is answered 503.
+    The lifespan of the app creates `app.state.service`. The caller must await `app.state.service.start()`,
+    which loads and warms up the models. Until then every request is answered 503.
 
     Args:
-        settings: What the operator set.
-        predictor: Serves this one instead of loading what the settings name.
+        settings: The settings of the service.
+        predictor: Served instead of the model in the settings.
 
     Raises:
-        ConfigError: If a key file cannot be used.
+        ConfigError: If a key file is invalid.
     """
     # The framework's own documentation pages load from a CDN; those of `add_pages` do not.
     app = FastAPI(
@@ -39,9 +39,9 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # it would send the client to whatever host it named
+        redirect_slashes=False,  # a redirect would go to the host that the client named
         lifespan=_lifespan,
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # looked up for every request
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # they cost time in every request
     )
     app.state.settings = settings
     app.state.predictor = predictor

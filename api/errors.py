@@ -18,7 +18,7 @@ from segdec.schemas import Problem
 MAX_DETAIL = 2000
 """Longest description of an error, characters."""
 MAX_INPUT = 80
-"""Most characters of what a client sent that a description repeats."""
+"""Maximum length of client input that an error description quotes, characters."""
 MAX_JSON_ERRORS = 3
 MEDIA_TYPE = "application/problem+json"
 ROUTING_DETAILS = {
@@ -65,7 +65,8 @@ def bad_parameter(errors: Iterable[Mapping[str, Any]], place: str = "") -> Reque
 
     Args:
         errors: As `ValidationError.errors` returns them.
-        place: Where the parameters were sent; empty if each `loc` starts with it.
+        place: Where the parameters were sent, for example `query`; empty if `loc` of each error starts with
+            the place.
     """
     sentences: dict[str, str] = {}  # only the first error of a parameter: a union has one for each member
     for error in errors:
@@ -153,25 +154,24 @@ def document_problems(*statuses: int) -> dict[int | str, dict[str, object]]:
 
 def add_error_handlers(app: FastAPI) -> None:
     """Makes `app` answer every expected error as problem+json."""
-    app.exception_handler(RequestError)(_answer_request_error)
-    app.exception_handler(ImageError)(_answer_image_error)
+    app.exception_handler(RequestError)(_answer_error)
+    app.exception_handler(ImageError)(_answer_error)
     app.exception_handler(RequestValidationError)(_answer_validation_error)
     app.exception_handler(HTTPException)(_answer_routing_error)
     app.exception_handler(ClientDisconnect)(_answer_disconnected_client)
 
 
-async def _answer_request_error(request: Request, error: RequestError) -> Response:
-    if error.status in COUNTED_STATUSES:
-        request.app.state.metrics.count_rejection(error.code)
-    return problem_response(request.state.request_id, error.status, error.code, str(error), error.headers)
-
-
-async def _answer_image_error(request: Request, error: ImageError) -> Response:
-    return problem_response(request.state.request_id, status_of(error), error.code, str(error))
+async def _answer_error(request: Request, error: RequestError | ImageError) -> Response:
+    status, headers = status_of(error), None
+    if isinstance(error, RequestError):
+        headers = error.headers
+        if status in COUNTED_STATUSES:
+            request.app.state.metrics.count_rejection(error.code)
+    return problem_response(request.state.request_id, status, error.code, str(error), headers)
 
 
 async def _answer_validation_error(request: Request, error: RequestValidationError) -> Response:
-    return await _answer_request_error(request, bad_parameter(error.errors()))
+    return await _answer_error(request, bad_parameter(error.errors()))
 
 
 async def _answer_routing_error(request: Request, error: HTTPException) -> Response:
@@ -180,7 +180,7 @@ async def _answer_routing_error(request: Request, error: HTTPException) -> Respo
         try:
             request.state.key = keyring.authorize("predict", request.headers)
         except RequestError as refusal:
-            return await _answer_request_error(request, refusal)
+            return await _answer_error(request, refusal)
     headers = dict(error.headers or {})
     words = {"path": request.url.path, "method": request.method, "allowed": headers.get("Allow", "")}
     detail = ROUTING_DETAILS.get(error.status_code, str(error.detail)).format_map(words)

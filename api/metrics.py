@@ -81,35 +81,30 @@ class Metrics:
     ) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # nothing uses these series
         self._registry = registry = CollectorRegistry()
+        self._counter = partial(Counter, registry=registry)
+        self._histogram = partial(Histogram, registry=registry)
         # Cached: the library builds the key of a series at each call.
-        requests = Counter(
+        requests = self._counter(
             "segdec_requests",
             "Requests by method, path template and status code.",
             ("method", "route", "code"),
-            registry=registry,
         )
         self._requests = cache(requests.labels)
-        request_ms = Histogram(
+        request_ms = self._histogram(
             "segdec_request_duration_milliseconds",
             "From a request's first byte to the end of its answer.",
             ("method", "route"),
             buckets=MILLISECOND_BUCKETS,
-            registry=registry,
         )
         self._request_ms = cache(request_ms.labels)
-        self._rejections = Counter(
-            "segdec_rejections", "Requests given up, by reason.", ("reason",), registry=registry
-        )
+        self._rejections = self._counter("segdec_rejections", "Requests given up, by reason.", ("reason",))
         for reason in REJECTION_REASONS:  # at 0 from the start, so that the first one appears as an increase
             self._rejections.labels(reason)
-        self._add_problem_metrics(registry)
-        self._batches = Histogram(
-            "segdec_batch_size",
-            "Photographs that went through the network together.",
-            buckets=BATCH_SIZES,
-            registry=registry,
+        self._add_problem_metrics()
+        self._batches = self._histogram(
+            "segdec_batch_size", "Photographs that went through the network together.", buckets=BATCH_SIZES
         )
-        self._add_model_metrics(registry)
+        self._add_model_metrics()
         self._models = Gauge(
             "segdec_model_info",
             "Models that are served; the value is always 1.",
@@ -132,45 +127,41 @@ class Metrics:
             running.labels(step).set_function(partial(running_s, step))
         ProcessCollector(registry=registry)  # resident memory, open files, processor time
 
-    def _add_problem_metrics(self, registry: CollectorRegistry) -> None:
-        self._problems = Counter(
+    def _add_problem_metrics(self) -> None:
+        self._problems = self._counter(
             "segdec_problems",
             "Errors answered, and photographs refused inside a batch, by code, status and name of the key.",
             ("code", "status", "key"),
-            registry=registry,
         )
-        photographs = Counter(
+        photographs = self._counter(
             "segdec_photographs",
             "Photographs that were sent, by the name of the key and what became of them.",
             ("key", "result"),
-            registry=registry,
         )
         self._photographs = cache(photographs.labels)
         self.initialize_keys(())
         for code, status in CONNECTION_PROBLEMS.items():
             self._problems.labels(code, str(status or ""), "")
 
-    def _add_model_metrics(self, registry: CollectorRegistry) -> None:
+    def _add_model_metrics(self) -> None:
         model = ("model", "version")
         steps_ms = [
-            Histogram(
+            self._histogram(
                 f"segdec_{step}_milliseconds",
                 f"Time of an answer spent in the step '{step}'.",
                 model,
                 buckets=MILLISECOND_BUCKETS,
-                registry=registry,
             )
             for step in STEPS
         ]
-        scores = Histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORES, registry=registry)
-        log_odds = Histogram(
+        scores = self._histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORES)
+        log_odds = self._histogram(
             "segdec_log_odds",
             "The network's own log-odds of a defect, before calibration.",
             model,
             buckets=LOG_ODDS,
-            registry=registry,
         )
-        decisions = Counter("segdec_decisions", "Decisions by label.", (*model, "label"), registry=registry)
+        decisions = self._counter("segdec_decisions", "Decisions by label.", (*model, "label"))
         self._steps_ms = [cache(histogram.labels) for histogram in steps_ms]
         self._scores, self._decisions = cache(scores.labels), cache(decisions.labels)
         self._log_odds = cache(log_odds.labels)

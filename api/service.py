@@ -1,4 +1,6 @@
-"""Everything that lives as long as the service: threads, limits, models, record and receivers."""
+"""Objects that are created at the start and closed at the end of the service: threads, limits, models, record
+and receivers.
+"""
 
 import asyncio
 import logging
@@ -34,7 +36,9 @@ from segdec.schemas import ModelDetail, ModelIdentity, ReloadAnswer
 T = TypeVar("T")
 
 State = Literal["not_ready", "ready", "draining"]
-"""Models are loaded; requests are accepted; only requests that have started are answered."""
+"""`not_ready`: models are being loaded; `ready`: requests are accepted; `draining`: only requests that have
+started are answered.
+"""
 
 CLOSE_TIMEOUT_S = 0.5
 """Maximum wait for threads at the end."""

@@ -108,7 +108,7 @@ class Settings(BaseSettings):
         description="accept WebP files; they are rejected otherwise, because their damage is not detected: "
         "a file that is half zeros may be answered as good",
     )
-    max_batch_files: int = Field(64, gt=0, description="photographs in a request of several")
+    max_batch_files: int = Field(64, gt=0, description="maximum number of photographs in a batch request")
     max_uploads: int = Field(64, gt=0, description="request bodies read at the same time; more get a 503")
     max_upload_bytes: int | None = Field(
         None,
@@ -158,8 +158,8 @@ class Settings(BaseSettings):
     engine_lost_s: float = Field(
         300.0,
         gt=0,
-        description="seconds after which such a step makes /livez fail, so that the process is replaced; a "
-        "minute later the process exits with code 70",
+        description="seconds after which a hanging step makes /livez fail, so that the process is replaced; "
+        "a minute later the process exits with code 70",
     )
     retry_after_s: int = Field(1, ge=0, description="seconds in the Retry-After of a 503")
     engine: Annotated[str, AfterValidator(_known_engine)] | None = Field(
@@ -220,7 +220,8 @@ class Settings(BaseSettings):
         0.5,
         ge=0,
         le=1,
-        description="share of the threshold above which all good photographs are queued for review; 1: none",
+        description="fraction of the threshold: good photographs above it are all queued "
+        "for review; 1: none of them",
     )
     record_good_days: float | None = Field(
         30.0,
@@ -256,7 +257,7 @@ class Settings(BaseSettings):
         0.1,
         ge=0,
         lt=1,
-        description="share of the pictures' disk that is kept free, in the same way",
+        description="share of the pictures' disk that stays free; deletes the least valuable pictures first",
     )
 
     record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(

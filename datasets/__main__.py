@@ -19,7 +19,7 @@ from datasets.loading import LAYOUTS
 from datasets.sharding.packing import DEFAULT_SHARD_MB
 from datasets.splitting import TEST_FRACTION, VAL_FRACTION
 from segdec.images import DEFAULT_MAX_PIXELS
-from segdec.runtime.cli import clean_exit, parse_pixel_limit, raise_pixel_limit, white_level
+from segdec.runtime.cli import clean_exit, parse_pixel_limit, parse_white_level, raise_pixel_limit
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -108,7 +108,7 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--white-level",
-        type=white_level,
+        type=parse_white_level,
         metavar="N",
         help="value that is white in 16-bit photographs; see input.white_level",
     )

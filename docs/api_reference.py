@@ -31,13 +31,13 @@ LIMITS = {
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the document itself, for whoever generates a client from it."""
+    """Adds the OpenAPI document, so that readers can generate a client from it."""
     files.append(File.generated(config, DOCUMENT, content=json.dumps(describe_service(), indent=1)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Puts the reference into its page."""
+    """Inserts the reference into its page."""
     return markdown.replace(PLACE, render(describe_service())) if page.file.src_uri == PAGE else markdown
 
 
@@ -53,7 +53,7 @@ def render(document: Schema) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        comment_start_string="<#",  # {# begins the anchor of a heading
+        comment_start_string="<#",  # "{#" starts the anchor of a heading
     )
     environment.filters.update(type=name_type, limits=name_limits, cell=_cell, anchor=_anchor)
     environment.filters.update(bodies=group_bodies, answers=group_answers)
@@ -69,7 +69,7 @@ def operations(document: Schema) -> Iterator[dict[str, Any]]:
 
 
 def named_schemas(document: Schema) -> dict[str, Schema]:
-    """Returns the objects that have a name, by name: the components, and those that stand elsewhere."""
+    """Returns all named objects by name: the components, and objects defined inside paths."""
     found: dict[str, Schema] = dict(document["components"]["schemas"])
 
     def collect(node: Any) -> None:
@@ -83,7 +83,7 @@ def named_schemas(document: Schema) -> dict[str, Schema]:
 
 
 def name_type(schema: Schema) -> str:
-    """Returns what a value is, in Markdown; an object that has a name is a link to its table."""
+    """Returns the type of a value in Markdown; a named object is a link to its table."""
     if "$ref" in schema or _is_named(schema):
         name = schema["$ref"].rpartition("/")[2] if "$ref" in schema else schema["title"]
         return f"[{name}](#{_anchor(f'schema {name}')})"
@@ -107,7 +107,7 @@ def _name_plain_type(schema: Schema) -> str:
 
 
 def name_limits(schema: Schema) -> str:
-    """Returns what a value is held to, and what it is when it is not given."""
+    """Returns the limits and the default of a value."""
     stated = {} if "prefixItems" in schema else schema
     given = {name: value for name, value in stated.items() if not isinstance(value, dict | NoneType)}
     words = [text.format(given[name]) for name, text in LIMITS.items() if name in given]
@@ -115,7 +115,7 @@ def name_limits(schema: Schema) -> str:
 
 
 def group_bodies(content: Mapping[str, Any]) -> dict[str, str]:
-    """Returns what is sent or answered: its content types."""
+    """Returns type of the body → its content types."""
     grouped: dict[str, list[str]] = {}
     for kind, body in content.items():
         grouped.setdefault(name_type(body.get("schema", {})), []).append(f"`{kind}`")
@@ -123,7 +123,7 @@ def group_bodies(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def group_answers(responses: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Lists status, meaning and body of each answer; the problems, which have one form, share a row."""
+    """Lists status, meaning and body of each answer; all problems share a row."""
     rows: dict[tuple[str, str], list[str]] = {}
     for status, answer in sorted(responses.items()):
         content, headers = answer.get("content", {}), answer.get("headers", {})
@@ -139,7 +139,7 @@ def _is_named(node: Any) -> bool:
 
 
 def _anchor(text: str) -> str:
-    return "-".join("".join(letter if letter.isalnum() else " " for letter in text.lower()).split())
+    return "-".join("".join(sign if sign.isalnum() else " " for sign in text.lower()).split())
 
 
 def _cell(text: str) -> str:

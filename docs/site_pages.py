@@ -1,4 +1,4 @@
-"""Adds pages of the repository to the documentation site, and gives links the form they have there."""
+"""Adds pages of the repository to the documentation site, and adapts their links."""
 
 import posixpath
 import re
@@ -14,7 +14,7 @@ PAGES = {
     "design.md": "CONTRIBUTING.md",
     "changes.md": "CHANGELOG.md",
 }
-"""Name on the site: file."""
+"""Page on the site → file in the repository."""
 LINK = re.compile(
     r"\[(?P<label>[^\]\n]*)\]\((?!https?:|#|mailto:)(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
 )
@@ -30,14 +30,15 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Translates the links of the pages in docs."""
+    """Adapts the links of the pages in docs."""
     return markdown if page.file.src_uri in PAGES else translate(markdown, f"docs/{page.file.src_uri}")
 
 
 def translate(text: str, source: str) -> str:
-    """Returns the text of `source` with its links to other files of the repository as the site has them.
+    """Returns the text of `source` with its links to files of the repository changed to links of the site.
 
-    A link called as its file gets the title of the page. A file that is no page is named without a link.
+    If the label of a link is the file's name, it becomes the page's title. A link to a file that is not on
+    the site becomes plain text.
     """
 
     def link(found: re.Match[str]) -> str:

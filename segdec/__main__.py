@@ -28,8 +28,8 @@ from segdec.command_line.watch import add_watch
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
 from segdec.images import DEFAULT_MAX_PIXELS
-from segdec.runtime.cli import clean_exit, parse_pixel_limit, raise_pixel_limit
-from segdec.runtime.threads import limit_opencv_threads, parse_thread_count
+from segdec.runtime.cli import clean_exit, parse_pixel_limit, parse_thread_count, raise_pixel_limit
+from segdec.runtime.threads import limit_opencv_threads
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -12,7 +12,7 @@ from segdec.artifact import Artifact, Manifest, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.artifact.variants import check_versions
 from segdec.config import STRIDE, ModelConfig
-from segdec.engines import ENGINES, Engine, Logits, check_engine, choose_engine
+from segdec.engines import ENGINES, Engine, Logits, choose_engine
 from segdec.errors import ArtifactError
 from segdec.inference.batching import Batcher, PendingPhotograph
 from segdec.inference.pipeline import Pipeline
@@ -86,8 +86,6 @@ class Predictor:
             ConfigError: If the engine is unknown, or has started with another number of threads.
             MissingExtraError: If the engine's package is not installed.
         """
-        if engine is not None:
-            check_engine(engine)
         artifact = open_artifact(folder, trusted)
         return cls.from_artifact(artifact, engine, batch_pixels=batch_pixels, threads=threads)
 

@@ -3,9 +3,7 @@
 `malformed_images()` gives them all; the decoder's tests and the service's use them.
 """
 
-import io
 import struct
-import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +13,6 @@ from typing import Any, Literal
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from benchmarks.damage import OVERWRITES
 from tests.image_files import (
@@ -175,16 +172,11 @@ def zeros(length: int) -> bytes:
 def _png_bombs() -> Iterator[MalformedImage]:
     dot = zlib.compress(b"\0\5")
     yield MalformedImage(f"{BOMB}: PNG of 20,000 × 20,000", png(20_000, 20_000, 8, 0, zeros(400 * BLOCK)))
-    yield MalformedImage(f"{BOMB}: 16-bit PNG of 9,000 × 9,000", png(9_000, 9_000, 16, 2, zeros(464 * BLOCK)))
-    yield MalformedImage(f"{BOMB}: PNG of the largest size", png(2**31 - 1, 2**31 - 1, 8, 2, dot))
     yield MalformedImage(f"{BOMB}: PNG of 1 × 1 with 400 MB of pixels", _dot(dot=zeros(400 * BLOCK)))
     profile = chunk(b"iCCP", b"icc\0\0" + zeros(400 * BLOCK))
     yield MalformedImage(f"{BOMB}: PNG with a profile of 400 MB", _dot(profile), "any")
     text = chunk(b"zTXt", b"text\0\0" + zlib.compress(bytes(BLOCK - 9)))
     yield MalformedImage(f"{BOMB}: PNG with 60 texts of 1 MB", _dot(text * 60), "any")
-    wide = zlib.compress("\U0001f529".encode() + b"a" * (BLOCK - 99))
-    itxt = chunk(b"iTXt", b"text\0\1\0\0\0" + wide)
-    yield MalformedImage(f"{BOMB}: PNG with 60 texts of wide letters", _dot(itxt * 60), "any")
     yield MalformedImage(f"{BOMB}: PNG with 100,000 empty chunks", _dot(chunk(b"teSt", b"") * 100_000))
     second = header(1, 1, 8, 0)
     yield MalformedImage(f"{BOMB}: PNG with two headers", png(30_000, 30_000, 8, 0, dot, before=second))
@@ -205,16 +197,12 @@ def _tiff_bombs() -> Iterator[MalformedImage]:
     yield MalformedImage(f"{BOMB}: LZW TIFF", tiff_file({**grey, **side, **strip, 259: (5,)}, bytes(999)))
     plain = {**grey, **side, **strip, 259: (1,), 279: (400_000_000,)}
     yield MalformedImage(f"{BOMB}: uncompressed TIFF without pixels", tiff_file(plain, b""))
-    largest = {**plain, 256: (2**32 - 1,), 257: (2**32 - 1,)}
-    yield MalformedImage(f"{BOMB}: TIFF of the largest size", tiff_file(largest, b""))
     dot = {**grey, 256: (1,), 257: (1,), 259: (8,)}
     tile = {322: (20_000,), 323: (20_000,), 324: (0,), 325: (len(packed),)}
     yield MalformedImage(f"{BOMB}: TIFF of 1 × 1 with a huge tile", tiff_file({**dot, **tile}, packed))
     yield MalformedImage(
         f"{BOMB}: TIFF of 1 × 1 with a huge strip", tiff_file({**dot, **strip, 278: (1,)}, packed), "any"
     )
-    tall = {**dot, **strip, 278: (2**32 - 1,)}
-    yield MalformedImage(f"{BOMB}: TIFF with endless rows a strip", tiff_file(tall, packed), "any")
     many = {**dot, 278: (1,), 273: (8,) * 300_000, 279: (1,) * 300_000, 259: (1,)}
     yield MalformedImage(f"{BOMB}: TIFF of 300,000 strips", tiff_file(many, b"\5"))
     values = {**dot, 259: (1,), 258: (8,) * 300_000, 273: (0,), 279: (1,), 278: (1,)}
@@ -298,8 +286,6 @@ def _other_bombs() -> Iterator[MalformedImage]:
         yield MalformedImage(
             f"{BOMB}: lossless WebP of {name}", webp((b"VP8L", webp_lossless_header(side, side)))
         )
-    lossy = b"\x10\x02\x00\x9d\x01\x2a" + struct.pack("<HH", 16_383, 16_383) + bytes(64)
-    yield MalformedImage(f"{BOMB}: lossy WebP of 16,383", webp((b"VP8 ", lossy)))
     small = whole_files()["baseline JPEG"]
     place = small.index(b"\xff\xc0") + 5
     huge = small[:place] + struct.pack(">HH", 65_500, 65_500) + small[place + 4 :]
@@ -353,42 +339,19 @@ def _odd_sizes() -> Iterator[MalformedImage]:
 
 
 def _not_images() -> Iterator[MalformedImage]:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr(zipfile.ZipInfo("part.png"), whole_files()["grey PNG"])
-    picture = Image.fromarray(np.full((8, 8), 5, np.uint8))
-    gif, icon = io.BytesIO(), io.BytesIO()
-    picture.save(gif, "GIF")
-    picture.save(icon, "ICO")
     files = {
         "empty": b"",
         "one byte": b"\x89",
         "zeros": bytes(4096),
-        "noise": np.random.default_rng(6).bytes(4096),
         "text": b"this is not an image\n" * 50,
-        "HTML": b"<!DOCTYPE html><html><body>502 Bad Gateway</body></html>",
-        "JSON": b'{"image": {"b64": "iVBORw0KGgo="}}',
-        "SVG": b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>',
         "EPS": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n",
-        "PDF": b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\n%%EOF\n",
-        "ZIP": archive.getvalue(),
-        "gzip": b"\x1f\x8b\x08\0\0\0\0\0\0\x03" + zlib.compress(b"part", wbits=-15),
-        "pickle": b"\x80\x04\x95\x0b\0\0\0\0\0\0\0\x8c\x05image\x94.",
-        "NumPy array": b"\x93NUMPY\x01\0v\0{'descr': '|u1', 'fortran_order': False, 'shape': (9, 9), }\n",
-        "GIF": gif.getvalue(),
-        "ICO": icon.getvalue(),
-        "PPM": b"P6 9 9 255\n" + bytes(243),
-        "AVIF": b"\0\0\0\x20ftypavif\0\0\0\0avifmif1miafMA1B" + bytes(64),
-        "JPEG 2000": b"\0\0\0\x0cjP  \r\n\x87\n" + bytes(64),
-        "path": b"../../etc/passwd",
-        "URL": b"http://127.0.0.1/part.png",
+        "GIF": encode(np.full((8, 8), 5, np.uint8), "GIF"),
         "PNG after a byte order mark": b"\xef\xbb\xbf" + whole_files()["grey PNG"],
     }
     yield from (MalformedImage(name, data) for name, data in files.items())
     for kind in ("grey PNG", "baseline JPEG", "TIFF", "lossless WebP", "grey BMP"):
         data = whole_files()[kind]
         yield MalformedImage(f"{kind} with the first bytes of a GIF", b"GIF89a" + data[6:])
-        yield MalformedImage(f"{kind} in base64's clothes", data.hex().encode())
         yield MalformedImage(f"{kind} with text behind it", data + b"<script>alert(1)</script>", "any")
     yield MalformedImage("JPEG that begins as a PNG", PNG_SIGNATURE + whole_files()["baseline JPEG"][8:])
     yield MalformedImage("PNG that begins as a JPEG", b"\xff\xd8\xff\xe0" + whole_files()["grey PNG"][4:])
@@ -425,9 +388,6 @@ def _unsupported() -> Iterator[MalformedImage]:
         "TIFF of 5 channels": tiff(np.zeros((8, 8, 5), np.uint8)),
         "TIFF of 64 bits": tiff(np.zeros((8, 8, 1), np.uint64)),
         "12-bit PNG": png_16(np.full((8, 8, 1), 4_095, np.uint16)),
-        "12-bit colour PNG": png_16(np.full((8, 8, 3), 4_095, np.uint16)),
-        "12-bit TIFF": tiff(np.full((8, 8, 1), 4_095, np.uint16)),
-        "12-bit colour TIFF": tiff(np.full((8, 8, 3), 4_095, np.uint16)),
     }
     yield from (MalformedImage(name, data) for name, data in files.items())
     yield from _strips_cut_short()

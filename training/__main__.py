@@ -16,8 +16,8 @@ from segdec.runtime.cli import (
     clean_exit,
     import_tensorflow,
     parse_pixel_limit,
+    parse_white_level,
     raise_pixel_limit,
-    white_level,
 )
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _add_fit(commands: "Commands") -> None:
     one.add_argument("--skip-broken", action="store_true", help="skip unusable images")
     one.add_argument(
         "--white-level",
-        type=white_level,
+        type=parse_white_level,
         metavar="VALUE",
         help="white value of 16-bit images, if the camera has fewer bits",
     )

@@ -24,10 +24,10 @@ class Delivery:
     """Sends the outbox to its sinks.
 
     Args:
-        engine: Of the record's database, for this object only; is disposed on close.
+        engine: Engine of the record's database. No other object may use it; `close` disposes it.
         sinks: The receivers.
-        rules: When events are given up.
-        metrics: Of the outbox.
+        rules: Limits for retries and for the size of the outbox.
+        metrics: Metrics of the outbox.
     """
 
     def __init__(

@@ -11,14 +11,14 @@ from segdec.runtime.files import fsync_folder
 
 BLOCK = 64 * 1024
 LINE_START = b'{"specversion":'
-"""Of every event."""
+"""First bytes of every line."""
 
 
 class JsonLines:
     """A file of complete lines. If it is moved away, as by logrotate, a new one is created.
 
     Args:
-        path: Of the file, in an existing folder.
+        path: Path of the file, in an existing folder.
     """
 
     name = "jsonl"

@@ -59,7 +59,7 @@ class LineState:
         self._midnight: datetime | None = None
 
     def read(self, connection: Connection) -> Mapping[str | None, StationState]:
-        """Returns the state of each station, and that of all under None."""
+        """Returns the state of each station; the key None has the state of all stations together."""
         midnight = self._days.day_at(self._now()).begin
         self._follow_inspections(connection)
         self._follow_misses(connection, midnight)

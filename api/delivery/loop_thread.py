@@ -10,7 +10,7 @@ class LoopThread:
     """The thread.
 
     Args:
-        name: Of the thread.
+        name: Name of the thread.
         main: Returns the coroutine, which must end soon after `stopping` is set.
         on_error: Called with an exception of the coroutine.
 

@@ -19,7 +19,7 @@ class Mqtt:
 
     Args:
         broker: Address and login.
-        prefix: Of the topics.
+        prefix: Prefix of the topics.
     """
 
     name = "mqtt"

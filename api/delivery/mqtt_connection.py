@@ -35,7 +35,7 @@ class Broker:
         host: Host name.
         port: TCP port.
         user: Login; None = without.
-        password: Of the user.
+        password: Password of the user.
         trust: Trusted certificates; None = without TLS.
         client_id: Client identifier; a new connection with it ends a hanging old one.
     """

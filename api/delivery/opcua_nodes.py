@@ -63,7 +63,7 @@ class LineNodes:
         """Writes states; creates the nodes of new stations.
 
         Args:
-            states: By station; that of all stations under None.
+            states: State of each station; the key None has the state of all stations together.
             usable: Whether the values are up to date.
         """
         for station, state in states.items():

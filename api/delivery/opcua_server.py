@@ -57,7 +57,7 @@ class OpcUaServer:
     Args:
         endpoint: `opc.tcp://HOST:PORT/PATH`.
         pair: Files of certificate and private key; None = without encryption.
-        engine: Of the record's database, for this object only; is disposed on close.
+        engine: Engine of the record's database. No other object may use it; `close` disposes it.
         state: Reads the state from the record.
 
     Raises:

@@ -9,14 +9,16 @@ from api.metrics import Metrics
 from api.records.outbox_queries import Backlog
 
 RESULTS = ("delivered", "refused", "failed", "unreachable")
-"""Of an attempt: acknowledged; never accepted; not accepted; not reachable or temporarily unable."""
+"""Results of an attempt: acknowledged; rejected permanently; failed, maybe because of the event; receiver not
+reachable or temporarily unavailable.
+"""
 
 
 class OutboxMetrics:
     """Metrics of sent events; thread-safe.
 
     Args:
-        metrics: Of the service; registers these too.
+        metrics: Metrics of the service; these are registered there.
         sinks: Names of the sinks.
 
     Attributes:

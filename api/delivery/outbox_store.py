@@ -21,7 +21,7 @@ class OutboxStore:
     """Reads and changes the outbox.
 
     Args:
-        engine: Of the record's database.
+        engine: Engine of the record's database.
         delete_interval_s: Seconds between two transactions that delete.
     """
 

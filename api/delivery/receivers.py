@@ -24,7 +24,7 @@ class Receivers:
         opcua: The OPC UA server; None = there is none.
 
     Attributes:
-        sinks: As passed.
+        sinks: Names of the sinks.
     """
 
     def __init__(

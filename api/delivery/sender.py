@@ -1,4 +1,5 @@
-"""Sends the messages of one sink at least once, in order for each station, stations independently.
+"""Sends the messages of one sink at least once, in order for each station. Stations do not wait for each
+other.
 
 A station's messages are read from the oldest on, delivered one after the other, and deleted. After a failure
 the station backs off and starts again with the same message: the outbox is the only state.
@@ -64,8 +65,8 @@ class Sender:
         sink: The receiver.
         store: The outbox.
         lock: Held by the service that sends.
-        rules: When messages are given up.
-        metrics: Of the outbox.
+        rules: Limits for retries and for the size of the outbox.
+        metrics: Metrics of the outbox.
         backoff: Delays after failures.
         now: Returns the time.
     """

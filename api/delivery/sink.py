@@ -8,7 +8,9 @@ from api.records.events import TYPE_PREFIX
 from api.records.inspection import Row
 
 Blame = Literal["refused", "failed", "unreachable"]
-"""Cause of a failure: the event, which is never accepted; maybe the event; the connection or the receiver."""
+"""Cause of a failure: `refused`: the event, permanently; `failed`: maybe the event; `unreachable`: the
+connection or the receiver.
+"""
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class OutboxMessage:
     """An event for one sink.
 
     Attributes:
-        id: Of its row.
+        id: Id of its row in the outbox.
         event_id: Identifies the event; receivers detect repeats by it.
         kind: Type of the event.
         station: Where it happened; empty if not given.

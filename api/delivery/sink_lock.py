@@ -17,7 +17,7 @@ class SinkLock:
     repeats: every sender starts with the oldest undelivered message.
 
     Args:
-        engine: Of the record's database.
+        engine: Engine of the record's database.
         sink: Name of the sink.
     """
 

@@ -31,7 +31,7 @@ class Webhook:
         secrets: Each signs every event.
         trust: Trusted certificates.
         clock: Returns seconds since 1970.
-        transport: Of the requests; default: the network.
+        transport: HTTP transport (for tests); default: the network.
 
     Raises:
         ConfigError: If the URL has another form.

@@ -71,7 +71,7 @@ class PendingCall:
     future: "Future[Any]" = field(default_factory=Future)
 
     def batches_with(self, other: "PendingPhotograph | PendingCall") -> bool:
-        """Returns whether `other` is this call: a call runs alone."""
+        """Returns whether `other` is this call, because a call never shares a batch."""
         return other is self
 
 
@@ -83,7 +83,7 @@ class InferenceThread:
 
     Args:
         batch_sizes: Allowed sizes of batches; a batch is padded to one of them.
-        max_batch_pixels: Maximum of batch × height × width; None for that of each model's engine.
+        max_batch_pixels: Maximum of batch × height × width; None for the maximum of each model's engine.
         wait_s: Seconds to wait for a batch to fill.
         observe_batch: Called with the number of photographs in each batch.
         watchdog: Watches each step.

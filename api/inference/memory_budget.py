@@ -18,12 +18,13 @@ from segdec.inference.preprocessing import input_size
 from segdec.process_memory import release_free_memory, resident_bytes
 
 BYTES_PER_PIXEL = 32
-"""Of a photograph outside of the network, while it is decoded, waits or is encoded. The measured maximum over
-all file types and forms of masks is 25."""
+"""Memory of a photograph without the network, while it is decoded, waits or is encoded. The measured maximum
+of all file types and mask forms is 25.
+"""
 SPARE_SHARE = 1 / 16
-"""Share of the limit for what is not counted."""
+"""Share of the limit that is reserved for memory that is not counted."""
 MIN_RELEASE_BYTES = 256 * 2**20
-"""Less free memory is not released: the next photographs use it again."""
+"""Minimum amount to release; smaller amounts are left for the next photographs."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ class MemoryFullError(RequestError):
 class MemoryBudget:
     """Limits the memory of all photographs in work. Any thread may use it.
 
-    One batch is inferred at a time: so the network counts once, for the largest admitted photograph.
+    Only one batch runs at a time, so the memory of the network is counted once, for the largest admitted
+    photograph.
 
     Args:
         limit_bytes: Maximum of the process.
@@ -164,7 +166,7 @@ class MemoryBudget:
         """Reserves the memory of a photograph until `release`.
 
         Returns:
-            Whether to release free memory first: smaller photographs left it in pieces that are too small.
+            Whether the caller must first release free memory to the system, because it is fragmented.
 
         Raises:
             MemoryFullError: 503 with Retry-After, if it does not fit at the same time as the others.

@@ -22,10 +22,10 @@ UNMEASURED_BYTES_PER_PIXEL = 1500.0
 
 @dataclass(frozen=True)
 class NetworkCost:
-    """What a run of a network takes.
+    """Memory and time of one run of a network.
 
     Attributes:
-        base_bytes: Of any run.
+        base_bytes: Memory of a run that does not depend on its size.
         bytes_per_pixel: Added for each pixel of the network's input.
         s_per_pixel: Seconds for each pixel on an idle machine: the minimum.
         min_pixels: Pixels of a batch of small photographs.

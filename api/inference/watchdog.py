@@ -12,7 +12,9 @@ THREAD_STEPS: tuple[Step, ...] = get_args(Step)
 LOAD_FACTOR = 5
 """Factor on the limits for steps of loading a model: its first batches are also compiled."""
 EXIT_AFTER_S = 60.0
-"""Time from `lost` to the exit of the process, in which the client of `/livez` can replace it in order."""
+"""Time from `lost` to the exit of the process. In this time the client of `/livez` (Kubernetes) can stop and
+replace the process.
+"""
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ class Watchdog:
         self._reported: RunningStep | None = None
 
     def watch(self, step: Step) -> RunningStep:
-        """Returns the block in which the thread runs `step`; enter it at once."""
+        """Returns a context manager; the thread runs `step` inside it. Enter it immediately."""
         return RunningStep(step, self._clock(), self._running)
 
     def running_s(self, step: Step) -> float:

@@ -1,4 +1,6 @@
-"""Limits of concurrent work: requests in number and bytes, each only while its client is connected."""
+"""Limits the number and the total size of concurrent requests, and cancels a request when its client
+disconnects.
+"""
 
 import asyncio
 from collections.abc import Coroutine
@@ -16,13 +18,14 @@ DISCONNECT_CHECK_DELAY_S = 0.05
 BODY_COPIES = 2
 """Copies of a body in memory while it is read: its chunks and the whole."""
 JSON_BODY_COPIES = 4
-"""The same of JSON: also its text and the decoded file."""
+"""Copies of a JSON body in memory: additionally its text and the decoded file."""
 
 
 class AdmissionLimit:
-    """Limits a number; the next one is refused at once instead of waiting without limit.
+    """Limits the number of concurrent items, for example requests; above the limit, an item is rejected
+    immediately instead of waiting.
 
-    Each block of a `with` statement admits one. Only the event loop's thread may use it.
+    Each `with` statement counts as one item. Only the event loop's thread may use it.
 
     Args:
         limit: Maximum that is admitted at the same time.
@@ -86,7 +89,7 @@ class ByteLimit:
         self.reserved = 0
 
     def reserve(self) -> "ByteReservation":
-        """Returns the block whose end releases what was added to it."""
+        """Returns a context manager that releases its reserved bytes at the end."""
         return ByteReservation(self)
 
 

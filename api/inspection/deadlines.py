@@ -10,7 +10,7 @@ from api.errors import RequestError
 
 @asynccontextmanager
 async def deadline_timeout(deadline: float) -> AsyncIterator[None]:
-    """Cancels what the block awaits at `deadline`, a `time.perf_counter`.
+    """Cancels the body of the `with` statement at `deadline`, in seconds of `time.perf_counter`.
 
     Raises:
         RequestError: 504 at the deadline.

@@ -110,16 +110,18 @@ class Inspector:
     release_memory: Callable[[], None]
 
     def open(self, model: ServedModel, deadline: float) -> "Inspection":
-        """Returns the block in which one photograph is inspected.
+        """Returns a context manager for the inspection of one photograph.
 
         Args:
-            model: Inspects it; the caller counts its `usage`.
+            model: The model that inspects the photograph. The caller must hold its `usage`.
             deadline: `time.perf_counter` at which the client gets a 504.
         """
         return Inspection(self, model, deadline)
 
     def open_group(self) -> RequestGroup:
-        """Returns the group for the photographs of one request, of which at most a batch run at a time."""
+        """Returns the group for the photographs of one request, of which at most one batch is in work at the
+        same time.
+        """
         return RequestGroup(min(max(self.settings.batch_sizes), self.queue.limit))
 
 
@@ -156,7 +158,7 @@ class Inspection:
 
         Args:
             source: The photograph.
-            on_decoded: Also gets the decoded photograph.
+            on_decoded: Called with the decoded photograph; None if not needed.
 
         Raises:
             RequestError: 413 if it is too large, 503 if the queue or the memory is full, 504 at the deadline.

@@ -97,7 +97,7 @@ def convert_mask(stored: MaskAnswer, form: MaskForm) -> MaskAnswer | None:
 
 
 def replace_pixels(stored: MaskAnswer, pixels: NDArray[np.uint8]) -> MaskAnswer:
-    """Returns run lengths of other pixels [H, W] in the form of `stored`: with classes if it has them."""
+    """Encodes the mask `pixels` [H, W] as run lengths, with classes if `stored` has classes."""
     data: MaskData
     if stored.labels is None:
         data = _encode_pixels("rle", pixels, pixels)

@@ -1,7 +1,7 @@
 """Distinguishes clients that have only finished sending from clients that have closed the connection.
 
-Both have sent the end of the stream. Only sending shows the difference: the system of a closed client answers
-with a reset. So the first bytes of the response, which are always the same, are sent at once.
+In both cases the client has sent FIN. The difference appears only when the server sends data: a closed client
+answers with a TCP reset. So the first bytes of the response, which are always the same, are sent at once.
 """
 
 import asyncio

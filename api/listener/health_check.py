@@ -32,10 +32,9 @@ def print_health(arguments: Sequence[str]) -> int:
     Returns:
         The exit code: 0 if the service is healthy, else 1.
     """
-    parser = _parser()
     try:
-        options = parser.parse_args(arguments)
-        reason = check(_address(options), "/livez" if options.live else "/readyz")
+        options = make_parser().parse_args(arguments)
+        reason = check(address_of(options), "/livez" if options.live else "/readyz")
     except ValueError as error:
         reason = str(error)
     if reason:
@@ -43,16 +42,12 @@ def print_health(arguments: Sequence[str]) -> int:
     return UNHEALTHY if reason else 0
 
 
-def address_of(arguments: Sequence[str]) -> Address:
-    """Returns where the service listens according to its flags, the environment and the defaults.
+def address_of(options: argparse.Namespace) -> Address:
+    """Returns where the service listens.
 
     Raises:
-        ValueError: If a value is invalid.
+        ValueError: If the port is invalid.
     """
-    return _address(_parser().parse_args(arguments))
-
-
-def _address(options: argparse.Namespace) -> Address:
     if not options.port.isdecimal() or not 0 < int(options.port) < 2**16:
         raise ValueError(f"port {options.port!r}; expected the port of the service, 1 to 65535.")
     return bool(options.tls_certificate), LOOPBACK.get(options.host, options.host), int(options.port)
@@ -61,7 +56,8 @@ def _address(options: argparse.Namespace) -> Address:
 def check(address: Address, path: str) -> str:
     """Requests `path`; returns what is wrong, or an empty string.
 
-    It does not verify the certificate: that names the public host, and this connects to the local address.
+    It does not verify the certificate, because the certificate has the public host name, and the check
+    connects to the local address.
     """
     secure, host, port = address
     url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}{path}"
@@ -94,7 +90,8 @@ def _detail(body: bytes) -> str:
         return "it is not the inspection service"
 
 
-def _parser() -> "_Parser":
+def make_parser() -> "_Parser":
+    """Returns the parser of the flags, whose defaults come from the environment; errors are `ValueError`."""
     variables = {name.upper(): value for name, value in os.environ.items() if value}
     parser = _Parser(
         "python -m api health",

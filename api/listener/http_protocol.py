@@ -14,10 +14,10 @@ from api.metrics import UNMATCHED_ROUTE
 from segdec.schemas import Problem
 
 MAX_HEAD_BYTES = 2**16
-"""Most bytes of a request line with its headers, or of trailers, without those of the first packet."""
+"""Maximum bytes of a request line with headers, or of trailers. Bytes of the first packet are not counted."""
 
 MAX_PATH_CHARACTERS = 200
-"""Longest path in the log: that of a rejected head may have any length."""
+"""Maximum length of a path in the log. (The path of a rejected request may have any length.)"""
 
 logger = logging.getLogger(__name__)
 CLIENT_POLL_S = 0.2
@@ -27,8 +27,9 @@ CLIENT_POLL_S = 0.2
 class BoundedHttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits on the size and the time of a request's head.
 
-    The head has as much time as the settings allow for a body; so has the rest of a body whose request was
-    rejected. Trailers are dropped: uvicorn would add them to the headers, where a proxy has not checked them.
+    The head must arrive within the time that the settings allow for a body. The same limit applies to the
+    rest of a body whose request was rejected. Trailers are dropped: uvicorn would add them to the headers,
+    where a proxy has not checked them.
     """
 
     _head_bytes = 0
@@ -63,7 +64,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Handles a client that has finished sending: complete requests are still answered.
 
         Returns:
-            Whether the connection stays open. TLS ends in both directions at once, so not for https.
+            Whether the connection stays open. False for https, because TLS closes both directions at once.
         """
         cycle = self.cycle  # of the last request
         if self.scheme == "https" or cycle is None or cycle.more_body or cycle.response_complete:

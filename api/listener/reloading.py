@@ -19,7 +19,8 @@ logger = logging.getLogger(__name__)
 
 
 class Reloader:
-    """Reloads keys, certificate and models, one after the other. What cannot be used stays unchanged.
+    """Reloads keys, certificate and models, one after the other. If a new file or model cannot be used, the
+    old one stays in use.
 
     Create it in its event loop.
 
@@ -47,7 +48,7 @@ class Reloader:
     async def reload(self) -> None:
         """Reloads keys, certificate and models, each with a line in the log."""
         settings = self._app.state.settings
-        if settings.api_keys or settings.admin_keys:
+        if settings.api_keys or settings.review_keys or settings.admin_keys:
             await _log("keys", self._reload_keys())
         if self._tls is not None:
             await _log("certificate", self._reload_certificate(self._tls))

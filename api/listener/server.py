@@ -60,7 +60,8 @@ class DrainingServer(uvicorn.Server):
         self._stop_at = float("inf")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """Starts to stop: not ready from now on, closed after the delay or a second signal.
+        """Begins the shutdown: the service is not ready from now on, and closes after the delay or after a
+        second signal.
 
         A second interrupt does not wait. (uvicorn would raise the signals again at the end.)
         """

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.errors import RETRYABLE_STATUSES, problem_of
 from api.metrics import UNMATCHED_ROUTE, Metrics
+from api.middleware.http_middleware import HttpMiddleware, StatusSend
 from segdec.schemas import BatchItem, Problem
 
 CLIENT_GONE = 499
@@ -31,11 +32,11 @@ def add_log_fields(request: Request, **fields: str | float) -> None:
 
 
 def set_photograph_counts(request: Request, count: int, refused: Sequence[BatchItem] = ()) -> None:
-    """Sets how many photographs a request has, if not one, and which of them were refused."""
+    """Sets the number of photographs of a request (default 1) and the photographs that were rejected."""
     request.scope.setdefault("state", {}).update(photographs=count, refused=refused)
 
 
-class AccessMiddleware:
+class AccessMiddleware(HttpMiddleware):
     """Counts each request and its photographs in the metrics, and logs it as one line.
 
     Without `log`, only failures are logged, except health checks and photographs that the service has no
@@ -45,28 +46,19 @@ class AccessMiddleware:
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: bool) -> None:
-        self.app = app
+        super().__init__(app)
         self.metrics = metrics
         self.log = log
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         started = time.perf_counter()
         path = request_path(scope)  # before a mounted app changes the scope
-        status = CLIENT_GONE
-
-        async def send_and_see(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+        answer = StatusSend(send)
         try:
-            await self.app(scope, receive, send_and_see)
+            await self.app(scope, receive, answer)
         finally:
+            status = answer.status or CLIENT_GONE
             duration_ms = (time.perf_counter() - started) * 1000
             self.metrics.count_request(scope["method"], _route_of(scope, path), status, duration_ms)
             self._count_problems(scope, path, status)

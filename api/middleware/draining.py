@@ -2,41 +2,33 @@
 
 import asyncio
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.errors import problem_response
 from api.metrics import Metrics
+from api.middleware.http_middleware import HttpMiddleware, StatusSend
 
 
-class ShutdownMiddleware:
+class ShutdownMiddleware(HttpMiddleware):
     """Answers 503 for a request that the server cancels at the end of its drain time.
 
     If its answer has started, the connection is closed instead.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self.app = app
+        super().__init__(app)
         self.metrics = metrics
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        started = False
-
-        async def send_and_see(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
+        answer = StatusSend(send)
         try:
-            await self.app(scope, receive, send_and_see)
+            await self.app(scope, receive, answer)
         except asyncio.CancelledError:
             service = scope["app"].state.service
             if service is None or service.state != "draining":
                 raise
-            if not started:
+            if not answer.status:
                 await self._reject(scope, receive, send, service.settings.retry_after_s)
 
     async def _reject(self, scope: Scope, receive: Receive, send: Send, retry_after_s: int) -> None:

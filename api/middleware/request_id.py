@@ -5,10 +5,11 @@ import uuid
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from api.errors import problem_response
 from api.middleware.access import add_log_fields
+from api.middleware.http_middleware import HttpMiddleware, StatusSend
 
 HEADER = "X-Request-ID"
 REFUSED_HEADER = "X-Request-ID-Refused"
@@ -18,21 +19,15 @@ MAX_LENGTH = 128
 logger = logging.getLogger(__name__)
 
 
-class RequestIdMiddleware:
+class RequestIdMiddleware(HttpMiddleware):
     """Adds an id to the request's state and to the headers of its answer.
 
     The client's id is used if it is short and printable; otherwise the answer says why it is not. An
     exception without a handler is logged with the id and answered 500, without its text.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         sent = Headers(scope=scope).get(HEADER)
         request_id, refusal = choose_id(sent)
         if sent and refusal:  # also in the log, for comparison with the client's log
@@ -41,25 +36,23 @@ class RequestIdMiddleware:
         added = [(HEADER.lower().encode(), request_id.encode())]
         if refusal:
             added.append((REFUSED_HEADER.lower().encode(), refusal.encode()))
-        started = False
 
         async def send_with_id(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 message["headers"] = [*message.get("headers", ()), *added]
             await send(message)
 
+        answer = StatusSend(send_with_id)
         try:
-            await self.app(scope, receive, send_with_id)
+            await self.app(scope, receive, answer)
         except Exception:
             logger.exception("Request %s failed", request_id, extra={"request_id": request_id})
-            if started:
+            if answer.status:
                 raise
             response = problem_response(
                 request_id, 500, "internal_error", "The service failed. Its log has this id."
             )
-            await response(scope, receive, send_with_id)
+            await response(scope, receive, answer)
 
 
 def choose_id(sent: str | None) -> tuple[str, str]:

@@ -1,4 +1,6 @@
-"""Records each photograph that was sent to be inspected and was not, whatever refused it."""
+"""Logs each photograph that was sent for inspection but not inspected, whichever part of the service rejected
+it.
+"""
 
 import re
 from collections.abc import Mapping
@@ -6,10 +8,11 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from api.errors import problem_of
 from api.middleware.access import request_path
+from api.middleware.http_middleware import HttpMiddleware, StatusSend
 from api.records.line.uninspected_photograph import UninspectedPhotograph
 
 INSPECT_PATHS = re.compile(r"/v1/(models/[^/]+/)?inspect")
@@ -22,54 +25,39 @@ MAX_QUERY_FIELDS = 20
 """A query with more fields is not parsed."""
 
 
-class UninspectedMiddleware:
+class UninspectedMiddleware(HttpMiddleware):
     """Reports each photograph that was not inspected to the service.
 
     Requests without a valid key are not logged: anyone could fill the screens of the line with them. A camera
-    whose key is rejected becomes silent there instead. Requests above the rate limit are logged.
+    whose key is rejected appears on the line page as a silent station. Requests above the rate limit are
+    logged.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
-        if not _is_inspection(scope):
+        if scope["method"] != "POST" or not INSPECT_PATHS.fullmatch(request_path(scope)):
             await self.app(scope, receive, send)
             return
-        status = 0
-
-        async def send_and_read_status(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+        answer = StatusSend(send)
         try:
-            await self.app(scope, receive, send_and_read_status)
+            await self.app(scope, receive, answer)
         except Exception:
-            if not status:
+            if not answer.status:
                 _report(scope, 500, "internal_error", "The service failed. See its log.")
             raise
         except BaseException:  # cancelled: the service stops
-            if not status:
+            if not answer.status:
                 _report(scope, 503, "draining", "The service stopped before the inspection.")
             raise
-        if status >= 400 and status not in UNAUTHORIZED:
+        if answer.status >= 400 and answer.status not in UNAUTHORIZED:
             problem = problem_of(scope)
             code, detail = ("unknown", "") if problem is None else (problem.code, problem.detail)
-            _report(scope, status, code, detail)
+            _report(scope, answer.status, code, detail)
 
 
 def set_part(scope: Scope, station: str, part_id: str | None) -> None:
     """Sets the part that a photograph shows, if the body names it."""
     scope["state"]["part"] = (station, part_id)
-
-
-def _is_inspection(scope: Scope) -> bool:
-    if scope["type"] != "http" or scope["method"] != "POST":
-        return False
-    return INSPECT_PATHS.fullmatch(request_path(scope)) is not None
 
 
 def _report(scope: Scope, status: int, code: str, detail: str) -> None:

@@ -4,26 +4,24 @@ import json
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from api.errors import MEDIA_TYPE
+from api.middleware.http_middleware import HttpMiddleware
 
 PREFIX = "/v2"
 
 
-class ProtocolErrorMiddleware:
+class ProtocolErrorMiddleware(HttpMiddleware):
     """Repeats the detail of a problem of /v2 as `error`; does not change other answers.
 
-    It is outside everything that can reject a request, so that all rejections have the member.
+    It is the outermost middleware, so that every error response has the member `error`.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
-        path = scope.get("path", "")
-        if scope["type"] != "http" or not (path == PREFIX or path.startswith(f"{PREFIX}/")):
+        path = scope["path"]
+        if path != PREFIX and not path.startswith(f"{PREFIX}/"):
             await self.app(scope, receive, send)
             return
         start: Message | None = None

@@ -1,1 +1,1 @@
-"""The served models: where they lie, how they are loaded, how they are found."""
+"""The served models: storage, loading and lookup."""

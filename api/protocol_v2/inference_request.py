@@ -13,14 +13,14 @@ from api.protocol_v2.input_tensors import (
     read_pixels,
     split_body,
 )
-from api.protocol_v2.outputs import OUTPUTS, output_names
+from api.protocol_v2.outputs import BASE64, OUTPUTS, output_names
 from api.protocol_v2.schemas import InferInput, InferRequest, TensorMetadata
 from api.settings import Settings
 from segdec.config import ModelConfig
 from segdec.runtime.suggestions import nearest_name
 
 INPUTS = [
-    TensorMetadata(name="image", datatype="BYTES", shape=[-1], parameters={"content_type": "base64"}),
+    TensorMetadata(name="image", datatype="BYTES", shape=[-1], parameters=BASE64),
     TensorMetadata(name="pixels", datatype="UINT8", shape=[-1, -1, -1, -1]),
 ]
 """A request has one of them: encoded photographs [n], base64 in JSON, or pixels [n, H, W, C]."""
@@ -37,7 +37,7 @@ class InferenceRequest:
         threshold: Replaces the model's; None for the model's own.
         timeout_us: Microseconds that the photographs may wait; None or 0 for the service's own limit.
         outputs: Name → whether its data follows the JSON part.
-        names_outputs: Whether the request names its outputs; otherwise they are all possible ones.
+        has_named_outputs: Whether the request names its outputs; otherwise they are all possible ones.
     """
 
     id: str | None

@@ -1,12 +1,11 @@
 """Outputs of the Open Inference Protocol v2: their values for each photograph, and their encoding."""
 
 import base64
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from api.inspection.inspector import InspectedPhotograph
 from api.protocol_v2.input_tensors import HEADER_LENGTH, LENGTH_BYTES
@@ -15,7 +14,7 @@ from segdec.config import ModelConfig
 from segdec.images import encode_png
 from segdec.schemas import ModelIdentity
 
-Values = NDArray[np.float32] | list[str] | list[bytes]
+BASE64 = {"content_type": "base64"}
 
 
 @dataclass(frozen=True)
@@ -53,23 +52,20 @@ def make_outputs(inspected: InspectedPhotograph, *, names: Collection[str]) -> P
     )
 
 
-def _numbers(values: Sequence[float] | Sequence[Sequence[float]]) -> NDArray[np.float32]:
-    return np.array(values, np.float32)
-
-
-OUTPUTS: dict[str, Callable[[Sequence[PhotographOutputs]], Values]] = {
-    "label": lambda photographs: [photograph.label for photograph in photographs],
-    "score": lambda photographs: _numbers([photograph.score for photograph in photographs]),
-    "threshold": lambda photographs: _numbers([photograph.threshold for photograph in photographs]),
-    "review_threshold": lambda photographs: _numbers([one.review_threshold for one in photographs]),
-    "probabilities": lambda photographs: _numbers([photograph.probabilities for photograph in photographs]),
-    "mask": lambda photographs: [photograph.mask for photograph in photographs],
-    "class_mask": lambda photographs: [photograph.class_mask for photograph in photographs],
+FP32, TEXT, FILE = "FP32", "text", "file"
+OUTPUTS = {
+    "label": TEXT,
+    "score": FP32,
+    "threshold": FP32,
+    "review_threshold": FP32,
+    "probabilities": FP32,
+    "mask": FILE,
+    "class_mask": FILE,
 }
-"""All outputs, with the function that collects their values."""
+"""All outputs, fields of `PhotographOutputs`: FP32, or BYTES of text or of files (base64 in JSON)."""
 
 OPTIONAL_OUTPUTS = frozenset({"class_mask"})
-"""Outputs of models with a mask for each class only."""
+"""Outputs that only models with one mask per class have."""
 
 
 def output_names(config: ModelConfig) -> tuple[str, ...]:
@@ -79,62 +75,41 @@ def output_names(config: ModelConfig) -> tuple[str, ...]:
 
 def describe_outputs(config: ModelConfig) -> list[TensorMetadata]:
     """Describes the outputs of a model."""
-    described = [
-        TensorMetadata(name="label", datatype="BYTES", shape=[-1]),
-        TensorMetadata(name="score", datatype="FP32", shape=[-1]),
-        TensorMetadata(name="threshold", datatype="FP32", shape=[-1]),
-        TensorMetadata(name="review_threshold", datatype="FP32", shape=[-1]),
-        TensorMetadata(name="probabilities", datatype="FP32", shape=[-1, len(config.classes)]),
-        TensorMetadata(name="mask", datatype="BYTES", shape=[-1], parameters={"content_type": "base64"}),
+    return [
         TensorMetadata(
-            name="class_mask", datatype="BYTES", shape=[-1], parameters={"content_type": "base64"}
-        ),
+            name=name,
+            datatype=_datatype(name),
+            shape=[-1, len(config.classes)] if name == "probabilities" else [-1],
+            parameters=BASE64 if OUTPUTS[name] == FILE else None,
+        )
+        for name in output_names(config)
     ]
-    return [one for one in described if one.name in output_names(config)]
 
 
-@dataclass(frozen=True)
-class OutputTensor:
-    """An output and its encodings, which `api.protocol_v2.input_tensors` describes.
+def _datatype(name: str) -> str:
+    return "FP32" if OUTPUTS[name] == FP32 else "BYTES"
 
-    Attributes:
-        name: Of the output.
-        values: FP32 of any shape; or BYTES [n], text or bytes (base64 in JSON).
-    """
 
-    name: str
-    values: Values
+def _encode_output(
+    name: str, photographs: Sequence[PhotographOutputs], *, binary: bool
+) -> tuple[InferOutput, bytes]:
+    """Returns the entry of an output in the JSON part, and its data after it; see `input_tensors`."""
+    values = [getattr(photograph, name) for photograph in photographs]
+    numbers = np.array(values if OUTPUTS[name] == FP32 else [], np.float32)
+    shape = list(numbers.shape) if OUTPUTS[name] == FP32 else [len(values)]
+    form: dict[str, Any] = {"name": name, "datatype": _datatype(name), "shape": shape}
+    if binary:
+        packed = numbers.astype("<f4").tobytes() if OUTPUTS[name] == FP32 else _pack(values)
+        return InferOutput(**form, parameters={"binary_data_size": len(packed)}), packed
+    if OUTPUTS[name] == FILE:
+        encoded = [base64.b64encode(value).decode("ascii") for value in values]
+        return InferOutput(**form, parameters={**BASE64}, data=encoded), b""
+    return InferOutput(**form, data=numbers.ravel().tolist() if OUTPUTS[name] == FP32 else values), b""
 
-    @property
-    def datatype(self) -> str:
-        """Its datatype in the protocol."""
-        return "FP32" if isinstance(self.values, np.ndarray) else "BYTES"
 
-    @property
-    def shape(self) -> list[int]:
-        """Its shape."""
-        return list(self.values.shape) if isinstance(self.values, np.ndarray) else [len(self.values)]
-
-    def pack(self) -> bytes:
-        """Returns its data in the binary tensor extension."""
-        if isinstance(self.values, np.ndarray):
-            return self.values.astype("<f4").tobytes()
-        elements = [value.encode() if isinstance(value, str) else value for value in self.values]
-        return b"".join(len(element).to_bytes(LENGTH_BYTES, "little") + element for element in elements)
-
-    def describe(self, packed: bytes | None) -> InferOutput:
-        """Returns its entry in the JSON part; with the data, unless they are `packed` after it."""
-        form: dict[str, Any] = {"name": self.name, "datatype": self.datatype, "shape": self.shape}
-        if packed is not None:
-            return InferOutput(**form, parameters={"binary_data_size": len(packed)})
-        if isinstance(self.values, np.ndarray):
-            return InferOutput(**form, data=self.values.ravel().tolist())
-        if all(isinstance(value, str) for value in self.values):
-            return InferOutput(**form, data=list(map(str, self.values)))
-        encoded = [
-            base64.b64encode(value).decode("ascii") for value in self.values if isinstance(value, bytes)
-        ]
-        return InferOutput(**form, parameters={"content_type": "base64"}, data=encoded)
+def _pack(values: Sequence[str | bytes]) -> bytes:
+    elements = [value.encode() if isinstance(value, str) else value for value in values]
+    return b"".join(len(element).to_bytes(LENGTH_BYTES, "little") + element for element in elements)
 
 
 def encode_answer(
@@ -154,15 +129,11 @@ def encode_answer(
     Returns:
         The body and the headers.
     """
-    described, packed = [], []
-    for name, binary in outputs.items():
-        tensor = OutputTensor(name, OUTPUTS[name](photographs))
-        data = tensor.pack() if binary else None
-        described.append(tensor.describe(data))
-        packed.append(data or b"")
+    encoded = [_encode_output(name, photographs, binary=binary) for name, binary in outputs.items()]
+    described = [output for output, _ in encoded]
     answer = InferAnswer(model_name=model.name, model_version=model.version, id=request_id, outputs=described)
     part = answer.model_dump_json(exclude_none=True).encode()
     if not any(outputs.values()):
         return part, {"Content-Type": "application/json"}
     headers = {"Content-Type": "application/octet-stream", HEADER_LENGTH: str(len(part))}
-    return b"".join([part, *packed]), headers
+    return b"".join([part, *(packed for _, packed in encoded)]), headers

@@ -128,7 +128,8 @@ class ModelParameters(ProtocolModel):
     classes: list[str] = Field(description="in the order of probabilities, the good one first")
     threshold: float = Field(description="image score from which a photograph is a defect")
     review_threshold: float | None = Field(
-        None, description="image score from which a photograph is at least for review; absent: no review"
+        None,
+        description="image score from which the verdict is `review`; absent if the model has no such verdict",
     )
 
 

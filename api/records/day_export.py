@@ -1,9 +1,9 @@
 """The inspections of one day as a table, CSV or Parquet, streamed page by page."""
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
-from typing import Literal, Protocol
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -50,23 +50,7 @@ SCHEMA = pa.schema(
 """`metadata` is JSON. Masks and regions are omitted."""
 
 
-class _Writer(Protocol):
-    def write_batch(self, batch: pa.RecordBatch) -> None: ...
-    def close(self) -> None: ...
-
-
-def _write_csv(sink: pa.NativeFile) -> _Writer:
-    return pyarrow.csv.CSVWriter(sink, SCHEMA)  # type: ignore[no-any-return]
-
-
-def _write_parquet(sink: pa.NativeFile) -> _Writer:
-    return pyarrow.parquet.ParquetWriter(sink, SCHEMA)  # type: ignore[no-any-return]
-
-
-WRITERS: dict[TableFormat, Callable[[pa.NativeFile], _Writer]] = {
-    "csv": _write_csv,
-    "parquet": _write_parquet,
-}
+WRITERS: dict[TableFormat, Any] = {"csv": pyarrow.csv.CSVWriter, "parquet": pyarrow.parquet.ParquetWriter}
 
 
 def day_filters(day: date, zone: ZoneInfo, station: str | None) -> Filters:
@@ -82,7 +66,7 @@ def export_day(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[
         SQLAlchemyError: If the database does not answer.
     """
     pieces = _Pieces()
-    writer = WRITERS[form](pa.PythonFile(pieces, mode="w"))
+    writer = WRITERS[form](pa.PythonFile(pieces, mode="w"), SCHEMA)
     for rows in _pages(engine, filters):
         writer.write_batch(_batch(rows))
         yield pieces.take()

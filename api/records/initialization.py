@@ -25,8 +25,8 @@ def initialize_record(engine: Engine, folder: Path, pictures: PictureStore | Non
     """Migrates the database, checks that the pictures belong to it, and removes orphaned pictures.
 
     Args:
-        engine: Of the database.
-        folder: Of the record.
+        engine: Engine of the database.
+        folder: Folder of the record.
         pictures: The picture store; None = in `folder`.
 
     Raises:

@@ -110,7 +110,7 @@ def repeat_answer(row: Row, form: MaskForm) -> Answer:
 
     Args:
         row: A row of `tables.inspections`.
-        form: Of the mask; `scores` are not stored.
+        form: Form of the mask; `scores` are not stored.
 
     Raises:
         RequestError: 400 if the form needs pixel classes and the model had none.

@@ -25,7 +25,7 @@ class Outbox:
         """Queues the events of new inspections.
 
         Args:
-            connection: In the transaction that stores the inspections.
+            connection: Connection in the transaction that stores the inspections.
             rows: Rows of `tables.inspections`, with ids.
         """
         if self.sinks:
@@ -35,7 +35,7 @@ class Outbox:
         """Queues the event of a review or its withdrawal.
 
         Args:
-            connection: In the transaction that changes the inspection.
+            connection: Connection in the transaction that changes the inspection.
             row: A row of `tables.inspections` after the change.
         """
         if self.sinks:

@@ -124,11 +124,6 @@ def picture_state(connection: Connection, sha256: bytes) -> str | None:
     return state
 
 
-def picture_is_kept(connection: Connection, sha256: bytes) -> bool:
-    """Returns whether the state of a picture is `kept`."""
-    return picture_state(connection, sha256) == "kept"
-
-
 def change_picture_states(connection: Connection, digests: Sequence[bytes], before: str, after: str) -> None:
     """Changes the state of those pictures that have the state `before`."""
     statement = update(pictures).where(pictures.c.sha256.in_(digests), pictures.c.state == before)
@@ -193,7 +188,7 @@ def add_audit_entry(
     """Adds an entry to the audit log.
 
     Args:
-        connection: In the transaction of the change.
+        connection: Connection in the transaction of the change.
         who: Name of the API key or of the part of the service that made the change.
         what: The action.
         record_id: The inspection that the change is about; None = no single one.

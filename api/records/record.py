@@ -1,4 +1,4 @@
-"""The record behind the routes: opens, writes and reads it."""
+"""The record as the routes use it: opening, writing, reading."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ RESERVED_SPACE_FILE = "ballast"
 READERS = 4
 """Threads that read, so that requests do not wait for each other and leave CPU for inference."""
 REOPEN_S = 1.0
-"""Seconds after a failure without another attempt."""
+"""Seconds to wait after a failure before the next attempt."""
 MISSING_BECAUSE = {
     "expiring": "is being deleted by the retention rules or by a person",
     "expired": "was deleted by the retention rules or by a person",
@@ -50,11 +50,11 @@ class Record:
     """Stored inspections with their pictures.
 
     Args:
-        url: Of the database; None = a file in `folder`.
-        folder: Contains everything that has no other location.
+        url: URL of the database; None = a file in `folder`.
+        folder: Folder for the database and pictures, unless `url` and `pictures` give another location.
         rules: How long pictures are kept.
         retry_after_s: `Retry-After` of answers while the record cannot be used.
-        metrics: Of the record.
+        metrics: Metrics of the record.
         outbox: Queues events.
         pictures: The picture store; None = in `folder`.
 
@@ -155,7 +155,8 @@ class Record:
 
         Args:
             inspection: To be stored.
-            deadline: `time.perf_counter` at which to stop waiting. It may be stored later all the same.
+            deadline: `time.perf_counter` at which to stop waiting. The inspection may nevertheless be stored
+                later.
 
         Raises:
             RequestError: 503 `record_unavailable` if it cannot be stored, 504 at the deadline.
@@ -281,7 +282,8 @@ class Record:
             raise FileNotFoundError(f"{self._pictures.location} has no {STORE_ID} any more")
         with writing(self._engine) as connection:
             # Meanwhile it may have been deleted and have arrived again.
-            if not queries.picture_is_kept(connection, sha256) or self._pictures.contains(sha256):
+            state = queries.picture_state(connection, sha256)
+            if state != "kept" or self._pictures.contains(sha256):
                 return
             queries.subtract_stored_bytes(connection, [sha256])
             queries.change_picture_states(connection, [sha256], "kept", "lost")

@@ -15,7 +15,7 @@ class RecordMetrics:
     """Metrics of stored inspections, pictures and reviews; thread-safe.
 
     Args:
-        metrics: Of the service; registers these too.
+        metrics: Metrics of the service; these are registered there.
 
     Attributes:
         deleted: Deleted pictures, by one of `CAUSES`.

@@ -31,7 +31,7 @@ def make_record(row: Row) -> InspectionRecord:
     """Returns the answer about one inspection.
 
     Args:
-        row: Of `queries.with_pictures`.
+        row: Row of `queries.with_pictures`.
     """
     return InspectionRecord(
         record_id=row["id"],
@@ -67,7 +67,7 @@ def _review(row: Row) -> Review | None:
         reviewer=row["reviewer"],
         reviewed_at=row["reviewed_at"],
         reason=row["review_reason"],
-        mended_mask=None if corrected is None else MaskAnswer.model_validate_json(corrected),
+        corrected_mask=None if corrected is None else MaskAnswer.model_validate_json(corrected),
     )
 
 
@@ -75,16 +75,16 @@ def draw_mask(row: Row, which: Literal["predicted", "reviewed"], values: Literal
     """Returns a mask as a grey PNG.
 
     Args:
-        row: Of `queries.find_inspection`.
+        row: Row of `queries.find_inspection`.
         which: The predicted mask, or the one that a reviewer corrected.
-        values: Of the pixels: 255 = defect, or the index of the pixel's class.
+        values: Pixel values: 255 = defect, or the index of the pixel's class.
 
     Raises:
         RequestError: 404 if there is no corrected mask, 400 if the mask has no classes.
     """
     stored = row["mask"] if which == "predicted" else row["reviewed_mask"]
     if stored is None:
-        raise RequestError(404, "no_mended_mask", f"Record {row['id']} has no corrected mask.")
+        raise RequestError(404, "no_corrected_mask", f"Record {row['id']} has no corrected mask.")
     mask = MaskAnswer.model_validate_json(stored)
     if values == "class":
         check_has_classes("values=class", mask)
@@ -102,7 +102,7 @@ def draw_picture(picture: bytes, white_level: int | None) -> bytes:
 
     Args:
         picture: The image file.
-        white_level: Of the model, for 16-bit images.
+        white_level: White level of the model, for 16-bit images.
 
     Raises:
         ImageError: If the file cannot be decoded.
@@ -114,9 +114,9 @@ def draw_record(row: Row, picture: bytes, white_level: int | None, side: int | N
     """Returns the photograph with its mask as an overlay, a PNG.
 
     Args:
-        row: Of `queries.with_pictures`.
+        row: Row of `queries.with_pictures`.
         picture: The image file.
-        white_level: Of the model, for 16-bit images.
+        white_level: White level of the model, for 16-bit images.
         side: Maximum length of the longest side, px; None = full size.
     """
     mask = _defects(MaskAnswer.model_validate_json(row["mask"]))

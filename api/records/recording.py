@@ -122,8 +122,8 @@ def create_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] 
     """Creates the recording according to the settings.
 
     Args:
-        settings: Of the service.
-        metrics: Of the service.
+        settings: Settings of the service.
+        metrics: Metrics of the service.
         sinks: Names of the receivers of events.
 
     Raises:

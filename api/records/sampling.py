@@ -24,7 +24,7 @@ class SamplingDecision:
         number: Random number; the inspection is queued if it is below `probability`.
         probability: Sampling probability, 0…1.
         reason: `defect`, `review`, `near` (score near the threshold) or `chance`.
-        retention_class: Of its picture before a review.
+        retention_class: Retention class of its picture before a review.
     """
 
     number: float

@@ -29,7 +29,7 @@ class Review(AnswerPart):
     reviewer: str
     reviewed_at: datetime
     reason: str | None
-    mended_mask: MaskAnswer | None = Field(description="the corrected mask; null: not changed")
+    corrected_mask: MaskAnswer | None = Field(description="the corrected mask; null: not changed")
 
 
 class Draw(AnswerPart):
@@ -139,7 +139,7 @@ class Estimate(AnswerPart):
 
 
 class ReviewStatistics(AnswerPart):
-    """How right the answers of a period were, estimated from reviews."""
+    """Error rates of a period, estimated from reviews."""
 
     since: datetime | None
     until: datetime | None

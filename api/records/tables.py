@@ -31,7 +31,7 @@ Identity = BigInteger().with_variant(Integer, "sqlite")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A time in UTC: `timestamp with time zone`, in SQLite text whose order is that of time."""
+    """A time in UTC: `timestamp with time zone`, in SQLite text that sorts in order of time."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -83,7 +83,13 @@ inspections = Table(
     "inspections",
     metadata,
     Column("id", Identity, primary_key=True, autoincrement=True, doc="in the order of storing"),
-    Column("token", LargeBinary(16), nullable=False, unique=True, doc="of the attempt to store it"),
+    Column(
+        "token",
+        LargeBinary(16),
+        nullable=False,
+        unique=True,
+        doc="random id of the attempt to store the inspection",
+    ),
     Column("request_key", LargeBinary(16), unique=True, doc="digest of client and Idempotency-Key"),
     Column("part_key", LargeBinary(16), unique=True, doc="digest of station, part, model and picture"),
     Column("inspected_at", UtcDateTime, nullable=False),

@@ -40,9 +40,9 @@ class RecordWriter:
     """A thread that stores all queued inspections in one transaction after another.
 
     Args:
-        engine: Of the migrated database.
+        engine: Engine of the migrated database.
         pictures: The picture store.
-        metrics: Of the record.
+        metrics: Metrics of the record.
         outbox: Queues events.
         on_attempt: Called after each attempt with its error, or None after a success.
     """
@@ -193,7 +193,7 @@ def add_rows(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> lis
 
 
 def rejected_hashes(items: Iterable[Inspection], stored: Iterable[StoredInspection]) -> Iterator[bytes]:
-    """Yields pictures that reused the key of an inspection with another picture."""
+    """Yields the hashes of pictures whose Idempotency-Key belongs to an inspection of a different picture."""
     for item, one in zip(items, stored, strict=True):
         if one.original is not None and bytes(one.original["picture"]) != item.sha256:
             yield item.sha256
@@ -216,7 +216,7 @@ def _sum_hours(rows: Iterable[Row]) -> Iterable[Row]:
 
 def remove_orphans(connection: Connection, pictures: PictureStore, marked: Set[bytes]) -> None:
     """Deletes those marked pictures that have no row, and clears the marks of the others."""
-    kept = {sha256 for sha256 in marked if queries.picture_is_kept(connection, sha256)}
+    kept = {sha256 for sha256 in marked if queries.picture_state(connection, sha256) == "kept"}
     pictures.clear_marks(*kept)
     pictures.delete(*marked - kept)
 

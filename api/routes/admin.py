@@ -51,7 +51,9 @@ async def reload_model(name: str, request: Request, service: ServiceDep) -> Relo
 async def choose_candidate(
     name: str, request: Request, service: ServiceDep, deadline: DeadlineDep
 ) -> ReloadAnswer:
-    """Runs a version in shadow mode: it inspects what the stable version inspects, and answers nothing."""
+    """Runs a version in shadow mode: it processes the same photographs as the stable version; clients do not
+    get its answers.
+    """
     choice = await read_json_body(request, service, CandidateChoice, deadline, any_type=True)
     return await service.relabel(name, set_candidate(choice.version), caller_fields(request.scope))
 

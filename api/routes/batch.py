@@ -1,4 +1,4 @@
-"""Several photographs in, an answer or a problem for each out."""
+"""Endpoints for several photographs in one request; each gets an answer or a problem."""
 
 import asyncio
 from functools import partial
@@ -29,7 +29,7 @@ router = APIRouter(prefix="/v1", tags=["predict"], dependencies=require_role("pr
 FILES: dict[str, Any] = {"type": "array", "items": BINARY_SCHEMA, "minItems": 1}
 BODY: dict[str, Any] = {
     "required": True,
-    "description": f"Several photographs: files in the form's field `{FORM_FIELD}`, repeated, or JSON.",
+    "description": f"Several photographs: files in repeated form fields `{FORM_FIELD}`, or JSON.",
     "content": {
         FORM_TYPE: {
             "schema": {"type": "object", "required": [FORM_FIELD], "properties": {FORM_FIELD: FILES}}

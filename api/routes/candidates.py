@@ -1,4 +1,4 @@
-"""How candidates do, beside the versions that answer. Served where a record is kept."""
+"""Results of candidates compared with the stable versions. Available if the service records."""
 
 from fastapi import APIRouter
 
@@ -14,7 +14,9 @@ router = APIRouter(prefix="/v1/review", tags=["review"], dependencies=require_ro
 
 @router.get("/candidates", responses=document_problems(503))
 async def list_candidates(service: ServiceDep, record: RecordDep) -> CandidateList:
-    """What each candidate answered, how often it differs, and who was right by the reviews."""
+    """Per candidate: number of predictions, number of differences, and which model was right according to
+    reviews.
+    """
     reports = []
     for candidate, serving in service.models.candidates():
         skipped_counts = service.shadowing.metrics.skipped_counts(candidate.identity)

@@ -1,4 +1,4 @@
-"""One photograph in, one decision out, and a record of it."""
+"""Endpoints that inspect one photograph and record the result."""
 
 import asyncio
 import base64
@@ -40,7 +40,7 @@ router = APIRouter(prefix="/v1", tags=["inspect"], dependencies=require_role("pr
 
 @dataclass(frozen=True)
 class _Inspected:
-    """An answer with the mask's file, if that is wanted, and what is to be kept."""
+    """An answer, its mask as a file if requested, and the inspection to record."""
 
     answer: Answer
     file: bytes | None
@@ -64,7 +64,7 @@ async def inspect(
     params: InspectParams,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Inspects one photograph and records it; the answer follows when the record is durable."""
+    """Inspects one photograph and records it; answers after the record is stored."""
     return await _inspect(request, service, model, params, idempotency_key)
 
 
@@ -102,8 +102,8 @@ async def _inspect(
     return _respond(inspected, kept, warning)
 
 
-def _subject(asked: PhotographRequest[InspectQuery], told: PartFacts | None, key: str | None) -> Subject:
-    part = merge_part_facts(asked.params.query, told)
+def _subject(asked: PhotographRequest[InspectQuery], in_body: PartFacts | None, key: str | None) -> Subject:
+    part = merge_part_facts(asked.params.query, in_body)
     return Subject(
         station=part.station,
         part_id=part.part_id,

@@ -164,7 +164,9 @@ class Keyring:
         key = self._find(headers)
         if RANKS[key.role] < RANKS[role]:
             raise RequestError(
-                403, f"not_{role}", f"The key '{key.name}' may {MAY[key.role]} only; expected a {role} key."
+                403,
+                f"not_{role}",
+                f"The key '{key.name}' may {MAY[key.role]} only; expected a key with the role '{role}'.",
             )
         return key.name
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -64,7 +64,7 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     None of it needs an API key: a page asks the user for one if the service requires it.
     """
     swagger = Path(str(files("fastapi_offline"))) / "static"
-    routes = [_api_page(), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
+    routes = [_page(API, ()), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
     if settings.page:
         pages = [INSPECTION] if settings.record == "off" else [INSPECTION, REVIEW, LINE]
         routes += [_page(page, [*pages, API]) for page in pages]
@@ -72,13 +72,6 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
             _folder(f"/static/{name}", STATIC / name) for name in ("shared", *(p.folder for p in pages))
         ]
     app.router.routes.extend(routes)
-
-
-def _api_page() -> Route:
-    async def respond(request: Request) -> Response:  # noqa: ARG001
-        return FileResponse(STATIC / API.folder / "index.html", headers=HEADERS)
-
-    return Route(API.path, respond, include_in_schema=False)
 
 
 def _page(page: PageEntry, pages: Iterable[PageEntry]) -> Route:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, Self, TypeVar
 
@@ -20,6 +21,7 @@ from api.service import Service
 T = TypeVar("T")
 
 
+@dataclass
 class PhotographRequest(Generic[QueryModel]):
     """A request about one photograph; its `with` block keeps the model loaded and counts the body's memory.
 
@@ -31,28 +33,20 @@ class PhotographRequest(Generic[QueryModel]):
         wants_file: Whether the client accepts the mask alone, as a file.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        service: Service,
-        model: ServedModel,
-        params: RequestParams[QueryModel],
-        wants_file: bool,
-    ) -> None:
-        self.request = request
-        self.service = service
-        self.model = model
-        self.params = params
-        self.wants_file = wants_file
-        self._stack = ExitStack()
-        self._body_bytes: ByteReservation
-        self._inspection: Inspection
+    request: Request
+    service: Service
+    model: ServedModel
+    params: RequestParams[QueryModel]
+    wants_file: bool
+    _stack: ExitStack = field(default_factory=ExitStack, init=False)
+    _body_bytes: ByteReservation = field(init=False)
+    _inspection: Inspection = field(init=False)
 
     @classmethod
     def check(
         cls, request: Request, service: Service, model: ServedModel, params: RequestParams[QueryModel]
     ) -> "PhotographRequest[QueryModel]":
-        """Rejects, before the body is read, what would be rejected after it.
+        """Rejects invalid requests before the body is read.
 
         Raises:
             RequestError: 400 or 503.

@@ -1,4 +1,4 @@
-"""One photograph in, one decision out."""
+"""Endpoints that inspect one photograph without a record."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -24,16 +24,16 @@ router = APIRouter(prefix="/v1", tags=["predict"], dependencies=require_role("pr
 
 
 def describe_photograph(json: type[JsonImage], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Describes a body with one photograph.
+    """Returns the OpenAPI description of a body with one photograph.
 
     Args:
-        json: Its form as JSON.
-        fields: Of a form, beside the photograph.
+        json: Model of a JSON body.
+        fields: Fields of a form in addition to the photograph.
     """
     form = {"type": "object", "required": [FORM_FIELD], "properties": {FORM_FIELD: BINARY_SCHEMA, **fields}}
     return {
         "required": True,
-        "description": "One photograph: raw, as a form's file, or in JSON; its content says of what kind.",
+        "description": "One photograph: raw, as a file in a form, or in JSON; its content decides its type.",
         "content": {
             **{kind: {"schema": BINARY_SCHEMA} for kind in (*IMAGE_TYPES, *RAW_TYPES)},
             FORM_TYPE: {"schema": form},
@@ -44,8 +44,8 @@ def describe_photograph(json: type[JsonImage], fields: Mapping[str, Any]) -> dic
 
 MASK_FILE: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The answer; with `Accept: image/png` the mask itself, label and score in the headers "
-        "`X-Segdec-*` (text percent-encoded)",
+        "description": "The answer as JSON; with `Accept: image/png` the mask as a file, and label and score "
+        "in the headers `X-Segdec-*` (text percent-encoded)",
         "content": {"image/png": {"schema": BINARY_SCHEMA}},
     }
 }
@@ -76,7 +76,7 @@ async def predict_with_model(
 async def predict_with_version(
     request: Request, service: ServiceDep, model: ModelVersionDep, params: PredictParams
 ) -> Response:
-    """Inspects one photograph with a version of a model, named by its number or by a label."""
+    """Inspects one photograph with a version of a model, given by its number or a label."""
     return await _respond(request, service, model, params)
 
 

@@ -138,7 +138,7 @@ class RequestParams(Generic[QueryModel]):
 
     Attributes:
         request_id: Is repeated in the answer.
-        query: Of the URL.
+        query: Query of the URL.
         started: When it started, `time.perf_counter`.
         deadline: When it is answered 504, `time.perf_counter`.
     """

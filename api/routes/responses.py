@@ -1,4 +1,4 @@
-"""Inspected photograph → what is sent back: the whole answer as JSON, or the mask alone as a file."""
+"""Responses for an inspected photograph: the complete answer as JSON, or only the mask as a file."""
 
 import time
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ HEADER_PREFIX = "X-Segdec-"
 
 
 def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Answer:
-    """Makes the whole answer; slow for a large mask, so not for the event loop.
+    """Makes the complete answer. Slow for a large mask, so call it in a thread.
 
     Args:
         inspected: The photograph with its prediction.
-        params: What was asked for.
+        params: Parameters of the request.
     """
     prediction = inspected.prediction
     mask = encode_mask(prediction, params.query.mask, params.query.space)
@@ -40,13 +40,14 @@ def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryMo
 
 
 def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Response:
-    """Makes the response that holds the whole answer; as slow as `make_answer`."""
+    """Makes the response with the complete answer. Call it in a thread."""
     answer = make_answer(inspected, params=params)
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
 def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Response:
-    """Makes the response for `Accept: image/png`: the mask itself, and the rest in headers; as slow.
+    """Makes the response for `Accept: image/png`: the mask as the body, all other values in headers. Slow for
+    a large mask.
 
     Text in the headers is percent-encoded UTF-8.
     """
@@ -59,7 +60,7 @@ def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[
 def answer_headers(
     decision: Decision, model: ModelIdentity, image: ImageFacts, warnings: Sequence[str]
 ) -> dict[str, str]:
-    """Returns what an answer says beside its mask, as headers; text is percent-encoded UTF-8."""
+    """Returns all values of an answer except the mask, as headers; text is percent-encoded UTF-8."""
     facts = {
         "Label": quote(decision.label),
         "Score": repr(decision.score),
@@ -74,7 +75,7 @@ def answer_headers(
 
 
 def make_decision(prediction: Prediction) -> Decision:
-    """Makes the wire form of what a prediction says of the whole photograph."""
+    """Returns the `decision` of the answer: label, score and thresholds of the photograph."""
     return Decision(
         label=prediction.label,
         score=prediction.score,

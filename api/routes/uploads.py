@@ -1,4 +1,7 @@
-"""Request body → encoded photographs. Their content decides the file type, not names or declared types."""
+"""Reads encoded photographs from request bodies.
+
+The content of a file decides its type; file names and declared types are ignored.
+"""
 
 import asyncio
 import base64
@@ -29,8 +32,8 @@ MAX_LENGTH_DIGITS = 18
 """Digits of a Content-Length that are parsed; Python raises for thousands of them."""
 MAX_NAME = 256
 """Maximum length of a photograph's name in JSON."""
-VALUES_PER_IMAGE = 16
-"""More values than the JSON of a photograph has, except for commas in its name."""
+VALUES_PER_IMAGE = MAX_NAME + 16
+"""More values than the JSON of a photograph has, with one for each comma in its name."""
 EXAMPLES = (
     "Send the image as the body, with its type (curl --data-binary @part.png -H 'Content-Type: image/png'), "
     f"as multipart/form-data in the field '{FORM_FIELD}' (curl -F {FORM_FIELD}=@part.png), "
@@ -53,7 +56,7 @@ async def read_upload(
     Args:
         request: Its body has not been read.
         limit: Maximum of bytes.
-        reservation: Reserves the memory of the body, before it arrives if its length is known.
+        reservation: Reserves memory for the body; before it arrives if its length is known.
         with_part: Whether a form or JSON may also name the part.
 
     Raises:
@@ -65,7 +68,7 @@ async def read_upload(
         return (await read_form(request, limit, reservation, max_files=1, with_part=with_part))[0]
     if kind == JSON_TYPE:
         body = await read_body(request, limit, reservation)
-        return await asyncio.to_thread(parse_json_inspection if with_part else parse_json_image, body)
+        return await asyncio.to_thread(_parse_json_inspection if with_part else _parse_json_image, body)
     if kind in RAW_TYPES or kind.startswith("image/"):
         return Upload(await read_body(request, limit, reservation), "The request body")
     raise _unsupported(request, EXAMPLES)
@@ -84,7 +87,7 @@ async def read_uploads(
         return await read_form(request, limit, reservation, max_files)
     if kind == JSON_TYPE:
         body = await read_body(request, limit, reservation)
-        return await asyncio.to_thread(parse_json_images, body, max_files)
+        return await asyncio.to_thread(_parse_json_images, body, max_files)
     raise _unsupported(request, f"Send them as multipart/form-data, each in a field '{FORM_FIELD}'.")
 
 
@@ -100,7 +103,7 @@ async def read_body(request: Request, limit: int, reservation: ByteReservation) 
 async def _read_chunks(
     request: Request, limit: int, reservation: ByteReservation
 ) -> AsyncGenerator[bytes, None]:
-    """Yields the body; reserves its memory before it arrives if its length is known."""
+    """Yields the body; reserves memory for it before it arrives if its length is known."""
     declared, kind = request.headers.get("content-length", ""), _media_type(request)
     if declared.isdecimal() and (len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit):
         raise _too_large(declared[:MAX_LENGTH_DIGITS], limit)
@@ -147,7 +150,8 @@ def _unsupported(request: Request, examples: str) -> RequestError:
 class FormParser(MultiPartParser):
     """Reads a complete form and keeps its file in memory.
 
-    The body is limited, and a read-only container has no folder for temporary files.
+    It uses memory only, because a read-only container has no folder for temporary files; the size of the body
+    is limited.
     """
 
     spool_max_size = 0
@@ -174,7 +178,7 @@ class FormParser(MultiPartParser):
 async def read_form(
     request: Request, limit: int, reservation: ByteReservation, max_files: int, *, with_part: bool = False
 ) -> list[Upload]:
-    """Reads the files of a form; `with_part`, its other fields name the part.
+    """Reads the files of a form. If `with_part` is true, the other fields describe the part.
 
     Raises:
         RequestError: 413 for a larger body, 503 if the memory is full, 400 if the form is invalid or has
@@ -268,32 +272,17 @@ class JsonImages(BaseModel):
 Body = TypeVar("Body", bound=BaseModel)
 
 
-def parse_json_image(body: bytes) -> Upload:
-    """Parses the photograph in `{"image": {"b64": …}}`.
-
-    Raises:
-        RequestError: 400 if the JSON or the base64 is invalid.
-    """
-    return _parse(body, JsonImage, max_images=1).image.upload()
+def _parse_json_image(body: bytes) -> Upload:
+    return parse_json(body, JsonImage, VALUES_PER_IMAGE, _bad_json).image.upload()
 
 
-def parse_json_inspection(body: bytes) -> Upload:
-    """Parses the photograph and its part in `{"image": {"b64": …}, "part_id": …}`.
-
-    Raises:
-        RequestError: 400 if the JSON or the base64 is invalid.
-    """
-    parsed = _parse(body, JsonInspection, max_images=1, extra_values=MAX_METADATA, make_error=_bad_inspection)
+def _parse_json_inspection(body: bytes) -> Upload:
+    parsed = parse_json(body, JsonInspection, VALUES_PER_IMAGE + MAX_METADATA, _bad_inspection)
     return dataclasses.replace(parsed.image.upload(), part=parsed)
 
 
-def parse_json_images(body: bytes, max_images: int) -> list[Upload]:
-    """Parses the photographs, at most `max_images`, in `{"images": [{"b64": …}, …]}`.
-
-    Raises:
-        RequestError: 400 if the JSON or the base64 is invalid.
-    """
-    images = _parse(body, JsonImages, max_images).images
+def _parse_json_images(body: bytes, max_images: int) -> list[Upload]:
+    images = parse_json(body, JsonImages, max_images * VALUES_PER_IMAGE, _bad_json).images
     if len(images) > max_images:
         raise RequestError(
             400, "too_many_images", f"{len(images)} images; expected at most {max_images} in a request."
@@ -313,21 +302,24 @@ def _bad_inspection(error: ValidationError) -> RequestError:
     return _bad_json(error)
 
 
-def _parse(
-    body: bytes,
-    model: type[Body],
-    max_images: int,
-    extra_values: int = 0,
-    make_error: Callable[[ValidationError], RequestError] = _bad_json,
+def parse_json(
+    body: bytes, model: type[Body], max_values: int, make_error: Callable[[ValidationError], RequestError]
 ) -> Body:
-    # Every value except the first follows one of these, so this limits the memory for parsing.
-    values = sum(map(body.count, (b",", b"[", b"{")))
-    if values > max_images * (MAX_NAME + VALUES_PER_IMAGE) + extra_values:
+    """Parses a JSON body.
+
+    Args:
+        body: The complete body.
+        model: Model of the body.
+        max_values: Maximum of values, including one for each comma in texts; limits the memory for parsing.
+        make_error: Makes the error for JSON that does not match the model.
+
+    Raises:
+        RequestError: 400.
+    """
+    values = sum(map(body.count, (b",", b"[", b"{")))  # every value except the first follows one of these
+    if values > max_values:
         raise RequestError(
-            400,
-            "bad_json",
-            f"The JSON has about {values} values; expected at most {max_images} images, each "
-            '{"b64": "…", "name": "…"}.',
+            400, "bad_json", f"The JSON has about {values} values; expected at most {max_values}."
         )
     try:
         return model.model_validate_json(body)

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol v2 with its binary tensor extension, as KServe and Triton clients speak it."""
+"""The Open Inference Protocol v2 with its binary tensor extension, for clients of KServe and Triton."""
 
 import asyncio
 import time
@@ -61,7 +61,7 @@ INFER: dict[str, Any] = {
     "response_model": InferAnswer,
     "responses": {
         200: {
-            "description": "The outputs; those asked for as binary_data follow the JSON part",
+            "description": "The outputs; those requested with binary_data follow the JSON part",
             "content": {"application/octet-stream": {"schema": BINARY_SCHEMA}},
             "headers": {HEADER_LENGTH: HEADER},
         },
@@ -70,8 +70,8 @@ INFER: dict[str, Any] = {
     "openapi_extra": {
         "requestBody": {
             "required": True,
-            "description": "JSON, and behind it the binary inputs, if any: with their length in the header "
-            f"{HEADER_LENGTH}. Photographs in JSON are base64.",
+            "description": "JSON, followed by the binary inputs, if there are any. Then the header "
+            f"{HEADER_LENGTH} has the length of the JSON part. Photographs in JSON are base64.",
             "content": {
                 "application/json": {"schema": inline_schema(InferRequest)},
                 "application/octet-stream": {"schema": BINARY_SCHEMA},
@@ -87,51 +87,53 @@ METADATA: dict[str, Any] = {"responses": document_problems(404, 503), "response_
 
 @public_router.get("", responses=document_problems())
 async def describe_server() -> ServerMetadata:
-    """The server, its version and its extensions."""
+    """Returns the name of the server, its version and its extensions."""
     return ServerMetadata(name="segdec", version=__version__, extensions=["binary_tensor_data"])
 
 
 @public_router.get("/health/live", responses=document_problems(503))
 async def live(request: Request) -> ServerLive:
-    """The process answers; 503 when a thread of it has been hanging for so long that only a new one helps."""
+    """The process answers; 503 if one of its threads has been hanging so long that the process must be
+    restarted.
+    """
     check_alive(request)
     return ServerLive(live=True)
 
 
 @public_router.get("/health/ready", responses=document_problems(503))
 async def ready(service: ServiceDep) -> ServerReady:
-    """The models are loaded and warm; 503 before that, while a thread hangs, and once told to stop."""
+    """The models are loaded and warm; 503 before that, while a thread hangs, and during shutdown."""
     service.check_ready()
     return ServerReady(ready=True)
 
 
 @router.get("/models/{name}", **METADATA)
 async def describe_model(service: ServiceDep, model: NamedModelDep) -> ModelMetadata:
-    """The inputs and outputs of a model's stable version."""
+    """Returns the inputs and outputs of the stable version of a model."""
     return _describe(service, model)
 
 
 @router.get("/models/{name}/versions/{version}", **METADATA)
 async def describe_version(service: ServiceDep, model: ModelVersionDep) -> ModelMetadata:
-    """The inputs and outputs of a version, or of the one that a label names."""
+    """Returns the inputs and outputs of a version, given by its number or a label."""
     return _describe(service, model)
 
 
 @router.get("/models/{name}/ready", responses=document_problems(404, 503))
 async def model_ready(model: NamedModelDep) -> ModelReady:
-    """A model answers requests; 404 if it is not served."""
+    """Returns whether a model answers requests; 404 if it is not served."""
     return ModelReady(name=model.identity.name, ready=True)
 
 
 @router.get("/models/{name}/versions/{version}/ready", responses=document_problems(404, 503))
 async def version_ready(model: ModelVersionDep) -> ModelReady:
-    """A version, or the one that a label names, answers requests; 404 if it is not served."""
+    """Returns whether a version, given by its number or a label, answers requests; 404 if not served."""
     return ModelReady(name=model.identity.name, ready=True)
 
 
 @router.post("/repository/index", responses=document_problems(503))
 async def index(service: ServiceDep) -> list[IndexEntry]:
-    """Every served version of every model, as Triton lists its repository."""
+    """Lists every served version of every model, in the form of Triton's repository index."""
     service.check_state()
     identities = [model.identity for model in service.models.all()]
     return [IndexEntry(name=i.name, version=i.version, state="READY", reason="") for i in identities]
@@ -178,7 +180,7 @@ async def infer_with_version(
     deadline: DeadlineDep,
     header_length: HeaderLength = None,
 ) -> Response:
-    """Inspects one or several photographs with a version, named by its number or by a label."""
+    """Inspects one or several photographs with a version, given by its number or a label."""
     return await _respond(request, service, model, deadline, header_length)
 
 
@@ -208,7 +210,7 @@ async def _respond(
 
 
 def _refuse_encoding(request: Request) -> None:
-    """Refuses a compressed body, which could unpack to any size."""
+    """Rejects a compressed body: its decompressed size is unknown."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
         raise RequestError(
@@ -222,7 +224,7 @@ def _refuse_encoding(request: Request) -> None:
 async def _inspect_all(
     service: Service, model: ServedModel, asked: InferenceRequest, deadline: float
 ) -> Sequence[PhotographOutputs]:
-    """Inspects the photographs and keeps their order; the first failure ends all."""
+    """Inspects the photographs; returns the outputs in the same order. The first failure ends the request."""
     group = service.inspector.open_group()
     make = partial(make_outputs, names=asked.outputs)
 

@@ -16,7 +16,7 @@ class ShadowMetrics:
     """Counts the answers of candidates and the skipped photographs. For the event loop.
 
     Args:
-        metrics: Of the service; exports these counters too.
+        metrics: Metrics of the service; exports these counters too.
     """
 
     def __init__(self, metrics: Metrics) -> None:

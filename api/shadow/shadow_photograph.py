@@ -10,7 +10,8 @@ from segdec.schemas import ModelIdentity
 
 
 class ShadowMemory:
-    """Limits the memory of photographs for candidates, from decoding on; a single one may be larger.
+    """Limits the memory of photographs for candidates, from decoding on. A single photograph may exceed the
+    limit if it is alone.
 
     Any thread may use it.
 

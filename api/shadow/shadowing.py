@@ -56,8 +56,8 @@ class Shadowing:
         models: Has the candidates.
         inference_thread: Runs them.
         memory: Checks whether a photograph fits.
-        limits: Count the clients' work: no candidate runs while one of them has something admitted.
-        bodies: Likewise, until an inspection is stored.
+        limits: Limits of client requests. No candidate runs while a request is in one of them.
+        bodies: Limit of request bodies; the same rule, until the inspection is stored.
         recording: Stores the answers of candidates.
         metrics: Counts answered and skipped photographs.
         sleep: Waits for a number of seconds.

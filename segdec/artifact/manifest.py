@@ -17,10 +17,7 @@ MANIFEST = "manifest.json"
 CHECKSUM = "manifest.sha256"
 
 FORMAT_VERSION = 10
-"""Increased with each change of the format."""
-READ_VERSIONS = (5, 6, 7, 8, 9, FORMAT_VERSION)
-"""Readable versions. 5 had no encoders, 6 no calibration and review, 7 no inspected area, 8 no masks by
-class, 9 no parent."""
+"""Increased with each change of the format; others are rejected."""
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 """A portable relative path that stays inside the folder."""
@@ -105,7 +102,7 @@ def parse_manifest(path: Path, content: bytes) -> Manifest:
         found = int(values["format_version"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ArtifactError(f"{path} is not a manifest ({error!r:.200}). Export the model again.") from error
-    if found not in READ_VERSIONS:
+    if found != FORMAT_VERSION:
         raise _version_error(path, found, values)
     try:
         manifest = Manifest.model_validate(values)
@@ -118,10 +115,9 @@ def parse_manifest(path: Path, content: bytes) -> Manifest:
 
 def _version_error(path: Path, found: int, values: dict[str, Any]) -> ArtifactError:
     age = "a newer" if found > FORMAT_VERSION else "an older"
-    *earlier, last = map(str, READ_VERSIONS)
     wrote = str(values.get("segdec_version", "unknown")).encode("unicode_escape").decode()[:40]
     return ArtifactError(
-        f"{path} has format_version {found}. Expected {', '.join(earlier)} or {last}: {age} segdec ({wrote}) "
+        f"{path} has format_version {found}. Expected {FORMAT_VERSION}: {age} segdec ({wrote}) "
         f"wrote it. Export the model again with this version ({__version__}), or install that one."
     )
 

@@ -21,9 +21,6 @@ class ValidationMetrics(Config):
     average_precision: Fraction | None = Field(
         None, description="absent if there are no good or no defective photographs"
     )
-    threshold: Fraction | None = Field(
-        None, description="only before format 7: the threshold chosen from these photographs"
-    )
     missed: int = Field(ge=0, description="defective photographs called good, at the model's threshold")
     false_alarms: int = Field(ge=0, description="good photographs called defective, at the model's threshold")
 

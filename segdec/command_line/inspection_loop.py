@@ -1,7 +1,7 @@
 """Inspects photographs with a progress bar and reports each result, for example in a table."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -52,7 +52,7 @@ def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *more_
     with Pipeline[InspectedFile](
         images, *stages, max_in_flight=inspector.max_in_flight + len(more_stages)
     ) as inspected:
-        for path in _progress(images):
+        for path in progress_bar(images, unit="image", leave=False, shown=len(images) > MIN_PROGRESS_IMAGES):
             try:
                 file = next(inspected)
             except ImageError as error:
@@ -61,13 +61,6 @@ def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *more_
             else:
                 report.add_inspected(file)
     return failed
-
-
-def _progress(images: Sequence[Path]) -> Iterable[Path]:
-    shown: Iterable[Path] = progress_bar(
-        images, unit="image", leave=False, shown=len(images) > MIN_PROGRESS_IMAGES
-    )
-    return shown
 
 
 def print_review_count(reviews: int, images: Sequence[Path]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Unpack
+from typing import TYPE_CHECKING
 
 from segdec.command_line.drop_folder import Claim
 from segdec.command_line.incoming_files import FileSignature, file_signature
@@ -18,7 +18,7 @@ from segdec.errors import ServiceError
 from segdec.schemas import InspectAnswer
 
 if TYPE_CHECKING:
-    from segdec.client.calls import InspectOptions
+    from segdec.client import Client
 
 REJECTED_STATUSES = frozenset({413, 415, 422})
 """The service cannot use this photograph."""
@@ -37,16 +37,6 @@ MAX_WAIT_S = 30.0
 MAX_NAME_CHARACTERS = 128
 """Longest name of a station or a part."""
 MAX_FILE_BYTES = 2**28
-
-
-class InspectingClient(Protocol):
-    """The part of `segdec.client.Client` that is used here."""
-
-    def inspect(self, image: bytes, **options: Unpack["InspectOptions"]) -> InspectAnswer:
-        """Inspects one photograph."""
-
-    def ready(self) -> bool:
-        """Returns whether the service answers photographs now."""
 
 
 class StoppedError(Exception):
@@ -91,7 +81,7 @@ class RecordedInspector:
         random: Returns random numbers from 0 to 1.
     """
 
-    client: InspectingClient
+    client: "Client"
     station: str
     part_pattern: re.Pattern[str] | None
     stable_after_s: float

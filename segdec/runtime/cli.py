@@ -5,13 +5,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 from segdec.errors import MissingExtraError, SegdecError
 from segdec.imaging.header import MAX_PIXEL_LIMIT, import_pillow
+from segdec.runtime.threads import MAX_THREADS
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -133,30 +134,22 @@ def raise_pixel_limit(max_pixels: int) -> None:
         image.MAX_IMAGE_PIXELS = max(image.MAX_IMAGE_PIXELS, max_pixels)
 
 
-def white_level(text: str) -> int:
-    """Parses the value of `--white-level`, for `argparse`.
+def _number_parser(what: str, lowest: int, highest: int) -> Callable[[str], int]:
+    """Returns a parser of whole numbers for `argparse`."""
 
-    Raises:
-        ArgumentTypeError: If it is not an integer from 256 to 65535.
-    """
-    if not text.isascii() or not text.isdecimal() or not 256 <= int(text[:6]) <= 65535:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is not a white level. Expected a number from 256 to 65535."
-        )
-    return int(text)
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not lowest <= int(text[:12]) <= highest:
+            raise argparse.ArgumentTypeError(
+                f"'{text}' is not {what}. Expected a number from {lowest} to {highest}."
+            )
+        return int(text)
+
+    return parse
 
 
-def parse_pixel_limit(text: str) -> int:
-    """Parses the value of `--max-pixels`, for `argparse`.
-
-    Raises:
-        ArgumentTypeError: If it is not an integer from 1 to 2³⁰.
-    """
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:12]) <= MAX_PIXEL_LIMIT:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is not a pixel limit. Expected a number from 1 to {MAX_PIXEL_LIMIT}."
-        )
-    return int(text)
+parse_white_level = _number_parser("a white level", 256, 65535)
+parse_pixel_limit = _number_parser("a pixel limit", 1, MAX_PIXEL_LIMIT)
+parse_thread_count = _number_parser("a number of threads", 1, MAX_THREADS)
 
 
 @contextmanager

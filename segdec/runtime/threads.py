@@ -5,7 +5,6 @@ The engine uses one thread per core that the process may use, or as many as the 
 calling thread, because its own thread pool would compete with the engine.
 """
 
-import argparse
 import os
 
 MAX_THREADS = 1024
@@ -27,16 +26,3 @@ def limit_opencv_threads() -> None:
     import cv2  # not at the top: its limit on pixels must be set before the import
 
     cv2.setNumThreads(1)
-
-
-def parse_thread_count(text: str) -> int:
-    """Parses the value of `--threads`, for `argparse`.
-
-    Raises:
-        ArgumentTypeError: If it is not an integer from 1 to 1024.
-    """
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:12]) <= MAX_THREADS:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is not a number of threads. Expected a number from 1 to {MAX_THREADS}."
-        )
-    return int(text)

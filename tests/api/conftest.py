@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sqlalchemy import create_engine, text
 
 from api.app import create_app
+from api.records.database import migrate, open_database
 from api.settings import Settings
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
@@ -303,3 +304,12 @@ def database_url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/record.db"
     return request.getfixturevalue("make_database")()
+
+
+@pytest.fixture
+def engine(database_url):
+    """Of a record with the current schema."""
+    engine = open_database(database_url)
+    migrate(engine)
+    yield engine
+    engine.dispose()

@@ -8,13 +8,10 @@ from typing import TypeVar
 import anyio
 import httpx
 import numpy as np
-import pytest
 from fastapi import FastAPI
 
 from segdec.client import AsyncClient
-from segdec.errors import ServiceError
 from segdec.mask_decoding import unpack_mask
-from segdec.schemas import Answer, Problem
 
 T = TypeVar("T")
 
@@ -80,7 +77,7 @@ def test_inspections_are_recorded_once_for_each_key(make_app, tmp_path, part):
     assert found == [("line3", "A17", '{"shift": "fr\\u00fch"}'), *[("line3", None, "{}")] * 2]
 
 
-def test_an_answer_that_was_lost_on_the_way_is_given_again(make_app, tmp_path, part):
+def test_lost_answer_is_requested_again(make_app, tmp_path, part):
     app = make_app(record="required", record_folder=tmp_path / "record")
 
     class Losing(httpx.ASGITransport):
@@ -106,31 +103,7 @@ def test_an_answer_that_was_lost_on_the_way_is_given_again(make_app, tmp_path, p
     assert (answer.record_id, answer.repeated) == (1, True)
 
 
-def test_batch(app, part):
-    async def use(client):
-        return await client.predict_batch([part, b"", part], mask="rle")
-
-    first, second, third = run_client(app, use)
-    assert isinstance(second, Problem)
-    assert second.code == "empty_image"
-    for answer in (first, third):
-        assert isinstance(answer, Answer)
-        np.testing.assert_array_equal(unpack_mask(answer.mask), DEFECT)
-
-
-def test_refusals_carry_what_the_service_says(app, part):
-    async def use(client):
-        with pytest.raises(ServiceError) as unknown:
-            await client.predict(part, model="nuts")
-        return unknown.value
-
-    error = run_client(app, use)
-    assert (error.status, error.code) == (404, "model_not_found")
-    assert "nuts" in error.detail
-    assert len(error.request_id) == 32  # the client's own: the service keeps it
-
-
-def test_full_queue_is_waited_for(make_app, predictor, part):
+def test_client_waits_while_the_queue_is_full(make_app, predictor, part):
     app = make_app(queue_size=0, batch_sizes=(1,), retry_after_s=3)
     waits = []
 

@@ -60,7 +60,7 @@ def test_image_runs_no_command_of_the_build_and_no_root(stages, image):
 @pytest.mark.parametrize(
     ("image", "package"), [("serve", "api"), ("serve-gpu", "api"), ("train", "training")]
 )
-def test_entry_is_the_program_without_a_shell(stages, image, package):
+def test_entry_point_is_the_program_without_a_shell(stages, image, package):
     assert json.loads(of(whole(stages, image), "ENTRYPOINT")[-1]) == ["python", "-m", package]
 
 
@@ -77,7 +77,7 @@ def test_flags_are_added_to_the_settings_of_the_image(stages, image, monkeypatch
 
 
 @pytest.mark.parametrize("image", SERVICES)
-def test_record_s_folder_is_the_user_s_and_kept_only_where_it_is_mounted(stages, image):
+def test_record_folder_belongs_to_the_user_and_is_no_volume(stages, image):
     service = whole(stages, image)
     owner, group = of(service, "USER")[-1].split(":")
     (folder,) = re.findall(r"SEGDEC_RECORD_FOLDER=(\S+)", " ".join(of(service, "ENV")))
@@ -86,7 +86,7 @@ def test_record_s_folder_is_the_user_s_and_kept_only_where_it_is_mounted(stages,
 
 
 @pytest.mark.parametrize("image", SERVICES)
-def test_health_is_asked_by_the_service_s_own_command_without_a_shell(stages, image):
+def test_health_check_is_the_command_of_the_service(stages, image):
     options, _, command = of(whole(stages, image), "HEALTHCHECK")[0].partition("CMD ")
     assert json.loads(command) == ["python", "-m", "api", "health"]  # see test_health_check.py
     (timeout_s,) = re.findall(r"--timeout=(\d+)s", options)
@@ -108,7 +108,7 @@ def test_image_holds_segdec_and_what_it_runs_only(stages, image, packages):
     assert "PYTHONPATH=/app:/opt/code" in " ".join(of(built_on, "ENV"))
 
 
-def test_everything_the_images_are_built_from_may_be_sent_and_nothing_else(stages):
+def test_build_context_has_exactly_the_copied_files(stages):
     sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().split() if line.startswith("!")}
     asked = {
         path

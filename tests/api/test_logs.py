@@ -62,14 +62,14 @@ def test_text_is_one_line_with_its_fields():
 
 @pytest.mark.parametrize("sign", ["\n", "\x1b", "\x85", "\u2028", "\ud800"])
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_no_value_begins_a_line_of_its_own(log_format, sign):
+def test_values_cannot_start_a_line(log_format, sign):
     line = render(log_format, f"a{sign}b", path=f"/x{sign}2026 ERROR forged")
     assert sign not in line
     assert len(line.splitlines()) == 1
 
 
 @pytest.mark.parametrize("value", ["/x status=200", 'a"b', ""])
-def test_no_value_makes_a_field_of_its_own(value):
+def test_values_cannot_add_a_field(value):
     line = render("text", "request", path=value)
     quoted, end = json.JSONDecoder().raw_decode(line.split(" path=")[1])
     assert (quoted, line.split(" path=")[1][end:]) == (value, " logger=api.middleware.access")
@@ -82,7 +82,7 @@ def test_text_indents_every_line_of_a_traceback():
     assert "    2026-01-01 ERROR forged" in lines
 
 
-def test_everyones_records_are_json_on_stderr():
+def test_records_of_all_libraries_are_json_on_stderr():
     code = """
 import logging, warnings
 from api.logs import configure_logging

@@ -1,5 +1,3 @@
-import re
-
 import pytest
 
 from api.metrics import Metrics
@@ -22,7 +20,7 @@ def lines_of(metrics: Metrics) -> dict[str, float]:
     return {series: float(value) for series, value in pairs}
 
 
-def test_depth_and_readiness_are_those_of_the_moment():
+def test_queue_depth_and_readiness_are_current():
     state = {"depth": 0, "ready": False}
     metrics = Metrics(lambda: state["depth"], lambda: state["ready"])
     before = lines_of(metrics)
@@ -32,22 +30,7 @@ def test_depth_and_readiness_are_those_of_the_moment():
     assert (after["segdec_queue_depth"], after["segdec_ready"]) == (7, 1)
 
 
-def test_requests_are_counted_by_method_route_and_code(metrics):
-    metrics.count_request("POST", "/v1/predict", 200, 4.0)
-    metrics.count_request("POST", "/v1/predict", 200, 15.0)
-    metrics.count_request("POST", "/v1/predict", 503, 0.1)
-    lines = lines_of(metrics)
-    assert lines['segdec_requests_total{code="200",method="POST",route="/v1/predict"}'] == 2
-    duration = "segdec_request_duration_milliseconds"
-    where = 'method="POST",route="/v1/predict"'
-    assert lines[f"{duration}_sum{{{where}}}"] == pytest.approx(19.1)
-    buckets = [
-        lines[f'{duration}_bucket{{le="{end}",{where}}}'] for end in ("0.5", "2.0", "5.0", "20.0", "+Inf")
-    ]
-    assert buckets == [1, 1, 2, 3, 3]
-
-
-def test_invented_methods_make_one_series(metrics):
+def test_unknown_methods_share_a_series(metrics):
     for number in range(50):
         metrics.count_request(f"BREW{number}", "unmatched", 404, 1.0)
     counted = {s: v for s, v in lines_of(metrics).items() if s.startswith("segdec_requests_total")}
@@ -81,11 +64,3 @@ def test_swapped_models_are_replaced_and_their_counters_stay(metrics):
     infos = {series: value for series, value in lines.items() if series.startswith("segdec_model_info")}
     assert infos == {'segdec_model_info{labels="stable,canary",model="castings",sha256="",version="2"}': 1}
     assert lines['segdec_decisions_total{label="good",model="castings",version="1"}'] == 1
-
-
-def test_names_cannot_break_the_text(metrics):
-    odd = ModelIdentity(name='a"b\nsegdec_ready 0', version="1", sha256=None)
-    metrics.observe_answer(odd, "good", 0.5, 0.0, **TIMES)
-    text = metrics.render()[0].decode()
-    assert r'model="a\"b\nsegdec_ready 0"' in text
-    assert re.findall(r"^segdec_ready .*$", text, re.MULTILINE) == ["segdec_ready 1.0"]

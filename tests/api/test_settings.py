@@ -72,7 +72,3 @@ def test_help_lists_every_flag(capsys):
         read_settings(["--help"])
     printed = capsys.readouterr().out
     assert all(f"--{name.replace('_', '-')}" in printed for name in Settings.model_fields)
-
-
-def test_default_limit_is_16_megapixels():
-    assert read_settings(["--model", "x"]).max_pixels == 4096**2

@@ -16,7 +16,7 @@ from api.records.database import open_database
 from api.records.tables import inspections
 from segdec.images import encode_png
 from tests.api.conftest import ROOT
-from tests.api.records.recording_clients import start
+from tests.api.records.recording_clients import RecordingService
 
 FILES = 60
 KILLS = 8
@@ -51,9 +51,9 @@ def watch(folder, url):
 def test_each_file_has_one_row_whenever_the_command_is_killed(tmp_path):
     folder, database, moments = tmp_path / "camera", f"sqlite:///{tmp_path}/record.db", random.Random(0)
     folder.mkdir()
-    service, url = start(tmp_path / "kept", database)
+    service = RecordingService(tmp_path / "kept", database)
     camera = threading.Thread(target=lambda: [drop(folder, number) for number in range(FILES)])
-    process = watch(folder, url)
+    process = watch(folder, service.url)
     camera.start()
 
     def moved():
@@ -67,16 +67,14 @@ def test_each_file_has_one_row_whenever_the_command_is_killed(tmp_path):
         threading.Event().wait(moments.uniform(0, 0.05))
         process.kill()
         process.wait()
-        process = watch(folder, url)
+        process = watch(folder, service.url)
     camera.join()
     while moved() < FILES:
         assert process.poll() is None
         threading.Event().wait(0.01)
     process.send_signal(signal.SIGTERM)
     assert process.wait() == 0
-    service.terminate()
-    service.wait()
-    service.stdout.close()
+    service.stop()
     engine = open_database(database)
     with engine.connect() as connection:
         rows = connection.execute(select(inspections.c.part_id, inspections.c.station)).all()

@@ -309,7 +309,7 @@ def test_an_edited_mask_is_saved_pixel_by_pixel(review, line):
     expect(page.locator("#last em")).to_have_text(["saved"] * 2)
     np.testing.assert_array_equal(line.mask(numbers[0]), expected)
     assert line.label(numbers[0]) == "spot"
-    assert line.review(numbers[1])["mended_mask"] is None
+    assert line.review(numbers[1])["corrected_mask"] is None
 
 
 @pytest.mark.slow
@@ -325,7 +325,7 @@ def test_a_confirmed_mask_is_saved(review, line):
     page.keyboard.press("1")
     expect(page.locator("#last em")).to_have_text(["saved"] * 2)
     np.testing.assert_array_equal(line.mask(numbers[0]), line.mask(numbers[0], "predicted"))
-    assert line.review(numbers[1])["mended_mask"] is None
+    assert line.review(numbers[1])["corrected_mask"] is None
 
 
 @pytest.mark.slow

@@ -19,8 +19,6 @@ from segdec.images import decode_image, encode_png
 from segdec.inference.postprocessing import find_regions
 from segdec.schemas import (
     Answer,
-    BatchAnswer,
-    BatchItem,
     Decision,
     ImageFacts,
     InspectAnswer,
@@ -65,23 +63,24 @@ def wide_network(wide_config: ModelConfig, tensorflow_devices: list[str]) -> Any
 
 @pytest.fixture(scope="session")
 def every_engine(
-    wide_network: Any, wide_config: ModelConfig, tmp_path_factory: pytest.TempPathFactory
+    wide_network: Any, wide_config: ModelConfig, make_once: Callable[[str, Callable[[Path], object]], Path]
 ) -> Path:
-    """An artifact of the wide network for every engine."""
+    """An artifact of the wide network for every engine, exported once for all workers."""
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
-    folder = tmp_path_factory.mktemp("engines") / "model"
     photographs = np.random.default_rng(4).integers(0, 256, (8, 64, 48, 1), dtype=np.uint8)
-    export_model(
-        wide_network,
-        folder,
-        wide_config,
-        ModelCard("wide", "1"),
-        engines=list(ENGINES),
-        validation=ValidationPhotographs(calibration=list(photographs)),
-        measure=False,
+    return make_once(
+        "every_engine",
+        lambda folder: export_model(
+            wide_network,
+            folder,
+            wide_config,
+            ModelCard("wide", "1"),
+            engines=list(ENGINES),
+            validation=ValidationPhotographs(calibration=list(photographs)),
+            measure=False,
+        ),
     )
-    return folder
 
 
 class StubService:
@@ -109,7 +108,6 @@ class StubService:
         self.app.get("/v1/models")(self.list_models)
         self.app.post("/v1/predict")(self.predict)
         self.app.post("/v1/inspect")(self.inspect)
-        self.app.post("/v1/predict/batch")(self.predict_batch)
         self.app.post("/v1/models/{name}/versions/{version}/predict")(self.predict)
 
     async def _check(self, request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -135,7 +133,7 @@ class StubService:
 
     async def predict(self, request: Request, mask: str, threshold: float | None = None) -> Response:
         try:
-            answer = self._answer(await request.body(), "The request body", mask, threshold)
+            answer = self._answer(await request.body(), mask, threshold)
         except ImageError as error:
             return self._refuse(self._problem(422, error.code, str(error)))
         return Response(answer.model_dump_json(), media_type="application/json")
@@ -143,30 +141,18 @@ class StubService:
     async def inspect(self, request: Request) -> Response:
         """Records photographs with a new Idempotency-Key."""
         try:
-            answer = self._answer(await request.body(), "The request body", "none", None)
+            answer = self._answer(await request.body(), "none", None)
         except ImageError as error:
             return self._refuse(self._problem(422, error.code, str(error)))
         key = request.headers["Idempotency-Key"]
         repeated = key in self.recorded
         number = self.recorded.setdefault(key, len(self.recorded) + 1)
         self.parts.append(dict(request.query_params))
-        told = InspectAnswer(**dict(answer), record_id=number, repeated=repeated)
-        return Response(told.model_dump_json(), media_type="application/json")
+        recorded = InspectAnswer(**dict(answer), record_id=number, repeated=repeated)
+        return Response(recorded.model_dump_json(), media_type="application/json")
 
-    async def predict_batch(self, request: Request, mask: str, threshold: float | None = None) -> BatchAnswer:
-        items = []
-        async with request.form() as form:
-            for file in form.getlist("file"):
-                answer = problem = None
-                try:
-                    answer = self._answer(await file.read(), file.filename, mask, threshold)
-                except ImageError as error:
-                    problem = self._problem(422, error.code, str(error))
-                items.append(BatchItem(name=file.filename, answer=answer, problem=problem))
-        return BatchAnswer(items=items)
-
-    def _answer(self, data: bytes, name: str, mask: str, threshold: float | None) -> Answer:
-        photograph = decode_image(data, name, white_level=4095)
+    def _answer(self, data: bytes, mask: str, threshold: float | None) -> Answer:
+        photograph = decode_image(data, "The request body", white_level=4095)
         grey = photograph.pixels.max(axis=2)
         score = float(grey.max()) / 255
         defect = np.where(grey > 127, 255, 0).astype(np.uint8)

@@ -34,18 +34,13 @@ def test_pictures_come_back_as_they_are(encoding: str, pixels: list[list[int]]) 
 
 PICTURE = as_png(np.array([[0, 255], [0, 0]], np.uint8))
 RUNS = {"size": (2, 2), "counts": "4"}
-CONTOURS = [{"outer": [(1, 0)], "holes": []}]
 
 
 @pytest.mark.parametrize(
     ("encoding", "data", "expected", "arrived"),
     [
         ("png", RUNS, "the base64 of a PNG", "run lengths"),
-        ("png", CONTOURS, "the base64 of a PNG", "contours"),
-        ("scores", RUNS, "the base64 of a PNG", "run lengths"),
         ("rle", PICTURE, "run lengths", "the base64 of a PNG"),
-        ("rle", CONTOURS, "run lengths", "contours"),
-        ("polygon", PICTURE, "contours", "the base64 of a PNG"),
         ("polygon", RUNS, "contours", "run lengths"),
     ],
 )
@@ -58,32 +53,6 @@ def test_data_of_another_encoding_are_rejected(
     assert f"its encoding '{encoding}' needs {expected}, but it has {arrived}" in text
     assert "Send the request again" in text
     assert caught.value.code == "corrupt_mask"
-
-
-@pytest.mark.parametrize(
-    ("counts", "rows"),
-    [
-        ("222", [[0, 255, 0], [0, 255, 0]]),  # 2 good, 2 defect, 2 good; digits are small numbers
-        ("06", [[255, 255, 255], [255, 255, 255]]),
-        ("121O0", [[0, 255, 255], [255, 0, 0]]),  # 1, 2, 1, then 2 − 1 and 1 + 0
-    ],
-)
-def test_run_lengths_go_down_the_columns(counts: str, rows: list[list[int]]) -> None:
-    data = {"size": (2, 3), "counts": counts}
-    np.testing.assert_array_equal(unpack_mask(sent(data, 2, 3, "rle")), np.array(rows, np.uint8))
-
-
-def test_ring_around_an_island() -> None:
-    expected = np.full((7, 7), 255, np.uint8)
-    expected[1:6, 1:6] = 0
-    expected[3, 3] = 255
-    border, inner = (
-        [(0, 0), (0, 6), (6, 6), (6, 0)],
-        [(0, 1), (1, 0), (5, 0), (6, 1), (6, 5), (5, 6), (1, 6), (0, 5)],
-    )
-    parts = [{"outer": border, "holes": [inner]}, {"outer": [(3, 3)], "holes": []}]
-    for data in (parts, parts[::-1]):
-        np.testing.assert_array_equal(unpack_mask(sent(data, 7, 7, "polygon")), expected)
 
 
 def polygons_of(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:
@@ -116,17 +85,14 @@ def test_masks_survive_common_encoders(share: float) -> None:
     "answer",
     [
         sent("no base64!", 2, 2),
-        sent("", 2, 2),
         sent(base64.b64encode(b"no picture").decode(), 2, 2),
         sent(as_png(np.zeros((2, 3), np.uint8)), 2, 2),
         sent({"size": (2, 2), "counts": "5"}, 2, 2, "rle"),
         sent({"size": (2, 2), "counts": "1O4"}, 2, 2, "rle"),
-        sent({"size": (2, 2), "counts": "zzzz"}, 2, 2, "rle"),
         sent({"size": (2, 2), "counts": ""}, 2, 2, "rle"),
         sent({"size": (2, 2), "counts": "4o"}, 2, 2, "rle"),
         sent([{"outer": [], "holes": []}], 2, 2, "polygon"),
         sent([{"outer": [(0, 2)], "holes": []}], 2, 2, "polygon"),
-        sent([{"outer": [(0, 0)], "holes": [[]]}], 2, 2, "polygon"),
     ],
 )
 def test_damaged_masks_are_reported(answer: MaskAnswer) -> None:

@@ -1,14 +1,10 @@
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from segdec.engines import Logits
-from segdec.errors import ConfigError, MissingExtraError
 from segdec.predictor import Predictor
+from tests.segdec.first_pixel_engine import FirstPixelEngine
 
 NATIVE = InputConfig()
 RESIZE = InputConfig(policy="resize", height=32, width=16)
@@ -19,26 +15,8 @@ POLICIES = pytest.mark.parametrize(
 )
 
 
-class StubEngine:
-    """Returns the first pixel of each image as its defect logit, and records its inputs."""
-
-    batch_pixels = 2**24
-
-    def __init__(self) -> None:
-        self.shapes: list[tuple[int, ...]] = []
-
-    def infer(self, images: NDArray[np.uint8]) -> Logits:
-        self.shapes.append(images.shape)
-        batch, height, width, _ = images.shape
-        defect = images[:, 0, 0, 0].astype(np.float32)
-        return Logits(
-            mask=np.zeros((batch, height // 8, width // 8, 1), np.float32),
-            classes=np.stack([np.zeros_like(defect), defect - 100], axis=1),
-        )
-
-
-def predictor(config: InputConfig = NATIVE, channels: int = 1) -> tuple[Predictor, StubEngine]:
-    engine = StubEngine()
+def predictor(config: InputConfig = NATIVE, channels: int = 1) -> tuple[Predictor, FirstPixelEngine]:
+    engine = FirstPixelEngine()
     network = NetworkConfig(preset="compact", input_channels=channels)
     return Predictor(engine, ModelConfig(network=network, input=config, classes=("good", "defect"))), engine
 
@@ -72,13 +50,6 @@ def test_tiles_of_photographs_of_one_size_share_batches() -> None:
     np.testing.assert_allclose(scores, 1 / (1 + np.exp(-np.array([-10.0, -95.0, -5.0, 20.0]))))
 
 
-@pytest.mark.parametrize(
-    ("config", "shape"), [(LETTERBOX, (32, 16, 1)), (TILE, (256, 256, 1)), (NATIVE, (256, 256, 1))]
-)
-def test_the_likely_shape_is_known(config: InputConfig, shape: tuple[int, int, int]) -> None:
-    assert predictor(config)[0].warmup_shape() == shape
-
-
 @pytest.mark.parametrize("config", [NATIVE, RESIZE], ids=["native", "resize"])
 def test_steps_equal_predict(config: InputConfig) -> None:
     model, engine = predictor(config)
@@ -93,28 +64,3 @@ def test_steps_equal_predict(config: InputConfig) -> None:
         np.testing.assert_array_equal(found.mask_scores, expected.mask_scores)
     assert [step.label for step in steps] == ["good", "defect"]
     assert model.interpret(logits, 1, (16, 24), threshold=0.9).label == "good"
-
-
-# === Loading ===
-
-
-def test_unknown_engine_names_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"engine 'onnx' is unknown\. Expected one of: tensorflow"):
-        Predictor.load(tmp_path, engine="onnx")
-
-
-def test_missing_tensorflow_names_its_extra(tiny_artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tensorflow", None)
-    monkeypatch.delitem(sys.modules, "segdec.engines.tensorflow", raising=False)
-    with pytest.raises(MissingExtraError, match=r"'tensorflow'.*extra 'tensorflow'.*'\.\[tensorflow\]'"):
-        Predictor.load(tiny_artifact)
-
-
-def test_predict_many_equals_predict(tiny_artifact: Path) -> None:
-    model = Predictor.load(tiny_artifact)
-    photographs = [np.random.default_rng(seed).integers(0, 256, (40, 56, 1), np.uint8) for seed in range(9)]
-    with model.predict_many(photographs) as predictions:
-        for photograph, found in zip(photographs, predictions, strict=True):
-            expected = model.predict([photograph])[0]
-            assert found.score == pytest.approx(expected.score, abs=1e-5)
-            np.testing.assert_allclose(found.mask_scores, expected.mask_scores, atol=1e-5)

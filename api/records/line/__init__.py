@@ -1,1 +1,1 @@
-"""How the line does, from sums of hours, and what was not inspected."""
+"""Status of the line, computed from hourly sums; the log of photographs that were not inspected."""

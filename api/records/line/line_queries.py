@@ -45,7 +45,7 @@ def last_defects(
     Args:
         connection: To the database.
         since: Start of the first hour.
-        station: Of which; None = of all.
+        station: Only defects of this station; None = of all stations.
         others: Labels that are not defects.
         limit: Maximum number.
     """

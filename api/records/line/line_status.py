@@ -38,7 +38,9 @@ BEFORE_HOURS = 7 * 24
 DRIFT_HOURS = 4
 """Last hours, the current one included, whose scores are compared with the `BEFORE_HOURS` before them."""
 MISS_LOOKBACK = timedelta(hours=12)
-"""Time before the shift whose misses are also reported: an unresolved one does not end with a shift."""
+"""Time before the shift whose uninspected photographs are also reported, because an alarm that is not
+resolved must continue in the next shift.
+"""
 MAX_DEFECTS = 8
 
 
@@ -59,7 +61,7 @@ class LineMonitor:
         If the record cannot be read, the status contains only the misses that this process remembers.
 
         Args:
-            station: Which; None = all.
+            station: Name of a station; None = all stations.
             now: The time.
         """
         try:

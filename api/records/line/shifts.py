@@ -27,11 +27,11 @@ class Span:
 class ShiftPlan:
     """Start times of shifts, the same every day.
 
-    A time that the clock skips in spring is shifted by an hour; of a repeated time in autumn the first
-    counts.
+    A time that the clock skips in spring is shifted by an hour; if a time occurs twice in autumn, the first
+    one is used.
 
     Attributes:
-        starts: Of the shifts; each lasts until the next start.
+        starts: Start times of the shifts; each lasts until the next start.
         zone: Time zone of the plant.
     """
 

@@ -1,6 +1,7 @@
 """Logs photographs that were not inspected: immediately in memory, soon in the database.
 
-No answer waits for it. The rate of rows is limited: beyond it, similar entries share one row with a count.
+Responses do not wait for the log. The rate of rows is limited: beyond it, similar entries share one row with
+a count.
 """
 
 import logging
@@ -36,7 +37,7 @@ class UninspectedLog:
     """Entries that are not yet in the database, and the thread that writes them.
 
     Args:
-        engine: Of the record's database.
+        engine: Engine of the record's database.
         clock: Returns seconds of a monotonic clock.
     """
 

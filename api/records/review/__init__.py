@@ -1,1 +1,3 @@
-"""What people and candidates say of inspections, what follows from it, and what is to be learnt from it."""
+"""Reviews by people, predictions of candidates, error rates estimated from reviews, and the export for
+training.
+"""

@@ -107,7 +107,7 @@ def _log_choices(total: int, size: int) -> float:
 def add(parts: Iterable[tuple[float, Interval]]) -> Interval:
     """Adds independent estimates, each times a factor.
 
-    One without a sample contributes its whole interval.
+    An estimate without a sample contributes its whole interval.
     """
     value, below, above, least, most = 0.0, 0.0, 0.0, 0.0, 0.0
     known = True
@@ -134,7 +134,7 @@ def estimate_total(samples: Sequence[Sample]) -> Interval:
 def estimate_share(part: Sequence[Sample], rest: Sequence[Sample]) -> Interval:
     """Estimates the share of `part` in all hits of `part` and `rest`.
 
-    A share s is within the limits if (1 − s) · part − s · rest may be 0.
+    A share s is within the limits if the interval of (1 − s) · part − s · rest contains 0.
     """
     of_part = [sample.estimate() for sample in part]
     of_rest = [sample.estimate() for sample in rest]

@@ -24,7 +24,7 @@ def parse_corrected_mask(sent: str, row: Row, label: str) -> str:
 
     Args:
         sent: A PNG file in base64.
-        row: Of the inspection, with its predicted mask.
+        row: Row of the inspection, with its predicted mask.
         label: The reviewer's label.
 
     Raises:

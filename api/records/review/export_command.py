@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> None:
     """Exports, and prints what the export contains and skips.
 
     Args:
-        arguments: Of the command line.
+        arguments: Arguments of the command line.
 
     Raises:
         ConfigError: If the record cannot be used, the folder exists, or nothing matches.

@@ -26,7 +26,7 @@ class Task:
     """An inspection to be reviewed.
 
     Attributes:
-        row: Of the inspection, without its mask.
+        row: Row of the inspection, without its mask.
         priority: Why it is queued.
         lease_until: End of the lease.
         shadows: Predictions of candidates.
@@ -48,7 +48,7 @@ def lease(
         session: Id of the session.
         count: Maximum number.
         skip: Ids that the session releases and does not want now.
-        station: Only of this one; None = of all.
+        station: Only inspections of this station; None = of all stations.
         now: The time.
     """
     if skip:

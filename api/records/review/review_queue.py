@@ -91,7 +91,7 @@ def count_waiting(connection: Connection, station: str | None = None, limit: int
 
     Args:
         connection: To the database.
-        station: Only of this one; None = of all.
+        station: Only inspections of this station; None = of all stations.
         limit: Stop counting here; None = no limit.
     """
     counted = select(review_queue.c.record_id).limit(limit)

@@ -74,7 +74,8 @@ class StratumCounts(NamedTuple):
     def sample(self) -> Sample:
         """Returns the reviewed sample.
 
-        If the parts are reviewed to different degrees, its size follows from the smaller degree.
+        If `plain` and `differing` have different shares of reviews, the smaller share determines the sample
+        size.
         """
         parts = [part for part in (self.plain, self.differing) if part.drawn]
         if self.plain.judged and not self.differing.judged:  # differing ones are few

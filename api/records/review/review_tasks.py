@@ -14,7 +14,7 @@ from api.records.review.reviews import UNSURE
 from api.records.schemas import ReviewTask, ReviewTasks, ShadowVerdict
 
 MAX_COUNTED = 10_000
-"""Of the queue."""
+"""Maximum number of queue entries that are counted for an answer."""
 
 
 def next_tasks(

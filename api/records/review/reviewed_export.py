@@ -96,7 +96,7 @@ def export_reviewed(
     Inspections and reviews may arrive meanwhile; the export may miss those.
 
     Args:
-        engine: Of the record's database.
+        engine: Engine of the record's database.
         pictures: The record's picture store.
         filters: Which inspections.
         out: New folder.

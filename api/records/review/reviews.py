@@ -62,8 +62,8 @@ class ReviewChange:
     """A request to change the review of an inspection.
 
     Attributes:
-        record_id: Of the inspection.
-        revision: That the reviewer has seen.
+        record_id: Id of the inspection.
+        revision: The revision that the reviewer has seen.
         session: Id of the review session; None without one.
         who: For the audit log.
         now: The time.

@@ -15,7 +15,9 @@ from segdec.schemas import ModelIdentity
 
 
 def add_shadow_results(connection: Connection, rows: Sequence[Row]) -> None:
-    """Adds rows of the table `shadows`; queues differing inspections without a review before all others."""
+    """Adds rows of the table `shadows`; puts inspections that differ and have no review at the front of the
+    review queue.
+    """
     connection.execute(insert(shadows), rows)
     differing = select(inspections.c.id, inspections.c.picture).where(
         inspections.c.id.in_([row["record_id"] for row in rows if row["differs"]]),

@@ -1,1 +1,1 @@
-"""Where pictures lie, and for how long."""
+"""Storage of pictures and their retention."""

@@ -18,8 +18,9 @@ from segdec.errors import ConfigError
 CONNECT_S = 3
 ATTEMPT_S = 8
 RETRY_S = 2
-"""Seconds after which no retry starts. A request including its last attempt takes at most ten seconds, for
-which PostgreSQL keeps the waiting transaction open."""
+"""Seconds after which no retry starts. A request with all its attempts takes at most ten seconds. During this
+time the transaction in PostgreSQL stays open.
+"""
 URL = re.compile(
     r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>[\w!.*'()/-]*))?", re.ASCII
 )
@@ -69,7 +70,7 @@ class ObjectPictures:
             return None if found is None else found.decode("ascii", "replace").strip()
 
     def write_id(self, store_id: str) -> None:
-        """Writes the id object, unless another service has."""
+        """Writes the id object if no other service has written it."""
         with self._request():
             self._store.put(STORE_ID, store_id.encode(), mode="create")
 
@@ -110,7 +111,7 @@ class ObjectPictures:
         self._remove([name(sha256) for name in (_path, _mark) for sha256 in digests])
 
     def space(self) -> None:
-        """Unlimited."""
+        """Returns None: the space is unlimited."""
 
     def _get(self, path: str) -> bytes | None:
         try:

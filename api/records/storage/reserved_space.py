@@ -8,7 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 RESERVED_BYTES = 64 * 2**20
-"""More than SQLite writes while pictures are deleted until the rules are met."""
+"""Size of the reserved file: larger than what SQLite writes while the retention deletes pictures from a full
+disk.
+"""
 MIN_FREE_FACTOR = 4
 """The file is created only if the disk has this many times its size free."""
 
@@ -17,7 +19,7 @@ class ReservedSpace:
     """The file.
 
     Args:
-        path: Of the file, in an existing folder.
+        path: Path of the file, in an existing folder.
         size: Bytes; default: RESERVED_BYTES.
     """
 

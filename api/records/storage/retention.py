@@ -1,7 +1,7 @@
 """Deletes pictures by retention class, age and free space.
 
 Rows outlive their pictures. A picture first gets the state `expiring`; then its file is deleted under the
-write lock, so that a picture that arrives again meanwhile is stored again.
+write lock, so that a picture is stored again if the same picture arrives during the deletion.
 """
 
 import logging
@@ -108,12 +108,12 @@ class Retention:
     """Applies the retention rules in a thread of its own.
 
     Args:
-        engine: Of the record's database.
+        engine: Engine of the record's database.
         pictures: The picture store.
-        rules: What is kept.
+        rules: Retention rules.
         clock: Says whether ages are reliable.
         reserved_space: Is released if the disk is full.
-        metrics: Of the record.
+        metrics: Metrics of the record.
     """
 
     def __init__(

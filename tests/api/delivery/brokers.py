@@ -1,4 +1,4 @@
-"""A Mosquitto of the tests' own, and somebody who listens at it."""
+"""A Mosquitto broker for the tests, and a client that subscribes to it."""
 
 import json
 import shutil
@@ -22,12 +22,12 @@ LONG_S = 60
 class OwnMosquitto:
     """A broker that can be killed and started again.
 
-    What it has confirmed it has passed on to those who listen without confirming (QoS 0): what it keeps is
-    in its memory alone, which is no business of who publishes.
+    A subscriber with QoS 0 receives a message before the broker acknowledges it: the broker keeps unsent
+    messages in memory only.
 
     Args:
-        folder: Of its configuration and what it keeps.
-        lines: Of its configuration, beside address and persistence.
+        folder: For configuration and stored sessions.
+        lines: Of the configuration, in addition to address and persistence.
     """
 
     def __init__(self, folder: Path, lines: Sequence[str] = ("allow_anonymous true",)) -> None:
@@ -41,7 +41,7 @@ class OwnMosquitto:
         self.start()
 
     def start(self) -> None:
-        """Starts it, and returns when it listens."""
+        """Starts the broker and waits until it listens."""
         assert MOSQUITTO is not None
         self._process = subprocess.Popen([MOSQUITTO, "-c", str(self._file)], stderr=subprocess.DEVNULL)
         while True:
@@ -57,27 +57,26 @@ class OwnMosquitto:
         self._process.wait()
 
     def stop(self) -> None:
-        """Stops it in order: it writes down who listens to what."""
+        """Stops the broker, which saves its subscriptions."""
         assert self._process is not None
         self._process.terminate()
         self._process.wait()
 
 
 class Listener:
-    """Somebody who listens to everything, and comes back to a broker that was away.
+    """A client that subscribes to all topics and reconnects.
 
     Attributes:
-        messages: Topic, content type and event of each message, in the order in which they came.
+        messages: Topic, content type and event of each message, in order of arrival.
     """
 
-    def __init__(self, port: int, topic: str = "#") -> None:
+    def __init__(self, port: int) -> None:
         self.messages: list[tuple[str, str, dict[str, object]]] = []
         self._changed = threading.Condition()
         self._subscribed = threading.Event()
-        self._topic = topic
         self._client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id="listener", protocol=mqtt.MQTTv5)
         self._client.on_message = self._note
-        self._client.on_connect = lambda client, *_: client.subscribe(topic, qos=0)
+        self._client.on_connect = lambda client, *_: client.subscribe("#", qos=0)
         self._client.on_subscribe = lambda *_: self._subscribed.set()
         self._client.reconnect_delay_set(0.05, 0.05)
         lasting = Properties(PacketTypes.CONNECT)
@@ -87,12 +86,12 @@ class Listener:
         assert self._subscribed.wait(LONG_S)
 
     def wait_for(self, count: int) -> None:
-        """Returns when so many different events have come."""
+        """Waits until `count` different events have arrived."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.ids()) >= count, LONG_S), self.messages[-3:]
 
     def ids(self) -> list[str]:
-        """Returns the events' ids, each where it came first."""
+        """Returns the ids of the events in order of their first arrival."""
         return list(dict.fromkeys(event["id"] for _, _, event in self.messages))
 
     def close(self) -> None:

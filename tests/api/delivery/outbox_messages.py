@@ -1,4 +1,4 @@
-"""Events to be sent, and a sink that takes them as it is told to."""
+"""Events to be sent, a sink for them, and a sender that a test runs step by step."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ RULES = DeliveryRules(max_age=timedelta(hours=72), max_messages=1_000_000)
 
 
 def inspection(number: int, station: str, **more: object) -> dict[str, object]:
-    """A row of an inspection, as far as an event tells of it."""
+    """Returns the columns of an inspection that its event contains."""
     return {
         "id": number,
         "station": station,
@@ -42,20 +42,20 @@ def inspection(number: int, station: str, **more: object) -> dict[str, object]:
 
 
 class EventSource:
-    """Tells of inspections, numbered from 1, each part `STATION-NUMBER`."""
+    """Queues events of inspections, numbered from 1, each part `STATION-NUMBER`."""
 
     def __init__(self, engine: Engine, *sinks: str) -> None:
         self.engine, self.sinks = engine, sinks or ("fake",)
         self._numbers = itertools.count(1)
 
     def inspect(self, *stations: str) -> None:
-        """Tells of one part of each station, in this order."""
+        """Queues the event of one part of each station, in this order."""
         with writing(self.engine) as connection:
             rows = [inspection(next(self._numbers), station) for station in stations]
             Outbox(self.sinks).enqueue_inspected(connection, rows)
 
     def left(self, state: str = "waiting") -> list[str]:
-        """Returns the parts of which an event is there still."""
+        """Returns the parts whose events are still stored."""
         with self.engine.connect() as connection:
             statement = select(outbox.c.event).where(outbox.c.state == state).order_by(outbox.c.id)
             return [part_of(event) for event in connection.execute(statement).scalars()]
@@ -70,12 +70,12 @@ def part_of(event: str) -> str:
 
 
 class FakeSink:
-    """Takes what comes, but fails at stations and parts that are named.
+    """Accepts events, but fails for the stations and parts in `failures`.
 
     Attributes:
         name: Of the sink.
-        taken: Parts, in the order in which they came.
-        failures: By station or part, what is raised instead.
+        taken: Accepted parts, in order.
+        failures: Exceptions to raise, by station or part.
     """
 
     def __init__(self, name: str = "fake") -> None:
@@ -104,7 +104,7 @@ class FakeSink:
 
 
 class Clock:
-    """Goes on when it is told to."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -113,33 +113,33 @@ class Clock:
         return self.seconds
 
 
-UNREACHABLE = DeliveryError("nobody there", "unreachable")
+UNREACHABLE = DeliveryError("connection refused", "unreachable")
 REFUSED = DeliveryError("HTTP 400 Bad Request", "refused")
 FAILED = DeliveryError("HTTP 500 Internal Server Error", "failed")
 
 
 class Sending:
-    """A sender whose looks are asked for one by one, in a loop of the test's own."""
+    """A sender that a test runs one turn at a time."""
 
     def __init__(
         self, engine: Engine, sink: FakeSink, metrics: Metrics, rules: DeliveryRules = RULES
     ) -> None:
         self.clock = Clock()
         self.now = datetime.now(UTC)
-        self._box = OutboxStore(engine, delete_interval_s=0.0)
+        self._store = OutboxStore(engine, delete_interval_s=0.0)
         self._metrics = OutboxMetrics(metrics, [sink.name])
         backoff = Backoff(self.clock, lambda: 1.0)
         lock = SinkLock(engine, sink.name)
-        self.sender = Sender(sink, self._box, lock, rules, self._metrics, backoff, lambda: self.now)
+        self.sender = Sender(sink, self._store, lock, rules, self._metrics, backoff, lambda: self.now)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.sender.close()
-        self._box.close()
+        self._store.close()
 
     async def turn(self) -> None:
-        """Looks, and waits until all has been sent that can be."""
+        """Starts the deliveries that are due, and waits for them."""
         await self.sender.start_deliveries()
         await self.sender.drain()

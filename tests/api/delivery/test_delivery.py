@@ -1,4 +1,4 @@
-"""The thread that sends, and the service that has it."""
+"""The thread that sends, and services that are killed."""
 
 import json
 import threading
@@ -10,20 +10,21 @@ from sqlalchemy import select
 
 from api.delivery.delivery import Delivery
 from api.delivery.outbox_metrics import OutboxMetrics
-from api.records.database import migrate, open_database
+from api.records.database import open_database
 from api.records.tables import inspections, outbox
-from tests.api.delivery.outbox_messages import RULES, UNREACHABLE, EventSource, FakeSink
-from tests.api.records.recording_clients import Clients, start
+from tests.api.delivery.outbox_messages import RULES, UNREACHABLE, FakeSink
+from tests.api.records.databases import sqlite_only
+from tests.api.records.recording_clients import Clients, RecordingService
 
 KILLS = 2
 
 
 class Receiver:
-    """Takes webhooks.
+    """A server that accepts webhooks.
 
     Attributes:
-        events: In the order in which they came.
-        url: Of it.
+        events: In the order in which they arrived.
+        url: Of the server.
     """
 
     def __init__(self) -> None:
@@ -40,95 +41,75 @@ class Receiver:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}/events"
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/events"
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     receiver = Receiver()
+    thread = threading.Thread(target=receiver.server.serve_forever)
+    thread.start()
     yield receiver
-    receiver.close()
+    receiver.server.shutdown()
+    thread.join()
+    receiver.server.server_close()
 
 
-def test_a_stop_sends_what_can_be_sent_and_leaves_the_rest(tmp_path, metrics):
-    url = f"sqlite:///{tmp_path}/record.db"
-    engine, sink = open_database(url), FakeSink()
-    migrate(engine)
-    line = EventSource(engine)
+@sqlite_only
+def test_close_sends_what_it_can_and_leaves_the_rest(engine, line, metrics):
+    sink = FakeSink()
     sink.failures["b"] = UNREACHABLE
-    delivery = Delivery(open_database(url), [sink], RULES, OutboxMetrics(metrics, ["fake"]))
+    delivery = Delivery(open_database(str(engine.url)), [sink], RULES, OutboxMetrics(metrics, ["fake"]))
     line.inspect("a", "b", "a")
     delivery.start()
     delivery.close()
     assert sink.taken == ["a-1", "a-3"]
     assert sink.is_closed
     assert line.left() == ["b-2"]
-    engine.dispose()
 
 
 @pytest.mark.slow
-def test_every_inspection_is_told_though_the_service_is_killed(tmp_path, receiver):
-    url, folder = f"sqlite:///{tmp_path}/record.db", tmp_path / "kept"
-    clients, flags = Clients(), ("--outbox-webhook", receiver.url)
-    process, clients.url = start(folder, url, *flags)
+@sqlite_only
+def test_every_inspection_is_reported_after_kills_of_the_service(database_url, tmp_path, receiver):
+    folder, clients, flags = tmp_path / "record", Clients(), ("--outbox-webhook", receiver.url)
+    service = RecordingService(folder, database_url, *flags)
+    clients.url = service.url
     clients.start()
     for _ in range(KILLS):
         clients.wait_for_answers(20)
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process, clients.url = start(folder, url, *flags)
+        service.kill()
+        service = RecordingService(folder, database_url, *flags)
+        clients.url = service.url
     clients.wait_for_answers(20)
     clients.end()
-    engine = open_database(url)
-    wait_for_empty(engine)
-    process.terminate()
-    process.wait()
-    process.stdout.close()
-    check_told(engine, receiver)
+    check_events(database_url, receiver)
+    service.stop()
 
 
 @pytest.mark.slow
-def test_when_the_replica_that_sends_is_killed_the_other_goes_on(make_database, tmp_path, receiver):
-    url, folder, clients = make_database(), tmp_path / "kept", Clients()
-    replicas = [start(folder, url, "--outbox-webhook", receiver.url) for _ in range(2)]
-    clients.url = replicas[0][1]
+def test_another_replica_sends_after_the_sending_one_is_killed(make_database, tmp_path, receiver):
+    url, folder, clients = make_database(), tmp_path / "record", Clients()
+    first, second = (RecordingService(folder, url, "--outbox-webhook", receiver.url) for _ in range(2))
+    clients.url = first.url
     clients.start()
     clients.wait_for_answers(20)
-    replicas[0][0].kill()
-    clients.url = replicas[1][1]
+    first.kill()
+    clients.url = second.url
     clients.wait_for_answers(20)
     clients.end()
+    check_events(url, receiver)
+    second.stop()
+
+
+def check_events(url: str, receiver: Receiver) -> None:
+    """Waits until the outbox is empty. Every inspection has an event, in the order of the record."""
     engine = open_database(url)
-    wait_for_empty(engine)
-    for process, _ in replicas:
-        process.terminate()
-        process.wait()
-        process.stdout.close()
-    check_told(engine, receiver)
-
-
-def check_told(engine, receiver: Receiver) -> None:
-    """Every inspection was told, each once by its id, in the order of the record."""
     with engine.connect() as connection:
-        kept = connection.execute(select(inspections.c.id).order_by(inspections.c.id)).scalars().all()
+        while connection.execute(select(outbox.c.id).limit(1)).first() is not None:
+            connection.rollback()
+            threading.Event().wait(0.05)
+        stored = connection.execute(select(inspections.c.id).order_by(inspections.c.id)).scalars().all()
     engine.dispose()
     first = {event["id"]: event["data"]["record_id"] for event in receiver.events}
-    assert list(first.values()) == kept
-
-
-def wait_for_empty(engine) -> None:
-    while True:
-        with engine.connect() as connection:
-            if connection.execute(select(outbox.c.id).limit(1)).first() is None:
-                return
-        threading.Event().wait(0.05)
+    assert list(first.values()) == stored

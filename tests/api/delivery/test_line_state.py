@@ -1,50 +1,37 @@
-"""What the record says of the line, on both databases."""
+"""The state of the line, read from both databases."""
 
-import uuid
+import itertools
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
 from sqlalchemy import insert
 
 from api.delivery import line_state
 from api.delivery.line_state import LineState
 from api.records import tables
 from api.records.database import writing
-from api.records.outbox import Outbox
-from api.records.writer import add_rows
-from tests.api.records.filled_record import make_row
+from tests.api.records.databases import sqlite_only
+from tests.api.records.filled_record import make_row, stock
 
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
-SHA = b"s" * 32
 
 
 class Day:
     """A record of inspections and misses."""
 
     def __init__(self, engine):
-        self.engine = engine
-        picture = {"sha256": SHA, "bytes": 1, "format": "png", "state": "kept", "worth": 0, "stored_at": NOON}
-        with writing(engine) as connection:
-            connection.execute(insert(tables.pictures), picture)
+        self.engine, self._ids = engine, itertools.count(1)
 
     def inspect(self, station, label, at, part_id=None):
-        token = uuid.uuid4().bytes
-        row = make_row(0, token=token, picture=SHA, part_id=part_id, station=station, label=label, score=0.5)
-        with writing(self.engine) as connection:
-            (stored,) = add_rows(connection, [{**row, "inspected_at": at}], Outbox())
-        return stored.record_id
+        record_id = next(self._ids)
+        row = make_row(record_id, inspected_at=at, station=station, label=label, part_id=part_id, score=0.5)
+        stock(self.engine, [row])
+        return record_id
 
     def miss(self, station, at):
         with writing(self.engine) as connection:
-            row = {
-                "missed_at": at,
-                "station": station,
-                "client": "",
-                "status": 422,
-                "code": "c",
-                "detail": "d",
-            }
+            row = {"missed_at": at, "station": station, "client": "", "status": 422}
+            row |= {"code": "truncated_image", "detail": "It ends."}
             connection.execute(insert(tables.misses), row)
 
     def read(self, state):
@@ -56,8 +43,8 @@ def counts(states):
     return {station: dict(+one.counts) for station, one in states.items()}
 
 
-def test_the_latest_and_what_today_had(each_engine):
-    day = Day(each_engine)
+def test_the_last_inspection_and_the_counts_of_today(engine):
+    day = Day(engine)
     day.inspect("a", "good", NOON - timedelta(days=1))
     day.inspect("b", "scratch", NOON - timedelta(hours=2), "B1")
     day.miss("b", NOON - timedelta(days=2))
@@ -78,9 +65,9 @@ def test_the_latest_and_what_today_had(each_engine):
     assert second[None].inspected == 3
 
 
-def test_a_day_begins_at_midnight_of_its_zone(each_engine):
+def test_a_day_begins_at_midnight_of_its_zone(engine):
     """In India midnight is at half past an hour of UTC, by which the record counts."""
-    day, zone = Day(each_engine), ZoneInfo("Asia/Kolkata")
+    day, zone = Day(engine), ZoneInfo("Asia/Kolkata")
     midnight = datetime(2026, 3, 10, tzinfo=zone)
     now = midnight + timedelta(minutes=-1)
     state = LineState(zone, lambda: now)
@@ -94,7 +81,8 @@ def test_a_day_begins_at_midnight_of_its_zone(each_engine):
     assert counts(day.read(state)) == {None: {}, "a": {}}
 
 
-def test_stations_have_an_end(engine, monkeypatch):
+@sqlite_only
+def test_the_number_of_stations_is_bounded(engine, monkeypatch):
     monkeypatch.setattr(line_state, "MAX_STATIONS", 2)
     day, state = Day(engine), LineState(UTC, lambda: NOON)
     day.read(state)
@@ -107,9 +95,9 @@ def test_stations_have_an_end(engine, monkeypatch):
     assert set(states) == {None, "a", "b"}
 
 
-@pytest.mark.parametrize("page", [2])
-def test_more_than_a_page_came(engine, monkeypatch, page):
-    monkeypatch.setattr(line_state, "PAGE_SIZE", page)
+@sqlite_only
+def test_new_inspections_are_read_in_pages(engine, monkeypatch):
+    monkeypatch.setattr(line_state, "PAGE_SIZE", 2)
     day, state = Day(engine), LineState(UTC, lambda: NOON)
     day.read(state)
     numbers = [day.inspect(station, "good", NOON) for station in "abcab"]

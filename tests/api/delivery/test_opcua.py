@@ -1,7 +1,6 @@
-"""The line over OPC UA, asked by another implementation's rules: the client of asyncua."""
+"""The OPC UA server, read by the client of asyncua."""
 
 import asyncio
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,30 +15,15 @@ from api.delivery.receivers import create_receivers
 from api.records.database import open_database, writing
 from api.records.tables import metadata
 from api.settings import Settings
-from segdec.errors import ConfigError, MissingExtraError
+from segdec.errors import ConfigError
 from tests.api.delivery.test_line_state import Day
-from tests.api.records.databases import free_port
+from tests.api.records.databases import free_port, sqlite_only
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 
 
-def test_without_its_package_the_group_is_named(tmp_path, metrics, monkeypatch):
-    monkeypatch.setitem(sys.modules, "asyncua", None)
-    for module in ("opcua_server", "opcua_nodes"):
-        monkeypatch.delitem(sys.modules, f"api.delivery.{module}", raising=False)
-    with pytest.raises(MissingExtraError, match="--group opcua"):
-        create_receivers(settings(tmp_path, opcua_endpoint="opc.tcp://127.0.0.1:4840/x"), metrics)
-
-
-def settings(tmp_path, **more):
-    return Settings(model=Path("unused"), record="required", record_folder=tmp_path, **more)
-
-
-# === A server ===
-
-
-class Asked:
-    """A server and how it is asked.
+class RunningServer:
+    """A server with its record.
 
     Attributes:
         day: Its record.
@@ -62,15 +46,15 @@ def variable(client, path):
     return client.get_node(ua.NodeId(f"segdec/{path}", 2))
 
 
-async def wait_for_beats(client, count):
-    """Returns when the heart has beaten so often."""
-    write_heartbeat = await variable(client, "Heartbeat").read_value()
-    while await variable(client, "Heartbeat").read_value() < write_heartbeat + count:
+async def wait_for_heartbeats(client, count):
+    """Waits for `count` heartbeats."""
+    first = await variable(client, "Heartbeat").read_value()
+    while await variable(client, "Heartbeat").read_value() < first + count:
         await asyncio.sleep(0.05)
 
 
 async def wait_until(client, path, expected):
-    """Returns the variable when it has a value and a status."""
+    """Returns the variable as soon as it has this value and status."""
     while True:
         found = await variable(client, path).read_data_value(raise_on_bad_status=False)
         if (found.Value.Value, found.StatusCode.name) == expected:
@@ -79,22 +63,23 @@ async def wait_until(client, path, expected):
 
 
 @pytest.fixture
-def asked(engine):
-    asked = Asked(engine)
-    yield asked
-    asked.server.close()
+def running(engine):
+    running = RunningServer(engine)
+    yield running
+    running.server.close()
 
 
 @pytest.mark.slow
-def test_the_state_of_the_line_is_shown_and_cannot_be_changed(asked):
+@sqlite_only
+def test_nodes_show_the_line_and_are_read_only(running):
     from asyncua import Client, ua
     from asyncua.ua.uaerrors import UaError
 
     async def main():
-        async with asyncio.timeout(60), Client(asked.url) as client:
+        async with asyncio.timeout(60), Client(running.url) as client:
             await wait_until(client, "all/Verdict", (None, "BadWaitingForInitialData"))
-            number = asked.day.inspect("line 3", "scratch", NOW, "A17")
-            asked.day.miss("line 3", NOW)
+            number = running.day.inspect("line 3", "scratch", NOW, "A17")
+            running.day.miss("line 3", NOW)
             shown = await wait_until(client, "stations/line 3/RecordId", (number, "Good"))
             assert shown.SourceTimestamp == NOW
             for path in ("all", "stations/line 3"):
@@ -104,17 +89,17 @@ def test_the_state_of_the_line_is_shown_and_cannot_be_changed(asked):
                     **{"ReviewToday": 0, "NotInspectedToday": 1},
                 }.items():
                     assert await variable(client, f"{path}/{name}").read_value() == value
-            asked.usable = False
+            running.usable = False
             await wait_until(client, "all/Verdict", (None, "BadNoCommunication"))
-            asked.usable = True
+            running.usable = True
             await wait_until(client, "all/Verdict", ("defect", "Good"))
-            await wait_for_beats(client, 2)
+            await wait_for_heartbeats(client, 2)
             with pytest.raises(UaError):
                 await variable(client, "all/Score").write_value(1.0)
             with pytest.raises(UaError):
                 folder = client.get_node(ua.NodeId("segdec/all", 2))
                 await folder.add_variable(2, "Mine", 1)
-        admin = Client(asked.url)
+        admin = Client(running.url)
         admin.set_user("admin")
         admin.set_password("admin")
         async with asyncio.timeout(60), admin:
@@ -125,17 +110,18 @@ def test_the_state_of_the_line_is_shown_and_cannot_be_changed(asked):
 
 
 @pytest.mark.slow
-def test_a_record_that_does_not_answer_is_of_bad_quality(asked):
+@sqlite_only
+def test_values_are_bad_while_the_record_cannot_be_read(running):
     from asyncua import Client
 
     async def main():
-        async with asyncio.timeout(60), Client(asked.url) as client:
-            asked.day.inspect("a", "good", NOW)
+        async with asyncio.timeout(60), Client(running.url) as client:
+            running.day.inspect("a", "good", NOW)
             await wait_until(client, "stations/a/Verdict", ("good", "Good"))
-            with writing(asked.day.engine) as connection:
+            with writing(running.day.engine) as connection:
                 metadata.tables["misses"].drop(connection)
             await wait_until(client, "stations/a/Verdict", (None, "BadNoCommunication"))
-            await wait_for_beats(client, 1)
+            await wait_for_heartbeats(client, 1)
 
     asyncio.run(main())
 
@@ -159,15 +145,16 @@ def pair(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_with_a_certificate_who_asks_has_to_encrypt(engine, pair):
+@sqlite_only
+def test_a_certificate_requires_encryption(engine, pair):
     from asyncua import Client
     from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
     from asyncua.ua.uaerrors import UaError
 
-    asked = Asked(engine, pair)
+    running = RunningServer(engine, pair)
 
     async def main():
-        client = Client(asked.url)
+        client = Client(running.url)
         client.application_uri = "urn:segdec:test"
         await client.set_security(SecurityPolicyBasic256Sha256, *map(str, pair))
         async with asyncio.timeout(60), client:
@@ -175,21 +162,24 @@ def test_with_a_certificate_who_asks_has_to_encrypt(engine, pair):
             (shown, *_) = await client.get_endpoints()
             assert shown.Server.ApplicationUri == "urn:segdec:test"
         with pytest.raises((UaError, ConnectionError, TimeoutError)):
-            async with asyncio.timeout(60), Client(asked.url):
+            async with asyncio.timeout(60), Client(running.url):
                 pass
 
     try:
         asyncio.run(main())
     finally:
-        asked.server.close()
+        running.server.close()
 
 
 @pytest.mark.slow
-def test_a_certificate_that_is_none_stops_the_start(tmp_path, metrics):
+def test_an_invalid_certificate_stops_the_start(tmp_path, metrics):
     (tmp_path / "a.pem").write_text("no certificate")
     files = {"opcua_certificate": tmp_path / "a.pem", "opcua_key": tmp_path / "a.pem"}
     endpoint = f"opc.tcp://127.0.0.1:{free_port()}/segdec"
-    receivers = create_receivers(settings(tmp_path, opcua_endpoint=endpoint, **files), metrics)
+    settings = Settings(
+        model=Path("unused"), record="required", record_folder=tmp_path, opcua_endpoint=endpoint, **files
+    )
+    receivers = create_receivers(settings, metrics)
     with pytest.raises(ConfigError, match=r"a\.pem cannot be used for OPC UA"):
         receivers.start(lambda: True)
     receivers.close()

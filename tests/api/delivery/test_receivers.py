@@ -1,4 +1,4 @@
-"""What an operator asks for, and what is refused before anything is sent."""
+"""Receivers of the settings, and settings that are rejected."""
 
 import sys
 from pathlib import Path
@@ -14,17 +14,17 @@ SECRET = "whsec_" + "A" * 32
 
 
 @pytest.fixture
-def ask(tmp_path):
+def make_settings(tmp_path):
     def make(**more):
         return Settings(model=Path("unused"), record="required", record_folder=tmp_path, **more)
 
     return make
 
 
-def test_each_receiver_that_is_asked_for_is_told(ask, tmp_path, metrics):
+def test_receivers_of_the_settings_are_created(make_settings, tmp_path, metrics):
     (tmp_path / "secrets").write_text(SECRET)
     (tmp_path / "login").write_text("line:pa:ss\n")
-    asked = ask(
+    settings = make_settings(
         outbox_webhook="https://mes.plant/events",
         outbox_webhook_secrets=tmp_path / "secrets",
         outbox_mqtt="mqtts://other:word@broker/plant",
@@ -32,17 +32,17 @@ def test_each_receiver_that_is_asked_for_is_told(ask, tmp_path, metrics):
         outbox_mqtt_client="line3",
         outbox_jsonl=tmp_path / "events.jsonl",
     )
-    _, mqtt, _ = create_sinks(asked)
+    _, mqtt, _ = create_sinks(settings)
     broker = mqtt._broker
     assert (broker.host, broker.port, broker.user, broker.password) == ("broker", 8883, "line", "pa:ss")
     assert (broker.client_id, broker.trust is not None) == ("line3", True)
-    receivers = create_receivers(asked, metrics)
+    receivers = create_receivers(settings, metrics)
     assert receivers.sinks == ("webhook", "mqtt", "jsonl")
     receivers.close()
 
 
-def test_nobody_is_told_where_nobody_asks(ask, metrics):
-    receivers = create_receivers(ask(), metrics)
+def test_without_settings_there_are_no_receivers(make_settings, metrics):
+    receivers = create_receivers(make_settings(), metrics)
     receivers.start(lambda: True)
     receivers.close()
     assert receivers.sinks == ()
@@ -62,7 +62,7 @@ def test_nobody_is_told_where_nobody_asks(ask, metrics):
         ("outbox_jsonl", "folder", "Expected a file in an existing folder"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_named(ask, tmp_path, name, text, words):
+def test_the_error_names_a_file_that_cannot_be_used(make_settings, tmp_path, name, text, words):
     file = tmp_path / "given"
     if text == "folder":
         file.mkdir()
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_used_is_named(ask, tmp_path, name, text, words):
         file.write_text(text)
     receivers = {"outbox_webhook": "https://mes.plant/", "outbox_mqtt": "mqtts://broker/t"}
     with pytest.raises(ConfigError, match=words) as refusal:
-        create_sinks(ask(**receivers, **{name: file}))
+        create_sinks(make_settings(**receivers, **{name: file}))
     assert str(file) in str(refusal.value)
     assert "secret\n" not in str(refusal.value)
 
@@ -84,17 +84,26 @@ def test_a_file_that_cannot_be_used_is_named(ask, tmp_path, name, text, words):
         ["--opcua-endpoint", "opc.tcp://0.0.0.0:4840/segdec"],
     ],
 )
-def test_what_is_not_recorded_is_not_told(flags):
+def test_receivers_need_a_record(flags):
     with pytest.raises(ConfigError, match=f"{flags[0]} needs a record"):
         read_settings(["--model", "m", *flags])
     assert read_settings(["--model", "m", "--record", "best-effort", *flags]).record == "best-effort"
 
 
-@pytest.mark.parametrize("package", ["httpx", "paho.mqtt.client"])
-def test_without_its_package_the_group_is_named(ask, metrics, monkeypatch, package):
+@pytest.mark.parametrize(
+    ("package", "setting", "group"),
+    [
+        ("httpx", {"outbox_webhook": "https://mes.plant/"}, "record"),
+        ("paho.mqtt.client", {"outbox_mqtt": "mqtt://broker/t"}, "record"),
+        ("asyncua", {"opcua_endpoint": "opc.tcp://127.0.0.1:4840/x"}, "opcua"),
+    ],
+)
+def test_the_error_about_a_missing_package_names_its_group(
+    make_settings, metrics, monkeypatch, package, setting, group
+):
     monkeypatch.setitem(sys.modules, package, None)
     for module in [name for name in sys.modules if name.startswith("api.delivery.")]:
         if not module.endswith("receivers"):
             monkeypatch.delitem(sys.modules, module)
-    with pytest.raises(MissingExtraError, match="--group record"):
-        create_receivers(ask(outbox_mqtt="mqtt://broker/t"), metrics)
+    with pytest.raises(MissingExtraError, match=f"--group {group}"):
+        create_receivers(make_settings(**setting), metrics)

@@ -1,4 +1,4 @@
-"""What is sent: in order for each station, at least once, no station waiting for another."""
+"""Delivery in order for each station, at least once; stations do not block each other."""
 
 import asyncio
 from datetime import timedelta
@@ -15,10 +15,10 @@ from tests.api.delivery.outbox_messages import (
     REFUSED,
     RULES,
     UNREACHABLE,
-    EventSource,
     FakeSink,
     Sending,
 )
+from tests.api.records.databases import sqlite_only
 
 
 @pytest.fixture
@@ -26,11 +26,15 @@ def sink():
     return FakeSink()
 
 
-def test_all_is_delivered_in_order_and_removed(each_engine, sink, metrics):
-    line = EventSource(each_engine)
+async def turn(engine, sink, metrics, rules=RULES):
+    async with Sending(engine, sink, metrics, rules) as sending:
+        await sending.turn()
+
+
+def test_events_of_a_station_are_delivered_in_order_and_removed(engine, line, sink, metrics):
     line.inspect(*["a", "b", "", "a", "b", "a"] * 4)
 
-    asyncio.run(_turn(each_engine, sink, metrics))
+    asyncio.run(turn(engine, sink, metrics))
     parts = sink.by_station()
     assert {station: len(found) for station, found in parts.items()} == {"a": 12, "b": 8, "": 4}
     for found in parts.values():
@@ -38,7 +42,8 @@ def test_all_is_delivered_in_order_and_removed(each_engine, sink, metrics):
     assert line.left() == []
 
 
-def test_a_station_that_is_blocked_blocks_no_other_and_loses_its_place_to_none(engine, line, sink, metrics):
+@sqlite_only
+def test_a_blocked_station_keeps_its_order_and_does_not_block_others(engine, line, sink, metrics):
     line.inspect("a", "b", "a", "b")
     sink.failures["a"] = UNREACHABLE
 
@@ -63,23 +68,18 @@ def test_a_station_that_is_blocked_blocks_no_other_and_loses_its_place_to_none(e
     assert line.left() == []
 
 
-def test_what_is_refused_is_given_up_and_the_next_goes_on(each_engine, sink, metrics):
-    line = EventSource(each_engine)
+def test_a_rejected_event_becomes_a_dead_letter(engine, line, sink, metrics):
     line.inspect("a", "a", "a")
     sink.failures["a-2"] = REFUSED
-    asyncio.run(_turn(each_engine, sink, metrics))
+    asyncio.run(turn(engine, sink, metrics))
     assert sink.taken == ["a-1", "a-3"]
     assert line.left() == []
     assert line.left("dead") == ["a-2"]
 
 
-async def _turn(engine, sink, metrics, rules=RULES):
-    async with Sending(engine, sink, metrics, rules) as sending:
-        await sending.turn()
-
-
+@sqlite_only
 @pytest.mark.parametrize("failure", [FAILED, ValueError("a fault of ours")])
-def test_what_the_receiver_fails_at_is_given_up_after_some_attempts(engine, line, sink, metrics, failure):
+def test_an_event_becomes_a_dead_letter_after_repeated_failures(engine, line, sink, metrics, failure):
     line.inspect("a", "a")
     sink.failures["a-1"] = failure
 
@@ -95,13 +95,12 @@ def test_what_the_receiver_fails_at_is_given_up_after_some_attempts(engine, line
     assert (sink.taken, line.left("dead")) == (["a-2"], ["a-1"])
 
 
-def test_a_receiver_that_is_away_is_waited_for_until_the_event_is_too_old(each_engine, sink, metrics):
-    line = EventSource(each_engine)
+def test_events_wait_for_an_unreachable_receiver_up_to_their_maximum_age(engine, line, sink, metrics):
     line.inspect("a", "a")
     sink.failures["a"] = UNREACHABLE
 
     async def main():
-        async with Sending(each_engine, sink, metrics) as sending:
+        async with Sending(engine, sink, metrics) as sending:
             for _ in range(MAX_FAILURES + 2):
                 await sending.turn()
                 sending.clock.seconds += 60
@@ -118,24 +117,22 @@ def test_a_receiver_that_is_away_is_waited_for_until_the_event_is_too_old(each_e
     assert sink.taken == ["a-3"]
 
 
-def test_beyond_what_is_kept_the_oldest_is_dropped_those_given_up_first(each_engine, sink, metrics):
-    line = EventSource(each_engine)
+def test_a_full_outbox_drops_dead_letters_first_then_the_oldest_events(engine, line, sink, metrics):
     line.inspect(*"aaaaaa")
     line.execute("UPDATE outbox SET state = 'dead' WHERE id IN (3, 4)")
     sink.failures["a"] = UNREACHABLE
-    asyncio.run(_turn(each_engine, sink, metrics, DeliveryRules(timedelta(days=1), max_messages=3)))
+    asyncio.run(turn(engine, sink, metrics, DeliveryRules(timedelta(days=1), max_messages=3)))
     assert line.left("dead") == []
     assert line.left() == ["a-2", "a-5", "a-6"]
     shown = metrics.render()[0].decode()
     assert 'segdec_outbox_dropped_total{sink="fake"} 3.0' in shown
-    with each_engine.connect() as connection:
+    with engine.connect() as connection:
         lines = connection.exec_driver_sql("SELECT what, after FROM audit ORDER BY id").all()
     assert [what for what, _ in lines] == ["drop events", "drop events"]
 
 
-def test_what_a_killed_service_sent_and_did_not_remove_is_sent_again_before_the_rest(
-    engine, line, sink, metrics
-):
+@sqlite_only
+def test_events_that_were_sent_but_not_removed_are_sent_again_after_a_kill(engine, line, sink, metrics):
     line.inspect("a", "b", "a", "b")
 
     async def killed():
@@ -149,13 +146,14 @@ def test_what_a_killed_service_sent_and_did_not_remove_is_sent_again_before_the_
     asyncio.run(killed())
     assert line.left() == ["a-1", "b-2", "a-3", "b-4"]
     line.inspect("a")
-    asyncio.run(_turn(engine, sink, Metrics(lambda: 0, lambda: True)))
+    asyncio.run(turn(engine, sink, Metrics(lambda: 0, lambda: True)))
     assert sink.by_station() == {"a": ["a-1", "a-3", "a-1", "a-3", "a-5"], "b": ["b-2", "b-4", "b-2", "b-4"]}
     assert line.left() == []
 
 
-def test_what_cannot_be_removed_is_not_sent_again_and_again(engine, sink, metrics):
-    line, refuse = EventSource(engine), True
+@sqlite_only
+def test_an_event_that_cannot_be_removed_is_sent_once(engine, line, sink, metrics):
+    refuse = True
 
     @sql_events.listens_for(engine, "before_cursor_execute")
     def fail(_connection, _cursor, statement, *_):
@@ -180,7 +178,8 @@ def test_what_cannot_be_removed_is_not_sent_again_and_again(engine, sink, metric
     assert line.left() == []
 
 
-def test_an_error_that_nobody_expects_does_not_end_the_sending(engine, line, sink, metrics, monkeypatch):
+@sqlite_only
+def test_the_sender_survives_an_unexpected_error(engine, line, sink, metrics, monkeypatch):
     line.inspect("a")
     monkeypatch.setattr("api.delivery.sender.POLL_S", 0.01)
     waiting_stations = queries.waiting_stations

@@ -1,4 +1,4 @@
-"""Who sends, where several services share a record."""
+"""The lock of a sink that several services share."""
 
 import pytest
 from sqlalchemy import text
@@ -8,7 +8,7 @@ from api.records.database import open_database
 
 
 @pytest.fixture
-def leases(make_database):
+def locks(make_database):
     url = make_database()
     engines = [open_database(url) for _ in range(2)]
     made = [SinkLock(engine, "webhook") for engine in engines]
@@ -18,15 +18,15 @@ def leases(make_database):
         engine.dispose()
 
 
-def test_one_has_it_until_it_lets_go(leases):
-    first, second = leases
+def test_one_service_holds_the_lock_until_it_releases_it(locks):
+    first, second = locks
     assert [first.acquire(), second.acquire(), first.acquire()] == [True, False, True]
     first.release()
     assert [second.acquire(), first.acquire()] == [True, False]
 
 
-def test_it_is_lost_with_its_connection_and_taken_by_the_next(leases):
-    first, second = leases
+def test_the_lock_is_lost_with_its_connection(locks):
+    first, second = locks
     assert first.acquire()
     with second._engine.connect() as connection:
         connection.execute(

@@ -88,7 +88,7 @@ def predictions(tiny_artifact: Path, bodies: list[bytes]) -> list[Prediction]:
     return Predictor.load(tiny_artifact).predict(images)
 
 
-def test_server_says_where_it_is_and_stops_in_order(session, tiny_artifact):
+def test_server_prints_its_address_and_stops(session, tiny_artifact):
     manifest = read_manifest(tiny_artifact)
     assert session.line.startswith(f"Serving {manifest.name} {manifest.version} at http://127.0.0.1:")
     assert (session.ready, session.exit_code, session.rest) == (200, 0, "")
@@ -98,7 +98,7 @@ def test_server_says_where_it_is_and_stops_in_order(session, tiny_artifact):
     assert re.fullmatch(r"\S+ WARNING request .* client=127.0.0.1 .* problem=truncated_image .*", refused)
 
 
-def test_http_answers_what_the_predictor_says(session, predictions):
+def test_http_answer_equals_the_prediction(session, predictions):
     for answer, prediction in zip(session.answers, predictions, strict=True):
         decision = answer["decision"]
         assert (decision["label"], decision["threshold"]) == (prediction.label, prediction.threshold)
@@ -107,7 +107,7 @@ def test_http_answers_what_the_predictor_says(session, predictions):
         assert len(answer["regions"]) == len(prediction.regions)
 
 
-def test_http_mask_is_the_predictors_mask(session, predictions):
+def test_http_mask_equals_the_predicted_mask(session, predictions):
     for answer, prediction in zip(session.answers, predictions, strict=True):
         mask = decode_image(base64.b64decode(answer["mask"]["data"]), "mask").pixels[..., 0]
         assert (answer["mask"]["height"], answer["mask"]["width"]) == mask.shape

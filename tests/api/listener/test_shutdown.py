@@ -1,8 +1,6 @@
 import asyncio
 import signal
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import httpx
 import numpy as np
@@ -14,27 +12,15 @@ from api.listener.server import DrainingServer
 from segdec.images import encode_png
 from tests.api.conftest import part_image
 from tests.api.listener.test_http_protocol import LIVE, Wire, ask
-from tests.api.listener.test_server import start
 from tests.marks import slow_case
 
 PNG = {"Content-Type": "image/png"}
-PHOTOGRAPHS = 12
-
-
-@pytest.fixture
-def running(tiny_artifact: Path, tmp_path: Path) -> Iterator[tuple]:
-    """The real server, as a process, and its address."""
-    arguments = ("--model", str(tiny_artifact), "--port", "0", "--batch-sizes", "[1]")
-    with (tmp_path / "stderr").open("w") as stderr, start(*arguments, stderr=stderr) as process:
-        try:
-            yield process, process.stdout.readline().split(" at ")[-1].strip()
-        finally:
-            process.kill()
 
 
 @pytest.mark.slow
-def test_photographs_that_were_taken_are_answered_after_sigterm(running):
-    process, url = running
+def test_received_photographs_are_answered_after_sigterm(start_stubbed):
+    stubbed = start_stubbed()
+    url = "http://{}:{}".format(*stubbed.address)
     noise = np.random.default_rng(0).integers(0, 256, (1500, 1500, 1), np.uint8)
     body = encode_png(noise)
 
@@ -42,19 +28,19 @@ def test_photographs_that_were_taken_are_answered_after_sigterm(running):
         async with httpx.AsyncClient(base_url=url, timeout=60) as client:
             tasks = [
                 asyncio.create_task(client.post("/v1/predict?mask=none", content=body, headers=PNG))
-                for _ in range(PHOTOGRAPHS)
+                for _ in range(12)
             ]
-            # Once one is answered, all have been taken: decoding is slower than sending.
+            # Once one is answered, all have arrived: decoding is slower than sending.
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            process.send_signal(signal.SIGTERM)
+            stubbed.process.send_signal(signal.SIGTERM)
             return await asyncio.gather(*tasks)
 
     answers = asyncio.run(scenario())
-    assert [answer.status_code for answer in answers] == [200] * PHOTOGRAPHS
-    assert process.wait(timeout=60) == 0
+    assert [answer.status_code for answer in answers] == [200] * 12
+    assert stubbed.process.wait(timeout=60) == 0
 
 
-def test_first_sigterm_drains_and_the_delay_goes_on_serving(serve, make_app, part):
+def test_first_sigterm_drains_and_the_second_stops(serve, make_app, part):
     with serve(make_app()) as client:
         server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=3600.0)
         server.handle_exit(signal.SIGTERM, None)
@@ -144,7 +130,7 @@ def test_interrupt_ends_the_service_while_its_engine_hangs(start_stubbed, part, 
     assert "interrupted" in stubbed.log.read_text().splitlines()[-1]
 
 
-def test_service_that_nobody_replaces_leaves_by_itself(serve, make_app):
+def test_service_with_a_hanging_engine_exits(serve, make_app):
     with serve(make_app(engine_timeout_s=1.0, engine_lost_s=1.0)) as client:
         now = 0.0
         service = client.app.state.service

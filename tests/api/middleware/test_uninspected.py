@@ -56,7 +56,6 @@ def test_request_without_an_answer_is_reported(error, expected):
     [
         (404, "/v1/models/castings/inspect", "POST", 1),
         (401, "/v1/inspect", "POST", 0),
-        (404, "/v1/inspect", "OPTIONS", 0),
         (404, "/v1/predict", "POST", 0),
         (404, "/v1/models/a/versions/1/inspect", "POST", 0),
     ],
@@ -73,9 +72,7 @@ def test_answer_to_a_disconnected_client_and_requests_before_the_start_are_not_r
 @pytest.mark.parametrize(
     ("sent", "stored"),
     [
-        ("line 3", "line 3"),
         ("ライン\u30003", "ライン\u30003"),
-        ("می\u200cشود", "می\u200cشود"),
         ("\U0001f600", "\U0001f600"),
         ("a\0\n", "a��"),
     ],

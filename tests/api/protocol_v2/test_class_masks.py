@@ -14,7 +14,7 @@ def ask(client, part: bytes, *outputs: str):
     return client.post(INFER, json={**body, **named})
 
 
-def test_a_mask_for_each_class_is_an_output(client, predictor, part):
+def test_class_mask_is_an_output(client, predictor, part):
     predictor.have_classes(spot_from=14)
     outputs = {output["name"]: output for output in ask(client, part).json()["outputs"]}
     assert list(outputs)[-2:] == ["mask", "class_mask"]

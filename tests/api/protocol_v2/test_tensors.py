@@ -47,7 +47,7 @@ def test_body_is_split_at_the_header_length(length, json_part, binary):
     assert tuple(map(bytes, split_body(b"{}xyz", length))) == (json_part, binary)
 
 
-@pytest.mark.parametrize("length", ["6", "-1", "", "two", "2.0", "²", "9" * 5000])
+@pytest.mark.parametrize("length", ["6", "-1", "", "²", "9" * 5000])
 def test_header_length_outside_the_body(length):
     with pytest.raises(RequestError) as error:
         split_body(b"{}xyz", length)
@@ -58,28 +58,18 @@ def test_header_length_outside_the_body(length):
     ("text", "code", "words"),
     [
         (b"", "bad_json", "EOF"),
-        (b"[]", "bad_json", "object"),
-        (b'{"inputs": [{"name": "\xff"}]}', "bad_json", "unicode"),
         (b'{"inputs": [{"name": "\\ud800"}]}', "bad_json", "hex escape"),
         (b"[" * 10_000, "bad_json", "recursion"),
-        (b'{"inputs": ' + b'[{"parameters": ' * 10_000, "bad_json", "recursion"),
         (b"{}", "bad_json", "inputs: Field required"),
         (b'{"inputs": [' + b"{}," * 5000 + b"{}]}", "bad_json", "at most 16"),
         (b'{"inputs": [{"name": "image", "datatype": "BYTES", "shape": [-1]}]}', "bad_json", "shape.0"),
-        (b'{"inputs": [{"name": "image", "datatype": "BYTES", "shape": [1e300]}]}', "bad_json", "shape.0"),
-        (
-            b'{"inputs": [{"name": "a", "datatype": "BYTES", "shape": [' + b"9" * 4000 + b"]}]}",
-            "bad_json",
-            "0",
-        ),
         (b'{"inputs": [], "parameters": {"threshold": NaN}}', "bad_parameter", "threshold"),
         (b'{"inputs": [], "parameters": {"threshold": 1.5}}', "bad_parameter", "less than or equal to 1"),
-        (b'{"inputs": [], "parameters": {"threshold": true}}', "bad_parameter", "threshold"),
         (b'{"inputs": [], "parameters": {"threshold": "0.5"}}', "bad_parameter", "threshold"),
     ],
     ids=lambda value: value[:30] if isinstance(value, bytes) else value,
 )
-def test_json_part_that_is_no_request(text, code, words):
+def test_invalid_json_part_is_rejected(text, code, words):
     with pytest.raises(RequestError) as error:
         parse_request(text)
     check(error, 400, code, words)
@@ -89,15 +79,10 @@ def test_json_part_that_is_no_request(text, code, words):
 def test_further_members_and_nulls_are_ignored():
     text = b'{"id": null, "inputs": [], "outputs": null, "parameters": {"priority": 1}, "more": [[[1]]]}'
     request = parse_request(text)
-    assert (request.id, request.inputs, request.outputs, request.parameters.threshold) == (
-        None,
-        [],
-        None,
-        None,
-    )
+    assert (request.id, request.outputs, request.parameters.threshold) == (None, None, None)
 
 
-def test_many_values_are_refused_before_they_are_parsed():
+def test_too_many_values_are_rejected_before_parsing():
     text = b'{"inputs": [' + b"1," * MAX_JSON_VALUES + b"1]}"
     tracemalloc.start()
     with pytest.raises(RequestError) as error:
@@ -115,10 +100,8 @@ def test_many_values_are_refused_before_they_are_parsed():
     ("binary", "words"),
     [
         (b"", "length"),
-        (b"\x03\x00", "length"),
         (b"\x03\x00\x00\x00ab", "3 bytes of element 0"),
         (b"\xff\xff\xff\xffab", "4294967295 bytes of element 0"),
-        (b"\x01\x00\x00\x00a", "element 1"),
         (b"\x01\x00\x00\x00a\x00\x00\x00\x00x", "9 bytes in 2 elements, 10 arrived"),
     ],
 )
@@ -128,10 +111,8 @@ def test_binary_elements_that_do_not_fill_their_bytes(binary, words):
     check(error, 400, "bad_tensor", "'image'", words)
 
 
-@pytest.mark.parametrize(
-    "element", ["a", "YQ=", "ä", "YQ==\n", "data:image/png;base64,YQ==", 5, None, ["YQ=="]]
-)
-def test_element_that_is_no_base64(element):
+@pytest.mark.parametrize("element", ["YQ=", "ä", "YQ==\n", 5])
+def test_element_that_is_not_base64(element):
     with pytest.raises(RequestError) as error:
         read_encoded(encoded(["YQ==", element]), NOTHING, 2)
     check(error, 400, "bad_base64", "image[1]")
@@ -142,12 +123,10 @@ def test_element_that_is_no_base64(element):
     [
         (encoded(["YQ=="]), "expected 2 elements, 1 arrived"),
         (encoded(["YQ=="], (1, 1)), "expected [n]"),
-        (encoded(["YQ=="], ()), "expected [n]"),
         (encoded([], (0,)), "at least one"),
         (encoded(["YQ=="], (1,), datatype="UINT8"), "expected BYTES"),
         (encoded(None), "not both"),
         (encoded(["YQ=="], **size(5)), "not both"),
-        (encoded(None, **size(5)), "expected 5 bytes after the JSON part, 0 arrived"),
         (encoded(None, parameters={"shared_memory_region": "a"}), "shared memory"),
     ],
 )
@@ -193,14 +172,9 @@ def test_pixels_in_binary_are_not_copied():
     [
         (pixels([0] * 11), "expected 12 values, 11 arrived"),
         (pixels([*[0] * 11, 256]), "0…255"),
-        (pixels([*[0] * 11, -1]), "0…255"),
         (pixels([*[0] * 11, 0.5]), "0…255"),
         (pixels([*[0] * 11, True]), "0…255"),
-        (pixels([*[0] * 11, "0"]), "0…255"),
-        (pixels([*[0] * 11, [0]]), "0…255"),
-        (pixels([*[0] * 11, 2**70]), "0…255"),
         (pixels([[[[0, 0, 0]]]]), "nested"),
-        (pixels([[0] * 12]), "nested"),
         (pixels([[], []]), "1 photographs, 2 arrived"),
         (pixels(**size(11)), "expected 12 bytes, 11 arrived"),
         (pixels(shape=(1, 2**62, 2**62, 3), **size(12)), "bytes, 12 arrived"),

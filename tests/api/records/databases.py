@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own.
+"""A PostgreSQL server for the tests.
 
 `pytest-postgresql` starts one as the user that runs the tests, which PostgreSQL refuses where that is root,
 as it is in a container.
@@ -34,10 +34,9 @@ def free_port() -> int:
 
 
 class OwnPostgres:
-    """A cluster which can be stopped, killed and started again.
+    """A cluster that can be stopped, killed and started again.
 
-    Its folder is none of pytest's, which are for their owner alone: it belongs to the user `postgres` where
-    root runs the tests.
+    Its folder belongs to the user `postgres` if root runs the tests, so it is not one of pytest's.
     """
 
     def __init__(self) -> None:
@@ -51,24 +50,24 @@ class OwnPostgres:
 
     @property
     def url(self) -> str:
-        """Of its first database."""
+        """URL of the first database."""
         return self.url_of(SUPERUSER)
 
     def url_of(self, database: str) -> str:
-        """Of one of its databases."""
+        """Returns the URL of a database."""
         return f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Starts it, and returns when it answers."""
+        """Starts the cluster and waits until it answers."""
         options = f"-p {self.port} -k {self._folder} -c listen_addresses=127.0.0.1"
         self._run("pg_ctl", "--pgdata", self._data, "-w", "-l", self._folder / "log", "-o", options, "start")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stops it; with the mode `immediate` as a loss of power would."""
+        """Stops the cluster; with the mode `immediate` as a power loss would."""
         self._run("pg_ctl", "--pgdata", self._data, "-w", "-m", mode, "stop")
 
     def remove(self) -> None:
-        """Stops it for good and removes its folder."""
+        """Stops the cluster and removes its folder."""
         self.stop("immediate")
         shutil.rmtree(self._folder)
 

@@ -1,14 +1,15 @@
-"""A record with inspections that were never sent, for what is asked of its tables."""
+"""Inspections for tests of the tables; they were never sent to a service."""
 
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Engine, insert, text
+from sqlalchemy import Connection, Engine, insert
 
-from api.records.database import migrate, open_database, writing
+from api.records.database import writing
 from api.records.inspection import Row
 from api.records.outbox import Outbox
+from api.records.queries import upsert_pictures
 from api.records.storage.retention_class import RetentionClass
-from api.records.tables import metadata, pictures, store
+from api.records.tables import shadows
 from api.records.writer import add_rows
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -20,28 +21,10 @@ ANSWER = """{"id": "x", "model": {"name": "m", "version": "1", "sha256": null},
  "batch_size": 1, "warnings": []}"""
 MASK = """{"encoding": "rle", "width": 8, "height": 4, "space": "input", "threshold": 0.5,
  "data": {"size": [4, 8], "counts": "P1"}}"""
-"""Without a defect."""
-
-
-def open_stocked(url: str) -> Engine:
-    """Returns an empty record."""
-    engine = open_database(url)
-    migrate(engine)
-    with writing(engine) as connection:
-        connection.execute(insert(store), {"id": "one", "bytes": 0})
-    return engine
-
-
-def empty(engine: Engine) -> None:
-    """Makes a record of PostgreSQL empty again, whatever its audit thinks; a new one takes its time."""
-    names = [table.name for table in metadata.sorted_tables if table is not store]
-    with writing(engine) as connection:
-        connection.execute(text("ALTER TABLE audit DISABLE TRIGGER ALL"))
-        connection.execute(text(f"TRUNCATE {', '.join(names)} RESTART IDENTITY"))
 
 
 def make_row(number: int, **changes: object) -> Row:
-    """Returns the row of an inspection that is drawn as a defect, with a picture of its own."""
+    """Returns the row of a defective inspection that is queued for review, with a picture of its own."""
     row = {
         "token": number.to_bytes(16, "big"),
         "request_key": None,
@@ -71,15 +54,15 @@ def make_row(number: int, **changes: object) -> Row:
 
 
 def stock(engine: Engine, rows: list[Row]) -> None:
-    """Keeps inspections as the writer does, in the order of their ids, which begin at 1."""
+    """Adds inspections as the writer does. The ids of the first ones begin at 1, in their order."""
+    picture = {"bytes": 1, "format": "png", "state": "kept", "worth": RetentionClass.DEFECT, "stored_at": NOW}
+    digests = {bytes(row["picture"]) for row in rows}
     with writing(engine) as connection:
-        there = {
-            "bytes": 1,
-            "format": "png",
-            "state": "kept",
-            "worth": RetentionClass.DEFECT,
-            "stored_at": NOW,
-        }
-        shown = {bytes(row["picture"]) for row in rows}
-        connection.execute(insert(pictures), [{"sha256": sha256, **there} for sha256 in sorted(shown)])
+        upsert_pictures(connection, [{"sha256": sha256, **picture} for sha256 in sorted(digests)])
         add_rows(connection, rows, Outbox())
+
+
+def add_prediction(connection: Connection, record_id: int, differs: bool = True) -> None:
+    """Adds the prediction `good` of a candidate."""
+    row = {"record_id": record_id, "model": "m", "version": "2", "inspected_at": NOW, "differs": differs}
+    connection.execute(insert(shadows), {**row, "label": "good", "score": 0.1, "log_odds": -2.0})

@@ -1,26 +1,21 @@
-"""An S3-compatible store of the tests' own, in a thread of theirs."""
+"""An S3-compatible store for the tests, in a thread."""
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import boto3
 from moto.server import ThreadedMotoServer
 
+from tests.api.records.databases import free_port
+
 KEY = "of-the-tests"
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 class OwnObjectStore:
-    """A store which can be stopped for a while; what it holds outlives that."""
+    """A store that can be stopped for a while; it keeps its objects."""
 
     def __init__(self) -> None:
-        self._port = _free_port()
+        self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self.environment = {
             "AWS_ENDPOINT_URL": self.url,
@@ -47,7 +42,7 @@ class OwnObjectStore:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Nobody answers within the block."""
+        """Stops the store within the block."""
         self.stop()
         try:
             yield
@@ -58,7 +53,7 @@ class OwnObjectStore:
         self._client.create_bucket(Bucket=bucket)
 
     def remove(self, bucket: str) -> None:
-        """Removes a bucket with all that it holds."""
+        """Removes a bucket with its objects."""
         for key in self.keys(bucket):
             self._client.delete_object(Bucket=bucket, Key=key)
         self._client.delete_bucket(Bucket=bucket)

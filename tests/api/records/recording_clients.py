@@ -1,11 +1,10 @@
-"""Clients that send photographs to a recording service which fails, and what must be true afterwards."""
+"""Clients that send photographs to a recording service that fails, and checks of the result."""
 
 import hashlib
 import itertools
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -21,11 +20,11 @@ CLIENTS = 8
 
 
 class Clients:
-    """Send photographs, and each again until it is answered; remember the answers by part."""
+    """Send each photograph until it is answered; store the answers by part."""
 
     def __init__(self) -> None:
         self.answers: dict[str, list[int]] = {}
-        self.refusals = 0
+        self.rejections = 0
         self.unexpected: list[str] = []
         self.sent: dict[str, bytes] = {}
         self.url = ""
@@ -37,15 +36,15 @@ class Clients:
             thread.start()
 
     def wait_for_answers(self, count: int) -> None:
-        """Returns when so many more parts are answered."""
+        """Waits until `count` more parts are answered."""
         enough = len(self.answers) + count
         while len(self.answers) < enough:
             self._wait()
 
-    def wait_for_refusals(self, count: int) -> None:
-        """Returns when so many more requests are refused."""
-        enough = self.refusals + count
-        while self.refusals < enough:
+    def wait_for_rejections(self, count: int) -> None:
+        """Waits until `count` more requests are rejected."""
+        enough = self.rejections + count
+        while self.rejections < enough:
             self._wait()
 
     def _wait(self) -> None:
@@ -81,7 +80,7 @@ class Clients:
             return False
         if answer.status_code != 200:
             if answer.status_code == 503:
-                self.refusals += 1
+                self.rejections += 1
             else:
                 self.unexpected.append(answer.text)
             return False
@@ -89,21 +88,33 @@ class Clients:
         return True
 
 
-def start(folder: Path, url: str, *flags: str) -> tuple[subprocess.Popen[str], str]:
-    command = [sys.executable, "-m", "tests.api.records.recording_server", "--record", "required"]
-    command += ["--record-folder", str(folder), "--record-database", url]
-    command += ["--record-free-share", "0", *flags]  # however full the disk is
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    line = process.stdout.readline()
-    assert line.startswith("Serving")
-    return process, line.split()[-1]
+class RecordingService:
+    """A service that records, in a process of its own, with a stub for its model."""
+
+    def __init__(self, folder: Path, database: str, *flags: str) -> None:
+        command = [sys.executable, "-m", "tests.api.records.recording_server", "--record", "required"]
+        command += ["--record-folder", str(folder), "--record-database", database]
+        command += ["--record-free-share", "0", *flags]  # however full the disk is
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        line = self._process.stdout.readline()
+        assert line.startswith("Serving")
+        self.url = line.split()[-1]
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._wait()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._wait()
+
+    def _wait(self) -> None:
+        self._process.wait()
+        self._process.stdout.close()
 
 
-def check(folder: Path, url: str, clients: Clients, stored: Mapping[bytes, bytes] | None = None) -> int:
-    """Compares what was answered with what is kept; returns how many are.
-
-    The pictures are `stored`, by their digests; None = in the folder.
-    """
+def check(folder: Path, url: str, clients: Clients) -> int:
+    """Compares the answers with the record and its pictures; returns the number of inspections."""
     engine = open_database(url)
     with engine.connect() as connection:
         rows = connection.execute(
@@ -112,14 +123,12 @@ def check(folder: Path, url: str, clients: Clients, stored: Mapping[bytes, bytes
         known = {bytes(sha) for sha in connection.execute(select(pictures.c.sha256)).scalars()}
     engine.dispose()
     kept = {part: (number, bytes(sha)) for number, part, sha in rows}
-    assert len(kept) == len(rows), "a part is there twice"
+    assert len(kept) == len(rows), "a part is stored twice"
     for part, numbers in clients.answers.items():
         number, sha = kept[part]
         assert set(numbers) == {number}
         assert sha == hashlib.sha256(clients.sent[part]).digest()
-    if stored is None:
-        files = (folder / "pictures").glob("??/*")
-        stored = {bytes.fromhex(path.name): path.read_bytes() for path in files}
+    stored = {bytes.fromhex(path.name): path.read_bytes() for path in (folder / "pictures").glob("??/*")}
     assert set(stored) == known == {sha for _, sha in kept.values()}
     for sha, data in stored.items():
         assert hashlib.sha256(data).digest() == sha

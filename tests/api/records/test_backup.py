@@ -1,4 +1,4 @@
-"""A backup made as docs/record.md says, while inspections come in, is a record."""
+"""A backup according to docs/record.md, made while inspections are recorded."""
 
 import shutil
 import sqlite3
@@ -11,7 +11,7 @@ from tests.api.conftest import ServiceClient, part_image
 PNG = {"Content-Type": "image/png"}
 
 
-def test_a_backup_under_load_is_restored(make_app, tmp_path):
+def test_a_backup_during_inspections_can_be_restored(make_app, tmp_path):
     folder, backup = tmp_path / "record", tmp_path / "backup"
     backup.mkdir()
     answered = {}
@@ -44,5 +44,5 @@ def test_a_backup_under_load_is_restored(make_app, tmp_path):
 
 
 def _missing(folder, names):
-    """Marks come and go while they are copied; a start needs none of them."""
+    """Ignores the marks, which change meanwhile; a start does not need them."""
     return names if str(folder).endswith("unsettled") else []

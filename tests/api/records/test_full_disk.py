@@ -1,4 +1,4 @@
-"""A disk without space: nothing is answered unrecorded, and what may be deleted makes room."""
+"""A full disk: nothing is answered without being recorded, and old pictures are deleted."""
 
 import subprocess
 
@@ -17,7 +17,7 @@ DISK_BYTES = 8 * 2**20
 
 @pytest.fixture
 def disk(tmp_path):
-    """A folder on a small file system of its own."""
+    """A folder on a small file system."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
@@ -28,7 +28,7 @@ def disk(tmp_path):
 
 
 def fill(folder):
-    """Takes all space that is left, as another program would."""
+    """Writes a file that takes all space that is left."""
     with (folder / "other").open("wb", buffering=0) as file:
         try:
             while True:
@@ -42,7 +42,7 @@ def photograph(number, brightness=100):
     return encode_png(pixels)
 
 
-def test_a_full_disk_refuses_until_pictures_have_made_room(make_app, disk, monkeypatch):
+def test_a_full_disk_rejects_until_pictures_are_deleted(make_app, disk, monkeypatch):
     monkeypatch.setattr("api.records.storage.reserved_space.RESERVED_BYTES", 2**20)
     folder = disk / "record"
     answered = {}
@@ -61,8 +61,8 @@ def test_a_full_disk_refuses_until_pictures_have_made_room(make_app, disk, monke
             assert inspect(number).status_code == 200
         assert (folder / "ballast").exists()
         fill(disk)
-        refusal = inspect(1000)
-        assert refusal.status_code == 503 and "its disk is full" in refusal.json()["detail"]
+        rejection = inspect(1000)
+        assert rejection.status_code == 503 and "its disk is full" in rejection.json()["detail"]
         while inspect(1001).status_code != 200:
             pass
         while (image := client.get("/v1/records/1/image")).status_code == 200:
@@ -76,7 +76,7 @@ def test_a_full_disk_refuses_until_pictures_have_made_room(make_app, disk, monke
     assert {int(part): number for part, number in rows} == answered
 
 
-def test_a_disk_that_stays_full_answers_nothing_unrecorded(make_app, disk, monkeypatch):
+def test_a_full_disk_without_deletable_pictures_rejects(make_app, disk, monkeypatch):
     monkeypatch.setattr("api.records.storage.reserved_space.RESERVED_BYTES", 2**18)
     settings = {"record": "required", "record_folder": disk / "record", "record_free_share": 0.0}
     with ServiceClient(make_app(**settings)) as client:
@@ -92,14 +92,3 @@ def test_a_disk_that_stays_full_answers_nothing_unrecorded(make_app, disk, monke
         while (answer := client.post("/v1/inspect", content=photograph(99), headers=PNG)).status_code == 503:
             pass
         assert answer.json()["record_id"] == 2
-
-
-def test_best_effort_answers_and_says_that_it_is_not_recorded(make_app, disk):
-    settings = {"record": "best-effort", "record_folder": disk / "record", "record_free_share": 0.0}
-    with ServiceClient(make_app(**settings)) as client:
-        fill(disk)
-        answer = client.post("/v1/inspect", content=photograph(1), headers=PNG)
-        assert (answer.status_code, answer.json()["record_id"]) == (200, None)
-        assert answer.json()["warnings"][0].startswith(
-            "This inspection is not recorded: The record cannot be used"
-        )

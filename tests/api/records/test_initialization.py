@@ -1,13 +1,11 @@
-"""A record that could not be opened at the start, and is tried again by those who come."""
+"""A record that could not be opened at the start, and is opened again by requests."""
 
 import asyncio
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from api.errors import RequestError
 from api.metrics import Metrics
-from api.records.database import migrate
 from api.records.outbox import Outbox
 from api.records.record import Record
 from api.records.record_metrics import RecordMetrics
@@ -20,7 +18,7 @@ PNG = {"Content-Type": "image/png"}
 
 @pytest.fixture
 def opening(monkeypatch):
-    """Fails with what its list holds first; counts how often it was tried."""
+    """Lets each attempt fail; a list of the attempts, and a list with the error."""
     tried, failures = [], [OperationalError("", {}, Exception("gone"))]
 
     def migrate(_):
@@ -34,46 +32,25 @@ def opening(monkeypatch):
 @pytest.mark.parametrize(
     ("mode", "status", "codes"), [("required", 503, ["record_unavailable"]), ("best-effort", 200, [None])]
 )
-def test_a_database_that_turns_out_to_be_another_ones_is_no_fault_of_the_service(
+def test_a_database_of_another_record_found_after_the_start(
     make_app, tmp_path, part, opening, monkeypatch, mode, status, codes
 ):
     with ServiceClient(make_app(record=mode, record_folder=tmp_path / "record")) as client:
-        opening[1][0] = ConfigError("It belongs to another one.")
+        opening[1][0] = ConfigError("It belongs to another record.")
         monkeypatch.setattr("api.records.record.REOPEN_S", 0.0)
         answer = client.post("/v1/inspect", content=part, headers=PNG)
         assert answer.status_code == status and len(opening[0]) == 2
         assert answer.json().get("record_id") is None and answer.json().get("code") in codes
 
 
-def make_record(folder):
+def test_simultaneous_requests_share_one_attempt(tmp_path, opening):
     metrics = RecordMetrics(Metrics(lambda: 0, lambda: True))
-    return Record(None, folder, RetentionRules({}, None, 0.0), 1, metrics, Outbox())
-
-
-def test_those_who_come_together_try_it_once(tmp_path, opening):
-    record = make_record(tmp_path)
+    record = Record(None, tmp_path, RetentionRules({}, None, 0.0), 1, metrics, Outbox())
 
     async def open_together():
         return await asyncio.gather(*(record.open() for _ in range(4)), return_exceptions=True)
 
-    refusals = asyncio.run(open_together())
+    errors = asyncio.run(open_together())
     record.close()
-    assert [refusal.code for refusal in refusals] == ["record_unavailable"] * 4
+    assert [error.code for error in errors] == ["record_unavailable"] * 4
     assert len(opening[0]) == 1
-
-
-@pytest.mark.usefixtures("opening")
-def test_a_record_that_is_opened_after_all_can_be_used(tmp_path, monkeypatch):
-    monkeypatch.setattr("api.records.record.REOPEN_S", 0.0)
-    record = make_record(tmp_path)
-
-    async def open_twice():
-        with pytest.raises(RequestError):
-            await record.open()
-        assert not record.is_usable
-        monkeypatch.setattr("api.records.initialization.migrate", migrate)
-        await record.open()
-
-    asyncio.run(open_twice())
-    assert record.is_usable
-    record.close()

@@ -1,32 +1,43 @@
-"""A service that is killed while it records: what was answered is there, and nothing is there twice."""
+"""Failures while inspections are recorded: answered inspections are stored, and none is stored twice."""
 
 import random
-import signal
 
 import pytest
 
-from tests.api.records.recording_clients import Clients, check, start
+from tests.api.records.recording_clients import Clients, RecordingService, check
 from tests.marks import slow_case
 
 
 @pytest.mark.parametrize("kills", [1, slow_case(20)])
-def test_what_was_answered_outlives_a_kill_and_is_there_once(database_url, tmp_path, kills):
-    folder, clients, moments = tmp_path / "kept", Clients(), random.Random(0)
-    process, clients.url = start(folder, database_url)
+def test_answered_inspections_survive_kills_of_the_service(database_url, tmp_path, kills):
+    folder, clients, moments = tmp_path / "record", Clients(), random.Random(0)
+    service = RecordingService(folder, database_url)
+    clients.url = service.url
     clients.start()
     for _ in range(kills):
         clients.wait_for_answers(moments.randrange(1, 40))
         clients.ended.wait(moments.uniform(0.0, 0.05))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        process, clients.url = start(folder, database_url)
+        service.kill()
+        service = RecordingService(folder, database_url)
+        clients.url = service.url
     clients.end()
-    process.terminate()
-    process.wait()
-    process.stdout.close()
-    process, _ = start(folder, database_url)  # its start sweeps
-    process.terminate()
-    process.wait()
-    process.stdout.close()
+    service.stop()
+    RecordingService(folder, database_url).stop()  # a start removes orphaned pictures
     assert check(folder, database_url, clients) >= len(clients.answers) > 0
+
+
+@pytest.mark.slow
+def test_answered_inspections_survive_a_stop_of_the_database(postgres, make_database, tmp_path):
+    url, folder, clients = make_database(), tmp_path / "record", Clients()
+    service = RecordingService(folder, url)
+    clients.url = service.url
+    clients.start()
+    for _ in range(2):
+        clients.wait_for_answers(20)
+        postgres.stop("immediate")
+        clients.wait_for_rejections(8)
+        postgres.start()
+    clients.wait_for_answers(20)
+    clients.end()
+    service.stop()
+    assert check(folder, url, clients) >= len(clients.answers) >= 60

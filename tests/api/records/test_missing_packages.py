@@ -1,4 +1,4 @@
-"""A service without the packages of the group `record`: it needs none to serve, and says so to record."""
+"""A service without the packages of the group `record`: recording needs them, serving does not."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from segdec.errors import MissingExtraError
 from tests.marks import slow_case
 
 ROOT = Path(__file__).parents[3]
-TOLD = (
+MESSAGE = (
     "The package '{}' is not installed. Install the group 'record', in the checkout and with pip 25.1 or "
     "newer: pip install -e . --group record"
 )
@@ -31,49 +31,35 @@ def run(code: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def models(tmp_path):
-    """A folder that looks as if it held a model: nothing is loaded before what is missing is told."""
+    """A folder with an empty manifest: missing packages are reported before a model is loaded."""
     (tmp_path / "parts" / "1").mkdir(parents=True)
     (tmp_path / "parts" / "1" / MANIFEST).touch()
     return tmp_path
 
 
 @pytest.mark.parametrize("package", ["sqlalchemy", slow_case("alembic")])
-def test_service_that_shall_record_names_the_group(models, package):
+def test_the_start_error_names_the_group(models, package):
     without = f"import runpy, sys; sys.modules['{package}'] = None; sys.modules['tensorflow'] = None; "
     done = run(
         f"{without}runpy.run_module('api', run_name='__main__', alter_sys=True)",
         *("--models", str(models), "--port", "0", "--record", "required"),
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert TOLD.format(package) in done.stderr
+    assert MESSAGE.format(package) in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_database_without_its_driver_names_the_group(models, monkeypatch):
+def test_the_error_about_a_missing_driver_names_the_group(models, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     settings = Settings(
         models=models, record="required", record_database="postgresql://segdec@nowhere/segdec"
     )
     with pytest.raises(MissingExtraError) as caught:
         create_recording(settings, Metrics(lambda: 0, lambda: True))
-    assert str(caught.value) == TOLD.format("psycopg")
+    assert str(caught.value) == MESSAGE.format("psycopg")
 
 
-def test_bucket_without_its_package_names_the_group(models, monkeypatch, tmp_path):
-    for name in [
-        name for name in sys.modules if name.startswith(("obstore", "api.records.storage.object_pictures"))
-    ]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "obstore", None)
-    settings = Settings(
-        models=models, record="required", record_folder=tmp_path, record_pictures="s3://bucket/record"
-    )
-    with pytest.raises(MissingExtraError) as caught:
-        create_recording(settings, Metrics(lambda: 0, lambda: True))
-    assert str(caught.value).startswith("The package 'obstore") and TOLD.format("")[-40:] in str(caught.value)
-
-
-def test_service_that_does_not_record_imports_none_of_the_group():
+def test_without_a_record_no_package_of_the_group_is_imported():
     code = (
         "import sys; from pathlib import Path; from api.app import create_app; "
         "from api.metrics import Metrics; "

@@ -1,4 +1,4 @@
-"""A record whose pictures lie in an object store, beside either database."""
+"""A record with its pictures in an object store."""
 
 import hashlib
 from contextlib import ExitStack
@@ -18,17 +18,17 @@ PNG = {"Content-Type": "image/png"}
 
 
 @pytest.fixture
-def place(bucket):
+def location(bucket):
     return f"s3://{bucket}/record"
 
 
 @pytest.fixture
-def serve(make_app, database_url, place, tmp_path, monkeypatch):
-    """Starts a service that records there, and tries again at once what failed."""
+def serve(make_app, database_url, location, tmp_path, monkeypatch):
+    """Starts a service that records into the bucket, without a pause after a failure."""
     monkeypatch.setattr("api.records.record.REOPEN_S", 0.0)
 
     def make(mode="required", **settings):
-        settings = {"record_folder": tmp_path / "record", "record_pictures": place, **settings}
+        settings = {"record_folder": tmp_path / "record", "record_pictures": location, **settings}
         return ServiceClient(make_app(record=mode, record_database=database_url, **settings))
 
     return make
@@ -52,7 +52,7 @@ def key_of(photograph):
 
 
 @sqlite_only
-def test_pictures_go_to_the_bucket_and_come_back(serve, part, bucket, object_store, tmp_path):
+def test_pictures_are_stored_in_the_bucket(serve, part, bucket, object_store, tmp_path):
     with serve() as client:
         first = inspect(client, part, "?part_id=7").json()
         assert inspect(client, part, "?part_id=7").json()["repeated"]
@@ -65,11 +65,13 @@ def test_pictures_go_to_the_bucket_and_come_back(serve, part, bucket, object_sto
 
 
 @sqlite_only
-def test_what_was_left_without_a_row_is_swept_at_the_start(serve, part, place, bucket, object_store):
+def test_orphaned_pictures_are_removed_at_the_start(serve, part, location, bucket, object_store):
     other = encode_png(part_image(brightness=90))
     with serve() as client:
         inspect(client, part)
-    left = ObjectPictures(place)  # of a service that was killed before its transaction, and of one after it
+    left = ObjectPictures(
+        location
+    )  # of a service that was killed before its transaction, and of one after it
     left.put(hashlib.sha256(other).digest(), other)
     left.put(hashlib.sha256(part).digest(), part)
     with serve() as client:
@@ -78,22 +80,22 @@ def test_what_was_left_without_a_row_is_swept_at_the_start(serve, part, place, b
 
 
 @sqlite_only
-def test_nothing_is_answered_unrecorded_while_the_store_is_gone(serve, part, database_url, object_store):
-    with serve() as client, serve("best-effort") as generous:
+def test_an_outage_of_the_store_rejects_required_recording(serve, part, database_url, object_store):
+    with serve() as client, serve("best-effort") as optional:
         answered = [inspect(client, part).json()["record_id"]]
         with object_store.stopped():
             refused = inspect(client, part)
             assert (refused.status_code, refused.json()["code"]) == (503, "record_unavailable")
             assert "its pictures cannot be written" in refused.json()["detail"]
             assert client.get("/v1/records/1/image").status_code == 503
-            answer = inspect(generous, part).json()
+            answer = inspect(optional, part).json()
             assert answer["record_id"] is None and "not recorded" in answer["warnings"][-1]
         answered.append(inspect(client, part).json()["record_id"])
     assert {*answered} <= {number for (number,) in rows(database_url, inspections.c.id)}
 
 
 @sqlite_only
-def test_a_start_without_the_store_waits_for_it(serve, part, object_store):
+def test_a_service_starts_during_an_outage_of_the_store(serve, part, object_store):
     with ExitStack() as stack:
         with object_store.stopped():
             client = stack.enter_context(serve())
@@ -101,7 +103,7 @@ def test_a_start_without_the_store_waits_for_it(serve, part, object_store):
         assert inspect(client, part).status_code == 200
 
 
-def test_an_object_that_is_missing_is_lost_and_a_bucket_is_not(
+def test_a_missing_object_is_lost_but_a_missing_bucket_is_an_outage(
     serve, part, database_url, bucket, object_store
 ):
     with serve() as client:
@@ -120,7 +122,7 @@ def test_an_object_that_is_missing_is_lost_and_a_bucket_is_not(
 
 
 @sqlite_only
-def test_the_bucket_of_another_record_is_refused(serve, bucket, object_store):
+def test_the_bucket_of_another_record_is_rejected(serve, bucket, object_store):
     object_store.put(bucket, "record/store-id", b"another")
     with serve():
         pass  # a record without pictures takes the name that it finds

@@ -1,4 +1,4 @@
-"""What is put up, why, and what its picture is worth; the number that is drawn is given."""
+"""Which inspections are queued, why, and the retention class of their pictures."""
 
 import pytest
 
@@ -19,9 +19,7 @@ POLICY = SamplingPolicy(defect_share=0.5, good_share=0.02, near=0.5, sample_shar
         ("good", 0.044, 0.01, 0.02, "chance", RetentionClass.TO_REVIEW),
     ],
 )
-def test_an_inspection_is_drawn_by_its_verdict_and_its_score(
-    label, score, number, probability, reason, worth
-):
+def test_the_verdict_and_the_score_decide_the_sampling(label, score, number, probability, reason, worth):
     draw = POLICY.draw(label, "good", score, 0.09, lambda: number)
     assert (draw.number, draw.probability, draw.reason, draw.retention_class) == (
         number,

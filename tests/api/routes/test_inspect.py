@@ -1,4 +1,4 @@
-"""The record's way in: inspected, kept, and answered again."""
+"""Inspections that are recorded, repeated or rejected."""
 
 import base64
 import hashlib
@@ -30,13 +30,13 @@ def pictures(folder):
     return sorted(path for path in (folder / "pictures").glob("??/*"))
 
 
-def test_the_answer_of_predict_and_where_it_is_kept(recorder, part, folder):
+def test_an_inspection_is_answered_like_predict_and_stored(recorder, part, folder):
     answer = inspect(recorder, part, "?station=line3&part_id=A17&metadata=%7B%22shift%22%3A2%7D").json()
     predicted = recorder.post("/v1/predict", content=part, headers=PNG).json()
     assert answer.pop("record_id") == 1
     assert answer.pop("repeated") is False
-    for told in (answer, predicted):
-        told.pop("id"), told.pop("timing_ms")
+    for found in (answer, predicted):
+        found.pop("id"), found.pop("timing_ms")
     assert answer == predicted
     row = rows(folder)[0]
     digest = hashlib.sha256(part).digest()
@@ -53,40 +53,38 @@ def test_the_answer_of_predict_and_where_it_is_kept(recorder, part, folder):
     assert not list((folder / "pictures" / "unsettled").iterdir())
 
 
-@pytest.mark.parametrize("form", ["none", "png", "rle", "polygon"])
-def test_the_same_part_and_picture_get_the_first_answer_again(recorder, predictor, part, form):
+@pytest.mark.parametrize("form", ["none", "png", "rle", "polygon", "classes", "class_rle"])
+def test_a_repeated_inspection_gets_the_first_answer(recorder, predictor, part, form):
+    if form.startswith("class"):
+        predictor.have_classes(spot_from=13)
     first = inspect(recorder, part, "?station=a&part_id=7&mask=rle").json()
     predictor.config = predictor.config.model_copy(update={"classes": ("good", "dent", "spot")})
     again = inspect(recorder, part, f"?station=a&part_id=7&mask={form}").json()
     assert again["repeated"] is True
     asked_anew = recorder.post(f"/v1/predict?mask={form}", content=part, headers=PNG).json()
     assert again["mask"] == asked_anew["mask"]
-    for told in (first, again):
-        told.pop("repeated"), told.pop("mask")
+    for found in (first, again):
+        found.pop("repeated"), found.pop("mask")
     assert again == first
 
 
-FACTS = {"station": "line3", "part_id": "A17", "metadata": {"shift": 2}}
-
-
-@pytest.mark.parametrize("kind", ["query", "form", "json"])
-def test_what_part_it_is_can_stand_in_the_query_or_in_the_body(recorder, part, folder, kind):
-    texts = {**FACTS, "metadata": json.dumps(FACTS["metadata"])}
+def test_station_part_and_metadata_in_the_query_or_the_body(recorder, part, folder):
+    facts = {"station": "line3", "part_id": "A17", "metadata": {"shift": 2}}
+    texts = {**facts, "metadata": json.dumps(facts["metadata"])}
     image = {"b64": base64.b64encode(part).decode()}
-    answer = {
-        "query": lambda: recorder.post("/v1/inspect", content=part, headers=PNG, params=texts),
-        "form": lambda: recorder.post("/v1/inspect", files={"file": part}, data=texts),
-        "json": lambda: recorder.post("/v1/inspect", json={"image": image, **FACTS}),
-    }[kind]()
-    assert answer.status_code == 200, answer.text
-    kept = rows(folder)[0]
-    assert (kept["station"], kept["part_id"]) == ("line3", "A17")
-    assert json.loads(kept["details"]) == {"shift": 2}
-    assert recorder.post("/v1/inspect", content=part, headers=PNG, params=texts).json()["repeated"]
+    answers = [
+        recorder.post("/v1/inspect", content=part, headers=PNG, params=texts),
+        recorder.post("/v1/inspect", files={"file": part}, data=texts),
+        recorder.post("/v1/inspect", json={"image": image, **facts}),
+    ]
+    assert [answer.json()["repeated"] for answer in answers] == [False, True, True]
+    assert rows(folder, "station, part_id, details") == [
+        {"station": "line3", "part_id": "A17", "details": texts["metadata"]}
+    ]
 
 
 @pytest.mark.parametrize(
-    ("query", "body", "said"),
+    ("query", "body", "detail"),
     [
         ("?station=a", {"station": "b"}, "station is 'a' in the query and 'b' in the body."),
         ("", {"part_id": ""}, "body part_id is ''. String should have at least 1 character."),
@@ -95,28 +93,21 @@ def test_what_part_it_is_can_stand_in_the_query_or_in_the_body(recorder, part, f
         ("", {"shift": 2}, "shift: Extra inputs are not permitted."),
     ],
 )
-def test_a_body_that_says_nonsense_of_the_part_is_refused(recorder, part, folder, query, body, said):
+def test_invalid_facts_in_a_json_body_are_rejected(recorder, part, folder, query, body, detail):
     image = {"b64": base64.b64encode(part).decode()}
     answer = recorder.post(f"/v1/inspect{query}", json={"image": image, **body})
-    assert answer.status_code == 400 and answer.json()["detail"].startswith(said)
+    assert answer.status_code == 400 and answer.json()["detail"].startswith(detail)
     assert rows(folder) == []
 
 
-def test_a_form_that_says_nonsense_of_the_part_is_refused(recorder, part):
-    for field, said in (("shift", "The form has"), ("metadata", "form metadata is '{'. Expected a JSON")):
+def test_invalid_facts_in_a_form_are_rejected(recorder, part):
+    for field, detail in (("shift", "The form has"), ("metadata", "form metadata is '{'. Expected a JSON")):
         answer = recorder.post("/v1/inspect", files={"file": part}, data={field: "{"})
-        assert answer.status_code == 400 and answer.json()["detail"].startswith(said)
+        assert answer.status_code == 400 and answer.json()["detail"].startswith(detail)
     assert recorder.post("/v1/predict", files={"file": part}, data={"station": "a"}).status_code == 400
 
 
-def test_a_named_model_inspects_too(recorder, part):
-    first = recorder.post("/v1/models/unnamed/inspect?part_id=7", content=part, headers=PNG).json()
-    assert first["record_id"] == 1
-    assert inspect(recorder, part, "?part_id=7").json()["repeated"]
-    assert recorder.post("/v1/models/other/inspect", content=part, headers=PNG).status_code == 404
-
-
-def test_another_station_part_or_picture_is_another_inspection(recorder, part):
+def test_another_station_part_or_picture_is_not_a_repeat(recorder, part):
     other = encode_png(part_image(brightness=90))
     asked = [(part, "?station=a&part_id=7"), (part, "?station=b&part_id=7"), (part, "?station=a&part_id=8")]
     asked += [(other, "?station=a&part_id=7"), (part, "?station=a"), (part, "?station=a")]
@@ -125,17 +116,19 @@ def test_another_station_part_or_picture_is_another_inspection(recorder, part):
     assert not any(answer["repeated"] for answer in answers)
 
 
-def test_a_key_stands_for_one_photograph(recorder, part):
+def test_an_idempotency_key_identifies_one_photograph(recorder, part):
     key = {"Idempotency-Key": "shot-1"}
     assert inspect(recorder, part, **key).json()["record_id"] == 1
-    assert inspect(recorder, part, **key).json()["record_id"] == 1
+    again = recorder.post("/v1/models/unnamed/inspect", content=part, headers={**PNG, **key}).json()
+    assert again["record_id"] == 1 and again["repeated"]
+    assert recorder.post("/v1/models/other/inspect", content=part, headers=PNG).status_code == 404
     refused = inspect(recorder, encode_png(part_image(brightness=90)), "?station=b", **key)
     assert refused.status_code == 422
     assert refused.json()["code"] == "idempotency_mismatch"
     assert "another picture and station" in refused.json()["detail"]
 
 
-def test_the_file_of_the_mask_says_its_record_in_a_header(recorder, part):
+def test_the_mask_file_has_the_record_in_its_headers(recorder, part):
     for repeated in ("false", "true"):
         answer = inspect(recorder, part, "?part_id=7", Accept="image/png")
         assert answer.headers["X-Segdec-Record"] == "1"
@@ -147,16 +140,8 @@ def test_the_file_of_the_mask_says_its_record_in_a_header(recorder, part):
     )
 
 
-def test_classes_of_pixels_are_kept(recorder, predictor, part):
-    predictor.have_classes(spot_from=13)
-    first = inspect(recorder, part, "?part_id=7&mask=classes").json()
-    again = inspect(recorder, part, "?part_id=7&mask=classes").json()
-    assert again["repeated"] and again["mask"] == first["mask"]
-    assert inspect(recorder, part, "?part_id=7&mask=class_rle").json()["mask"]["encoding"] == "class_rle"
-
-
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "detail"),
     [
         (
             "mask=scores",
@@ -170,21 +155,15 @@ def test_classes_of_pixels_are_kept(recorder, predictor, part):
         ("part=7", "query: unknown parameter 'part'; did you mean 'part_id'?"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(recorder, part, folder, query, said):
+def test_invalid_query_parameters_are_rejected(recorder, part, folder, query, detail):
     answer = inspect(recorder, part, f"?{query}")
     assert answer.status_code == 400
-    assert answer.json()["detail"].startswith(said)
-    assert rows(folder) == []
-
-
-def test_a_photograph_that_cannot_be_inspected_leaves_nothing(recorder, part, folder):
+    assert answer.json()["detail"].startswith(detail)
     assert inspect(recorder, part[:-20]).status_code == 422
     assert rows(folder) == [] and pictures(folder) == []
 
 
-def test_a_record_that_fails_while_it_is_opened_is_opened_whole_later(
-    make_app, folder, part, monkeypatch, caplog
-):
+def test_a_record_that_fails_to_open_is_opened_later(make_app, folder, part, monkeypatch, caplog):
     monkeypatch.setattr("api.records.record.REOPEN_S", 0.0)
     newest_hour = queries.newest_hour
 
@@ -201,7 +180,7 @@ def test_a_record_that_fails_while_it_is_opened_is_opened_whole_later(
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "-1e999"])
-def test_numbers_that_json_does_not_have_are_no_metadata(recorder, part, number):
+def test_metadata_with_numbers_that_json_lacks_is_rejected(recorder, part, number):
     metadata = f'{{"weight": {number}}}'
     body = f'{{"image": {{"b64": "{base64.b64encode(part).decode()}"}}, "metadata": {metadata}}}'
     for answer in (

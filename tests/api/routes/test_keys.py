@@ -64,7 +64,7 @@ def test_made_key_is_accepted(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["", "a:b", "a b", "x" * 65, "a\n"])
-def test_name_that_could_harm_a_file_or_log_is_refused(name):
+def test_invalid_key_name_is_rejected(name):
     with pytest.raises(ConfigError, match="Key name"):
         make_key(name)
 

@@ -48,7 +48,7 @@ def test_page_can_be_switched_off(make_app, serve):
 @pytest.mark.parametrize(
     ("record", "links"), [("off", ["./", "./docs"]), ("required", ["./", "./review", "./line", "./docs"])]
 )
-def test_pages_name_those_that_are_served(make_app, serve, tmp_path, record, links):
+def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links):
     with serve(make_app(record=record, record_folder=tmp_path / "record")) as client:
         page = client.get("/").text
         assert re.findall(r'<a href="([^"]+)"', page) == links

@@ -1,6 +1,5 @@
 import base64
 import io
-from pathlib import Path
 from unittest.mock import Mock
 
 import cv2
@@ -9,14 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from api.app import create_app
-from api.settings import Settings
-from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from segdec.engines import Logits
 from segdec.errors import ImageError
 from segdec.images import decode_image, encode_png
 from segdec.mask_decoding import fill_polygons
-from segdec.predictor import Predictor
 from segdec.schemas import PolygonAnswer
 from tests.api.conftest import part_image
 
@@ -32,7 +26,7 @@ def decode_mask(answer: dict) -> np.ndarray:
     return decode_image(base64.b64decode(answer["mask"]["data"]), "mask").pixels[..., 0]
 
 
-def test_deadline_that_is_no_time_is_named(client, part):
+def test_invalid_deadline_is_rejected(client, part):
     answer = post(client, part, **{"X-Deadline-Ms": "soon"})
     assert answer.status_code == 400
     expected = "header x-deadline-ms is 'soon'. Expected a valid number, unable to parse string as a number."
@@ -99,54 +93,20 @@ def test_review_is_answered_between_its_thresholds_and_counted(client, predictor
     assert bounds[0] == f'segdec_log_odds_bucket{{le="0.0",{where}}} 2.0'  # 8 · 0.4 − 4 = −0.8
 
 
-def test_tile_model_answers_as_in_memory(serve, part):
-    """The service hands over whole photographs; tiles are the predictor's business."""
-    config = ModelConfig(
-        network=NetworkConfig(preset="compact"),
-        input=InputConfig(policy="tile", height=16, width=24, overlap_px=8),
-        classes=("good", "defect"),
-    )
-    predictor = Predictor(TileEngine(), config)
-    expected = predictor.predict([decode_image(part, "part").pixels])[0]
-    with serve(create_app(Settings(model=Path("unused")), predictor)) as client:
-        answer = post(client, part).json()
-    assert answer["decision"]["score"] == pytest.approx(expected.score)
-    assert 0.5 < expected.score < 1.0
-    np.testing.assert_array_equal(decode_mask(answer), expected.mask)
-    assert 0 < (expected.mask > 0).mean() < 1
-    assert set(predictor.engine.shapes) == {(1, 16, 24, 1)}
-
-
-class TileEngine:
-    """Mask and defect logits are brightness above 60; takes no more than one tile of 16 × 24 px."""
-
-    batch_pixels = 16 * 24
-
-    def __init__(self):
-        self.shapes = []
-
-    def infer(self, images):
-        self.shapes.append(images.shape)
-        batch, height, width, _ = images.shape
-        cells = images.reshape(batch, height // 8, 8, width // 8, 8).mean(axis=(2, 4)) / 20 - 3
-        classes = np.stack([np.zeros(batch), cells.max(axis=(1, 2))], axis=1)
-        return Logits(cells[..., None].astype(np.float32), classes.astype(np.float32))
-
-
-def test_mask_has_the_pixels_of_the_photograph(client, part):
-    mask = decode_mask(post(client, part).json())
-    expected = np.zeros((24, 40), np.uint8)
-    expected[8:12, 10:16] = 255
-    assert np.array_equal(mask, expected)
-
-
-def test_form_answers_like_the_raw_body(client, part):
+@pytest.mark.parametrize("body", ["form", "json"])
+def test_form_and_json_are_answered_like_the_raw_body(client, part, body):
     raw = post(client, part).json()
-    form = client.post("/v1/predict", files={"file": ("part.txt", part, "text/plain")}).json()
-    varying = ("id", "timing_ms")
-    assert {k: v for k, v in form.items() if k not in varying} == {
-        k: v for k, v in raw.items() if k not in varying
-    }
+    encoded = {"image": {"b64": base64.b64encode(part).decode()}}
+    sent = {"files": {"file": ("a.txt", part, "text/plain")}} if body == "form" else {"json": encoded}
+    answer = client.post("/v1/predict", **sent).json()
+    for each in (raw, answer):
+        each.pop("id"), each.pop("timing_ms")
+    assert answer == raw
+
+
+def test_error_contains_the_name_in_the_json(client):
+    image = {"b64": base64.b64encode(b"text").decode(), "name": "part 17"}
+    assert "part 17" in client.post("/v1/predict", json={"image": image}).json()["detail"]
 
 
 def test_large_form_stays_in_memory(serve, make_app, monkeypatch):
@@ -158,12 +118,12 @@ def test_large_form_stays_in_memory(serve, make_app, monkeypatch):
         assert client.post("/v1/predict", files={"file": ("noise.png", body)}).status_code == 200
 
 
-def test_type_is_judged_from_the_content(client, part):
+def test_type_comes_from_the_content(client, part):
     answer = client.post("/v1/predict", content=part, headers={"Content-Type": "IMAGE/JPEG; q=1"}).json()
     assert answer["image"]["format"] == "png"
 
 
-def test_colour_jpeg_is_turned_upright_and_says_so(client, predictor):
+def test_colour_jpeg_is_rotated_with_a_warning(client, predictor):
     exif = Image.Exif()
     exif[0x0112] = 6  # a quarter turn
     file = io.BytesIO()
@@ -175,7 +135,7 @@ def test_colour_jpeg_is_turned_upright_and_says_so(client, predictor):
     assert predictor.shapes[-1] == (1, 32, 16, 3)
 
 
-def test_webp_is_answered_where_its_risk_is_accepted_alone(client, make_app, serve):
+def test_webp_is_rejected_unless_accepted_by_the_settings(client, make_app, serve):
     file = io.BytesIO()
     Image.new("RGB", (32, 16), (90, 90, 90)).save(file, "WEBP", lossless=True)
     sent = {"content": file.getvalue(), "headers": {"Content-Type": "image/webp"}}
@@ -187,7 +147,7 @@ def test_webp_is_answered_where_its_risk_is_accepted_alone(client, make_app, ser
     assert (answer.status_code, answer.json()["image"]["integrity"]) == (200, "unchecked")
 
 
-def test_photograph_that_the_model_refuses_is_422(client, part, predictor):
+def test_photograph_that_the_model_rejects_is_422(client, part, predictor):
     predictor.refusal = ImageError("3 channels arrived, 1 expected.", code="unsupported_channels")
     answer = post(client, part)
     assert (answer.status_code, answer.json()["code"]) == (422, "unsupported_channels")

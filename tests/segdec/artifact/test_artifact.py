@@ -127,13 +127,11 @@ def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -
     assert f"{damaged} has changed since the export" in refusal(artifact_copy)
 
 
-@pytest.mark.parametrize(("version", "age"), [(4, "an older"), (11, "a newer")])
+@pytest.mark.parametrize(("version", "age"), [(9, "an older"), (11, "a newer")])
 def test_other_format_is_rejected_before_its_unknown_fields(version: int, age: str, folder: Path) -> None:
     rewrite(folder, format_version=version, segdec_version="9.0", novelty=True)
-    text = refusal(folder)
-    assert (
-        f"format_version {version}. Expected 5, 6, 7, 8, 9 or 10: {age} segdec (9.0) wrote it. Export" in text
-    )
+    text = f"format_version {version}. Expected 10: {age} segdec (9.0) wrote it. Export the model again"
+    assert text in refusal(folder)
 
 
 @pytest.mark.parametrize("part", ["self_test", "variants"])
@@ -152,24 +150,15 @@ def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
     assert "metric: unknown key. Did you mean 'metrics'?" in refusal(folder)
 
 
-@pytest.mark.parametrize("content", [b"[]", b"{}", b"no json", b'{"format_version": "x"}'])
-def test_invalid_manifest(content: bytes, folder: Path) -> None:
-    write_manifest(folder, content)
-    assert "is not a manifest" in refusal(folder)
-
-
-@pytest.mark.parametrize("name", ["../secret", "/etc/hostname"])
-def test_file_outside_the_folder_is_rejected(name: str, folder: Path) -> None:
-    rewrite(folder, files={name: "0" * 64})
-    assert "Expected only files inside its folder" in refusal(folder)
-
-
 # === Artifacts of strangers ===
 
 
 @pytest.mark.parametrize(
     "content",
     [
+        b"[]",
+        b"{}",
+        b"no json",
         b"[" * 100_000,
         b'{"format_version": 1e999}',
         b'{"format_version": ' + b"9" * 5000 + b"}",
@@ -178,7 +167,7 @@ def test_file_outside_the_folder_is_rejected(name: str, folder: Path) -> None:
         b"\xff\xfe",
         b"{" + b" " * 2**22 + b"}",
     ],
-    ids=["deep", "infinite", "long", "null", "nan", "bytes", "large"],
+    ids=["list", "empty", "text", "deep", "infinite", "long", "null", "nan", "bytes", "large"],
 )
 def test_hostile_manifest_is_rejected(content: bytes, folder: Path) -> None:
     write_manifest(folder, content)
@@ -186,9 +175,9 @@ def test_hostile_manifest_is_rejected(content: bytes, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a/../../b", "./a", "a//b", "", "a\\b", "C:b", "a\0b", "tensorflow/", ".hidden"]
+    "name", ["../a", "/etc/hostname", "a/../../b", "./a", "a//b", "", "a\\b", "C:b", "a\0b", "a/", ".a"]
 )
-def test_name_of_a_file_that_leads_elsewhere_is_rejected(name: str, folder: Path) -> None:
+def test_file_name_outside_the_folder_is_rejected(name: str, folder: Path) -> None:
     rewrite(folder, files={name: "0" * 64})
     assert "Expected only files inside its folder" in refusal(folder)
 

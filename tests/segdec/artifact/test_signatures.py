@@ -164,7 +164,7 @@ def test_device_as_signature_is_ignored(artifact_copy: Path, private: Path) -> N
     assert "is signed by unknown keys" in refusal(artifact_copy, public(private))
 
 
-def test_keys_are_renewed_without_a_gap(artifact_copy: Path, private: Path, other: Path) -> None:
+def test_old_and_new_keys_can_be_trusted_together(artifact_copy: Path, private: Path, other: Path) -> None:
     """A model with both signatures is accepted with the old key, the new key, or both."""
     old = sign(artifact_copy, private)
     assert open_artifact(artifact_copy, public(other, private)).signed_by == old
@@ -204,8 +204,8 @@ def test_commands_from_keys_to_an_answer(
     assert run("keygen", key) == 0
     assert run("sign", artifact_copy, "--key", key) == 0
     assert run("verify", artifact_copy, "--key", shown) == 0
-    told = capsys.readouterr().out
-    assert f"tiny 1 (sha256 {manifest_sha256(artifact_copy)}) is signed with the key" in told
-    assert "PRIVATE KEY" not in told
+    printed = capsys.readouterr().out
+    assert f"tiny 1 (sha256 {manifest_sha256(artifact_copy)}) is signed with the key" in printed
+    assert "PRIVATE KEY" not in printed
     photograph = artifact_copy / "self_test" / "photograph.png"
     assert run("predict", photograph, "--model", artifact_copy, "--require-signature", shown) == 0

@@ -14,23 +14,9 @@ from segdec.command_line.incoming_files import IncomingFiles
 from segdec.command_line.recorded_inspector import MAX_CHANGES, MAX_FAULTS, RecordedInspector
 from segdec.errors import ServiceError
 from segdec.schemas import InspectAnswer
+from tests.segdec.service_answer import SERVICE_ANSWER
 
-ANSWER = {
-    "id": "7",
-    "model": {"name": "parts", "version": "2", "sha256": None},
-    "image": {"width": 2, "height": 1, "bit_depth": 8, "format": "png"},
-    "decision": {
-        "label": "spot",
-        "score": 0.8,
-        "threshold": 0.5,
-        "probabilities": {"good": 0.2, "spot": 0.8},
-    },
-    "mask": None,
-    "regions": [],
-    "timing_ms": {"queue": 0, "decode": 0, "infer": 0, "encode": 0, "total": 0},
-    "batch_size": 1,
-    "warnings": ["This inspection is not recorded: the service keeps no record."],
-}
+ANSWER = SERVICE_ANSWER | {"warnings": ["This inspection is not recorded: the service keeps no record."]}
 
 
 def failure(status, code="any"):
@@ -125,8 +111,8 @@ def test_photographs_are_inspected_by_age_and_moved_to_done(folder, service, cap
     assert found(folder) == [name for stem in "abc" for name in (f"{stem}.png", f"{stem}.png.json")]
     assert json.loads((folder / "done" / "a.png.json").read_text())["record_id"] == 2
     assert found(folder, "failed") == found(folder, ".inspecting") == []
-    told = capsys.readouterr()
-    assert told.out.splitlines()[0] == "c.png\tspot\t0.800\t0.500\trecord 1" and told.err == ""
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[0] == "c.png\tspot\t0.800\t0.500\trecord 1" and printed.err == ""
 
 
 def test_an_equal_file_is_another_photograph(folder, service):
@@ -234,13 +220,13 @@ def test_a_photograph_that_is_rejected_fails_and_the_next_one_does_not(folder, s
     service.failures = [failure(status, code)]
     open_watch(folder, service).run()
     assert found(folder, "failed") == ["a.png", "a.png.json"] and found(folder) == ["b.png", "b.png.json"]
-    told = json.loads((folder / "failed" / "a.png.json").read_text())
-    assert (told["photograph"], told["status"], told["code"]) == ("a.png", status, code)
-    assert (told["detail"], told["request_id"]) == ("It failed.", "9")
+    details = json.loads((folder / "failed" / "a.png.json").read_text())
+    assert (details["photograph"], details["status"], details["code"]) == ("a.png", status, code)
+    assert (details["detail"], details["request_id"]) == ("It failed.", "9")
     assert f"a.png\tNOT_INSPECTED\t{code}\n" in capsys.readouterr().out
 
 
-def test_a_name_without_a_part_fails_without_being_asked_for(folder, service):
+def test_a_name_without_a_part_id_is_not_sent(folder, service):
     for name in ("7.png", "a_.png", f"{'x' * 129}_.png", os.fsdecode(b"\xff_.png")):
         drop(folder, name)
     open_watch(folder, service, part="^(?P<part>[^_]+)_").run()
@@ -294,16 +280,6 @@ def test_unrecorded_answers_are_retried_unless_accepted(folder, service, capsys)
     open_watch(folder, service, unrecorded=True).run()
     assert found(folder) == ["a.png", "a.png.json"]
     assert capsys.readouterr().out == "a.png\tspot\t0.800\t0.500\trecord none\n"
-
-
-def test_a_stopped_wait_resumes_with_the_same_key(folder, service):
-    drop(folder, "a.png")
-    service.failures = [failure(503)] * 99
-    open_watch(folder, service, patience=20.0).run()
-    assert found(folder) == [] and not service.records
-    service.failures = []
-    open_watch(folder, service).run()
-    assert len(service.records) == 1 and found(folder) == ["a.png", "a.png.json"]
 
 
 def test_a_failing_disk_is_retried(folder, service, monkeypatch, capsys):

@@ -12,7 +12,7 @@ def served(name: str, version: str, **manifest: Any) -> ModelDetail:
 
 
 MODELS = [
-    served("parts", "1", classes=["good", "spot"]),  # a service that is older than reviews
+    served("parts", "1", classes=["good", "spot"]),
     served("parts", "2", classes=["good", "spot"], thresholds={"score": 0.5, "review": 0.1}),
     served("welds", "1", classes=["good", "pore"], thresholds={"score": 0.5, "review": None}),
 ]
@@ -27,10 +27,10 @@ def test_labels_are_those_of_the_models_that_may_answer() -> None:
         served_labels(MODELS, "part")
 
 
-def test_classes_of_pixels_are_asked_for_where_every_model_that_may_answer_has_them() -> None:
+def test_class_masks_are_requested_only_if_every_model_has_them() -> None:
     one, other = (served("tiles", str(n), network={"mask_classes": n > 1}) for n in (1, 2))
     assert choose_mask([other, *MODELS], "tiles") == "classes"
     assert choose_mask([one, other], "tiles") == "png"
-    assert choose_mask(MODELS, "parts") == "png"  # a service that is older than classes of pixels
+    assert choose_mask(MODELS, "parts") == "png"  # without a mask per class
     with pytest.raises(ConfigError, match=r"The model 'part' is not served"):
         choose_mask(MODELS, "part")

@@ -59,8 +59,8 @@ def test_photographs_are_inspected_until_a_signal(folder, stub_service, service_
     assert sorted(part["part_id"] for part in stub_service.parts) == ["A7", "C9"]
     assert {part["station"] for part in stub_service.parts} == {"line3"}
     assert sorted(path.name for path in (folder / "failed").iterdir()) == ["B8_left.png", "B8_left.png.json"]
-    told = capfd.readouterr()
-    assert "A7_left.png\tgood\t0.353\t0.500\trecord 1\n" in told.out and "waiting" not in told.err
+    printed = capfd.readouterr()
+    assert "A7_left.png\tgood\t0.353\t0.500\trecord 1\n" in printed.out and "waiting" not in printed.err
 
 
 def test_changes_and_stop_end_the_wait(folder):

@@ -17,6 +17,7 @@ from segdec.export.model_export import ModelCard, export_model, write_engine
 from segdec.export.self_test import run_self_test
 from segdec.export.timing import min_cpu_ms
 from segdec.predictor import Predictor
+from tests.marks import slow_case
 
 EXACT = [name for name, kind in ENGINES.items() if kind.precision == "float32"]
 FOLDER = Path("model")
@@ -49,7 +50,6 @@ def test_engine_the_model_was_not_exported_for_is_rejected() -> None:
     ("named", "measured", "expected"),
     [
         ("openvino tensorflow", {"openvino": 74, "tensorflow": 21}, "tensorflow openvino"),
-        ("tensorflow openvino", {"openvino": 74, "tensorflow": 21}, "tensorflow openvino"),
         ("openvino tensorflow", {"openvino": 22, "tensorflow": 21}, "openvino tensorflow"),  # by chance
         # What answers differently keeps its place: first where the user put it first, and only there.
         (
@@ -57,12 +57,6 @@ def test_engine_the_model_was_not_exported_for_is_rejected() -> None:
             {"openvino-int8": 9, "openvino": 3, "tensorflow": 1},
             "openvino-int8 tensorflow openvino",
         ),
-        (
-            "tensorflow openvino-bfloat16 openvino",
-            {"tensorflow": 9, "openvino-bfloat16": 1, "openvino": 3},
-            "openvino openvino-bfloat16 tensorflow",
-        ),
-        ("openvino-int8 openvino-bfloat16", {"openvino-int8": 9, "openvino-bfloat16": 1}, None),
         ("openvino tensorflow", {"tensorflow": 1}, None),  # one was not measured
     ],
 )
@@ -131,7 +125,7 @@ def test_slower_fourier_transforms_are_not_used(
     np.testing.assert_allclose(found.mask, expected.mask, rtol=1e-4, atol=1e-4)
 
 
-def test_least_processor_time_of_work_in_turn() -> None:
+def test_minimum_cpu_time_without_the_first_round() -> None:
     seconds = {"a": [9.0, 3.0, 2.0, 4.0, 5.0, 5.0], "b": [1.0, 7.0, 8.0, 7.5, 9.0, 9.0]}  # the first: warm-up
     now, order = [0.0], []
 
@@ -142,11 +136,6 @@ def test_least_processor_time_of_work_in_turn() -> None:
     works = {name: partial(work, name) for name in seconds}
     assert min_cpu_ms(works, lambda: now[0]) == pytest.approx({"a": 20.0, "b": 70.0})
     assert order == ["a", "b"] * 6
-    order.clear()
-    now[0] = 0.0
-    seconds = {name: [100 * one for one in values] for name, values in seconds.items()}
-    assert min_cpu_ms(works, lambda: now[0]) == pytest.approx({"a": 2000.0, "b": 7000.0})
-    assert len(order) == 2 * 3  # so long that three rounds are enough
 
 
 # === Answers ===
@@ -156,20 +145,16 @@ def images(batch: int, height: int, width: int) -> np.ndarray[Any, np.dtype[np.u
     return np.random.default_rng(9).integers(0, 256, (batch, height, width, 1), dtype=np.uint8)
 
 
-@pytest.mark.parametrize("shape", [(1, 64, 48), (3, 40, 104), (1, 200, 8)])
+@pytest.mark.parametrize("shape", [(3, 40, 104), slow_case((1, 200, 8))], ids=str)
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_engines_equal_the_network(
     name: str, shape: tuple[int, int, int], wide_network: Any, every_engine: Path
 ) -> None:
-    from segdec.engines.tensorflow import NetworkEngine
-
     asked = images(*shape)
-    expected, found = (
-        NetworkEngine(wide_network).infer(asked),
-        ENGINES[name].load(every_engine / name).infer(asked),
-    )
-    np.testing.assert_allclose(found.mask, expected.mask, rtol=0, atol=1e-4)
-    np.testing.assert_allclose(found.classes, expected.classes, rtol=0, atol=1e-4)
+    found = ENGINES[name].load(every_engine / name).infer(asked)
+    expected = wide_network(asked.astype(np.float32), training=False)
+    np.testing.assert_allclose(found.mask, expected["mask_logits"], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(found.classes, expected["class_logits"], rtol=0, atol=1e-4)
     assert (found.mask.dtype, found.classes.dtype) == (np.float32, np.float32)
 
 
@@ -196,8 +181,6 @@ def test_older_package_is_rejected(installed: str, refused: bool, monkeypatch: p
 
 
 def test_int8_is_close_to_the_network(wide_network: Any, every_engine: Path) -> None:
-    from segdec.engines.tensorflow import NetworkEngine
-
     asked = images(4, 64, 48)
     exact, found = (
         NetworkEngine(wide_network).infer(asked),
@@ -227,45 +210,12 @@ def test_missing_openvino_names_its_extra(every_engine: Path, monkeypatch: pytes
         Predictor.load(every_engine, "openvino")
 
 
-def test_damaged_openvino_model_is_rejected(tmp_path: Path) -> None:
-    from segdec.engines.openvino import OpenVINOEngine
-    from segdec.engines.openvino_graph import MODEL
-
-    with pytest.raises(ArtifactError, match=r"OpenVINO .* cannot load the model"):
-        OpenVINOEngine.load(tmp_path)
-    (tmp_path / MODEL).write_text("<net/>")
-    with pytest.raises(ArtifactError, match="another format than OpenVINO"):
-        OpenVINOEngine.load(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["tensorflow", "openvino"])
-def test_answers_are_the_same_after_memory_was_released(name: str, every_engine: Path) -> None:
-    predictor = Predictor.load(every_engine, name)
-    images = np.random.default_rng(5).integers(0, 256, (1, 64, 48, 1), dtype=np.uint8)
-    before = predictor.infer(images)
+def test_answers_are_the_same_after_memory_was_released(every_engine: Path) -> None:
+    predictor = Predictor.load(every_engine, "openvino")
+    asked = images(1, 64, 48)
+    before = predictor.infer(asked)
     predictor.release_memory()
-    np.testing.assert_array_equal(predictor.infer(images).mask, before.mask)
-
-
-def test_engine_built_wrongly_is_not_exported(
-    wide_network: Any, wide_config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import segdec.export.openvino_model
-    from segdec.export.model_export import ModelCard, export_model
-    from segdec.network.network import build_network
-
-    other = build_network(wide_config.network)
-    save = segdec.export.openvino_model.save_float
-    monkeypatch.setattr(
-        segdec.export.openvino_model,
-        "save_float",
-        lambda _network, *where, **form: save(other, *where, **form),
-    )
-    with pytest.raises(ArtifactError, match="logits differ from the network's"):
-        export_model(
-            wide_network, tmp_path / "model", wide_config, ModelCard("wide", "1"), engines=["openvino"]
-        )
-    assert list(tmp_path.iterdir()) == []
+    np.testing.assert_array_equal(predictor.infer(asked).mask, before.mask)
 
 
 GIVEN_BACK = """
@@ -273,7 +223,7 @@ import faulthandler, gc, signal, sys
 from pathlib import Path
 from segdec.engines import ENGINES
 faulthandler.enable()
-signal.signal(signal.SIGTERM, lambda *_: print("told to stop"))
+signal.signal(signal.SIGTERM, lambda *_: print("stopped"))
 engines = [ENGINES["openvino"].load(Path(sys.argv[1])) for _ in range(3)]
 while engines:
     del engines[0]
@@ -285,4 +235,4 @@ signal.raise_signal(signal.SIGTERM)
 def test_signals_arrive_after_models_were_replaced(every_engine: Path) -> None:
     command = [sys.executable, "-c", GIVEN_BACK, str(every_engine / "openvino")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "told to stop\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "stopped\n"), done.stderr

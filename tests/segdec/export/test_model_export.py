@@ -10,37 +10,11 @@ from segdec.config import ModelConfig
 from segdec.engines import Logits
 from segdec.errors import ArtifactError, ConfigError
 
-TOLERANCE = 1e-5
-
-
-def images(batch: int, height: int, width: int) -> NDArray[np.uint8]:
-    return np.random.default_rng(5).integers(0, 256, (batch, height, width, 1), dtype=np.uint8)
-
 
 def export(network: Any, folder: Path, config: ModelConfig, **facts: Any) -> None:
     from segdec.export.model_export import ModelCard, export_model
 
     export_model(network, folder, config, ModelCard("tiny", "1", **facts))
-
-
-@pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("size", [(64, 48), (40, 104)])
-def test_artifact_equals_its_network(
-    batch: int, size: tuple[int, int], tiny_network: Any, tiny_artifact: Path
-) -> None:
-    from segdec.engines.tensorflow import NetworkEngine, TensorFlowEngine
-
-    asked = images(batch, *size)
-    found = TensorFlowEngine.load(tiny_artifact / "tensorflow").infer(asked)
-    called = tiny_network(asked.astype(np.float32), training=False)
-    for expected in (
-        NetworkEngine(tiny_network).infer(asked),
-        Logits(np.asarray(called["mask_logits"]), np.asarray(called["class_logits"])),
-    ):
-        np.testing.assert_allclose(found.mask, expected.mask, rtol=0, atol=TOLERANCE)
-        np.testing.assert_allclose(found.classes, expected.classes, rtol=0, atol=TOLERANCE)
-    assert found.mask.shape == (batch, size[0] // 8, size[1] // 8, 1)
-    assert (found.mask.dtype, found.classes.dtype) == (np.float32, np.float32)
 
 
 def test_manifest_describes_the_export(tiny_artifact: Path, tiny_config: ModelConfig) -> None:

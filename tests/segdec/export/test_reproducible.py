@@ -57,10 +57,6 @@ def test_export_again_is_the_same(
 ON_ENCODER = {"preset": "mobilenet", "adapter_width": 8, "feature_width": 8, "decision_widths": (4, 4, 4)}
 
 
-def files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
 EXPORT = """
 import sys
 from pathlib import Path

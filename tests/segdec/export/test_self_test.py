@@ -1,5 +1,3 @@
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from segdec.export.self_test import (
 )
 from segdec.images import read_image
 from segdec.predictor import Predictor
+from tests.forged_artifact import forge
 
 HEIGHT, WIDTH = 40, 50
 PHOTOGRAPH = np.random.default_rng(3).integers(0, 256, (HEIGHT, WIDTH, 1), dtype=np.uint8)
@@ -89,17 +88,6 @@ def manifest(**values: Any) -> Manifest:
     )
 
 
-def rehash(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes the manifest together with its checksums."""
-    values = json.loads((folder / "manifest.json").read_text())
-    for name in values["files"]:
-        values["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-    change(values)
-    content = json.dumps(values).encode()
-    (folder / "manifest.json").write_bytes(content)
-    (folder / "manifest.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  manifest.json\n")
-
-
 def run(folder: Path, *answer: Any) -> SelfTestResult:
     return run_self_test(answering(read_manifest(folder), *answer), folder)
 
@@ -108,11 +96,6 @@ def refusal(folder: Path, *answer: Any) -> str:
     with pytest.raises(ArtifactError) as caught:
         run(folder, *answer)
     return str(caught.value)
-
-
-def truncate(folder: Path) -> None:
-    photograph = folder / "self_test" / "photograph.png"
-    photograph.write_bytes(photograph.read_bytes()[:-100])
 
 
 # === An exported model ===
@@ -127,12 +110,9 @@ def test_exported_model_passes_its_self_test(tiny_artifact: Path) -> None:
 
 
 def test_changed_answer_with_right_checksums_is_rejected(artifact_copy: Path) -> None:
-    def change(values: dict[str, Any]) -> None:
-        values["self_test"]["score"] = 0.25
-
     found = read_manifest(artifact_copy).self_test
     assert abs(found.score - 0.25) > 0.01
-    rehash(artifact_copy, change)
+    forge(artifact_copy, self_test={**found.model_dump(), "score": 0.25})
     with pytest.raises(
         ArtifactError, match=rf"the score is {found.score:.4f}\d\d, expected 0\.250000 ± 0\.001\. .*do not"
     ):
@@ -199,8 +179,9 @@ def test_other_mask_scores_are_rejected(
 
 def test_truncated_photograph_with_its_checksum_is_rejected(store: Callable[..., Path]) -> None:
     folder = store()
-    truncate(folder)
-    rehash(folder, lambda _values: None)
+    photograph = folder / "self_test" / "photograph.png"
+    photograph.write_bytes(photograph.read_bytes()[:-100])
+    forge(folder)
     assert "cannot be run: " in refusal(folder)
     assert "photograph.png" in refusal(folder)
 

@@ -149,7 +149,7 @@ def test_prediction_does_not_depend_on_the_outside(
     assert not one.grid_scores[outside].any()
 
 
-def test_the_mask_is_empty_outside_even_where_everything_counts(tiny_config: ModelConfig) -> None:
+def test_mask_is_empty_outside_even_with_threshold_0(tiny_config: ModelConfig) -> None:
     limits = tiny_config.thresholds.model_copy(update={"mask": 0.0})
     geometry = InputConfig(regions_of_interest=(LEFT_HALF,))
     config = tiny_config.model_copy(update={"input": geometry, "thresholds": limits})

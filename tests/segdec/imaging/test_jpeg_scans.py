@@ -96,12 +96,12 @@ PARTS = {
 
 
 @pytest.mark.parametrize("body", WHOLE.values(), ids=WHOLE)
-def test_whole(body: bytes) -> None:
+def test_complete_scans_pass(body: bytes) -> None:
     check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
 
 
 @pytest.mark.parametrize("body", PARTS.values(), ids=PARTS)
-def test_part(body: bytes) -> None:
+def test_incomplete_scans_are_rejected(body: bytes) -> None:
     with pytest.raises(ImageError, match="contain only a part") as caught:
         check_scans(b"\xff\xd8" + body + END_OF_IMAGE, "part")
     assert caught.value.code == "truncated_image"
@@ -110,13 +110,6 @@ def test_part(body: bytes) -> None:
 def test_data_after_the_end_is_ignored() -> None:
     with pytest.raises(ImageError, match="contain only a part"):
         check_scans(b"\xff\xd8" + frame(0xC0, 1, 2) + scan(1) + END_OF_IMAGE + scan(2), "part")
-
-
-def test_thousands_of_scans_are_rejected_before_they_are_decoded() -> None:
-    body = frame(0xC2, 1) + scan(1, last=0, bits=1) * (MAX_SCANS + 1)
-    with pytest.raises(ImageError, match=f"over {MAX_SCANS} scans") as caught:
-        check_scans(b"\xff\xd8" + body, "part")
-    assert caught.value.code == "corrupt_image"
 
 
 def test_scans_after_a_complete_progressive_picture_are_counted() -> None:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 BOMB_LIMIT_MB = 50
 IMAGES = list(malformed_images())
 
-# Production prints Pillow's warnings and goes on, so errors of them would test another path.
+# Production prints Pillow's warnings and continues, so errors of them would test another path.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")
 
 MEASURE = """
@@ -40,7 +40,7 @@ for path in sorted(Path(sys.argv[1]).glob("bomb-*")):
 """
 
 
-def test_there_are_many_and_no_two_are_the_same() -> None:
+def test_malformed_files_are_many_distinct_and_reproducible() -> None:
     assert len(IMAGES) >= 300
     assert max(Counter(image.name for image in IMAGES).values()) == 1
     again = list(malformed_images())
@@ -54,12 +54,31 @@ def test_files_are_valid_before_they_are_damaged(name: str) -> None:
     assert photograph.integrity == ("checked" if "PNG" in name else "unchecked")
 
 
+CODES = {
+    "CMYK JPEG": "unsupported_channels",
+    "CMYK TIFF": "unsupported_channels",
+    "Lab TIFF": "unsupported_channels",
+    "float TIFF": "unsupported_depth",
+    "32-bit TIFF": "unsupported_depth",
+    "signed TIFF": "unsupported_depth",
+    "TIFF with 0 for white": "unsupported_depth",
+    "reduced picture in TIFF": "unsupported_type",
+    "transparency mask in TIFF": "unsupported_type",
+    "reduced picture in TIFF, by the older tag": "unsupported_type",
+    "lzma TIFF with half its strip": "unsupported_type",
+    "group4 TIFF with half its strip": "unsupported_type",
+    "GIF": "unsupported_type",
+    "PNG with half its rows": "corrupt_image",
+}
+"""Error codes of some of them; those of damaged files depend on where the damage is noticed."""
+
+
 @pytest.mark.parametrize("image", IMAGES, ids=lambda image: image.name)
 def test_malformed_image(image) -> None:
     try:
         photograph = decode_image(image.data, "part", accept_webp=True)
     except ImageError as error:
-        assert error.code
+        assert error.code == CODES.get(image.name, error.code)
         assert "part" in str(error)
         assert "Expected" in str(error)
         return

@@ -1,53 +1,20 @@
-import threading
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from segdec.engines import Logits
 from segdec.inference.batching import Batcher, PendingPhotograph
 from segdec.predictor import Predictor
-
-PATIENCE_S = 60.0
-
-
-class GatedEngine:
-    """Returns the first pixel as the defect logit; batches whose brightest pixel is 255 fail.
-
-    Attributes:
-        batch_pixels: Of 16 photographs of 8 × 8 px.
-        sizes: Photographs of each batch.
-        gate: Batches wait for it.
-        entered: Whether one waits there.
-    """
-
-    batch_pixels = 16 * 64
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-        self.gate, self.entered = threading.Event(), threading.Event()
-        self.gate.set()
-
-    def infer(self, images: NDArray[np.uint8]) -> Logits:
-        self.entered.set()
-        assert self.gate.wait(PATIENCE_S)
-        self.sizes.append(len(images))
-        if images.max() == 255:
-            raise MemoryError
-        defect = images[:, 0, 0, 0].astype(np.float32)
-        mask = np.zeros((len(images), images.shape[1] // 8, images.shape[2] // 8, 1), np.float32)
-        return Logits(mask=mask, classes=np.stack([np.zeros_like(defect), defect - 100], axis=1))
+from tests.segdec.first_pixel_engine import FirstPixelEngine
 
 
 @pytest.fixture
-def engine() -> GatedEngine:
-    return GatedEngine()
+def engine() -> FirstPixelEngine:
+    return FirstPixelEngine()
 
 
 @pytest.fixture
-def predictor(engine: GatedEngine) -> Predictor:
+def predictor(engine: FirstPixelEngine) -> Predictor:
     config = ModelConfig(
         network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "defect")
     )
@@ -64,13 +31,13 @@ def answers(batcher: Batcher, images: list[NDArray[np.uint8]]) -> list[str]:
     return [batcher.interpret(batcher.infer(each)).label for each in waiting]
 
 
-def test_waiting_photographs_share_batches(predictor: Predictor, engine: GatedEngine) -> None:
+def test_waiting_photographs_share_batches(predictor: Predictor, engine: FirstPixelEngine) -> None:
     labels = answers(Batcher(predictor, batch_size=4), [flat(95 + value) for value in range(11)])
     assert labels == ["good"] * 5 + ["defect"] * 6  # logit 0, probability 0.5, is defective
-    assert engine.sizes == [4, 4, 2, 1]
+    assert [shape[0] for shape in engine.shapes] == [4, 4, 2, 1]
 
 
-def test_batches_have_one_size_in_order(predictor: Predictor, engine: GatedEngine) -> None:
+def test_batches_have_one_size_in_order(predictor: Predictor, engine: FirstPixelEngine) -> None:
     images = [flat(1), flat(200), flat(1, 16), flat(200), flat(1), flat(1)]
     assert answers(Batcher(predictor, batch_size=8), images) == [
         "good",
@@ -80,17 +47,18 @@ def test_batches_have_one_size_in_order(predictor: Predictor, engine: GatedEngin
         "good",
         "good",
     ]
-    assert engine.sizes == [2, 1, 2, 1]
+    assert [shape[0] for shape in engine.shapes] == [2, 1, 2, 1]
 
 
-def test_default_batch_size_follows_the_engine(predictor: Predictor, engine: GatedEngine) -> None:
+def test_default_batch_size_follows_the_engine(predictor: Predictor, engine: FirstPixelEngine) -> None:
     assert predictor.warmup_shape() == (256, 256, 1)
+    predictor.batch_pixels = 1
     answers(Batcher(predictor), [flat(1)] * 2)
     predictor.batch_pixels = 2 * 256 * 256
     answers(Batcher(predictor), [flat(1)] * 4)
     predictor.batch_pixels = 99 * 256 * 256
     answers(Batcher(predictor), [flat(1)] * 16)
-    assert engine.sizes == [1, 1, 2, 2, 8, 8]
+    assert [shape[0] for shape in engine.shapes] == [1, 1, 2, 2, 8, 8]
 
 
 def test_batch_that_fails_is_the_error_of_its_photographs(predictor: Predictor) -> None:
@@ -116,28 +84,6 @@ def test_many_are_predicted_as_one_by_one(predictor: Predictor) -> None:
     for one, other in zip(found, predictor.predict(images, threshold=0.3), strict=True):
         assert (one.label, one.score, one.threshold) == (other.label, other.score, other.threshold)
         np.testing.assert_array_equal(one.mask_scores, other.mask_scores)
-
-
-def test_memory_is_bounded_for_endless_input(predictor: Predictor, engine: GatedEngine) -> None:
-    taken = 0
-
-    def images() -> Iterator[NDArray[np.uint8]]:
-        nonlocal taken
-        while True:
-            taken += 1
-            yield flat(1)
-
-    engine.gate.clear()
-    with predictor.predict_many(images(), batch_size=2, max_in_flight=5) as predictions:
-        first = threading.Thread(target=next, args=(predictions,))
-        first.start()
-        assert engine.entered.wait(PATIENCE_S)
-        assert taken <= 5
-        engine.gate.set()
-        first.join(PATIENCE_S)
-        for _ in range(10):
-            next(predictions)
-        assert taken <= 11 + 5
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"max_in_flight": 0}])

@@ -40,7 +40,7 @@ def test_given_threshold_replaces_the_models() -> None:
     assert answer(0.01, 0.5, threshold=1.0).label == "good"
 
 
-def test_scores_of_very_good_images_stay_in_order() -> None:
+def test_very_low_scores_stay_in_order() -> None:
     scores = [
         interpret(NO_DEFECT, np.array([good, 0, 0], np.float32), (16, 24), CONFIG).score
         for good in (40, 50, 60)
@@ -107,7 +107,7 @@ def test_regions_by_hand() -> None:
     assert set(diagonal.polygon) == {(7, 5), (8, 6)}
 
 
-def test_region_inside_the_box_of_another_does_not_lend_it_its_score() -> None:
+def test_score_of_a_region_excludes_regions_inside_its_box() -> None:
     mask = np.full((7, 7), 255, np.uint8)
     mask[1:6, 1:6] = 0
     mask[3, 3] = 255
@@ -143,7 +143,7 @@ def test_calibration_is_a_line_in_log_odds() -> None:
 @pytest.mark.parametrize(
     ("score", "label"), [(0.19, "good"), (0.21, "review"), (0.59, "review"), (0.61, "scratch")]
 )
-def test_between_its_thresholds_a_photograph_is_for_review(score: float, label: str) -> None:
+def test_score_between_the_thresholds_needs_review(score: float, label: str) -> None:
     logits = np.log([1 - score, 0.7 * score, 0.3 * score]).astype(np.float32)
     found = interpret(NO_DEFECT, logits, (16, 24), calibrated_model(1.0, 0.0, review=0.2))
     assert (found.label, found.threshold, found.review_threshold) == (label, 0.6, 0.2)

@@ -11,7 +11,6 @@ from segdec.errors import ImageError
 from segdec.images import decode_image
 from segdec.inference.preprocessing import (
     GREY_TOLERANCE,
-    cell_area,
     prepare_image,
     prepare_mask,
     restore_mask,
@@ -79,22 +78,6 @@ def test_letterbox_keeps_proportions_at_the_upper_left(
     np.testing.assert_array_equal(prepared[:rows, :columns], prepare_to(pixels, *inside))
     assert (prepared[rows - 1 :, :columns] == prepared[rows - 1, :columns]).all()
     assert (prepared[:, columns - 1 :] == prepared[:, columns - 1 : columns]).all()
-
-
-@pytest.mark.parametrize(
-    ("config", "photograph", "expected"),
-    [
-        (InputConfig(), (13, 18), 16),
-        (tile(32, 48), (13, 180), 16),
-        (resize(32, 48), (64, 48), 32),
-        (resize(32, 48), (16, 24), 4),
-        (letterbox(64, 64), (256, 128), 256),  # of which 64 × 32 px are left
-    ],
-)
-def test_pixels_of_the_photograph_that_a_mask_score_covers(
-    config: InputConfig, photograph: tuple[int, int], expected: float
-) -> None:
-    assert cell_area(config, *photograph, stride=4) == expected
 
 
 def prepare_to(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
@@ -194,37 +177,9 @@ def test_scores_are_interpolated_between_the_centres_of_their_cells() -> None:
     np.testing.assert_allclose(restored, expected[None].repeat(8, axis=0), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("config", "cells"),
-    [
-        (NATIVE, (2, 3)),
-        (resize(32, 40), (4, 5)),
-        (resize(8, 8), (1, 1)),
-        (letterbox(32, 40), (4, 5)),
-        (letterbox(8, 8), (1, 1)),
-        (tile(8, 64), (2, 8)),
-    ],
-)
-def test_scores_come_back_at_the_size_of_the_photograph(config: InputConfig, cells: tuple[int, int]) -> None:
-    restored = restore_mask(np.full(cells, 0.25, np.float32), config, 13, 18)
-    assert (restored.shape, restored.dtype) == ((13, 18), np.float32)
-    np.testing.assert_allclose(restored, 0.25, atol=1e-7)
-
-
 def test_scores_of_another_photograph_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"Wrong mask scores \(2, 2\)\. Expected \(2, 3\)"):
         restore_mask(np.zeros((2, 2), np.float32), NATIVE, 13, 18)
-
-
-def test_letterbox_scores_lie_where_the_photograph_does() -> None:
-    """8 × 16 px are enlarged twice; the cell in row 1, column 3 shows the rows 4-7, the columns 12-15."""
-    scores = np.zeros((4, 4), np.float32)
-    scores[1, 3] = 1.0
-    scores[2:] = 9.0  # padding alone
-    restored = restore_mask(scores, letterbox(32, 32), 8, 16)
-    row = [0, 0, 0.125, 0.375, 0.625, 0.875, 1, 1]  # (2r + 1) / 8 − 1 / 2, cut to 0…1
-    column = [0] * 10 + [0.125, 0.375, 0.625, 0.875, 1, 1]
-    np.testing.assert_allclose(restored, np.outer(row, column), atol=1e-6)
 
 
 @pytest.mark.parametrize("stride", [8, 4, 2, 1])

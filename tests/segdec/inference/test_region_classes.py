@@ -123,22 +123,7 @@ def network_config(**changes: object) -> NetworkConfig:
     )
 
 
-@pytest.mark.parametrize("stride", [8, 2])
-@pytest.mark.parametrize("normalization", ["none", "affine"])
-def test_network_has_one_mask_per_class(
-    stride: int,
-    normalization: str,
-    tensorflow_devices: list[str],  # noqa: ARG001
-) -> None:
-    from segdec.network.network import build_network
-
-    network = build_network(network_config(mask_stride=stride, mask_normalization=normalization))
-    found = network(np.zeros((2, 32, 48, 1), np.float32))
-    assert found["mask_logits"].shape == (2, 32 // stride, 48 // stride, 3)
-    assert found["class_logits"].shape == (2, 4)
-
-
-def test_the_decision_sees_the_surest_mask(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
+def test_decision_uses_the_highest_score_of_all_masks(tensorflow_devices: list[str]) -> None:  # noqa: ARG001
     from segdec.network.network import build_network
 
     network = build_network(network_config())

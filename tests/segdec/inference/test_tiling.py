@@ -80,33 +80,7 @@ def test_logits_are_blended_between_the_borders(
     np.testing.assert_allclose(first, [1, 1, 1, 1, *np.subtract(1, rising)])
 
 
-@pytest.mark.parametrize("border", [0, 1, 3])
-@pytest.mark.parametrize("starts", [(0,), (0, 8), (0, 7), (0, 5, 9), (0, 2, 4, 5, 6)])
-def test_weights_sum_to_one_and_leave_borders_out(starts: tuple[int, ...], border: int) -> None:
-    weights = blending_weights(starts, 8, border)
-    total = np.zeros(starts[-1] + 8)
-    for start, one in zip(starts, weights, strict=True):
-        total[start : start + 8] += one
-    np.testing.assert_allclose(total, 1.0, rtol=1e-6)
-    for one, shared in zip(weights[1:], 8 - np.diff(starts), strict=True):
-        assert not one[: min(border, shared // 2)].any()
-
-
 # === Stitching ===
-
-
-@pytest.mark.parametrize("stride", [8, 4, 1])
-def test_stitched_logits_match_their_pixels(stride: int) -> None:
-    config = model(48, 56, 16, mask_stride=stride)
-    images = noise(2, 104, 80)
-    found, whole = (
-        infer_tiles(MeanEngine(stride=stride), images, config),
-        MeanEngine(stride=stride).infer(images),
-    )
-    assert found.mask.shape == whole.mask.shape
-    assert (found.mask.dtype, found.classes.dtype) == (np.float32, np.float32)
-    np.testing.assert_allclose(found.mask, whole.mask, rtol=1e-6)
-    np.testing.assert_array_equal(found.classes, whole.classes)  # of each photograph its own
 
 
 def test_tiles_go_through_the_engine_in_bounded_batches() -> None:
@@ -151,9 +125,6 @@ def test_overlap_must_be_less_than_a_tile(side: int, overlap_px: int | None, rea
     text = str(config_error(caught.value, ModelConfig))
     assert text.startswith(f"ModelConfig: Value error, tiles of 96 × {side} px cannot overlap by {reason}")
     assert text.endswith("set larger input.height and input.width or a smaller input.overlap_px")
-
-
-# === Encoders ===
 
 
 # === Networks ===

@@ -1,7 +1,5 @@
 """Encoders: their rows and the models built from them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -182,16 +180,3 @@ def test_layer_names_are_reproducible(name, tiny_encoder):  # noqa: ARG001
     assert [layer.name for layer in all_layers(first)] == [layer.name for layer in all_layers(second)]
     served, again = fold_network(first), fold_network(second)
     assert [one.path for one in served.variables] == [one.path for one in again.variables]
-
-
-# === Receptive field ===
-
-
-# === Unknown rows ===
-
-
-def test_unknown_layer_is_rejected(monkeypatch, tiny_encoder):
-    row = ENCODERS[tiny_encoder]
-    monkeypatch.setitem(ENCODERS, "wrong", replace(row, layers={**row.layers, 8: "conv_pw_99"}))
-    with pytest.raises(ValueError, match="conv_pw_99"):
-        build_encoder(config("wrong"))

@@ -88,20 +88,6 @@ def test_gradients_are_those_of_the_direct_convolution(bounded):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
 
 
-def test_one_trace_takes_every_size():
-    layer = convolution(5)
-
-    @tf.function(input_signature=[tf.TensorSpec((None, None, None, 3))])
-    def convolve(images):
-        with fourier_transforms():
-            return layer(images)
-
-    for shape in ((1, 8, 64, 3), (3, 31, 9, 3)):
-        images = normal(*shape)
-        np.testing.assert_allclose(convolve(images), layer(images), rtol=0, atol=1e-5)
-    assert convolve.experimental_get_tracing_count() == 1
-
-
 @pytest.mark.parametrize(
     "options",
     [

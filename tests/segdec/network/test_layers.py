@@ -41,16 +41,6 @@ def test_feature_normalization_of_a_flat_image_is_its_offset_with_finite_gradien
     assert np.isfinite(tape.gradient(loss, image)).all()
 
 
-def test_gradient_gate_passes_values_and_stops_gradients():
-    import tensorflow as tf
-
-    x = tf.Variable([2.0])
-    with tf.GradientTape() as tape:
-        y = GradientGate()(x) * x
-    assert float(y[0]) == 4.0
-    assert float(tape.gradient(y, x)[0]) == 2.0  # 4.0 if the gate let its share through
-
-
 @pytest.mark.parametrize("factor", [2, 4, 8])
 @pytest.mark.parametrize("size", [(1, 1), (3, 5)])
 def test_upsampling_is_that_of_opencv(factor, size):

@@ -39,40 +39,6 @@ def test_parameter_counts(preset, weights):
     assert sum(int(np.prod(variable.shape)) for variable in network.trainable_variables) == weights
 
 
-def test_layer_shapes_of_the_published_table():
-    network = build_network(NetworkConfig())
-    expected = {
-        "segmentation_1_2": (1408, 512, 32),
-        "segmentation_1_pool": (704, 256, 32),
-        "segmentation_2_3": (704, 256, 64),
-        "segmentation_3_4": (352, 128, 64),
-        "features": (176, 64, 1024),
-        "mask_logits": (176, 64, 1),
-    }
-    assert shapes(network.segmentation, (1408, 512, 1), expected) == expected
-    expected = {
-        "volume": (176, 64, 1025),
-        "decision_1": (88, 32, 8),
-        "decision_2": (44, 16, 16),
-        "decision_3": (22, 8, 32),
-        "vector": (66,),
-        "class_logits": (2,),
-    }
-    assert shapes(network.decision, ((176, 64, 1024), (176, 64, 1)), expected) == expected
-
-
-def shapes(part, inputs, names):
-    """Output shapes of the named layers, without the batch, for an input of a given size."""
-    probe = keras.Model(part.input, {name: part.get_layer(name).output for name in names})
-    nested = isinstance(inputs[0], tuple)
-    symbols = (
-        tuple(keras.KerasTensor((1, *shape)) for shape in inputs)
-        if nested
-        else keras.KerasTensor((1, *inputs))
-    )
-    return {name: tuple(output.shape)[1:] for name, output in probe(symbols).items()}
-
-
 def test_wrong_sides_name_the_padded_size():
     with pytest.raises(ValueError, match=r"height=60, width=64.*divisible by 8.*padding to \(64, 64\)"):
         build_network(NetworkConfig(**TINY))(make_images(1, 60, 64))

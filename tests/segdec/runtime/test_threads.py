@@ -1,4 +1,3 @@
-import argparse
 import os
 import subprocess
 import sys
@@ -6,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from segdec.runtime.threads import available_cores, parse_thread_count
+from segdec.runtime.threads import available_cores
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,14 +25,6 @@ def test_all_cores_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 12)
     assert available_cores() == 12
-
-
-def test_number_of_threads_as_a_flag() -> None:
-    assert parse_thread_count("1") == 1
-    assert parse_thread_count("1024") == 1024
-    for text in ("0", "-1", "2.0", "", "1025", "9" * 5000, "٣"):
-        with pytest.raises(argparse.ArgumentTypeError, match="Expected a number from 1 to 1024"):
-            parse_thread_count(text)
 
 
 @pytest.mark.slow

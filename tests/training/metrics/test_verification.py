@@ -62,7 +62,7 @@ def test_difference_is_measured_on_every_photograph():
     assert found.decisions_changed == 0
     # Ranks 0.9 defective, 0.6 good, 0.4 defective: (1/1 + 2/3) / 2.
     assert found.before.average_precision == pytest.approx(5 / 6)
-    assert found.after == found.before.model_copy(update={"threshold": found.after.threshold})
+    assert found.after == found.before
     assert (found.before.missed, found.before.false_alarms) == (1, 1)
     assert not found.forced
 

@@ -31,11 +31,11 @@ def hours(*counts):
         (10_000, 0.1, 1091),
     ],
 )
-def test_what_comes_by_chance(trials, probability, limit):
+def test_the_upper_count_limit(trials, probability, limit):
     assert upper_count_limit(trials, probability) == limit
 
 
-def test_what_comes_by_chance_is_exact():
+def test_the_upper_count_limit_is_exact():
     for trials in (1, 7, 40, 200):
         for probability in (0.001, 0.02, 0.3, 0.9):
             shares = [
@@ -46,7 +46,7 @@ def test_what_comes_by_chance_is_exact():
             assert upper_count_limit(trials, probability) == limit, (trials, probability)
 
 
-def test_limits_come_closer_with_more_inspections_and_there_are_none_for_few():
+def test_limits_narrow_with_more_inspections():
     baseline = Baseline(centre=0.02, spread=1.0)
     assert baseline.limits(19) is None
     assert baseline.limits(100) == (0.0, pytest.approx(0.07))
@@ -59,7 +59,7 @@ def test_an_hour_is_out_beyond_its_limits(defective, out):
     assert Baseline(0.02, 1.0).judge(HourCount(HOUR, 100, defective)) == out
 
 
-def test_an_hour_can_have_too_few_defects_and_too_few_inspections_to_tell():
+def test_an_hour_below_its_limits_or_with_few_inspections():
     assert Baseline(0.5, 1.0).judge(HourCount(HOUR, 100, 34)) == "low"  # 50 − 3 · 5 = 35
     assert Baseline(0.02, 1.0).judge(HourCount(HOUR, 19, 19)) is None
     assert Baseline(0.02, 1.0).judge(HourCount(HOUR, 0, 0)) is None
@@ -72,7 +72,7 @@ def test_the_centre_is_the_rate_of_all_hours():
     assert Baseline.from_hours(hours((1000, 0))) == Baseline(0.001, 1.0)  # as if there had been one
 
 
-def test_hours_that_differ_by_more_than_chance_widen_the_limits():
+def test_overdispersed_hours_widen_the_limits():
     # 12 hours of 100, 4 and 16 defects in turn: centre 0.1, σ = √(0.1 · 0.9 / 100) = 0.03, so −2 σ and +2 σ;
     # 4 σ from each to the next, 4 / 1.128 = 3.546 times what chance does.
     spread = Baseline.from_hours(hours(*[(100, 4), (100, 16)] * 6)).spread
@@ -81,6 +81,6 @@ def test_hours_that_differ_by_more_than_chance_widen_the_limits():
     assert Baseline(0.1, spread).limits(100) == (0.0, pytest.approx(0.4546, abs=0.001))
 
 
-def test_hours_that_differ_by_less_than_chance_do_not_narrow_them():
+def test_underdispersed_hours_do_not_narrow_the_limits():
     assert Baseline.from_hours(hours(*[(100, 10)] * 12)).spread == 1.0
     assert Baseline.from_hours(hours(*[(100, 4), (100, 16)] * 5)).spread == 1.0  # too few hours

@@ -13,7 +13,7 @@ def scores(mean, count=100, sigma=2.0):
     return HourScores(HOUR, count, mean * count, (mean**2 + sigma**2) * count)
 
 
-def test_half_a_sigma_of_photographs_is_a_drift():
+def test_a_shift_of_half_a_sigma_is_a_drift():
     before = [scores(-4.0)] * 12
     drift = find_drift([scores(-3.0)], before)
     assert (drift.now, drift.before, drift.least) == (-3.0, -4.0, 1.0)
@@ -22,7 +22,7 @@ def test_half_a_sigma_of_photographs_is_a_drift():
     assert find_drift([scores(-3.01)], before).towards is None
 
 
-def test_a_drift_is_no_drift_where_hours_differ_as_much_anyhow():
+def test_the_threshold_grows_with_the_spread_of_hours():
     # The means of 12 hours are −3 and −5 in turn: sum of squares 12, √(12 / 11) = 1.0445; three of them 3.13.
     before = [scores(-3.0), scores(-5.0)] * 6
     drift = find_drift([scores(-1.5)], before)
@@ -39,5 +39,5 @@ def test_a_drift_is_no_drift_where_hours_differ_as_much_anyhow():
         ([scores(0.0)], [scores(-4.0)] * 11),
     ],
 )
-def test_too_few_tell_nothing(now, before):
+def test_there_is_no_drift_without_enough_data(now, before):
     assert find_drift(now, before) is None

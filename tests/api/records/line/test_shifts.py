@@ -1,4 +1,4 @@
-"""Shifts by the clock of the plant. Berlin's goes to summer time on 2026-03-29 and back on 2026-10-25."""
+"""Shifts in the zone of the plant. Berlin has summer time from 2026-03-29 to 2026-10-25."""
 
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -24,7 +24,7 @@ def utc(text):
         ("2026-10-25 04:30", "2026-10-24 20:00", "2026-10-25 05:00"),  # and back: 9 hours
     ],
 )
-def test_the_shift_that_runs(now, begin, end):
+def test_the_current_shift(now, begin, end):
     shift = BERLIN.shift_at(utc(now))
     assert (shift.begin, shift.end) == (utc(begin), utc(end))
 
@@ -37,12 +37,12 @@ def test_the_shift_that_runs(now, begin, end):
         ("2026-10-25 12:00", "2026-10-24 22:00", 25),
     ],
 )
-def test_the_day_that_runs(now, begin, hours):
+def test_the_current_day(now, begin, hours):
     day = BERLIN.day_at(utc(now))
     assert (day.begin, day.end) == (utc(begin), utc(begin) + timedelta(hours=hours))
 
 
-def test_a_shift_that_begins_when_the_clock_is_changed():
+def test_a_shift_that_begins_while_the_clock_changes():
     plan = ShiftPlan([time(2, 30)], BERLIN.zone)
     # On 03-29 there is no 02:30: it would have come half an hour after 01:00 UTC. On 10-25 there are two.
     assert plan.shift_at(utc("2026-03-29 01:29")).begin == utc("2026-03-28 01:30")
@@ -50,6 +50,6 @@ def test_a_shift_that_begins_when_the_clock_is_changed():
     assert plan.shift_at(utc("2026-10-25 01:30")).begin == utc("2026-10-25 00:30")
 
 
-def test_one_shift_lasts_a_day_and_zones_may_be_half_hours_apart():
+def test_one_shift_a_day_in_a_zone_with_a_half_hour():
     shift = ShiftPlan([time(5, 45)], ZoneInfo("Asia/Kolkata")).shift_at(utc("2026-01-15 00:14"))
     assert (shift.begin, shift.end) == (utc("2026-01-14 00:15"), utc("2026-01-15 00:15"))

@@ -1,4 +1,4 @@
-"""Which stations are said to be silent."""
+"""Detection of silent stations."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,7 +9,7 @@ from api.records.line.silent_stations import StationActivity, find_silent
 NOW = datetime(2026, 1, 15, 8, tzinfo=UTC)
 
 
-def quiet(hours, inspected, silent):
+def is_silent(hours, inspected, silent):
     day = StationActivity("a", hours, inspected, NOW - timedelta(seconds=silent))
     return list(find_silent([day], NOW)) == [day]
 
@@ -27,5 +27,5 @@ def quiet(hours, inspected, silent):
         (24, 24, 36_001, True),
     ],
 )
-def test_silence_is_measured_by_what_is_usual(hours, inspected, silent, expected):
-    assert quiet(hours, inspected, silent) is expected
+def test_silence_is_compared_with_the_usual_gap(hours, inspected, silent, expected):
+    assert is_silent(hours, inspected, silent) is expected

@@ -1,7 +1,8 @@
-"""What was not inspected: kept in memory at once, and in bounded rows soon; on SQLite and PostgreSQL."""
+"""Photographs that were not inspected: in memory at once, then in a bounded number of rows."""
 
 import threading
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 from sqlalchemy import select
@@ -17,21 +18,14 @@ from tests.api.records.databases import sqlite_only
 BEGUN = datetime(2026, 1, 15, 8, tzinfo=UTC)
 
 
-class Clock:
-    seconds = 0.0
-
-    def __call__(self):
-        return self.seconds
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return Mock(return_value=0.0)
 
 
 @pytest.fixture
 def log(engine, clock, monkeypatch):
-    """May write 5 rows at once, and one more every 5 s."""
+    """Writes up to 5 rows at once, and one more every 5 s."""
     monkeypatch.setattr(uninspected_log, "BURST", 5)
     return UninspectedLog(engine, clock)
 
@@ -53,7 +47,7 @@ def unwritten(log):
         return [(miss.station, miss.part_id, miss.count) for miss in known]
 
 
-def test_each_miss_is_known_at_once_and_a_row_soon(log, engine):
+def test_a_miss_is_in_memory_until_it_is_written(log, engine):
     for number in range(3):
         log.add(miss(number))
     expected = [("a", f"part {number}", 1) for number in range(3)]
@@ -63,7 +57,7 @@ def test_each_miss_is_known_at_once_and_a_row_soon(log, engine):
 
 
 @sqlite_only
-def test_a_flood_shares_rows_that_count_it(log, engine, clock):
+def test_many_misses_of_a_station_share_a_row(log, engine, clock):
     for number in range(100):
         log.add(miss(number))
     log.add(miss(100, "b"))
@@ -72,16 +66,16 @@ def test_a_flood_shares_rows_that_count_it(log, engine, clock):
     assert unwritten(log) == [("a", "part 99", 95), ("b", "part 100", 1)]
     log.write()
     assert len(rows(engine)) == 5
-    clock.seconds += 5
+    clock.return_value += 5
     log.write()
     assert rows(engine)[5:] == [("a", "part 99", 95)]
-    clock.seconds += 3600
+    clock.return_value += 3600
     log.write()
     assert rows(engine)[6:] == [("b", "part 100", 1)]
 
 
 @sqlite_only
-def test_a_flood_of_stations_does_not_fill_the_memory(log, monkeypatch):
+def test_misses_in_memory_are_bounded(log, monkeypatch):
     monkeypatch.setattr(uninspected_log, "MAX_WAITING", 10)
     for number in range(100):
         log.add(miss(number, station=f"station {number}"))
@@ -91,7 +85,7 @@ def test_a_flood_of_stations_does_not_fill_the_memory(log, monkeypatch):
 
 
 @sqlite_only
-def test_what_cannot_be_written_waits(log, engine, monkeypatch):
+def test_misses_wait_for_a_failing_database(log, engine, monkeypatch):
     def fail(_):
         raise SQLAlchemyError("gone")
 
@@ -107,7 +101,7 @@ def test_what_cannot_be_written_waits(log, engine, monkeypatch):
 
 
 @sqlite_only
-def test_what_comes_alike_while_a_write_fails_is_counted(log, monkeypatch):
+def test_misses_during_a_failing_write_are_counted(log, monkeypatch):
     def come_and_fail(_):
         for number in (6, 7):
             log.add(miss(number))
@@ -122,7 +116,7 @@ def test_what_comes_alike_while_a_write_fails_is_counted(log, monkeypatch):
 
 
 @sqlite_only
-def test_the_oldest_rows_go(log, engine, monkeypatch):
+def test_the_oldest_rows_are_deleted(log, engine, monkeypatch):
     monkeypatch.setattr(uninspected_log, "MAX_ROWS", 3)
     for number in range(5):
         log.add(miss(number))
@@ -131,7 +125,7 @@ def test_the_oldest_rows_go(log, engine, monkeypatch):
 
 
 @sqlite_only
-def test_an_error_that_nobody_expects_does_not_end_the_writing(log, engine, monkeypatch):
+def test_the_writer_survives_an_unexpected_error(log, engine, monkeypatch):
     failed = threading.Event()
 
     def fail_once(engine):

@@ -1,4 +1,4 @@
-"""What candidates say, in both databases: kept, put up, and counted."""
+"""Predictions of candidates in both databases: stored, queued for review, and counted."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +20,7 @@ BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 
 @pytest.fixture
 def inspected(engine):
-    """Six inspections that were answered `scratch`, with a picture each."""
+    """Six inspections with the label `scratch`, with a picture each."""
     with writing(engine) as connection:
         for number in range(1, 7):
             digest = bytes([number]) * 32
@@ -30,7 +30,7 @@ def inspected(engine):
     return engine
 
 
-def said(record_id, label, candidate=CANDIDATE):
+def prediction(record_id, label, candidate=CANDIDATE):
     return {
         "record_id": record_id,
         "model": candidate.name,
@@ -60,11 +60,18 @@ def report(engine, candidate=CANDIDATE):
         return shadow_results.report_candidate(connection, candidate, "1", {"busy": 3})
 
 
-def test_what_differs_and_is_not_reviewed_is_put_up_before_all_others(inspected):
+def test_differing_predictions_without_a_review_are_queued_first(inspected):
     with writing(inspected) as connection:
         enqueue(connection, [(1, Priority.CHANCE), (5, Priority.CHANCE)])
     review(inspected, 2, "good")
-    add(inspected, said(1, "good"), said(2, "good"), said(3, "spot"), said(4, "scratch"), said(6, "good"))
+    add(
+        inspected,
+        prediction(1, "good"),
+        prediction(2, "good"),
+        prediction(3, "spot"),
+        prediction(4, "scratch"),
+        prediction(6, "good"),
+    )
     with inspected.connect() as connection:
         order = [review_queue.c.priority, review_queue.c.record_id]
         queued = connection.execute(select(*order).order_by(*order)).all()
@@ -73,10 +80,16 @@ def test_what_differs_and_is_not_reviewed_is_put_up_before_all_others(inspected)
     assert worths == [2, 2, 3, 4, 0, 2]
 
 
-def test_a_candidate_is_counted_by_its_own_rows(inspected):
+def test_the_report_counts_the_rows_of_its_candidate(inspected):
+    assert report(inspected).since is None and report(inspected).reviewed == CandidateVerdicts()
     other = CANDIDATE.model_copy(update={"sha256": "bb"})
-    add(inspected, *(said(number, "good") for number in (2, 3, 4)), said(5, "scratch"), said(6, "spot"))
-    add(inspected, said(1, "good", other))
+    add(
+        inspected,
+        *(prediction(number, "good") for number in (2, 3, 4)),
+        prediction(5, "scratch"),
+        prediction(6, "spot"),
+    )
+    add(inspected, prediction(1, "good", other))
     for record_id, label in ((1, "good"), (2, "good"), (3, "scratch"), (4, "spot"), (6, "unsure")):
         review(inspected, record_id, label)
     found = report(inspected)
@@ -84,26 +97,3 @@ def test_a_candidate_is_counted_by_its_own_rows(inspected):
     assert (found.answered, found.differing, found.since) == (5, 4, BEGIN + timedelta(hours=2))
     assert found.reviewed == CandidateVerdicts(candidate=1, serving=1, neither=1, unsure=1)
     assert report(inspected, other).reviewed == CandidateVerdicts(candidate=1)
-
-
-def test_a_candidate_that_has_seen_nothing(inspected):
-    found = report(inspected)
-    assert (found.answered, found.differing, found.since) == (0, 0, None)
-    assert found.reviewed == CandidateVerdicts()
-
-
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_counting_reads_an_index_alone(inspected):
-    """Ten million inspections are not looked at for it, and no row of the candidate itself."""
-    plans = []
-    with inspected.connect() as connection:
-        own = shadow_results._of(CANDIDATE)
-        for statement in (shadow_results._count(own), shadow_results._verdicts(own)):
-            compiled = statement.compile(inspected, compile_kwargs={"literal_binds": True})
-            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").all()
-            plans.append(" / ".join(step[3] for step in plan))
-    assert "USING COVERING INDEX shadows_by_candidate (model=? AND version=? AND manifest" in plans[0]
-    assert "SEARCH shadows USING INDEX shadows_by_candidate (model=? AND version=? AND man" in plans[1]
-    assert "differs=?" in plans[1]
-    assert "SEARCH inspections USING INTEGER PRIMARY KEY" in plans[1]
-    assert "SCAN" not in "".join(plans)

@@ -1,0 +1,110 @@
+"""Queries of large tables use indexes in SQLite: they read no rows that they do not return."""
+
+import re
+from datetime import UTC, datetime, time
+from itertools import product
+from unittest.mock import Mock
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from api.records import queries
+from api.records.database import migrate, open_database
+from api.records.line.line_status import LineMonitor
+from api.records.line.shifts import ShiftPlan
+from api.records.line.uninspected_log import UninspectedLog
+from api.records.queries import Filters, list_inspections
+from api.records.review import leases
+from api.records.review.review_statistics import query_statistics
+from api.records.review.shadow_results import report_candidate
+from segdec.schemas import ModelIdentity
+from tests.api.records.filled_record import NOW
+
+PERIODS = {"since": datetime(2026, 1, 1, tzinfo=UTC)}, {}
+FILTERS = {
+    "inspections_by_part": ["part_id", "part_id station label"],
+    "inspections_by_station_and_label": ["station label"],
+    "inspections_by_station": ["station"],
+    "inspections_by_label": ["label"],
+}
+CASES = [
+    (index, names.split(), reviewed)
+    for index, filters in FILTERS.items()
+    for names, reviewed in product(filters, (None, False, True))
+]
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory):
+    engine = open_database(f"sqlite:///{tmp_path_factory.mktemp('record')}/record.db")
+    migrate(engine)
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+def explain(connection, query, *args):
+    """Runs a query; returns each SELECT that it executes with the steps of its plan."""
+    driver, statements = connection.connection.driver_connection, []
+    driver.set_trace_callback(statements.append)
+    query(connection, *args)
+    driver.set_trace_callback(None)
+    return {
+        statement: [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {statement}")]
+        for statement in statements
+        if statement.startswith("SELECT")
+    }
+
+
+@pytest.mark.parametrize(("index", "names", "reviewed"), CASES)
+def test_pages_use_the_index_of_their_filters(connection, index, names, reviewed):
+    if reviewed and "part_id" not in names:
+        index = "inspections_reviewed"
+    for period, before in product(PERIODS, (None, 77)):
+        filters = Filters(**dict.fromkeys(names, "x"), **period, reviewed=reviewed)
+        *_, (inspections, pictures) = explain(connection, list_inspections, filters, before, 51).values()
+        assert f" USING INDEX {index} " in f"{inspections} "
+        assert pictures.startswith("SEARCH pictures ")
+
+
+@pytest.mark.parametrize(("before", "bound"), [(None, 901), (77, 77), (950, 901)])
+def test_a_page_of_a_period_has_one_upper_bound(connection, monkeypatch, before, bound):
+    monkeypatch.setattr(queries, "id_range", lambda *_: (100, 900))
+    *_, statement = explain(connection, list_inspections, Filters(**PERIODS[0]), before, 51)
+    assert "inspections.id >= 100" in statement
+    assert statement.count("inspections.id <") == statement.count(f"inspections.id < {bound} ") == 1
+
+
+@pytest.mark.parametrize("station", [None, "x"])
+def test_statistics_read_the_index_of_sampled_inspections(connection, station):
+    *_, plan = explain(connection, query_statistics, Filters(station=station)).values()
+    assert " USING COVERING INDEX inspections_drawn " in plan[0]
+
+
+@pytest.mark.parametrize(
+    ("station", "index"), [(None, "review_queue_by_priority"), ("s", "review_queue_by_station")]
+)
+def test_the_next_review_is_found_in_the_index_of_the_queue(connection, station, index):
+    statement = leases.available_ids([7], station, NOW).limit(1)
+    ((plan,),) = [explain(connection, lambda connection: connection.execute(statement)).values()]
+    assert index in plan[0] and len(plan) == 1
+
+
+def test_the_report_of_a_candidate_reads_indexes(connection):
+    candidate = ModelIdentity(name="parts", version="2", sha256="aa")
+    plans = list(explain(connection, report_candidate, candidate, "1", {}).values())
+    steps = [step for plan in plans for step in plan]
+    assert any("USING COVERING INDEX shadows_by_candidate (model=? AND version=?" in step for step in steps)
+    assert any("SEARCH inspections USING INTEGER PRIMARY KEY" in step for step in steps)
+    assert not any("SCAN" in step for step in steps)
+
+
+@pytest.mark.parametrize("station", [None, "a"])
+def test_the_status_of_the_line_scans_no_table(connection, station):
+    plan = ShiftPlan([time(6, 30), time(14, 30)], ZoneInfo("UTC"))
+    line = LineMonitor(Mock(misses=UninspectedLog(connection.engine)), plan)
+    plans = explain(connection, line._query, station, NOW)
+    scans = re.compile(r"SCAN (inspections|pictures|hours|misses)")
+    scanned = [statement for statement, plan in plans.items() if any(map(scans.match, plan))]
+    newest = [one for one in plans if "FROM inspections ORDER BY inspections.id DESC" in one]
+    assert len(plans) >= 10 and set(scanned) <= set(newest)  # the newest one is one row at the table's end
