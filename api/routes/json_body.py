@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from api.errors import RequestError, describe_json_errors
-from api.routes.uploads import JSON_TYPE, read_body
+from api.routes.uploads import JSON_TYPE, parse_json, read_body
 from api.service import Service
 
 MAX_JSON_BYTES = 64 * 1024
@@ -46,18 +46,9 @@ async def read_json_body(
         )
     with service.bodies.reserve() as reservation:
         body = await service.receive(partial(read_body, request, limit, reservation), deadline)
-        return await asyncio.to_thread(_parse, body, form)
+        return await asyncio.to_thread(parse_json, body, form, MAX_JSON_VALUES, partial(_bad_json, form))
 
 
-def _parse(body: bytes, form: type[Body]) -> Body:
-    # Every value but the first follows one of these, so this bounds the memory that parsing takes.
-    values = sum(map(body.count, (b",", b"[", b"{")))
-    if values > MAX_JSON_VALUES:
-        raise RequestError(
-            400, "bad_json", f"The JSON holds about {values} values; expected at most {MAX_JSON_VALUES}."
-        )
-    try:
-        return form.model_validate_json(body)
-    except ValidationError as error:
-        detail = f"{describe_json_errors(error)}. Expected a JSON object with {', '.join(form.model_fields)}."
-        raise RequestError(400, "bad_json", detail) from error
+def _bad_json(form: type[BaseModel], error: ValidationError) -> RequestError:
+    detail = f"{describe_json_errors(error)}. Expected a JSON object with {', '.join(form.model_fields)}."
+    return RequestError(400, "bad_json", detail)

@@ -32,10 +32,8 @@ MAX_LENGTH_DIGITS = 18
 """Digits of a Content-Length that are parsed; Python raises for thousands of them."""
 MAX_NAME = 256
 """Maximum length of a photograph's name in JSON."""
-VALUES_PER_IMAGE = 16
-"""Maximum number of JSON values per photograph (estimated from commas, so commas in its name are counted
-too).
-"""
+VALUES_PER_IMAGE = MAX_NAME + 16
+"""More values than the JSON of a photograph has, with one for each comma in its name."""
 EXAMPLES = (
     "Send the image as the body, with its type (curl --data-binary @part.png -H 'Content-Type: image/png'), "
     f"as multipart/form-data in the field '{FORM_FIELD}' (curl -F {FORM_FIELD}=@part.png), "
@@ -70,7 +68,7 @@ async def read_upload(
         return (await read_form(request, limit, reservation, max_files=1, with_part=with_part))[0]
     if kind == JSON_TYPE:
         body = await read_body(request, limit, reservation)
-        return await asyncio.to_thread(parse_json_inspection if with_part else parse_json_image, body)
+        return await asyncio.to_thread(_parse_json_inspection if with_part else _parse_json_image, body)
     if kind in RAW_TYPES or kind.startswith("image/"):
         return Upload(await read_body(request, limit, reservation), "The request body")
     raise _unsupported(request, EXAMPLES)
@@ -89,7 +87,7 @@ async def read_uploads(
         return await read_form(request, limit, reservation, max_files)
     if kind == JSON_TYPE:
         body = await read_body(request, limit, reservation)
-        return await asyncio.to_thread(parse_json_images, body, max_files)
+        return await asyncio.to_thread(_parse_json_images, body, max_files)
     raise _unsupported(request, f"Send them as multipart/form-data, each in a field '{FORM_FIELD}'.")
 
 
@@ -274,32 +272,17 @@ class JsonImages(BaseModel):
 Body = TypeVar("Body", bound=BaseModel)
 
 
-def parse_json_image(body: bytes) -> Upload:
-    """Parses the photograph in `{"image": {"b64": …}}`.
-
-    Raises:
-        RequestError: 400 if the JSON or the base64 is invalid.
-    """
-    return _parse(body, JsonImage, max_images=1).image.upload()
+def _parse_json_image(body: bytes) -> Upload:
+    return parse_json(body, JsonImage, VALUES_PER_IMAGE, _bad_json).image.upload()
 
 
-def parse_json_inspection(body: bytes) -> Upload:
-    """Parses the photograph and its part in `{"image": {"b64": …}, "part_id": …}`.
-
-    Raises:
-        RequestError: 400 if the JSON or the base64 is invalid.
-    """
-    parsed = _parse(body, JsonInspection, max_images=1, extra_values=MAX_METADATA, make_error=_bad_inspection)
+def _parse_json_inspection(body: bytes) -> Upload:
+    parsed = parse_json(body, JsonInspection, VALUES_PER_IMAGE + MAX_METADATA, _bad_inspection)
     return dataclasses.replace(parsed.image.upload(), part=parsed)
 
 
-def parse_json_images(body: bytes, max_images: int) -> list[Upload]:
-    """Parses the photographs, at most `max_images`, in `{"images": [{"b64": …}, …]}`.
-
-    Raises:
-        RequestError: 400 if the JSON or the base64 is invalid.
-    """
-    images = _parse(body, JsonImages, max_images).images
+def _parse_json_images(body: bytes, max_images: int) -> list[Upload]:
+    images = parse_json(body, JsonImages, max_images * VALUES_PER_IMAGE, _bad_json).images
     if len(images) > max_images:
         raise RequestError(
             400, "too_many_images", f"{len(images)} images; expected at most {max_images} in a request."
@@ -319,21 +302,24 @@ def _bad_inspection(error: ValidationError) -> RequestError:
     return _bad_json(error)
 
 
-def _parse(
-    body: bytes,
-    model: type[Body],
-    max_images: int,
-    extra_values: int = 0,
-    make_error: Callable[[ValidationError], RequestError] = _bad_json,
+def parse_json(
+    body: bytes, model: type[Body], max_values: int, make_error: Callable[[ValidationError], RequestError]
 ) -> Body:
-    # Every value except the first follows one of these, so this limits the memory for parsing.
-    values = sum(map(body.count, (b",", b"[", b"{")))
-    if values > max_images * (MAX_NAME + VALUES_PER_IMAGE) + extra_values:
+    """Parses a JSON body.
+
+    Args:
+        body: The complete body.
+        model: Model of the body.
+        max_values: Maximum of values, including one for each comma in texts; limits the memory for parsing.
+        make_error: Makes the error for JSON that does not match the model.
+
+    Raises:
+        RequestError: 400.
+    """
+    values = sum(map(body.count, (b",", b"[", b"{")))  # every value except the first follows one of these
+    if values > max_values:
         raise RequestError(
-            400,
-            "bad_json",
-            f"The JSON has about {values} values; expected at most {max_images} images, each "
-            '{"b64": "…", "name": "…"}.',
+            400, "bad_json", f"The JSON has about {values} values; expected at most {max_values}."
         )
     try:
         return model.model_validate_json(body)
