@@ -87,9 +87,11 @@ def test_tensorflow_stays_where_it_belongs():
     assert users == WITH_TENSORFLOW
 
 
-def test_importing_the_library_loads_no_tensorflow():
+def test_these_modules_load_no_tensorflow():
     modules = (
-        "segdec, segdec.predictor, segdec.images, segdec.imaging.overlay, segdec.artifact, datasets.loading"
+        "segdec, segdec.predictor, segdec.images, segdec.imaging.overlay, segdec.artifact, datasets.loading, "
+        "training.__main__, training.distribution.cluster, training.distribution.launch, "
+        "training.reporting.tables, training.retrain.splitting"
     )
     code = f"import sys, {modules}; print({{'tensorflow', 'keras', 'PIL', 'matplotlib'}} & set(sys.modules))"
     result = subprocess.run(

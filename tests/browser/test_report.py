@@ -9,10 +9,11 @@ from playwright.sync_api import Page, expect
 
 from datasets.layouts.toy import make_sample
 from segdec.inference.postprocessing import Prediction, find_regions
+from tests.training.log_odds import score_log_odds
 from training.formatting import format_figure
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import compute_metrics
-from training.metrics.photograph_results import PhotographResult, score_log_odds
+from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_counts import count_pixels
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.regions import measure_overlaps

@@ -12,9 +12,10 @@ from segdec.engines import Logits
 from segdec.predictor import Predictor
 from tests import forked
 from tests.training import fault_injection
+from tests.training.log_odds import score_log_odds
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import compute_metrics
-from training.metrics.photograph_results import PhotographResult, score_log_odds
+from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_counts import PixelCounts
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.storage import save_evaluation

@@ -17,8 +17,9 @@ import tensorflow as tf
 from segdec.config import NetworkConfig
 from segdec.network.layers import ComputePolicy
 from tests import tiny_encoder
+from tests.training.optimization.single_stage import make_batch
 from tests.training.replicas import split_over_replicas
-from training.config import ExperimentConfig, LossConfig, ScheduleConfig, StageConfig, StagesConfig
+from training.config import ExperimentConfig, LossConfig
 from training.distribution.cluster import read_cluster
 from training.distribution.rendezvous import wait_for_peers
 from training.distribution.strategies import choose_strategy
@@ -58,30 +59,19 @@ def make_experiment(floatx, normalization, encoder, weights):
     with batch normalisation.
     """
     first = {"optimizer": "adam", "learning_rate": 1e-3} if floatx == "float64" else {"optimizer": "sgd"}
-    parts = 2 if normalization == "instance" else 1
-    warm = ScheduleConfig(kind="poly", warmup_steps=3)
-    steps = len(UNEVEN)
-    stages = StagesConfig(
-        segment=StageConfig(steps=steps, weight_decay=0.05, **first),
-        decision=StageConfig(
-            steps=steps,
-            optimizer="sgd",
-            learning_rate=0.05,
-            clip_norm=0.02,
-            weight_decay=0.1,
-            weight_decay_kind="l2",
-        ),
-        joint=StageConfig(
-            steps=steps,
-            optimizer="sgd",
-            learning_rate=0.02,
-            accumulate=parts,
-            schedule=warm,
-            balance="dynamic",
-            weight_decay=0.1,
-            weight_decay_kind="l2",
-        ),
-    )
+    sgd = {"optimizer": "sgd", "weight_decay": 0.1, "weight_decay_kind": "l2"}
+    joint = {
+        "learning_rate": 0.02,
+        "accumulate": 2 if normalization == "instance" else 1,
+        "schedule": {"kind": "poly", "warmup_steps": 3},
+        "balance": "dynamic",
+    }
+    settings = {
+        "segment": {"weight_decay": 0.05, **first},
+        "decision": {"learning_rate": 0.05, "clip_norm": 0.02, **sgd},
+        "joint": {**sgd, **joint},
+    }
+    stages = {name: {"steps": len(UNEVEN), **stage} for name, stage in settings.items()}
     begun = {}
     if encoder != "none":
         trainable = "frozen" if encoder == "features" else encoder
@@ -94,23 +84,14 @@ def make_experiment(floatx, normalization, encoder, weights):
     )
 
 
-def make_batch(random, images, floatx, side, features):
-    seen = {"image": random.uniform(0, 255, (images, side, side, 1)).astype(floatx)}
+def make_inputs(random, images, floatx, side, features):
+    """A batch of images, or of features if there are any."""
+    batch = make_batch(random, images, side, floatx)
     if features:
-        seen = {name: random.uniform(0, 6, (images, *shape)) for name, shape in features.items()}
-        seen = {name: values.astype(np.float16) for name, values in seen.items()}
-    return {
-        **seen,
-        "target": random.uniform(0, 1, (images, side // 8, side // 8, 1)).astype(floatx),
-        "weight": random.uniform(0, 2, (images, side // 8, side // 8, 1)).astype(floatx),
-        "label": random.integers(0, 2, images).astype(np.int32),
-    }
-
-
-def feature_shapes(network, side):
-    """Of one image, by name."""
-    features = network.encoder.compute_output_spec(keras.KerasTensor((1, side, side, 1)))
-    return {name: one.shape[1:] for name, one in features.items()}
+        del batch["image"]
+    for name, shape in features.items():
+        batch[name] = random.uniform(0, 6, (images, *shape)).astype(np.float16)
+    return batch
 
 
 def train(strategy, floatx, normalization, encoder, weights):
@@ -133,14 +114,17 @@ def train(strategy, floatx, normalization, encoder, weights):
     state = TrainState(network, optimizers, ema, steps_taken)
     begun = {variable.path: variable.numpy() for variable in network.variables}
     side = SIDE if encoder == "none" else ENCODER_SIDE
-    features = feature_shapes(network, side) if encoder == "features" else {}
+    features = {}
+    if encoder == "features":
+        outputs = network.encoder.compute_output_spec(keras.KerasTensor((1, side, side, 1)))
+        features = {name: output.shape[1:] for name, output in outputs.items()}
     sizes = UNEVEN if (floatx, encoder) == ("float64", "none") else EVEN
     numbers = {}
     for stage in STAGES[-1:] if encoder == "all" else STAGES:  # its graph takes long to make
         steps_taken.assign(0)
         step = build_step(strategy, state, stage, experiment)
         for index, images in enumerate(sizes):
-            losses = step(split_over_replicas(strategy, make_batch(random, images, floatx, side, features)))
+            losses = step(split_over_replicas(strategy, make_inputs(random, images, floatx, side, features)))
             for name, value in losses.items():
                 if not name.startswith("replica_loss_"):  # there are as many as replicas
                     numbers[f"{stage.name}/{index}/{name}"] = value.numpy()

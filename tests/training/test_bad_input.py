@@ -137,13 +137,3 @@ def test_the_experiment_comes_first(words, capsys):
         main(["run", *words])
     assert left.value.code == 2
     assert "No experiment given. Usage: python -m training run EXPERIMENT.toml" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("split", "kept"), [("train", "good"), ("val", "good"), ("val", "defect")])
-def test_one_sided_splits(tiny_experiment, photographs, tmp_path, capsys, split, kept):
-    path = photographs / "splits.txt"
-    lines = [line for line in path.read_text().splitlines() if not line.startswith(split) or kept in line]
-    path.write_text("\n".join(lines))
-    with pytest.raises(SystemExit):
-        run(tiny_experiment, photographs, tmp_path)
-    check_refused(capsys, tmp_path, f"split '{split}' has", "Expected some of both")

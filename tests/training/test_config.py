@@ -69,6 +69,10 @@ def test_environment_does_not_steer_a_run(experiment, monkeypatch):
             "[network]\npreset = 'mobilenet'\n[augmentation]\nfeature_noise = 0.5\n" + MINIMAL,
             "feature_noise without .* synthetic defects; .*and augmentation.synthetic above 0",
         ),
+        (
+            "synchronized_batch_norm = true\n[network]\nnormalization = 'instance'\n" + MINIMAL,
+            "network.normalization=instance; expected it with batch only",
+        ),
         ("", "no stage has steps"),
         ("a = [", "is not valid TOML"),
     ],
@@ -107,12 +111,6 @@ def leaves(model):
             yield from leaves(kind)
         elif not field.description:
             yield name
-
-
-def test_synchronised_batch_norm_needs_batch_norm(tiny_experiment):
-    flags = ["--synchronized-batch-norm", "--network.normalization", "instance"]
-    with pytest.raises(ConfigError, match=r"network.normalization=instance; expected it with batch only"):
-        load_experiment(tiny_experiment, flags)
 
 
 def test_what_may_change_when_a_run_is_resumed():

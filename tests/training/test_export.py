@@ -12,8 +12,6 @@ from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Record, Sample
 from segdec.__main__ import main as predict
-from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from segdec.engines import Logits
 from segdec.errors import RunError
 from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
@@ -26,20 +24,6 @@ from training.export import ExportOptions, choose_sample, export_run
 from training.run.folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
-
-
-MODEL = ModelConfig(network=NetworkConfig(preset="compact"), input=InputConfig(), classes=("good", "defect"))
-
-
-class BrightnessEngine:
-    """Finds a photograph the more defective the brighter it is; from 128 on it is."""
-
-    batch_pixels = 2**24
-
-    def infer(self, images):
-        defect = (images[:, 0, 0, 0].astype(np.float32) - 127.5) / 10
-        mask = np.zeros((len(images), images.shape[1] // 8, images.shape[2] // 8, 1), np.float32)
-        return Logits(mask, np.stack([np.zeros_like(defect), defect], axis=1))
 
 
 def validation(root):
@@ -74,14 +58,14 @@ def test_exported_model_answers_as_evaluated(finished_run, toy_root, tmp_path):
         ((10, 250, 20), (0, 0, 0), 0),  # there is none
     ],
 )
-def test_sample_is_the_plainest_defect_or_the_first_photograph(levels, labels, chosen):
+def test_sample_is_the_clearest_defect_or_the_first_image(predictor, levels, labels, chosen):
     records = [Record(str(index), Path(), None, label, "") for index, label in enumerate(labels)]
     images = {str(index): np.full((8, 8, 1), level, np.uint8) for index, level in enumerate(levels)}
 
     def read_sample(record):
         return Sample(record.name, images[record.name], None, record.label)
 
-    found = choose_sample(Predictor(BrightnessEngine(), MODEL), records, read_sample)
+    found = choose_sample(predictor, records, read_sample)
     assert found is images[str(chosen)]
 
 
@@ -130,20 +114,6 @@ def test_code_in_a_file_of_weights_is_not_run(finished_run, tmp_path):
     with warnings.catch_warnings(action="ignore"), pytest.raises(RunError, match="Cannot read the weights"):
         export_run(run, tmp_path / "model")
     assert not mark.exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["run", "nowhere.toml"], "error: Cannot read the experiment 'nowhere.toml'"),
-        (["evaluate", "nowhere"], "error: 'nowhere' is not a run folder"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys):
-    with pytest.raises(SystemExit) as exit_:
-        main(arguments)
-    assert exit_.value.code == 2
-    assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow

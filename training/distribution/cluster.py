@@ -127,13 +127,13 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
     return cluster
 
 
-def find_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
+def find_cluster() -> Cluster | None:
     """Returns the cluster of this process; None if it trains alone.
 
     Raises:
         ConfigError: If `TF_CONFIG` is invalid, or the port of this process is in use.
     """
-    cluster = read_cluster(environment)
+    cluster = read_cluster()
     if cluster is None or cluster.is_alone:
         return None
     check_own_port(cluster)

@@ -1,4 +1,4 @@
-"""The steps of `fit`, from a folder of images to a model. Read it downwards."""
+"""The steps of `fit`, from a folder of images to a model. The functions are in the order of the steps."""
 
 import re
 import shlex
@@ -70,19 +70,7 @@ AGAIN = "The run exists already: start again with --overwrite."
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """Options of the command.
-
-    Attributes:
-        root: Folder of the images.
-        minutes: Time limit of the whole command.
-        out: Folder of the model; None for `models/` and the name of the run.
-        layout: Name of the layout; None to detect it.
-        encoder_weights: `encoder_weights` of the experiment; `none` for a network without an encoder.
-        name: Name of the run; None for that of the folder.
-        runs: Folder of all runs.
-        overwrite: Whether to replace an existing run and model.
-        read_options: Options of reading the files.
-    """
+    """Options of the command; `python -m training fit --help` describes them."""
 
     root: Path
     minutes: float = 10.0

@@ -25,6 +25,7 @@ VAL_SHARE = 0.25
 """Share of val if train and val of a given split are split again."""
 
 MIN_GOOD = 3
+SEED = 0
 
 TWO = "of two defective parts one is in train and the other in val: none is left to test"
 ONE = "the one defective part is in train: none is left to validate or to test"
@@ -48,7 +49,7 @@ class DatasetSplit:
     reasons: tuple[str, ...]
 
 
-def split_dataset(profiled: ProfiledDataset, seed: int = 0) -> DatasetSplit:
+def split_dataset(profiled: ProfiledDataset) -> DatasetSplit:
     """Splits a data set, or keeps its own split.
 
     Raises:
@@ -63,9 +64,9 @@ def split_dataset(profiled: ProfiledDataset, seed: int = 0) -> DatasetSplit:
         )
     clusters = find_clusters(profiled.checked.photographs, profiled.duplicates)
     if profile.own_split:
-        assigned, reasons = _keep_own_split(dataset, clusters, seed)
+        assigned, reasons = _keep_own_split(dataset, clusters)
     else:
-        assigned, reasons = _new_split(dataset, clusters, seed)
+        assigned, reasons = _new_split(dataset, clusters)
     good, defective = _counts(assigned)
     for split, number in zip(SPLITS[:2], good[:2], strict=True):
         if not number:
@@ -77,19 +78,19 @@ def split_dataset(profiled: ProfiledDataset, seed: int = 0) -> DatasetSplit:
     return DatasetSplit(assigned, good, defective, evaluated, (*reasons, *reliability))
 
 
-def _new_split(dataset: Dataset, clusters: Sequence[Cluster], seed: int) -> tuple[Dataset, tuple[str, ...]]:
+def _new_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Dataset, tuple[str, ...]]:
     good = [cluster for cluster in clusters if not cluster.label]
     defective = [cluster for cluster in clusters if cluster.label]
     how = f"{_percents(SHARES)} of the parts"
     together = "groups, equal pictures and near duplicates stay together"
     if len(defective) >= FEW_PARTS or not defective:
-        return _assign(dataset, stratified_group_split(clusters, SHARES, seed)), (how, together)
+        return _assign(dataset, stratified_group_split(clusters, SHARES, SEED)), (how, together)
     shares = {2: TWO_SHARES, 1: ONE_SHARES}.get(len(defective), FEW_SHARES)
     if shares is FEW_SHARES:
         how = f"{_percents(SHARES)} of the good parts, {_percents(FEW_SHARES)} of the few defective ones"
     parts = zip(
-        stratified_group_split(good, SHARES, seed),
-        stratified_group_split(defective, shares, seed),
+        stratified_group_split(good, SHARES, SEED),
+        stratified_group_split(defective, shares, SEED),
         strict=True,
     )
     assigned = _assign(dataset, [[*one, *other] for one, other in parts])
@@ -101,16 +102,14 @@ def _percents(shares: Sequence[float]) -> str:
     return f"{', '.join(first)} and {last}\N{NO-BREAK SPACE}%"
 
 
-def _keep_own_split(
-    dataset: Dataset, clusters: Sequence[Cluster], seed: int
-) -> tuple[Dataset, tuple[str, ...]]:
+def _keep_own_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Dataset, tuple[str, ...]]:
     """The split of the data set; train and val are split again if one has no good or no defective images."""
     good, defective = _counts(dataset)
     if good[0] and good[1] and (sum(defective[:2]) < 2 or (defective[0] and defective[1])):
         return dataset, ("the split of the data set",)
     groups = {record.group for record in dataset.records if record.split in SPLITS[:2]}
     own = [cluster for cluster in clusters if groups.issuperset(cluster.groups)]
-    parts = stratified_group_split(own, (1 - VAL_SHARE, VAL_SHARE), seed)
+    parts = stratified_group_split(own, (1 - VAL_SHARE, VAL_SHARE), SEED)
     places = {group: split for split, part in zip(SPLITS, parts, strict=False) for group in _groups(part)}
     records = tuple(
         record.with_split(places.get(record.group, record.split)) if record.split in SPLITS[:2] else record

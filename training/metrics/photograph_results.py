@@ -2,7 +2,6 @@
 
 import csv
 import io
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,9 +152,3 @@ def _parse(line: dict[str, str], classes: tuple[str, ...]) -> PhotographResult:
         pixels=PixelCounts(*map(int, counts)) if any(counts) else None,
         review_threshold=float(review) if review else None,
     )
-
-
-def score_log_odds(score: float) -> float:
-    """Returns the log-odds of an uncalibrated score; inexact near 0 and 1."""
-    near = min(max(score, SATURATION), 1 - SATURATION)
-    return math.log(near / (1 - near))

@@ -107,8 +107,8 @@ def choose_score_thresholds(
 ) -> ScoreThresholds:
     """Chooses calibration and thresholds of the image score.
 
-    With good and defective images the score becomes a probability, and the threshold minimises the expected
-    cost: 1 / (1 + miss_cost). With good images alone, a further good image exceeds the threshold with
+    With good and defective images the score becomes a probability, and the threshold 1 / (1 + miss_cost)
+    minimises the expected cost. With good images alone, a further good image exceeds the threshold with
     probability `refused_share`. Without enough images the threshold is 0.5.
 
     Args:
@@ -118,11 +118,16 @@ def choose_score_thresholds(
     """
     good, defective = scored.good, scored.defective
     if not len(good) or (not len(defective) and len(good) < 2):
-        return ScoreThresholds(Calibration(), DEFAULT, notes=(_explain_default(len(good), len(defective)),))
+        note = (
+            f"The validation split has {len(good)} good and {len(defective)} defective images, too few to "
+            f"choose a score threshold: {DEFAULT} is used. Put images of both kinds into the validation "
+            "split."
+        )
+        return ScoreThresholds(Calibration(), DEFAULT, notes=(note,))
     if not len(defective):
         return _limit_good(scored, settings)
     calibration = fit_calibration(scored.labels, scored.log_odds, settings.defect_rate, balanced=balanced)
-    cut = _to_log_odds(calibration, 1 / (1 + settings.miss_cost))
+    cut = (float(logit(1 / (1 + settings.miss_cost))) - calibration.intercept) / calibration.slope
     if not settings.review:
         return _place(scored, calibration, cut, None, _list_doubts(scored, cut))
     review, cut, notes = _choose_review(scored, cut, settings)
@@ -236,10 +241,6 @@ def _keep_clear(log_odds: Floats, cut: float) -> float:
     return float(np.clip(cut, low + CLEARANCE, high - CLEARANCE))
 
 
-def _to_log_odds(calibration: Calibration, score: float) -> float:
-    return (float(logit(score)) - calibration.intercept) / calibration.slope
-
-
 def _list_doubts(scored: ScoredPhotographs, cut: float) -> tuple[str, ...]:
     detected = scored.log_odds >= cut
     if detected.any() and not detected.all():
@@ -249,13 +250,6 @@ def _list_doubts(scored: ScoredPhotographs, cut: float) -> tuple[str, ...]:
         f"The threshold calls every image {label}: the validation scores separate good and defective images "
         "too little for this cost of a miss. Train longer, or check the labels, threshold.miss_cost and "
         "threshold.defect_rate.",
-    )
-
-
-def _explain_default(good: int, defective: int) -> str:
-    return (
-        f"The validation split has {good} good and {defective} defective images, too few to choose a score "
-        f"threshold: {DEFAULT} is used. Put images of both kinds into the validation split."
     )
 
 
@@ -278,7 +272,8 @@ def choose_mask_threshold(histogram: PixelHistogram, default: float = DEFAULT) -
     """Chooses the mask threshold by the pooled pixel F1 on validation.
 
     It is the lowest multiple of 1/256 that reaches `NEARLY_BEST` of the best F1: lower thresholds show more
-    of each defect. `default` with a note if validation has no defect pixel, or none is found.
+    of each defect. Returns `default` with a note if validation has no defect pixel, or the network finds
+    none.
     """
     if not histogram.has_defect():
         note = (

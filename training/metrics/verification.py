@@ -53,12 +53,14 @@ class Verifier:
         found = Verification(
             photographs=len(pairs),
             score_difference=max(abs(one.score - other.score) for one, other in pairs),
-            mask_difference=max(_mask_difference(one, other) for one, other in pairs),
+            mask_difference=max(
+                float(np.abs(one.grid_scores - other.grid_scores).max()) for one, other in pairs
+            ),
             decisions_changed=sum(one.label != other.label for one, other in pairs),
             before=self._figures(labels, [one.score for one, _ in pairs]),
             after=self._figures(labels, [other.score for _, other in pairs]),
         )
-        if not _is_worse(found):
+        if not found.decisions_changed and _loss(found) <= ALLOWED_LOSS:
             return found
         if not self._force:
             raise ArtifactError(_explain(name, found))
@@ -103,14 +105,6 @@ def describe_speed(speed: Speed, preferred: str) -> str:
 
 def _number(metrics: ValidationMetrics) -> str:
     return "–" if metrics.average_precision is None else f"{metrics.average_precision:.4f}"
-
-
-def _mask_difference(one: Prediction, other: Prediction) -> float:
-    return float(np.abs(one.grid_scores - other.grid_scores).max())
-
-
-def _is_worse(found: Verification) -> bool:
-    return found.decisions_changed > 0 or _loss(found) > ALLOWED_LOSS
 
 
 def _loss(found: Verification) -> float:

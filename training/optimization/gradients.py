@@ -39,7 +39,8 @@ def replica_gradients(
             tape.watch(variables)
             part_losses = summed_losses(part)
             target = part_losses["loss"] if scale is None else part_losses["loss"] * scale
-        gradients = _add(gradients, tape.gradient(target, variables))
+        own = tape.gradient(target, variables)
+        gradients = [total + one for total, one in zip(gradients, own, strict=True)] if gradients else own
         losses = {name: losses[name] + loss if losses else loss for name, loss in part_losses.items()}
     if scale is not None:
         gradients = [gradient / scale for gradient in gradients]
@@ -89,7 +90,3 @@ def _part(batch: Batch, index: int, parts: int, after: list[tf.Tensor]) -> Batch
     begin, end = images * index // parts, images * (index + 1) // parts
     with tf.control_dependencies(after):
         return {name: tf.identity(values[begin:end]) for name, values in batch.items()}
-
-
-def _add(total: list[tf.Tensor], gradients: list[tf.Tensor]) -> list[tf.Tensor]:
-    return [one + other for one, other in zip(total, gradients, strict=True)] if total else gradients

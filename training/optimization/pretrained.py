@@ -138,26 +138,17 @@ def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
     used = keras.Model(whole.input, whole.get_layer(row.layers[ENCODER_STRIDE]).output)
     reason = "some weights are missing"
     for model in (whole, used):
-        _clear(used)
+        for variable in used.variables:
+            variable.assign(np.full(variable.shape, np.nan))  # to detect those that are not in the file
         try:
             with warnings.catch_warnings(action="ignore"):  # missing weights are checked below
                 model.load_weights(path)
         except Exception as error:  # damaged files raise various types
             (reason, *_) = str(error).strip().splitlines() or [repr(error)]
         else:
-            if _is_filled(used):
+            if not any(np.isnan(variable.numpy()).any() for variable in used.variables):
                 return whole
     raise ConfigError(
         f"encoder_weights = '{path}' does not fit the encoder '{name}': {reason}. Expected a Keras weights "
         f"file (.h5, .weights.h5) of {row.application} without its top."
     )
-
-
-def _clear(model: keras.Model) -> None:
-    """Sets all weights to NaN, to detect those that are not in the file."""
-    for variable in model.variables:
-        variable.assign(np.full(variable.shape, np.nan))
-
-
-def _is_filled(model: keras.Model) -> bool:
-    return not any(np.isnan(variable.numpy()).any() for variable in model.variables)

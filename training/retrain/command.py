@@ -1,4 +1,6 @@
-"""The steps of `retrain`, from a run and reviewed images to the next version. Read it downwards."""
+"""The steps of `retrain`, from a run and reviewed images to the next version. The functions are in the order
+of the steps.
+"""
 
 import json
 import re
@@ -43,19 +45,7 @@ from training.trainer import Trainer
 
 @dataclass(frozen=True, kw_only=True)
 class RetrainOptions:
-    """Options of the command.
-
-    Attributes:
-        run: Folder of the parent run.
-        reviewed: Folder written by `python -m api export-reviewed`.
-        parent: Model that was exported from the run; None to search in `models`.
-        out: Folder of the new model; None for the parent folder of the current model.
-        version: Version of the new model; None for the current one plus 1.
-        name: Name of the new run; None for that of the run with the new version.
-        minutes: Time limit of the whole command; None for a share of the steps of the run.
-        force: Whether to export the model even if it is worse.
-        no_sample: Whether to store no image in the model for its self-test.
-    """
+    """Options of the command; `python -m training retrain --help` describes them."""
 
     run: Path
     reviewed: Path

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datasets.checking import CheckedPhotograph
 from datasets.folds import Cluster, find_clusters, stratified_group_split
 from datasets.leaks import near_duplicates_for_split
-from datasets.sample import Record, Split, is_unlocalized
+from datasets.sample import Split, is_unlocalized
 from datasets.splitting import SPLITS
 
 SHARES = (0.6, 0.2, 0.2)
@@ -25,7 +25,7 @@ class ReviewedSplit:
         label_conflicts: Those duplicates whose review contradicts the label in the data set.
         conflicting: Skipped: the part is in one split and a near duplicate in another.
         unlocalized: Skipped in training, which needs masks or boxes.
-        related: Number of images that are validated or tested on since a related image is.
+        related: Number of images that are in validation or test because a related image is there.
         notes: Notes about near duplicates.
     """
 
@@ -57,8 +57,13 @@ def split_reviewed(
     same = defaultdict(list)
     for photograph in old:
         same[photograph.digest].append(photograph.record)
-    known = {p.record.name: p for p in reviewed if _is_held_out(same[p.digest])}
+    known = {
+        p.record.name: p for p in reviewed if any(record.split in SPLITS[1:] for record in same[p.digest])
+    }
     fresh = [photograph for photograph in reviewed if photograph.record.name not in known]
+    conflicts = [
+        name for name, p in known.items() if any(old.label != p.record.label for old in same[p.digest])
+    ]
     near_duplicates, notes = near_duplicates_for_split((*old, *fresh))
     splits, related, conflicting = _assign_splits(
         old, fresh, find_clusters((*old, *fresh), near_duplicates), seed
@@ -68,20 +73,12 @@ def split_reviewed(
         splits={name: split for name, split in splits.items() if name not in unplaced},
         replaced=frozenset(record.name for p in fresh for record in same[p.digest]),
         duplicates=tuple(sorted(known)),
-        label_conflicts=tuple(sorted(name for name, p in known.items() if _contradicts(p, same[p.digest]))),
+        label_conflicts=tuple(sorted(conflicts)),
         conflicting=conflicting,
         unlocalized=unplaced,
         related=related,
         notes=notes,
     )
-
-
-def _is_held_out(records: Sequence[Record]) -> bool:
-    return any(record.split in SPLITS[1:] for record in records)
-
-
-def _contradicts(photograph: CheckedPhotograph, records: Sequence[Record]) -> bool:
-    return any(record.label != photograph.record.label for record in records)
 
 
 def _assign_splits(

@@ -105,5 +105,5 @@ def test_sigterm_of_a_process(tiny_experiment, tmp_path):
         process.kill()
     assert code == 75, printed
     assert "Stopped by SIGTERM after step" in printed
-    assert f"Go on with: python -m training {' '.join(words)}\n" in printed
+    assert f"Resume with: python -m training {' '.join(words)}\n" in printed
     assert list((tmp_path / "tiny" / "checkpoints").glob("ckpt-0-*/state.index"))

@@ -1,7 +1,3 @@
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from scipy.stats import binom
 
@@ -125,18 +121,3 @@ def test_command_line(make, capsys):
     printed = capsys.readouterr().out
     assert "Correct only in B: 1.\n  03\n" in printed
     assert printed.endswith("The difference is within chance.\n")
-
-
-def test_neither_command_loads_tensorflow():
-    code = (
-        "import sys, training.__main__, training.reporting.tables; "
-        "print({'tensorflow', 'keras', 'matplotlib'} & set(sys.modules))"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert result.stdout.strip() == "set()"

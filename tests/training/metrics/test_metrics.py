@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from tests.training.log_odds import score_log_odds
 from training.metrics.classification import (
     auroc,
     average_precision,
@@ -9,7 +10,7 @@ from training.metrics.classification import (
     false_positives_at_full_recall,
 )
 from training.metrics.metrics import compute_metrics
-from training.metrics.photograph_results import PhotographResult, score_log_odds
+from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_counts import PixelCounts, count_pixels
 
 LABELS = [1, 0, 2, 0]

@@ -168,9 +168,9 @@ def test_photographs_of_one_part_count_once():
 # === Mask threshold ===
 
 
-def random_masks(seed, count=3):
+def random_masks(seed):
     generator = np.random.default_rng(seed)
-    for _ in range(count):
+    for _ in range(3):
         truth = (generator.random((9, 7)) < 0.3).astype(np.uint8) * 255
         scores = 0.7 * generator.random((9, 7)) + 0.3 * (truth > 0)
         yield scores.round(2).astype(np.float32), truth  # rounded: many scores lie on and off the edges

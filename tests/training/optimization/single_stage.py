@@ -1,69 +1,63 @@
-"""One stage of a tiny network under a strategy, with its batches."""
+"""One stage of an experiment with a tiny network under a strategy, with its batches."""
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from segdec.network.layers import ComputePolicy
-from segdec.network.network import build_network
 from tests.training.replicas import split_over_replicas
-from training.config import ExperimentConfig, StageConfig, StagesConfig, TargetConfig
+from training.config import ExperimentConfig, TargetConfig
 from training.distribution.strategies import choose_strategy
-from training.optimization.ema import WeightEMA
-from training.optimization.loss_scale import LossScale
-from training.optimization.schedules import build_optimizer
+from training.optimization.pretrained import load_pretrained
 from training.optimization.step import build_step
-from training.optimization.train_state import TrainState
+from training.optimization.train_state import build_train_state
 from training.stages import STAGES
 
-STAGE_NAMES = [stage.name for stage in STAGES]
+
+def make_batch(random, images=4, side=16, dtype=np.float32):
+    """A batch of noise for a network of stride 8."""
+    cells = (images, side // 8, side // 8, 1)
+    return {
+        "image": random.uniform(0, 255, (images, side, side, 1)).astype(dtype),
+        "target": random.uniform(0, 1, cells).astype(dtype),
+        "weight": random.uniform(0.5, 2, cells).astype(dtype),
+        "label": random.integers(0, 2, images).astype(np.int32),
+    }
 
 
-def make_batches(count, batch_size=4):
+def make_batches(count, batch_size=4, side=16):
     random = np.random.default_rng(0)
-    return [
-        {
-            "image": random.uniform(0, 255, (batch_size, 16, 16, 1)).astype(np.float32),
-            "target": random.uniform(0, 1, (batch_size, 2, 2, 1)).astype(np.float32),
-            "weight": random.uniform(0.5, 2, (batch_size, 2, 2, 1)).astype(np.float32),
-            "label": random.integers(0, 2, batch_size).astype(np.int32),
-        }
-        for _ in range(count)
-    ]
+    return [make_batch(random, batch_size, side) for _ in range(count)]
+
+
+def stage_config(network, stage, *, precision="float32", **settings):
+    """An experiment that trains one stage, by SGD unless `settings` name another optimizer."""
+    settings = {"steps": 10, "optimizer": "sgd", "learning_rate": 0.05, **settings}
+    return ExperimentConfig(
+        network=network,
+        stages={stage: settings},
+        target=TargetConfig(positive_weight=2.0),
+        precision=precision,
+    )
+
+
+def changed_paths(before, after):
+    """Paths of the variables that differ between two results of `weights` or `replica_weights`."""
+    return {path for path in before if (before[path] != after[path]).any()}
 
 
 class Training:
-    """One stage of a tiny network under a strategy."""
+    """The stage of an experiment that has steps, under a strategy."""
 
-    def __init__(
-        self,
-        network_config,
-        stage,
-        strategy="single",
-        decay=0.5,
-        replicas=2,
-        policy=None,
-        loss_scale=None,
-        multi_process=False,
-        **settings,
-    ):
+    def __init__(self, config, strategy="single", *, multi_process=False):
         keras.utils.set_random_seed(1)
-        self.stage = STAGES[STAGE_NAMES.index(stage)]
-        self.strategy = choose_strategy(strategy, f"cpu:{1 if strategy == 'single' else replicas}")
-        settings = StageConfig(steps=10, **{"optimizer": "sgd", "learning_rate": 0.05, **settings})
+        (self.stage,) = (stage for stage in STAGES if config.stages[stage.name].steps)
+        self.strategy = choose_strategy(strategy, f"cpu:{1 if strategy == 'single' else 2}")
+        pretrained = load_pretrained(config)
         with self.strategy.scope():
-            self.network = build_network(network_config, policy or ComputePolicy())
-            steps_taken = tf.Variable(0, dtype=tf.int64)
-            self.optimizer = build_optimizer(settings, stage, steps_taken)
-            self.optimizer.build(self.stage.trainable_variables(self.network))
-            self.loss_scale = None if loss_scale is None else LossScale(**loss_scale)
-            self.ema = WeightEMA(self.network, decay)
-        state = TrainState(self.network, {stage: self.optimizer}, self.ema, steps_taken, self.loss_scale)
-        config = ExperimentConfig(
-            stages=StagesConfig(**{stage: settings}), target=TargetConfig(positive_weight=2.0)
-        )
+            self.state = build_train_state(config, pretrained)
+        self.network = self.state.network
         self.multi_process = multi_process
-        self.step = build_step(self.strategy, state, self.stage, config, multi_process=multi_process)
+        self.step = build_step(self.strategy, self.state, self.stage, config, multi_process=multi_process)
 
     def run(self, batches):
         """Runs a step per batch; returns the losses of the last one."""
@@ -74,3 +68,11 @@ class Training:
 
     def weights(self):
         return {variable.path: np.asarray(variable.value).copy() for variable in self.network.variables}
+
+    def replica_weights(self):
+        """The weights of all replicas, stacked."""
+        copies = self.strategy.experimental_local_results
+        return {
+            variable.path: np.stack([np.asarray(copy) for copy in copies(variable.value)])
+            for variable in self.network.variables
+        }

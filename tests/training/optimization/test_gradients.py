@@ -6,7 +6,7 @@ import pytest
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
-from tests.training.optimization.single_stage import Training, make_batches  # noqa: E402
+from tests.training.optimization.single_stage import Training, make_batches, stage_config  # noqa: E402
 from training.distribution.strategies import choose_strategy  # noqa: E402
 from training.optimization.gradients import clip, replica_gradients, sum_over_replicas  # noqa: E402
 
@@ -49,8 +49,9 @@ def test_a_step_reduces_once(tiny_config, monkeypatch):
     # With this on each replica the time to trace a step would grow with their square.
     monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", None)
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
-    settings = {"multi_process": True, "clip_norm": 0.05}
-    Training(config, "joint", "mirrored", **settings).run(make_batches(2))
+    Training(stage_config(config, "joint", clip_norm=0.05), "mirrored", multi_process=True).run(
+        make_batches(2)
+    )
     assert len(messages) == 1  # while the one graph of the step is traced
     assert len(messages[0]) > 10
 

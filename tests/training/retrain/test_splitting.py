@@ -1,7 +1,5 @@
 """Where reviewed photographs go; nothing here loads TensorFlow."""
 
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from datasets.sample import Record
 from training.retrain.messages import describe_counts, describe_left_out
 from training.retrain.splitting import split_reviewed
 
-ROOT = Path(__file__).parents[3]
 SIDE = 48
 
 
@@ -117,8 +114,3 @@ def test_what_becomes_of_them_is_told(old):
         "1 of the skipped reviews contradict the data set, the first is r_val: correct the data set if the "
         "review is right",
     ]
-
-
-def test_dividing_loads_no_tensorflow():
-    code = "import sys, training.retrain.splitting; sys.exit('tensorflow' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

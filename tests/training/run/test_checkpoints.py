@@ -28,9 +28,9 @@ def parts(tiny_config, tensorflow_devices):  # noqa: ARG001
     return TrainState(network, {"segment": optimizer}, WeightEMA(network, 0.9), step), validated
 
 
-def make_state(folder, parts, *, writes=True, clock=time.monotonic, **settings):
+def make_state(folder, parts, *, clock=time.monotonic, **settings):
     config = ExperimentConfig(stages=StagesConfig(segment=StageConfig(steps=1)), **settings)
-    return RunState(folder, *parts, config, writes=writes, clock=clock)
+    return RunState(folder, *parts, config, writes=True, clock=clock)
 
 
 def fill(network, value):

@@ -59,15 +59,6 @@ def small_run(config):
     return config
 
 
-def log_steps(config, *steps, at=(0, 0), finish=False):
-    with RunLog(config.folder, stage=at[0], step=at[1], trackers=open_trackers(config)) as log:
-        for index, step in steps:
-            stage = ("segment", "decision", "joint")[index]
-            log.scalars("train", stage, index, step, {"loss": 100 * index + step, "norm": float("nan")})
-        if finish:
-            log.finish({"average_precision": 0.75, "auroc": None})
-
-
 def tracked(mlflow, config):
     run_id = (config.folder / "mlflow_run.txt").read_text().strip()
     return mlflow.MlflowClient().get_run(run_id)
@@ -134,7 +125,9 @@ def test_a_server_is_asked_again_after_a_while(server, small_run, monkeypatch):
 def test_an_unreachable_server_does_not_stop_mlflow_itself(small_run, monkeypatch, capsys):
     pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:secret@127.0.0.1:9")
-    log_steps(small_run, (0, 1), finish=True)
+    with RunLog(small_run.folder, stage=0, step=0, trackers=open_trackers(small_run)) as log:
+        log.scalars("train", "segment", 0, 1, {"loss": 1.0, "norm": float("nan")})
+        log.finish({"average_precision": 0.75, "auroc": None})
     assert len(read_log(small_run.folder)) == 1
     warning = capsys.readouterr().err
     assert "warning: MLflow cannot be reached" in warning
