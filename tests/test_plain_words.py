@@ -79,11 +79,7 @@ def banned_in_python(source):
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type in (tokenize.STRING, tokenize.COMMENT):
             yield from banned_in_text(token.string, token.start[0])
-        elif (
-            token.type == tokenize.NAME
-            and token.string not in seen | INTERFACE
-            and _IDENTIFIER.search(token.string)
-        ):
+        elif token.type == tokenize.NAME and token.string not in seen and _IDENTIFIER.search(token.string):
             seen.add(token.string)
             yield token.start[0], token.string, instead_of(token.string)
 
