@@ -73,7 +73,7 @@ class FileState(NamedTuple):
     Attributes:
         key: Hash of the record and of how it is checked.
         state: Hash of `key`, sizes and times of the files.
-        old_enough: Whether any later change of the files must change their times.
+        old_enough: Whether the files are so old that any later change will be visible in their times.
     """
 
     key: int

@@ -115,8 +115,8 @@ def check_dataset(
             most eight.
         progress: Wraps the loop over the records, for example `tqdm`.
         examine: Additional check of each sample; raises a `SegdecError` if it cannot be used.
-        trusted: Returns whether packed photographs of a shape need no reading, because packing checked them.
-            Raises as `examine`.
+        trusted: Returns whether packed photographs of this shape need not be read, because they were
+            checked when packed. Raises the same errors as `examine`.
         known: Cache of earlier results. New results are added and saved, also after an interruption.
 
     Raises:
@@ -162,7 +162,7 @@ def describe_problems(problems: Sequence[Problem]) -> str:
 
 
 def describe_risks(checked: CheckedDataset) -> list[str]:
-    """Returns a line for each risk of usable photographs."""
+    """Returns a warning line for each problem that usable photographs may cause."""
     if isinstance(checked.photographs, UnreadPhotographs):
         return []
     webp = [photograph.record.name for photograph in checked.photographs if photograph.webp]

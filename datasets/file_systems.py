@@ -1,4 +1,6 @@
-"""Files at a path or URL, read and written by TensorFlow's file systems; the only module that loads it."""
+"""Files at a path or URL, read and written by TensorFlow's file systems. No other module here imports
+TensorFlow.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

@@ -1,8 +1,10 @@
 """Stratified splits and folds that keep groups and equal pictures together.
 
-A cluster is what must stay together: groups that share a picture, and groups that share near duplicates if
-these are given. The class of a cluster is its highest label. The clusters of each class are assigned largest
-first, each to the part that lacks most. Ties depend only on the seed and the names, so the result is the same
+A cluster is a set of groups that must stay together: they share a picture or, if near duplicates are
+given, near duplicates. The class of a cluster is its highest label. The clusters of each class are assigned
+in
+order of size, the largest first, each to the part that is furthest below its share. Ties depend only on the
+seed and the names, so the result is the same
 on every machine.
 """
 
@@ -59,7 +61,8 @@ def split_into_folds(
     seed: int = 0,
     duplicates: Duplicates = (),
 ) -> Iterator[Dataset]:
-    """Yields one data set for each fold: the fold is test, a share `val` of the rest val, what remains train.
+    """Yields one data set for each fold: the fold is test, a share `val` of the rest is val, and the
+    remainder is train.
 
     Raises:
         DatasetError: If the share leaves nothing to train on, there are fewer than two folds, or a split

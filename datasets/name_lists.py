@@ -85,7 +85,7 @@ def nearest_known(name: str, known: Collection[str]) -> str:
 
 
 def records_by_name(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Returns the records of each name: their own, that of their group, and those of their folders."""
+    """Returns name → records, for the names of records, groups and folders."""
     found: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         for name in {record.name, record.group}:

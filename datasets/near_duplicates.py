@@ -93,7 +93,7 @@ def similar_pairs(features: NDArray[np.float32]) -> Iterator[Pairs]:
 def nearest_duplicates(
     features: NDArray[np.float32], is_relevant: Callable[[Pairs], NDArray[np.bool_]]
 ) -> Pairs:
-    """Returns each photograph that has near duplicates with the nearest one, highest correlation first.
+    """Returns pairs of a photograph and its nearest near duplicate, highest correlation first.
 
     Args:
         features: From `distinctive_features`.

@@ -55,7 +55,7 @@ def read(record: Record, *, white_level: int | None = None, max_pixels: int = DE
 
 
 def read_files(record: Record, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files:
-    """Reads the files of `record`, in one access if they are in one shard; raises as `read`.
+    """Reads the files of `record`, in one access if they are in one shard; raises the errors of `read`.
 
     `max_pixels` limits masks that are drawn from an annotation; other files are not decoded here.
     """

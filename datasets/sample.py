@@ -31,7 +31,8 @@ class Record:
     Attributes:
         name: Path below the root without its suffix, POSIX form; unique within the data set.
         image_file: The photograph.
-        mask_file: Its full-size defect mask, a file or a drawing that reads like one; None for a good
+        mask_file: Its full-size defect mask, a file or a `DrawnMask`, which is read like a file; None for a
+            good
             photograph, and for a defective one with only a class.
         label: Index of the class; 0 is good.
         group: Records of one group (one item, one tile) are always in one split.

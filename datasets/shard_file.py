@@ -49,7 +49,7 @@ class ShardFile:
 
 
 def read_shard_files(*files: ShardFile) -> list[bytes]:
-    """Reads files of one record in one access; raises as `ShardFile.read_bytes`."""
+    """Reads files of one record in one access; raises the errors of `ShardFile.read_bytes`."""
     first = files[0]
     record = file_systems.read_range(first.shard, first.offset, first.length)
     try:

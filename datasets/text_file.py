@@ -38,7 +38,7 @@ def read_text(path: Path, what: str = "annotation") -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Reads a JSON file; raises DatasetError as `read_text`, and if it is not JSON."""
+    """Reads a JSON file. Raises DatasetError like `read_text`, and if the file is not JSON."""
     text = read_text(path)
     try:
         return json.loads(text)

@@ -27,7 +27,7 @@ VISIBLE = 0.35
 
 @dataclass
 class Surface:
-    """What the light falls on.
+    """A surface that `render` lights.
 
     Attributes:
         colour: Reflectance, float32 [H, W, 3].

@@ -1,4 +1,4 @@
-"""Paints the toy set: brushed metal, what disturbs on every part, and the three kinds of defect.
+"""Paints the toy set: brushed metal, distractors on every part, and the three kinds of defect.
 
 Each painter takes a random generator and a `Canvas` and returns float32 [H, W]: grey levels to add,
 or factors to multiply by. Lengths are in pixels of a canvas 128 wide and grow with it.
@@ -199,7 +199,7 @@ def bump(
     *,
     power: int = 2,
 ) -> Field:
-    """1 at the centre, 1/e on an ellipse of these radii (reference pixels), 0 far away."""
+    """Returns weights: 1 at the centre, 1/e on an ellipse of these radii (reference pixels), 0 far away."""
     x, y = canvas.xy[0] - centre[0], canvas.xy[1] - centre[1]
     along = (x * np.cos(turn) + y * np.sin(turn)) / max(radius_along * canvas.scale, 0.45)
     across = (y * np.cos(turn) - x * np.sin(turn)) / max(radius_across * canvas.scale, 0.45)
@@ -207,7 +207,9 @@ def bump(
 
 
 def distance_to_path(canvas: Canvas, path: NDArray[np.float64]) -> tuple[Field, Field]:
-    """For each pixel, the distance to the path and how far along it (0 to 1) the nearest point lies."""
+    """Returns for each pixel the distance to the path, and the position (0 to 1) of the nearest point along
+    the path.
+    """
     points = np.stack(canvas.xy, axis=-1)[:, :, None, :]  # [H, W, 1, 2]
     start, step = path[:-1], np.diff(path, axis=0)  # [N, 2]
     reach = np.clip(((points - start) * step).sum(-1) / (step**2).sum(-1), 0, 1)  # [H, W, N]

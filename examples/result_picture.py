@@ -1,10 +1,9 @@
 """Draws test photographs with their true and predicted masks.
 
-    python -m training export runs/toy_compact models/toy
-    python -m examples.result_picture models/toy data/toy docs/result.jpg
+    python -m examples.result_picture docs/result.jpg models/metal data/metal models/wood data/wood
 
-The photographs are selected automatically: five defective ones at equal distances in the order of defect
-size, and the first good one.
+The photographs are selected automatically, the same number of each set: defective ones at equal distances in
+the order of defect size, then the first good one.
 """
 
 import argparse
@@ -29,7 +28,7 @@ from segdec.runtime.files import write_bytes_atomic
 Picture = NDArray[np.uint8]
 """uint8 [H, W, 3], RGB."""
 
-DEFECTIVE = 5
+COLUMNS = 6
 SIDE_PX = 384
 GAP_PX = 8
 CHARACTER_PX = 32
@@ -42,33 +41,39 @@ JPEG_QUALITY = 80
 def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the picture as JPEG."""
     parser = argparse.ArgumentParser(description="Draws photographs, true masks and predicted masks.")
-    parser.add_argument("model", type=Path, help="an exported model")
-    parser.add_argument("data", type=Path, help="the toy set of its training")
     parser.add_argument("out", type=Path, help="output, a .jpg file")
+    parser.add_argument(
+        "sets", type=Path, nargs="+", metavar="MODEL DATA", help="exported models and toy sets"
+    )
     options = parser.parse_args(arguments)
+    models, folders = options.sets[::2], options.sets[1::2]
+    if len(models) != len(folders):
+        parser.error(f"{options.sets[-1]} has no data set. Expected MODEL DATA [MODEL DATA …].")
     with clean_exit():
-        predictor = Predictor.load(options.model)
-        samples = choose([read(record) for record in load_dataset("toy", options.data).of_split("test")])
-        predictions = predictor.predict([sample.image for sample in samples])
+        samples, predictions = [], []
+        for model, folder in zip(models, folders, strict=True):
+            test = [read(record) for record in load_dataset("toy", folder).of_split("test")]
+            samples += (chosen := choose(test, COLUMNS // len(models) - 1))
+            predictions += Predictor.load(model).predict([sample.image for sample in chosen])
         picture = draw(samples, predictions)
         jpeg = cv2.imencode(".jpg", picture[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1]
         write_bytes_atomic(options.out, jpeg.tobytes())
 
 
-def choose(samples: Sequence[Sample]) -> list[Sample]:
-    """Selects five defective samples by size, and a good one.
+def choose(samples: Sequence[Sample], number: int) -> list[Sample]:
+    """Selects `number` defective samples by size, and a good one.
 
     Raises:
         DatasetError: If there are too few.
     """
     good = [sample for sample in samples if sample.label == 0]
     defective = sorted((sample for sample in samples if sample.label), key=_defect_px)
-    if not good or len(defective) < DEFECTIVE:
+    if not good or len(defective) < number:
         raise DatasetError(
             f"{len(good)} good and {len(defective)} defective photographs in the split 'test'. Expected one "
-            f"and {DEFECTIVE}. Write a larger set with `python -m datasets toy`."
+            f"and {number}. Write a larger set with `python -m datasets toy`."
         )
-    places = [(2 * number + 1) * len(defective) // (2 * DEFECTIVE) for number in range(DEFECTIVE)]
+    places = [(2 * n + 1) * len(defective) // (2 * number) for n in range(number)]
     return [*(defective[place] for place in places), good[0]]
 
 

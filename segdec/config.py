@@ -69,7 +69,7 @@ class Config(BaseModel):
 class NetworkConfig(Config):
     """Shape of a SegDecNet.
 
-    `preset` names the published variant that fills every field not given
+    `preset` names the published variant whose values fill the fields that are not given
     (`seed`, `jim2019`, `comind2021`, `compact`), or `mobilenet`, which has a pretrained encoder.
     """
 
@@ -94,12 +94,14 @@ class NetworkConfig(Config):
         (8, 16, 32), description="channels of each decision convolution"
     )
     normalization: Literal["batch", "instance", "feature"] = Field(
-        "batch", description="after each convolution"
+        "batch", description="normalisation after each convolution"
     )
-    batch_norm_momentum: Fraction = Field(0.9, description="of the moving statistics; batch only")
-    mask_normalization: Literal["none", "scale", "affine"] = Field("none", description="of the mask logits")
+    batch_norm_momentum: Fraction = Field(0.9, description="momentum of the moving statistics; batch only")
+    mask_normalization: Literal["none", "scale", "affine"] = Field(
+        "none", description="normalisation of the mask logits"
+    )
     mask_activation: Literal["sigmoid", "relu", "linear"] = Field(
-        "sigmoid", description="of the mask at the input of the decision network"
+        "sigmoid", description="activation of the mask at the input of the decision network"
     )
     mask_stride: Annotated[int, _check_among(1, 2, 4, 8)] = Field(
         STRIDE, description="input px per mask px along each side; below 8 a decoder refines the mask"
@@ -121,7 +123,7 @@ class NetworkConfig(Config):
         "weights, as published",
     )
     initializer: Literal["glorot_uniform", "glorot_normal", "normal_0.01"] = Field(
-        "glorot_uniform", description="of the convolution kernels"
+        "glorot_uniform", description="initializer of the convolution kernels"
     )
 
     @field_validator("encoder")
@@ -161,7 +163,7 @@ class NetworkConfig(Config):
 
     @property
     def receptive_field(self) -> int:
-        """Side of the square around a cell of 8 × 8 px, px, that the mask in the cell depends on.
+        """Side, px, of the square around a cell of 8 × 8 px that determines the mask in the cell.
 
         With `has_global_context` it also depends on statistics of the whole image.
         """
@@ -333,7 +335,8 @@ class Thresholds(Config):
     """Decision thresholds, chosen on validation images.
 
     The label is `good` if the image score is below `score`; a pixel belongs to a defect if its
-    mask score is at or above `mask`. With `review`, the label is `review` from there up to `score`.
+    mask score is at or above `mask`. With `review`, the label is `review` for image scores from `review` up
+    to `score`.
     """
 
     score: Fraction = 0.5

@@ -78,7 +78,7 @@ class Predictor:
             engine: One of the engines that it was exported for; None: the preferred one that is installed.
             batch_pixels: As in the class.
             threads: Threads of the engine; None: all cores that the process may use.
-            trusted: Keys one of which must have signed it; None: no signature needed.
+            trusted: Public keys; the artifact must be signed by one of them. None: no signature needed.
 
         Raises:
             ArtifactError: If the artifact is damaged, incomplete, in another format, not signed by a trusted

@@ -58,7 +58,7 @@ def make_memory_returnable() -> None:
 
     Only entry points call it, before TensorFlow is imported: its oneDNN otherwise keeps all memory in an
     allocator of its own. glibc maps and unmaps large blocks at each use, which takes a third of a forward
-    pass: this keeps them, in one arena, until `release_free_memory`.
+    pass: this configuration keeps the blocks in one arena until `release_free_memory`.
     """
     if LIBRARY is not None and hasattr(LIBRARY, "mallopt"):
         os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "true")

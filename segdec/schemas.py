@@ -39,7 +39,7 @@ class ModelIdentity(AnswerPart):
 
     name: str
     version: str
-    sha256: str | None = Field(description="of the artifact's manifest; null for a model in memory")
+    sha256: str | None = Field(description="SHA-256 of the artifact's manifest; null for a model in memory")
 
 
 class ImageFacts(AnswerPart):
@@ -60,7 +60,7 @@ class Decision(AnswerPart):
     """Label and score of the prediction: `good` if score < threshold, else the most probable defect class.
 
     For a model with a mask per class it is the class of the region with the highest score. With a review
-    threshold, the label is `review` from there up to the threshold.
+    threshold, the label is `review` for scores from the review threshold up to the threshold.
     """
 
     label: str

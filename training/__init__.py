@@ -1,1 +1,1 @@
-"""Samples in, a trained and evaluated model out."""
+"""Trains, evaluates and exports models."""

@@ -212,7 +212,7 @@ def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldS
     """Returns the scores of other runs for their test images that this run was trained on, each image once.
 
     Raises:
-        RunError: If a run has tested test images of this run, has other classes, or adds no images.
+        RunError: If a run has test images in common with this run, has other classes, or adds no images.
     """
     classes = folder.result().model.classes
     splits = _names_by_split(folder)

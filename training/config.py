@@ -170,7 +170,9 @@ class AugmentationConfig(Config):
 
     flip_horizontal: bool = True
     flip_vertical: bool = True
-    rotate: bool = Field(False, description="by a multiple of 90°, or of 180° if the input is not square")
+    rotate: bool = Field(
+        False, description="rotation by a multiple of 90°, or of 180° if the input is not square"
+    )
     shift: Fraction = Field(0.0, description="maximum shift along each side, as a fraction of it")
     scale: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="maximum relative change of size")
     brightness: Fraction = Field(0.0, description="maximum shift, as a fraction of the full range")
@@ -191,8 +193,8 @@ class AugmentationConfig(Config):
     )
     transplant: Fraction = Field(
         0.0,
-        description="probability that a good image with the rotated, scaled and moved defect of a defective "
-        "image replaces it (shuffled: that a good image gets any)",
+        description="probability that a defective image is replaced by a good one with its defect, "
+        "rotated, scaled and moved (shuffled: that a good image gets such a defect)",
     )
 
     @property
@@ -241,12 +243,14 @@ class StageConfig(Config):
 
     steps: Steps = Field(0, description="optimiser steps; 0 skips the stage")
     optimizer: Literal["sgd", "adam", "adamw"] = Field(
-        "adam", description="adamw is adam with decoupled weight_decay, the default for all"
+        "adam",
+        description="adamw = adam with decoupled weight_decay, which is the default for all optimisers",
     )
     learning_rate: Positive = 1e-3
     momentum: Fraction = Field(0.9, description="sgd only")
     weight_decay: NonNegative = Field(
-        0.0, description="of kernels of convolutions and dense layers, not of norm scales and biases"
+        0.0,
+        description="weight decay of convolution and dense kernels, not of norm scales and biases",
     )
     weight_decay_kind: Literal["decoupled", "l2"] = Field(
         "decoupled",
@@ -350,8 +354,9 @@ class ExperimentConfig(BaseSettings):
     strategy: Changeable[Strategy] = Field(
         "auto",
         description="single: one device; mirrored: weights on each of several devices; central-storage: "
-        "weights on the CPU, towers on several devices; multi-worker: several machines, synchronous; "
-        "parameter-server: several machines, asynchronous; auto: as TF_CONFIG requires, otherwise mirrored "
+        "weights on the CPU, a copy of the computation on each of several devices; multi-worker: several "
+        "machines, synchronous; parameter-server: several machines, asynchronous; auto: as TF_CONFIG "
+        "requires, otherwise mirrored "
         "with several GPUs or if devices are set",
     )
     devices: Changeable[Annotated[str, Field(pattern=f"^({DEVICES})$")] | None] = Field(
@@ -371,8 +376,8 @@ class ExperimentConfig(BaseSettings):
     )
     precision: Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16"] = Field(
         "float32",
-        description="of the training network; weights, losses and exports are float32. tf32: products with "
-        "10 bits on GPUs; mixed_float16 scales the loss and skips steps that overflow",
+        description="precision of the training network; weights, losses and exports are float32. tf32: "
+        "products with 10 bits on GPUs; mixed_float16 scales the loss and skips steps that overflow",
     )
     deterministic: bool = Field(
         True,
@@ -380,8 +385,8 @@ class ExperimentConfig(BaseSettings):
     )
     synchronized_batch_norm: bool = Field(
         False,
-        description="batch normalisation with the statistics of all replicas' images, so that their number "
-        "does not change the result (with accumulate: of the current parts); False = of each replica's own",
+        description="batch normalisation uses the images of all replicas, so that the number of replicas "
+        "does not change the result (with accumulate: their current parts); False: each replica's images",
     )
     ema_decay: Fraction = Field(
         0.99, description="decay of the averaged weights, which are validated and exported"

@@ -2,7 +2,9 @@
 
 
 class ScheduleControl:
-    """The configured control: the planned steps, with the step's number as its position in the schedules."""
+    """The default control: it takes the planned steps; the position in the schedules is the number of the
+    step.
+    """
 
     @property
     def schedule_offset(self) -> int:

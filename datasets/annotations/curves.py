@@ -47,7 +47,7 @@ def ellipse(cx: float, cy: float, rx: float, ry: float, degrees: float = 0.0) ->
 
 
 def rotated(corners: list[Point], pivot: Point, degrees: float) -> Polygon:
-    """Returns the polygon of `corners`, rotated clockwise about `pivot`; raises as `Polygon`."""
+    """Returns the polygon of `corners`, rotated clockwise about `pivot`; raises the errors of `Polygon`."""
     angle = math.radians(degrees) if math.isfinite(degrees) else math.nan
     cos, sin = math.cos(angle), math.sin(angle)
     moved = [(x - pivot[0], y - pivot[1]) for x, y in corners]

@@ -76,5 +76,5 @@ class DrawnMask:
         return mask
 
     def read_bytes(self) -> bytes:
-        """Returns the mask as a PNG file; raises as `draw`."""
+        """Returns the mask as a PNG file; raises the errors of `draw`."""
         return encode_png(self.draw())

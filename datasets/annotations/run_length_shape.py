@@ -1,10 +1,10 @@
 """Masks written as runs of pixels down the columns: COCO's counts and Severstal's starts and lengths.
 
-COCO counts good and defect pixels in turn, good ones first, from the top of the left column down and on to
-the next column; all counts together make the picture. They are a list of numbers, or the same packed into
-letters. Severstal writes "start length start length …", where the first pixel is number 1.
+COCO's counts are the lengths of alternating runs of good and defect pixels, good first, column by column
+from the left, each from top to bottom. Their sum is the number of pixels. They are a list of numbers, or a
+string that encodes the list. Severstal writes "start length start length …"; its first pixel is number 1.
 
-What cannot be drawn is a `ValueError` that says so in one sentence; who reads the annotation adds the place.
+A shape that cannot be drawn raises ValueError; the reader of the annotation adds the location.
 """
 
 from collections.abc import Sequence

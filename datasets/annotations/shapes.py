@@ -81,7 +81,7 @@ class Polygon:
 
     @classmethod
     def from_flat(cls, values: object) -> "Polygon":
-        """Reads COCO's [x, y, x, y, …]; raises ValueError as the class, and for an odd count."""
+        """Reads COCO's [x, y, x, y, …]. Raises ValueError like the constructor, and for an odd count."""
         flat = numbers(values)
         if len(flat) % 2:
             raise ValueError(f"a polygon of {len(flat)} numbers has an x without a y")
@@ -89,7 +89,7 @@ class Polygon:
 
     @classmethod
     def from_pairs(cls, values: object) -> "Polygon":
-        """Reads LabelMe's [[x, y], …]; raises ValueError as the class."""
+        """Reads LabelMe's [[x, y], …]. Raises ValueError like the constructor."""
         if not isinstance(values, list | tuple):
             raise ValueError(f"{_short(values)} is not a list of points")
         pairs = [numbers(value) for value in values]
@@ -150,7 +150,9 @@ class Box:
 
     @classmethod
     def from_list(cls, values: object) -> "Box":
-        """Reads [x, y, width, height]; raises ValueError as the class, and for another count."""
+        """Reads [x, y, width, height]. Raises ValueError like the constructor, and if there are not four
+        numbers.
+        """
         listed = numbers(values)
         if len(listed) != 4:
             raise ValueError(f"the box has {len(listed)} numbers; expected x, y, width and height")

@@ -50,7 +50,7 @@ def index(root: Path) -> Dataset:
 
 
 def list_records(root: Path) -> Dataset:
-    """Lists the records without a split; raises as `index`."""
+    """Lists the records without a split; raises the errors of `index`."""
     good, *defects = folders = _class_folders(root)
     photographs: dict[str, Path] = {}
     problems: list[Problem] = []

@@ -33,7 +33,7 @@ def folders_below(root: Path) -> list[Path]:
 
 
 def photographs_below(root: Path) -> list[Path]:
-    """Lists all photographs below `root`, sorted; raises as `folders_below`."""
+    """Lists all photographs below `root`, sorted; raises the errors of `folders_below`."""
     return sorted(
         path for folder in folders_below(root) for path in files(folder) if path.suffix.lower() in SUFFIXES
     )

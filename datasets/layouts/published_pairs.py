@@ -44,7 +44,7 @@ def pair_files(
     *,
     mask_needed: bool = True,
 ) -> list[PublishedPair | Problem]:
-    """Returns a pair for each name with both files, and a problem for each name with one.
+    """Returns a pair for each name that has both files, and a problem for each name that has only one.
 
     Args:
         photographs: Name of the record → photograph.
@@ -99,7 +99,7 @@ def read_masks(
 
 
 def build_dataset(classes: tuple[str, ...], found: Iterable[Record | Problem]) -> Dataset:
-    """Builds the sorted data set; leaves out records whose name a problem has."""
+    """Builds the sorted data set without the records that are named in a problem."""
     records: list[Record] = []
     problems: list[Problem] = []
     for entry in found:

@@ -3,7 +3,8 @@
 A sample depends on its index, the seed and the surface alone. The default surface, `brushed`, is grey metal
 under uneven light, with scratches, spots and stains. Dust, reflections and machining marks are on good and
 defective parts, so a threshold on the difference to a blurred image does not solve it:
-`benchmarks/toy_difficulty.py` measures how far it gets. The other surfaces are in colour. On disk the set has
+`benchmarks/toy_difficulty.py` measures the result of such a threshold. The other surfaces are in colour. On
+disk the set has
 the layout `folder`, with its split in `splits.txt`.
 """
 

@@ -42,7 +42,7 @@ class PackedRecord(NamedTuple):
     """One photograph.
 
     Attributes:
-        name: As in the original layout, like all fields up to `mask_threshold`.
+        name: Name of the record; this and all fields up to `mask_threshold` are as in the original layout.
         shard: Number of its shard.
         offset: Start of its TFRecord in the shard, bytes.
         bytes: Length of the TFRecord with its frame.

@@ -95,7 +95,7 @@ def open_artifact(folder: Path, trusted: TrustedKeys | None = None) -> Artifact:
 
     Args:
         folder: The artifact.
-        trusted: Keys one of which must have signed the manifest; None: no signature needed.
+        trusted: Public keys; the manifest must be signed by one of them. None: no signature needed.
 
     Raises:
         ArtifactError: If the folder or the manifest is missing, has changed, has another format, or is not

@@ -86,7 +86,7 @@ class InspectOptions(TypedDict, total=False):
             thresholds.
         mask: Form of the mask: `none`, `png` (default), `rle`, `polygon`, or for models with a mask per
             class `classes` or `class_rle`.
-        deadline_ms: Milliseconds after which the service answers 504; the photograph may be recorded even so.
+        deadline_ms: Milliseconds after which the service answers 504; the photograph may still be recorded.
         model: Name of the model, whose stable version answers; default: the service's own default.
     """
 

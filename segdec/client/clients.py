@@ -95,8 +95,8 @@ class Client:
         """Inspects and records one photograph; the options are those of `InspectOptions`.
 
         Raises:
-            ServiceError: If the service rejects it, cannot record it or does not answer. It may be recorded
-                even so: to ask again later, pass the same `idempotency_key` both times.
+            ServiceError: If the service rejects it, cannot record it or does not answer. It may still be
+                recorded: to ask again later, pass the same `idempotency_key` both times.
             ImageError: If the file cannot be read.
             ConfigError: If the model name, the key or the metadata is invalid.
         """

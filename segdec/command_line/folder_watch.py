@@ -40,7 +40,7 @@ class FolderWatch:
     Attributes:
         folder: Holds the photographs.
         incoming: Finds the complete ones.
-        inspector: Has them inspected.
+        inspector: Sends them to the service and waits for the record.
         events: Wake and stop the loop.
         messages: Show what it waits for.
         stable_after_s: Seconds without a change after which a photograph is complete.

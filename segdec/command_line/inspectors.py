@@ -111,7 +111,7 @@ class LocalInspector:
         threads: Threads of the engine; None for all cores that the process may use.
         engine: Name of the engine; None for the artifact's preferred one that is installed.
         accept_webp: Whether to accept WebP, in which damage cannot be detected.
-        trusted: File of trusted public keys, one of which must have signed it; None: no signature needed.
+        trusted: File of public keys; the artifact must be signed by one of them. None: no signature needed.
 
     Raises:
         ArtifactError: If the artifact cannot be used.

@@ -72,7 +72,7 @@ class ResultFolder:
     Attributes:
         folder: As given.
         done: Paths of the photographs that already have a row.
-        not_inspected: Those of them whose row has an error.
+        not_inspected: Paths in `done` whose row has an error.
         counts: Photographs that this process added, by label; `NOT_INSPECTED` for errors.
     """
 

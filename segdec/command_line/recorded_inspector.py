@@ -1,4 +1,4 @@
-"""Has a photograph inspected and recorded exactly once, however long the service is unavailable."""
+"""Sends a photograph until the service has inspected and recorded it exactly once, despite outages."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""Imports OpenVINO without telemetry and shares one core."""
+"""Imports OpenVINO without telemetry, and shares one `openvino.Core`."""
 
 import sys
 from functools import cache
@@ -11,7 +11,7 @@ def import_openvino() -> Any:
     """Imports the package `openvino`, without its telemetry.
 
     By default it reports its import and every conversion to its makers. An inspection station must not send
-    data, and the processes that OpenVINO forks for it hang next to TensorFlow's threads.
+    data, and the processes that OpenVINO starts for the telemetry block if TensorFlow has started threads.
 
     Raises:
         MissingExtraError: If it is not installed.

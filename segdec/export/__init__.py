@@ -1,1 +1,1 @@
-"""A trained network to an artifact, for each engine."""
+"""Exports a trained network as an artifact for each engine."""

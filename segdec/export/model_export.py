@@ -167,7 +167,7 @@ def write_engine(
         folder: Folder inside the artifact.
         prepared: Prepared photographs, uint8 [h, w, C] each, that calibrate int8.
         example: Typical network input, uint8 [h, w, C], to measure which form of the model is faster; None:
-            use the form that usually is.
+            use the form that is usually faster.
 
     Raises:
         ConfigError: If there are no photographs to calibrate int8.

@@ -124,7 +124,8 @@ def _fill(polygon: Polygon, height: int, width: int) -> NDArray[np.bool_]:
 
 
 def fill_outside(image: NDArray[Level], area: Mask) -> NDArray[Level]:
-    """Replaces everything outside the area by the rounded mean of the inside, which makes the weakest edge.
+    """Replaces everything outside the area by the rounded mean of the inside, so that the edge is as weak as
+    possible.
 
     Args:
         image: uint8 or float32 [H, W, C].

@@ -32,7 +32,7 @@ class Parts:
     Attributes:
         places: Offset of each in the file.
         lengths: Bytes of each in the file; empty if the directory does not say.
-        needed: Number that covers the picture.
+        needed: Number of strips or tiles that cover the picture.
         part_bytes: Maximum size of each after decompression.
     """
 

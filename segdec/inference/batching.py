@@ -61,8 +61,8 @@ class Batcher:
             allows, at most 8.
 
     Attributes:
-        max_in_flight: Photographs under way that keep the network busy: a batch in it, a batch before it, and
-            one at each end and in each other step.
+        max_in_flight: Photographs in progress that keep the network busy: one batch in the network, one
+            waiting batch, and one photograph at each end and in each other step.
 
     Raises:
         ValueError: If `batch_size` is below 1.
@@ -80,7 +80,7 @@ class Batcher:
         self._waiting: deque[tuple[PendingPhotograph, NDArray[np.uint8]]] = deque()
 
     def prepare(self, pending: Pending) -> Pending:
-        """Fits the photograph to the network; raises as `Predictor.prepare`."""
+        """Fits the photograph to the network; raises the errors of `Predictor.prepare`."""
         self._waiting.append((pending, self._steps.prepare(pending.pixels)))
         return pending
 

@@ -37,7 +37,8 @@ class Prediction:
     """The result for one photograph; the service returns it as `segdec.schemas.Answer`.
 
     Attributes:
-        label: `good` (the first class), a defect class, or `review` between the two. The class is the most
+        label: `good` (the first class), a defect class, or `review` between the two thresholds. The class is
+            the most
             probable one, or with a mask per class that of the region with the highest score.
         score: 1 − P(good).
         log_odds: The network's own ln(P(defect) / P(good)), before calibration.

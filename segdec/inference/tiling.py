@@ -4,7 +4,8 @@ At the inner edge of a tile the network sees zero padding instead of the photogr
 on it (a border of half the receptive field) are taken from the neighbouring tile; between the borders of both
 tiles, logits are blended linearly. With batch normalisation the result equals that of the photograph in one
 piece. Instance and feature normalisation and encoders with squeeze-and-excitation use statistics of the tile,
-so that neighbours always differ; there at least half of the overlap is blended. Tiles outside the inspected
+so that neighbours always differ; for these networks at least half of the overlap is blended. Tiles outside
+the inspected
 area are skipped.
 
     tile          |  used alone  |  blended  | border |
@@ -110,8 +111,8 @@ def tile_starts(side: int, tile: int, overlap: int, cell: int = STRIDE) -> tuple
     Args:
         side: Pixels to cover, a multiple of 8.
         tile: Pixels of a tile, a multiple of 8.
-        overlap: Minimum overlap of neighbours, px, a multiple of 8, less than `tile`; up to one cell less if
-            it does not divide the rest of a tile.
+        overlap: Minimum overlap of neighbours, px, a multiple of 8, less than `tile`; if `tile` −
+            `overlap` is less than `cell`, neighbours overlap by `tile` − `cell`.
         cell: Pixels of the network's coarsest features.
     """
     if side <= tile:
@@ -191,7 +192,7 @@ def blending_weights(
 def most_defective(classes: NDArray[np.float32]) -> NDArray[np.float32]:
     """Returns the class logits [B, C] of the tile with the highest 1 − P(good), from [B, tiles, C].
 
-    Logits that are not finite win, so that they are reported.
+    Tiles with logits that are not finite are chosen first, so that they are reported.
     """
     finite = np.isfinite(classes).all(axis=2)  # [B, tiles]
     exact = np.where(np.isfinite(classes), classes, 0).astype(np.float64)

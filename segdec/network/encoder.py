@@ -19,7 +19,7 @@ BACKBONE, PADDED = "backbone", "padded"
 
 
 def build_encoder(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds image [B, H, W, C], 0…255 → features by name, for the combination and for the decoder.
+    """Builds a model: image [B, H, W, C], 0…255 → features by name, for the head and for the decoder.
 
     `joined_4` [B, H/8, W/8, ·] is averaged over 2 × 2 px, `joined_8` and `joined_16` [B, ⌈H/16⌉, ⌈W/16⌉, ·]
     are not; all are smoothed over 3 × 3 px. `skip_s` [B, H/s, W/s, ·] are the unchanged features of the
@@ -122,7 +122,8 @@ class EncoderInput(keras.layers.Layer):
     """Converts pixels to the values that the weights of an encoder expect.
 
     Args:
-        mean: Mean of red, green and blue, 0…255, that is subtracted. One number keeps one channel.
+        mean: Mean of red, green and blue, 0…255, that is subtracted. With one number the output has one
+            channel.
         deviation: Divisor of the difference, if given.
         blue_first: Whether the output order is blue, green, red.
 
@@ -157,7 +158,7 @@ class EncoderInput(keras.layers.Layer):
         return (*input_shape[:-1], len(self.mean))
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the arguments to recreate this layer."""
         settings: Mapping[str, Any] = {
             "mean": self.mean,
             "deviation": self.deviation,
@@ -195,7 +196,7 @@ class PadToMultiple(keras.layers.Layer):
         return (batch, *(side if side is None else self._ceiling(side) for side in sides), channels)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the arguments to recreate this layer."""
         return {**super().get_config(), "multiple": self.multiple}
 
     def _ceiling(self, side: Any) -> Any:
@@ -230,7 +231,7 @@ class CropToStride(keras.layers.Layer):
         return (batch, *(side if side is None else self._ceiling(side) for side in sides), channels)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the arguments to recreate this layer."""
         return {**super().get_config(), "stride": self.stride}
 
     def _ceiling(self, side: Any) -> Any:

@@ -56,7 +56,9 @@ class Transforms:
 
     @cached_property
     def to_whole(self) -> Matrix:
-        """Transform along the width, [T · 2, 2 · T]: column, then part; from part, then column."""
+        """Transform along the width, [T · 2, 2 · T]: rows are ordered by column, then part; columns by part,
+        then column.
+        """
         angle = self._angles(self.tile, self.tile)
         real = np.hstack([np.cos(angle), np.sin(angle)])
         imaginary = np.hstack([-np.sin(angle), np.cos(angle)])
@@ -66,8 +68,8 @@ class Transforms:
     def from_whole(self) -> tuple[Matrix, Matrix]:
         """Two inverse transforms along the width for the kept columns, [2 · S, T · 2] each.
 
-        The first is for a spectrum times the real part of another one, the second for its imaginary part; the
-        sum of both results belongs to the complex product.
+        The first is applied to a spectrum times the real part of the other factor, the second to the
+        spectrum times its imaginary part. The sum is the inverse transform of the complex product.
         """
         angle = self._angles(self.kept, self.tile)
         real = np.vstack([np.cos(angle), np.sin(angle)]) / self.tile

@@ -233,7 +233,7 @@ class FeatureNormalization(keras.layers.Layer):
         return ops.cast(y, self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the arguments to recreate this layer."""
         return {**super().get_config(), "epsilon": self.epsilon, "center": self.center}
 
 
@@ -311,7 +311,7 @@ class BilinearUpsampling(keras.layers.Layer):
         return (batch, *(side if side is None else side * self.factor for side in sides), channels)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the arguments to recreate this layer."""
         return {**super().get_config(), "factor": self.factor}
 
     def _between(self, before: Any, x: Any, after: Any) -> list[Any]:

@@ -113,7 +113,8 @@ def build_network(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY)
 
 
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds image [B, H, W, C] → features [B, H/8, W/8, F], coarse [B, H/8, W/8, M] and final mask logits.
+    """Builds a model: image [B, H, W, C] → features [B, H/8, W/8, F], coarse [B, H/8, W/8, M] and final mask
+    logits.
 
     The final ones [B, H/s, W/s, M] are the coarse ones if the stride s is 8. With an encoder, the parts
     `encoder` and `head` are separate models.
@@ -139,7 +140,7 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
 def build_head(
     encoder: keras.Model, config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
 ) -> keras.Model:
-    """Builds the encoder's features by name → the same outputs as the published segmentation stage.
+    """Builds a model: the encoder's features by name → the outputs of the published segmentation stage.
 
     A 1×1 convolution of the concatenated features is computed as a sum of one per stride, which is faster
     because the coarse features are convolved before they are upsampled.
@@ -183,7 +184,7 @@ def _masks(
 
 
 def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds features [B, h, w, F] and mask logits [B, h, w, M] → class logits [B, classes]."""
+    """Builds a model: features [B, h, w, F] and mask logits [B, h, w, M] → class logits [B, classes]."""
     dtype, exact = policy.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
     features = keras.Input((None, None, config.feature_width), dtype=half, name="features")

@@ -90,7 +90,7 @@ def send_image(client: ServiceClient, data: bytes, number: int) -> Iterator[http
 
 
 def code_of(answer: httpx.Response) -> str:
-    """The code of a problem in its full form, anything else in words."""
+    """The code of a problem in its full form, anything else as text."""
     if answer.status_code < 400:
         return ""
     if (

@@ -1,4 +1,4 @@
-"""A cache of arrays: in memory, then in an unnamed file, then not at all."""
+"""A cache of arrays in memory, then in an unnamed file; if both are full, arrays are not stored."""
 
 import errno
 import math

@@ -67,7 +67,7 @@ def augment(
     Args:
         image: uint8 [h, w, C].
         mask: uint8 [h, w], above 0 where there is a defect, or None.
-        random: Is advanced.
+        random: Generator of all random numbers; its state changes.
         config: Enabled augmentations.
         area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. Outside, the result is
             uniform.

@@ -29,7 +29,7 @@ def relabel_uninspected(
     unchanged.
 
     Args:
-        records: All are created, also those of shards.
+        records: The records; those of shards are all created here.
         read: Reads a record with its mask clipped to the area.
         config: The inspected area.
 

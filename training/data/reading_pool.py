@@ -32,8 +32,8 @@ class ReadingPool:
         iterator waits for the items in progress and cancels the rest.
 
         Args:
-            work: Is called in the threads.
-            items: Are requested one by one.
+            work: Function that the threads call.
+            items: Arguments of `work`, requested one by one.
             ahead: Maximum number of items in progress or finished and not yet requested; at least 1.
         """
         pending: deque[Future[Result]] = deque()

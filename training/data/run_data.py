@@ -56,7 +56,7 @@ class RunData:
 def load_run_data(config: ExperimentConfig) -> RunData:
     """Loads the data of a run.
 
-    Files are read once, unless an index or an earlier check contains what is needed of them.
+    Files are read once, unless an index or an earlier check contains the needed facts.
 
     Raises:
         SegdecError: If photographs are unusable or in two splits (one error lists all), or do not fit the

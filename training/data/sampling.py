@@ -31,8 +31,9 @@ def draw_order(
 ) -> Indices:
     """Returns indices of the images to train on; a longer order starts with the shorter one.
 
-    `alternate` and `frequency` alternate defective and good images. The defect classes alternate too; each is
-    shuffled anew once all of its images were drawn. So are the good images with `alternate`. `frequency`
+    `alternate` and `frequency` alternate defective and good images. The defect classes alternate too; each
+    is shuffled anew once all of its images were drawn. With `alternate` the good images are shuffled in
+    the same way. `frequency`
     draws as many good images per round as there are defective ones, preferring those drawn less often (Božič
     et al. 2021). `shuffled` shuffles all images regardless of their classes.
 
@@ -90,7 +91,7 @@ def sample_order(
     transplant: float = 0.0,
     feature_noise: float = 0.0,
 ) -> SampleOrder:
-    """Draws the order, as `draw_order`, and the good images that get a defect.
+    """Draws the order like `draw_order`, and the good images that get a defect.
 
     With `alternate` and `frequency` a good image with an added defect replaces a defective one: with
     probability `synthetic` it gets a synthetic defect, otherwise with probability `transplant` the defect of

@@ -34,10 +34,11 @@ class SyntheticSource:
     def get(self, index: int, donor: int, random: np.random.Generator) -> Example:
         """Returns one example of a sample order.
 
-        It stays good if no visible defect can be made. If no defect can be transplanted, it is the donor.
+        The example stays good if no visible defect can be made. If no defect can be transplanted, the donor
+        is returned.
 
         Args:
-            index: Of the example.
+            index: Index of the example.
             donor: Index of the example whose defect is added, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`.
                 `FEATURE_NOISE` leaves the image unchanged.
             random: Determines the defect.

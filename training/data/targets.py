@@ -169,8 +169,8 @@ def _box_means(values: NDArray[np.float32], window: int, border: int) -> NDArray
 def depth_weight(defective: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.float32]:
     """Returns weights that rise with the distance to the background; background has 1.
 
-    The distance, relative to the maximum of the same defect, to the power of `distance_power`, times
-    `positive_weight`. Source: Božič et al. 2021.
+    The weight is the distance relative to the maximum of the same defect, to the power of
+    `distance_power`, times `positive_weight`. Source: Božič et al. 2021.
 
     Args:
         defective: uint8 [h, w], 0 or 1.

@@ -15,9 +15,8 @@ GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 
 
 def find_devices(devices: str | None, *, single: bool = False) -> list[str]:
-    """Returns the names of the devices. TensorFlow starts, so that no further configuration is possible.
-
-    Only these GPUs are used, with memory as needed unless `TF_FORCE_GPU_ALLOW_GROWTH` is set.
+    """Returns the names of the devices. This starts TensorFlow: its devices cannot be configured
+    afterwards. Only these GPUs are used, with memory as needed unless `TF_FORCE_GPU_ALLOW_GROWTH` is set.
 
     Args:
         devices: `cpu:4` (four logical devices), `gpu:0,1` (these GPUs), or None: all GPUs, or

@@ -1,4 +1,4 @@
-"""A group of processes with one output stream that ends as a whole."""
+"""A group of processes with one output stream; all processes end together."""
 
 import math
 import selectors
@@ -46,7 +46,7 @@ class ProcessGroup:
         color: Whether the names are coloured.
         grace_s: Time to stop after a failure, and for servers at the end, s.
         stop_timeout_s: Time to stop after a signal, s; a validation may have to finish first.
-        cause_timeout_s: Time to wait for the failure of the task whose loss another one reports, s.
+        cause_timeout_s: Time to wait until a task fails after another task has reported its loss, s.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The steps of `fit`, from a folder of images to a model. Read it downwards."""
+"""The steps of `fit`, from a folder of images to a model. The functions are in the order of the steps."""
 
 import re
 import shlex

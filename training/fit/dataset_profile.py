@@ -1,4 +1,4 @@
-"""The profile of a data set: the facts that settings are chosen by."""
+"""The profile of a data set: the facts from which the settings are chosen."""
 
 import math
 from collections import Counter

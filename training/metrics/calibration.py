@@ -1,4 +1,6 @@
-"""Calibration: a line from the network's log-odds to those of a probability, fitted to validation images."""
+"""Calibration: a linear map from the network's log-odds to the log-odds of a probability, fitted to
+validation images.
+"""
 
 from dataclasses import dataclass
 
@@ -31,8 +33,10 @@ def fit_calibration(
 ) -> Calibration:
     """Fits slope and intercept to images [N], some good and some defective.
 
-    The maximum a posteriori line. The prior expects slope 1 and, for a network that was trained on as many
-    defective as good images, the log-odds of the defect rate as intercept. Few images move the line little.
+    The result is the maximum a posteriori line. The prior expects slope 1 and, for a network that was trained
+    on as many
+    defective as good images, the log-odds of the defect rate as intercept. With few images the line stays
+    close to the prior.
     Reference: Platt 1999, Probabilistic outputs for support vector machines; the prior is our own.
 
     Args:

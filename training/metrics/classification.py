@@ -17,7 +17,8 @@ def average_precision(labels: ArrayLike, scores: ArrayLike) -> float | None:
 
 
 def average_precision_trapezoid(labels: ArrayLike, scores: ArrayLike) -> float | None:
-    """Returns the area under the precision-recall curve by the trapezoidal rule, as COMIND reports it.
+    """Returns the area under the precision-recall curve by the trapezoidal rule, as Božič et al. 2021 report
+    it.
 
     It interpolates linearly between thresholds. Compare it only with values of the same kind. None as in
     `average_precision`.
@@ -46,7 +47,9 @@ def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> 
 
 
 def false_positives_at_full_recall(labels: ArrayLike, scores: ArrayLike) -> int | None:
-    """Counts good images that score at least as high as the lowest defective one; None without one."""
+    """Counts good images with a score of at least the lowest score of a defective image; None if there is no
+    defective image.
+    """
     defective = np.asarray(labels) != 0
     if not defective.any():
         return None

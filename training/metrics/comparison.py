@@ -91,7 +91,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the second run, by significant differences; worse if it is worse in any of them."""
+        """Verdict on the second run by significant differences; `worse` if any of them is worse."""
         found = [second for second, _ in self._beyond_chance()]
         return "not worse" if not found else "better" if all(found) else "worse"
 

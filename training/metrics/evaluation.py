@@ -86,7 +86,7 @@ def evaluate(
 ) -> Evaluation:
     """Evaluates the model on `records`, with the thresholds of its configuration.
 
-    At most `batch_size` images and masks are in memory at a time, with a pool three times as many.
+    At most `batch_size` images and masks are in memory at a time; with a pool, three times as many.
 
     Args:
         predictor: The model.

@@ -95,7 +95,7 @@ def draw_resamples(groups: Sequence[str], *, resamples: int, seed: int) -> Itera
         seed: Seed of the resampling.
 
     Yields:
-        Weight of each image, [b, N]; all b together are `resamples`. Nothing for fewer
+        Weight of each image, [b, N]; the sum of all b is `resamples`. Nothing for fewer
         than `MIN_GROUPS` groups.
     """
     names, places = np.unique(np.asarray(groups, dtype=str), return_inverse=True)

@@ -70,7 +70,7 @@ class Metrics:
         review_threshold: Image score from which an image is at least for review; None without review, and
             for several runs with different ones.
         average_precision: Step-wise AP of the image score.
-        average_precision_trapezoid: Trapezoidal area under the same curve, as COMIND reports it.
+        average_precision_trapezoid: Trapezoidal area under the same curve, as Božič et al. 2021 report it.
         auroc: Area under the ROC curve of the image score.
         false_positives: Good images at or above the threshold.
         false_negatives: Defective images that are called good.

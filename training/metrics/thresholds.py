@@ -107,8 +107,8 @@ def choose_score_thresholds(
 ) -> ScoreThresholds:
     """Chooses calibration and thresholds of the image score.
 
-    With good and defective images the score becomes a probability, and the threshold minimises the expected
-    cost: 1 / (1 + miss_cost). With good images alone, a further good image exceeds the threshold with
+    With good and defective images the score becomes a probability, and the threshold 1 / (1 + miss_cost)
+    minimises the expected cost. With good images alone, a further good image exceeds the threshold with
     probability `refused_share`. Without enough images the threshold is 0.5.
 
     Args:
@@ -272,7 +272,8 @@ def choose_mask_threshold(histogram: PixelHistogram, default: float = DEFAULT) -
     """Chooses the mask threshold by the pooled pixel F1 on validation.
 
     It is the lowest multiple of 1/256 that reaches `NEARLY_BEST` of the best F1: lower thresholds show more
-    of each defect. `default` with a note if validation has no defect pixel, or none is found.
+    of each defect. Returns `default` with a note if validation has no defect pixel, or the network finds
+    none.
     """
     if not histogram.has_defect():
         note = (

@@ -1,1 +1,1 @@
-"""What a step computes: losses, gradients, schedules, precision."""
+"""The computation of a training step: losses, gradients, schedules, precision."""

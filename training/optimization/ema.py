@@ -26,7 +26,7 @@ class WeightEMA(tf.Module):
         self.shadows = [tf.Variable(value, trainable=False, name="shadow") for value in self._variables]
 
     def restart(self) -> None:
-        """Sets the average to the variables."""
+        """Sets the averages to the current values of the variables."""
         self._updates.assign(0)
         for shadow, variable in zip(self.shadows, self._variables, strict=True):
             shadow.assign(variable)

@@ -48,9 +48,10 @@ def count_step_flops(
 ) -> int:
     """Counts the FLOPs of a training step, by convention, independently of the device.
 
-    Products of convolutions and dense layers count, for each output including the border; a product with its
-    addition is two FLOPs. Trained parts count three times, frozen parts once. First layers, which need no
-    gradient of the input, and accumulation are no exceptions.
+    Counts the products of convolutions and dense layers for every output, also at the border; a product
+    and its addition are two FLOPs. Trained parts count three times, frozen parts once. This also applies to
+    first
+    layers, which need no gradient of the input, and to accumulation.
 
     Args:
         network: The network in training.

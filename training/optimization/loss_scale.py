@@ -11,10 +11,10 @@ GROWTH_STEPS = 2000
 class LossScale(tf.Module):
     """The factor of the loss before differentiation; steps that overflow are skipped.
 
-    After an overflow all replicas skip the step and the scale is halved, to 1 at least; after 2000 finite
-    steps in a row it is doubled. Create it within the strategy's scope; it is saved with the run. Keras'
-    `LossScaleOptimizer` checks the first replica only, so that an overflow on another destroys the weights,
-    and fails with central storage.
+    After an overflow all replicas skip the step and the scale is halved, but never below 1; after 2000
+    finite steps in a row it is doubled. Create it within the strategy's scope; it is saved with the run.
+    Keras' `LossScaleOptimizer` checks the first replica only, so that an overflow on another destroys the
+    weights, and fails with central storage.
 
     Attributes:
         value: The scale.

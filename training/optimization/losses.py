@@ -21,7 +21,8 @@ def segmentation_loss(
     Args:
         mask_logits: [B, h, w, M], one mask, or one per defect class.
         target: [B, h, w, M], defective share of each mask pixel, 0…1.
-        weight: [B, h, w, 1], of each mask pixel; 0 if the mask is unknown or the pixel is not inspected.
+        weight: [B, h, w, 1], weight of each mask pixel; 0 if the mask is unknown or the pixel is not
+            inspected.
         config: Terms of the loss.
         positive_weight: Factor of the defective share's loss.
 
@@ -75,7 +76,7 @@ def dice_loss(mask_logits: tf.Tensor, target: tf.Tensor, weight: tf.Tensor) -> t
 def select_likeliest_mask(
     logits: tf.Tensor, target: tf.Tensor, labels: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Restricts images with a defect of unknown class to the mask with the largest logit of each pixel.
+    """Keeps at each pixel only the mask with the largest logit, for images with a defect of unknown class.
 
     Args:
         logits: [B, h, w, M].

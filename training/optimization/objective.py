@@ -23,7 +23,8 @@ def stage_losses(
 ) -> Losses:
     """Computes the losses of one replica's images, [B] each; `loss` is the weighted sum of the others.
 
-    The L2 term of the kernels is equal for all images: averaged over those of all replicas it counts once.
+    The L2 term of the kernels is equal for all images. The average over the images of all replicas therefore
+    contains it once.
 
     Args:
         network: The network in training.

@@ -40,7 +40,7 @@ def build_step(
 
     Args:
         strategy: Strategy of the run.
-        state: Is changed by each step.
+        state: State of the training; each step changes it.
         stage: Parts that the step trains.
         config: Settings of the stage, the targets and the loss.
         multi_process: Whether several processes run the step and exchange stop requests.

@@ -78,7 +78,7 @@ def precision_recall_chart(
     """Draws step-wise precision over recall: thick for pooled scores, thin for single runs.
 
     Args:
-        pooled: Scores of one evaluation, or of one pool per seed.
+        pooled: Scores of one evaluation, or the pooled scores of each seed.
         threshold: Threshold of the operating point; None for no point.
         runs: Scores of single runs.
     """

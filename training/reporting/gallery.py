@@ -53,7 +53,7 @@ class Card:
         result: Prediction and truth.
         shape: `wide`, `tall` or `square`, for the layout of the pictures.
         size: Size of the image as text.
-        unmasked: Kind of annotation without defect pixels; empty if those are known.
+        unmasked: Kind of annotation (box, label) if the defect pixels are unknown; otherwise empty.
         pictures: At most four.
     """
 

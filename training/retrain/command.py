@@ -1,4 +1,6 @@
-"""The steps of `retrain`, from a run and reviewed images to the next version. Read it downwards."""
+"""The steps of `retrain`, from a run and reviewed images to the next version. The functions are in the order
+of the steps.
+"""
 
 import json
 import re

@@ -25,7 +25,7 @@ class ReviewedSplit:
         label_conflicts: Those duplicates whose review contradicts the label in the data set.
         conflicting: Skipped: the part is in one split and a near duplicate in another.
         unlocalized: Skipped in training, which needs masks or boxes.
-        related: Number of images that are validated or tested on since a related image is.
+        related: Number of images that are in validation or test because a related image is there.
         notes: Notes about near duplicates.
     """
 

@@ -35,8 +35,8 @@ BY_REPLICA = "replica_loss_"
 class TensorBoardLog(Tracker):
     """Writes events to one folder per stage, since each stage counts its steps from 1.
 
-    The first event of each process is a session start: TensorBoard then drops what an earlier process wrote
-    from that step of that stage on.
+    The first event of each process is a session start: TensorBoard then drops the events of earlier
+    processes from this step of the stage on.
 
     Args:
         folder: Log folder for TensorBoard.

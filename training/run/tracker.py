@@ -17,7 +17,7 @@ Pictures = Mapping[str, NDArray[np.uint8]]
 
 
 class Tracker:
-    """A copy of the log in another form; the methods of this base class do nothing."""
+    """Receives the log records and stores them elsewhere; the methods of this base class do nothing."""
 
     def start(self, records: Sequence[Record]) -> None:
         """Receives the records of an interrupted run; none if the run is new."""

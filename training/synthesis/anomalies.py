@@ -63,7 +63,7 @@ def synthesize_anomaly(
     Args:
         image: uint8 [h, w, C], good.
         textures: Other good images [·, ·, C] as a source of texture; none = `image` itself.
-        random: Is advanced.
+        random: Generator of all random numbers; its state changes.
         area: uint8 [h, w], above 0 where the image is inspected; None = everywhere.
 
     Returns:

@@ -23,8 +23,8 @@ class Shape:
     """The opacity of a defect in a window of the image.
 
     Attributes:
-        rows: Of the window, within the image.
-        columns: Of the window.
+        rows: Rows of the window, within the image.
+        columns: Columns of the window.
         opacity: float32 [r, c] of the window, 0…1.
     """
 
@@ -74,7 +74,7 @@ def draw_blob(
     """Draws an ellipse with a noisy outline, down to separate pieces.
 
     Args:
-        random: Is advanced.
+        random: Generator of all random numbers; its state changes.
         size: Rows and columns of the image.
         center: Row and column of its middle.
         length_px: Longest diameter before the noise.
@@ -107,7 +107,7 @@ def draw_crack(
     """Draws a random curve of varying width and strength, sometimes with a branch.
 
     Args:
-        random: Is advanced.
+        random: Generator of all random numbers; its state changes.
         size: Rows and columns of the image.
         center: Row and column of its middle.
         length_px: Length of the curve.

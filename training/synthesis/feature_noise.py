@@ -27,7 +27,7 @@ def draw_noise_mask(
     """Draws a mask: the highest values of Perlin noise.
 
     Args:
-        random: Is advanced.
+        random: Generator of all random numbers; its state changes.
         size: Rows and columns of the image.
         area: uint8 [h, w], above 0 where the image is inspected; None = everywhere.
 
@@ -52,7 +52,7 @@ def add_noise(
     Args:
         features: By name, float16 [·, ·, C].
         mask: uint8 [h, w], above 0 where noise is added.
-        random: Is advanced.
+        random: Generator of all random numbers; its state changes.
     """
     strength = log_uniform(random, STRENGTHS)
     defective = (mask > 0).astype(np.float32)

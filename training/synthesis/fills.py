@@ -45,7 +45,8 @@ def change_texture(surface: Pixels, _textures: Sequence[Image], random: np.rando
 
 
 def insert_texture(surface: Pixels, textures: Sequence[Image], random: np.random.Generator) -> Pixels:
-    """Returns (1 − b) · A + b · I, b ~ U(0, 0.8), A rotated, scaled and of other contrast.
+    """Returns (1 − b) · A + b · I, b ~ U(0, 0.8); I is the surface, A a texture, rotated, scaled and with
+    changed contrast.
 
     Source: Zavrtanik et al., "DRAEM", 2021.
     """

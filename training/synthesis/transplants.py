@@ -36,14 +36,14 @@ def transplant_defect(
 ) -> tuple[Image, Mask] | None:
     """Copies a defect to a good image, flipped, rotated, scaled and moved.
 
-    The surface below the defect is estimated from its surroundings on both images. The difference from the
-    one estimate is added to the other.
+    The surface below the defect is estimated from its surroundings on both images. The difference between
+    the defect and its estimate is added to the estimate on the good image.
 
     Args:
         good: uint8 [h, w, C].
         defective: uint8 [·, ·, C].
         mask: uint8 [·, ·] of `defective`, above 0 where the defect is.
-        random: Is advanced.
+        random: Generator of all random numbers; its state changes.
         area: uint8 [h, w], above 0 where the good image is inspected; None = everywhere.
 
     Returns:

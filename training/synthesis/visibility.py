@@ -26,7 +26,7 @@ RIM_PX = 12
 
 
 class Surface:
-    """The strongest structures of a good image: small, larger, and texture.
+    """The strength of the strongest structures of a good image: small structures, larger structures, texture.
 
     Args:
         image: uint8 [h, w, C].
@@ -47,8 +47,8 @@ class Surface:
     def visibility(self, changed: Image, mask: NDArray[np.bool_]) -> float:
         """Returns the visibility of a region; 1 = that of the strongest structure of the good image.
 
-        It is the maximum over all filters and both signs; each response is the mean of the region's upper
-        half.
+        It is the maximum over all filters and both signs; each response is the mean of the larger half of
+        the region's values.
 
         Args:
             changed: uint8 [h, w, C], the image with the region.
