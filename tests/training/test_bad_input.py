@@ -1,4 +1,4 @@
-"""Bad input ends a run before it starts: one line, exit code 2, and nothing left behind."""
+"""Invalid input stops a run before it starts: one error line, exit code 2, and no files."""
 
 import json
 import shutil
@@ -98,8 +98,10 @@ def tf_config(addresses, **task):
     return json.dumps({"cluster": {"worker": addresses}, **({"task": task} if task else {})})
 
 
-def test_a_cluster_and_another_strategy(tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports):
-    """Refused before the other worker is waited for."""
+def test_strategy_that_does_not_fit_the_cluster(
+    tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports
+):
+    """Rejected without waiting for the other worker."""
     workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
     monkeypatch.setenv("TF_CONFIG", tf_config(workers, type="worker", index=0))
     with pytest.raises(SystemExit) as left:
@@ -108,7 +110,7 @@ def test_a_cluster_and_another_strategy(tiny_experiment, toy_root, tmp_path, cap
     check_refused(capsys, tmp_path, "strategy=mirrored does not fit TF_CONFIG", "multi-worker")
 
 
-def test_training_in_step_with_parameter_servers(
+def test_synchronous_strategy_with_parameter_servers(
     tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports
 ):
     chief, worker, server = ([f"127.0.0.1:{port}"] for port in free_ports(3))
@@ -121,7 +123,7 @@ def test_training_in_step_with_parameter_servers(
     check_refused(capsys, tmp_path, *words)
 
 
-def test_a_port_that_is_taken(tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports):
+def test_port_in_use(tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports):
     workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
     monkeypatch.setenv("TF_CONFIG", tf_config(workers, type="worker", index=1))
     port = workers[1].rpartition(":")[2]

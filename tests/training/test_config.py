@@ -15,12 +15,12 @@ def experiment(tmp_path):
 
 
 @pytest.mark.parametrize("flag", ["--input.white-level", "--input.white_level"])
-def test_flags_are_spelt_with_hyphens_or_as_in_the_file(experiment, flag):
+def test_flags_accept_hyphens_and_underscores(experiment, flag):
     assert load_experiment(experiment, [flag, "4095"]).input.white_level == 4095
     assert load_experiment(experiment, [f"{flag}=4095"]).input.white_level == 4095
 
 
-def test_preset_fills_what_is_not_given(experiment):
+def test_preset_sets_the_missing_fields(experiment):
     experiment.write_text(MINIMAL + "[network]\npreset = 'compact'\nfeature_width = 24\n")
     network = load_experiment(experiment, ["--network.feature-kernel", "3"]).network
     assert (network.feature_width, network.feature_kernel) == (24, 3)
@@ -34,7 +34,7 @@ def test_effective_configuration_round_trips(experiment, tmp_path):
     assert load_experiment(saved) == config
 
 
-def test_environment_does_not_steer_a_run(experiment, monkeypatch):
+def test_environment_variables_are_ignored(experiment, monkeypatch):
     monkeypatch.setenv("SEED", "99")
     assert load_experiment(experiment).seed == 0
 
@@ -77,7 +77,7 @@ def test_environment_does_not_steer_a_run(experiment, monkeypatch):
         ("a = [", "is not valid TOML"),
     ],
 )
-def test_bad_files_say_what_is_wrong(experiment, text, message):
+def test_errors_of_invalid_files(experiment, text, message):
     experiment.write_text(text)
     with pytest.raises(ConfigError, match=message):
         load_experiment(experiment)
@@ -96,7 +96,7 @@ def test_unknown_flags_name_the_nearest(experiment, flag, nearest):
         load_experiment(experiment, [flag, "1"])
 
 
-def test_every_field_says_what_it_is():
+def test_every_field_has_a_description():
     """Fields whose name does not say it all carry a description; sections are described by their class."""
     terse = {"flip_horizontal", "flip_vertical", "optimizer", "learning_rate", "kind"}
     undescribed = [name for name in leaves(ExperimentConfig) if name not in terse]
@@ -113,8 +113,8 @@ def leaves(model):
             yield name
 
 
-def test_what_may_change_when_a_run_is_resumed():
-    """Where it runs, where its data lie, what it writes; a name more or less is a decision, not a detail."""
+def test_settings_that_may_change_when_a_run_is_resumed():
+    """Devices, places of the data, outputs, thresholds; a change of this list must be intended."""
     assert changeable_settings() == {
         "name",
         "runs",
@@ -153,6 +153,6 @@ def test_what_may_change_when_a_run_is_resumed():
 
 
 @pytest.mark.parametrize(("weighting", "factor"), [("uniform", 3.0), ("distance", 1.0)])
-def test_the_positive_weight_counts_once(weighting, factor):
+def test_positive_weight_is_applied_once(weighting, factor):
     """With `distance` the weights of the pixels hold it."""
     assert TargetConfig(positive_weight=3.0, weighting=weighting).cross_entropy_weight == factor

@@ -35,7 +35,7 @@ def rows(run):
         return list(csv.DictReader(file))
 
 
-def test_exported_model_answers_as_evaluated(finished_run, toy_root, tmp_path):
+def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, toy_root, tmp_path):
     evaluate_run(finished_run, "test")
     manifest = export_run(finished_run, tmp_path / "model", ExportOptions(name="part", version="3"))
     assert (manifest.name, manifest.version, manifest.metrics_split) == ("part", "3", "test")
@@ -69,7 +69,7 @@ def test_sample_is_the_clearest_defect_or_the_first_image(predictor, levels, lab
     assert found is images[str(chosen)]
 
 
-def test_photographs_that_were_moved_away_are_replaced_by_noise(finished_run, tmp_path, capsys):
+def test_missing_images_are_replaced_by_noise_in_the_self_test(finished_run, tmp_path, capsys):
     run = Path(shutil.copytree(finished_run, tmp_path / "run"))
     config = run / "config.toml"
     lines = config.read_text().splitlines()
@@ -117,7 +117,7 @@ def test_code_in_a_file_of_weights_is_not_run(finished_run, tmp_path):
 
 
 @pytest.mark.slow
-def test_12_bit_photographs_train_as_the_same_ones_of_8_bits(
+def test_training_on_12_bit_images_equals_8_bit(
     tiny_experiment, finished_run, toy_root, tmp_path, read_weights, capsys
 ):
     root = tmp_path / "deep"
@@ -174,7 +174,7 @@ def test_engines_are_exported_and_verified(finished_run, toy_root, tmp_path, cap
     assert by_both[0] == pytest.approx(by_both[1], abs=0.2)
 
 
-def test_unknown_engine_is_refused(finished_run, tmp_path, capsys):
+def test_unknown_engine_is_rejected(finished_run, tmp_path, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["export", str(finished_run), str(tmp_path / "model"), "--engines", "abacus"])
     assert caught.value.code == 2

@@ -31,16 +31,10 @@ def load(experiment, tmp_path, *flags):
     return load_experiment(experiment, ["--runs", str(tmp_path), *flags])
 
 
-def test_run_folder_holds_what_a_run_leaves(finished_run, tiny_experiment):
+def test_files_of_a_finished_run(finished_run, tiny_experiment):
     names = {path.name for path in finished_run.iterdir()}
-    assert {
-        "config.toml",
-        "log.jsonl",
-        "result.json",
-        "network.weights.h5",
-        "checkpoints",
-        "tensorboard",
-    } <= names
+    files = {"config.toml", "log.jsonl", "result.json", "network.weights.h5"}
+    assert files | {"checkpoints", "tensorboard"} <= names
     assert load_experiment(finished_run / "config.toml") == load_experiment(tiny_experiment)
     curves = {path.name for path in (finished_run / "tensorboard").iterdir()}
     assert curves == {"segment", "decision", "joint"}
@@ -57,18 +51,12 @@ def test_every_stage_is_logged_and_validated(finished_run):
         for step in range(count)
     ]
     validated = [(record["stage"], record["step"]) for record in records if record["kind"] == "val"]
-    assert validated == [
-        ("segment", 3),
-        ("segment", 5),
-        ("decision", 3),
-        ("decision", 4),
-        ("joint", 3),
-    ]
+    assert validated == [("segment", 3), ("segment", 5), ("decision", 3), ("decision", 4), ("joint", 3)]
     speed = {"images_per_s", "s_per_step", "input_wait", "model_flops_per_s", "flop_utilisation"}
     assert {"loss", "learning_rate", *speed} <= records[0].keys()
 
 
-def test_the_panel_shows_what_the_finished_model_says(finished_run, tiny_experiment):
+def test_panel_shows_the_predictions_of_the_finished_model(finished_run, tiny_experiment):
     config, result = load_experiment(tiny_experiment), RunFolder(finished_run).result()
     records = list_split_records(config, RunFolder(finished_run).splits, result.model.classes, "val")
     predictor = Predictor(NetworkEngine(RunFolder(finished_run).network()), result.model)
@@ -84,14 +72,14 @@ def pictures(run, stage):
     return {tag: [event.step for event in events.Tensors(tag)] for tag in tags}
 
 
-def test_pictures_of_both_splits(finished_run):
+def test_tensorboard_images_of_both_splits(finished_run):
     shown = pictures(finished_run, "segment")
     assert shown.pop("training_panel/batch") == [3, 5]
     assert len(shown) == 4
     assert all(tag.startswith("panel/") and steps == [3, 5] for tag, steps in shown.items())
 
 
-def test_result_is_what_validation_chose(finished_run):
+def test_result_holds_the_best_validation(finished_run):
     result = RunFolder.finished(finished_run).result()
     assert result.model.classes == ("good", "defect")
     assert 0 < result.model.thresholds.mask < 1
@@ -105,7 +93,7 @@ def test_result_is_what_validation_chose(finished_run):
 
 
 @pytest.mark.parametrize("steps", [9, slow_case(12)])  # after a checkpoint, and after a newer best
-def test_a_resumed_run_ends_as_the_uninterrupted_one(
+def test_resumed_run_equals_the_uninterrupted_one(
     tiny_experiment, finished_run, tmp_path, interrupt_run, steps, check_same_run
 ):
     config = load(tiny_experiment, tmp_path)
@@ -122,15 +110,11 @@ def test_checkpoints_do_not_change_the_result(tiny_experiment, finished_run, tmp
     often = ["--checkpoint-every", "1", "--keep-checkpoints", "4", "--checkpoint-minutes", "0.0001"]
     run = Trainer(load(tiny_experiment, tmp_path, *often)).run().path
     check_same_run(run, finished_run)
-    assert {path.name for path in (run / "checkpoints").iterdir()} == {
-        "ckpt-2-1",
-        "ckpt-2-2",
-        "ckpt-3-0",
-        "ckpt-2-0",
-    }
+    names = {path.name for path in (run / "checkpoints").iterdir()}
+    assert names == {"ckpt-2-0", "ckpt-2-1", "ckpt-2-2", "ckpt-3-0"}
 
 
-def test_a_finished_run_has_nothing_left_to_do(tiny_experiment, finished_run, read_weights):
+def test_finished_run_is_not_trained_again(tiny_experiment, finished_run, read_weights):
     before = read_weights(finished_run)
     trainer = Trainer(load_experiment(tiny_experiment))
     assert "all stages finished" in trainer.describe_start()
@@ -149,9 +133,7 @@ def test_a_changed_configuration_names_the_field(tiny_experiment, data, tmp_path
     changed = load(tiny_experiment, tmp_path, "--stages.joint.learning-rate", "0.5")
     with pytest.raises(RunError, match=r"stages.joint.learning_rate = 0.001, now it is 0.5.*--fresh"):
         RunFolder.open(changed, data, fresh=False)
-    harmless = load(
-        tiny_experiment, tmp_path, "--log-every", "7", "--strategy", "single", "--devices", "cpu:1"
-    )
+    harmless = load(tiny_experiment, tmp_path, "--strategy", "single", "--devices", "cpu:1")
     assert RunFolder.open(harmless, data, fresh=False).path == tmp_path / "tiny"
 
 
@@ -165,23 +147,19 @@ def test_changed_images_are_noticed(tiny_experiment, data, toy_root, tmp_path):
         RunFolder.open(moved, load_run_data(moved), fresh=False)
 
 
-def test_fresh_starts_over(tiny_experiment, data, tmp_path):
+def test_fresh_replaces_the_run(tiny_experiment, data, tmp_path):
     config = load(tiny_experiment, tmp_path)
     folder = RunFolder.open(config, data, fresh=False)
     folder.close()
     (folder.path / "log.jsonl").write_text("old")
     RunFolder.open(config, data, fresh=True)
-    assert {path.name for path in folder.path.iterdir()} == {
-        "config.toml",
-        "environment.json",
-        "lock",
-        "splits.txt",
-    }
+    names = {path.name for path in folder.path.iterdir()}
+    assert names == {"config.toml", "environment.json", "lock", "splits.txt"}
     assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_a_folder_that_is_no_run_is_left_alone(tiny_experiment, data, tmp_path, fresh):
+def test_folder_that_is_not_a_run_is_not_changed(tiny_experiment, data, tmp_path, fresh):
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "thesis.txt").write_text("precious")
     with pytest.raises(RunError, match="not a run folder"):
@@ -189,8 +167,8 @@ def test_a_folder_that_is_no_run_is_left_alone(tiny_experiment, data, tmp_path, 
     assert (tmp_path / "tiny" / "thesis.txt").read_text() == "precious"
 
 
-def test_a_diverging_run_stops_and_says_where(tiny_experiment, tmp_path):
-    """It names stage, step and images, and leaves those images as the network saw them."""
+def test_diverging_run_stops_and_names_the_step(tiny_experiment, tmp_path):
+    """The error names stage, step and images; the input images are written to the run folder."""
     flags = ["--stages.segment.optimizer", "sgd", "--stages.segment.learning-rate", "1e38"]
     trainer = Trainer(load(tiny_experiment, tmp_path, "--log-every", "5", *flags))
     with pytest.raises(
@@ -198,7 +176,7 @@ def test_a_diverging_run_stops_and_says_where(tiny_experiment, tmp_path):
     ) as stopped:
         trainer.run()
     step = int(re.search(r"at step (\d)", str(stopped.value))[1])
-    assert step > 1  # the first one is still sound
+    assert step > 1  # the loss of the first step is finite
     names, batch = trainer.pipeline.global_batch(0, step)
     assert all(name in str(stopped.value) for name in names)
     folder = tmp_path / "tiny" / "diverged" / f"segment_{step:06d}"
@@ -211,7 +189,7 @@ def test_a_diverging_run_stops_and_says_where(tiny_experiment, tmp_path):
     assert not (tmp_path / "tiny" / "result.json").exists()
 
 
-def test_a_resumed_run_records_its_new_place(tiny_experiment, data, tmp_path, capsys):
+def test_resumed_run_records_its_new_environment(tiny_experiment, data, tmp_path, capsys):
     folder = RunFolder.open(load(tiny_experiment, tmp_path), data, fresh=False)
     folder.close()
     environment = folder.path / "environment.json"
@@ -226,7 +204,7 @@ def test_a_resumed_run_records_its_new_place(tiny_experiment, data, tmp_path, ca
 
 
 @pytest.mark.slow
-def test_a_float16_run_goes_on_and_serves_float32(tiny_experiment, tmp_path):
+def test_float16_run_resumes_and_serves_float32(tiny_experiment, tmp_path):
     """Its scale is saved with it; its result is the plain network's."""
     flags = ["--precision", "mixed_float16", "--synchronized-batch-norm", "--stages.joint.steps", "0"]
     config = load(tiny_experiment, tmp_path, "--devices", "cpu:2", *flags)
@@ -246,19 +224,14 @@ def test_a_float16_run_goes_on_and_serves_float32(tiny_experiment, tmp_path):
         np.testing.assert_allclose(served[name], value, atol=1e-6)
 
 
-@pytest.fixture(scope="module")
-def good_alone(toy_root, tmp_path_factory):
-    """Flags of a run on the toy set whose training and validation hold good photographs alone."""
-    path = tmp_path_factory.mktemp("splits") / "good.txt"
-    lines = (toy_root / "splits.txt").read_text().splitlines()
-    path.write_text("\n".join(line for line in lines if "good/" in line or line.startswith("test")))
-    return ["--data.splits", str(path), "--augmentation.synthetic", "0.5"]
-
-
 @pytest.mark.slow
-def test_a_model_of_good_photographs(tiny_experiment, tmp_path, good_alone):
-    """Its weights are chosen by synthetic defects on the validation photographs."""
-    run = Trainer(load(tiny_experiment, tmp_path, *good_alone)).run().path
+def test_model_trained_on_good_images(tiny_experiment, toy_root, tmp_path):
+    """Its weights are selected by synthetic defects on the validation images."""
+    splits = tmp_path / "good.txt"
+    lines = (toy_root / "splits.txt").read_text().splitlines()
+    splits.write_text("\n".join(line for line in lines if "good/" in line or line.startswith("test")))
+    flags = ["--data.splits", str(splits), "--augmentation.synthetic", "0.5"]
+    run = Trainer(load(tiny_experiment, tmp_path, *flags)).run().path
     validations = [record for record in read_log(run) if record["kind"] == "val"]
     assert all(0 < record["average_precision"] <= 1 for record in validations)
     assert all(0 <= record["pixel_f1"] <= 1 for record in validations)

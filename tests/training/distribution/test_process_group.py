@@ -1,4 +1,4 @@
-"""A group of processes ends as one. The processes are small scripts; each group has a process of its own."""
+"""A group of processes ends together. The tasks are small scripts; each group runs in its own process."""
 
 import json
 import os
@@ -76,22 +76,25 @@ class Group:
 
     process: subprocess.Popen
     folder: Path
+    tasks: int
 
-    def pid(self, name):
-        path = self.folder / f"{name}.pid"
-        wait_for(path.exists)
-        return int(path.read_text())
+    def wait_until_ready(self):
+        """Returns the process ids of all tasks once each has written its own."""
+        wait_for(lambda: len(self.pids()) == self.tasks)
+        return self.pids()
+
+    def pids(self):
+        return [int(path.read_text()) for path in self.folder.glob("*.pid")]
 
     def wait(self):
-        """Exit code, failure, received signal and output; nothing is left behind."""
+        """Returns exit code, failure, received signal and output; checks that no process is left."""
         output, errors = self.process.communicate(timeout=90)
         self.check_no_process_left()
         assert self.process.returncode == 0, errors
         return *json.loads(errors.decode().splitlines()[-1]), output
 
     def check_no_process_left(self):
-        pids = [int(path.read_text()) for path in self.folder.glob("*.pid")]
-        wait_for(lambda: not any(alive(pid) for pid in pids))
+        wait_for(lambda: not any(alive(pid) for pid in self.pids()))
 
     def saved(self):
         return {path.stem for path in self.folder.glob("*.saved")}
@@ -101,19 +104,17 @@ class Group:
 def start(tmp_path):
     groups = []
 
-    def start(grace_s=20.0, stop_timeout_s=60.0, cause_timeout_s=0.0, **scripts):
-        limits = json.dumps(
-            {"grace_s": grace_s, "stop_timeout_s": stop_timeout_s, "cause_timeout_s": cause_timeout_s}
-        )
+    def start(grace_s=20.0, stop_timeout_s=60.0, **scripts):
+        limits = {"grace_s": grace_s, "stop_timeout_s": stop_timeout_s, "cause_timeout_s": 0.0}
         words = [f"{name}={code}" for name, code in scripts.items()]
         process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, str(tmp_path), limits, *words],
+            [sys.executable, "-c", DRIVER, str(tmp_path), json.dumps(limits), *words],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             process_group=0,
         )
-        groups.append(Group(process, tmp_path))
+        groups.append(Group(process, tmp_path, len(scripts)))
         return groups[-1]
 
     yield start
@@ -123,7 +124,7 @@ def start(tmp_path):
         group.check_no_process_left()
 
 
-def test_all_succeed(start):
+def test_success_of_all_tasks(start):
     code, failure, received, output = start(
         worker0="print('one'); print('two')", worker1="import sys; print('three', file=sys.stderr)"
     ).wait()
@@ -131,7 +132,7 @@ def test_all_succeed(start):
     assert sorted(output.splitlines()) == [b"[worker0] one", b"[worker0] two", b"[worker1] three"]
 
 
-def test_one_fails(start):
+def test_failed_task_stops_the_others(start):
     fails = after("worker0", then="print('the reason'); sys.exit(3)")
     group = start(worker0=PATIENT, worker1=fails)
     code, failure, _, output = group.wait()
@@ -146,7 +147,7 @@ def test_the_loss_of_a_peer_is_not_the_cause(start):
     group = start(
         worker0=NOTE + leave.format(69) + READY + together, worker1=NOTE + leave.format(3) + READY + together
     )
-    pids = [group.pid("worker0"), group.pid("worker1")]
+    pids = group.wait_until_ready()
     group.process.send_signal(signal.SIGSTOP)
     for pid in pids:
         os.kill(pid, signal.SIGUSR1)
@@ -156,9 +157,9 @@ def test_the_loss_of_a_peer_is_not_the_cause(start):
 
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
-def test_a_signal_lets_all_save(start, number, expected):
+def test_all_tasks_save_after_a_signal(start, number, expected):
     group = start(worker0=PATIENT, worker1=PATIENT)
-    group.pid("worker0"), group.pid("worker1")
+    group.wait_until_ready()
     group.process.send_signal(number)
     assert group.wait()[:3] == (expected, None, number)
     assert group.saved() == {"worker0", "worker1"}
@@ -167,22 +168,22 @@ def test_a_signal_lets_all_save(start, number, expected):
 def test_control_c_on_a_terminal_reaches_the_tasks_once(start):
     unwanted = "signal.signal(signal.SIGINT, lambda *_: os._exit(9))\n"
     group = start(worker0=unwanted.join([NOTE, SAVE]) + READY + WAIT)
-    group.pid("worker0")
+    group.wait_until_ready()
     os.killpg(group.process.pid, signal.SIGINT)  # as a terminal does
     assert group.wait()[:3] == (130, None, signal.SIGINT)
     assert group.saved() == {"worker0"}
 
 
-def test_a_signal_that_one_ignores(start):
+def test_task_that_ignores_a_signal_is_killed(start):
     group = start(worker0=PATIENT, worker1=STUBBORN, stop_timeout_s=0.3)
-    group.pid("worker0"), group.pid("worker1")
+    group.wait_until_ready()
     group.process.terminate()
     code, failure, *_ = group.wait()
     assert (code, failure) == (137, "worker1 did not stop in time and was killed by SIGKILL")
 
 
 @pytest.mark.parametrize(("second", "expected"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_second_signal_kills(start, second, expected):
+def test_second_signal_kills(start, second, expected):
     stopping = (
         NOTE
         + "signal.signal(signal.SIGTERM, lambda *_: note('stopping'))\n"
@@ -190,7 +191,7 @@ def test_a_second_signal_kills(start, second, expected):
         + "while True: signal.pause()"
     )
     group = start(worker0=stopping, worker1=stopping)
-    group.pid("worker0"), group.pid("worker1")
+    group.wait_until_ready()
     group.process.terminate()
     wait_for(lambda: len(list(group.folder.glob("*.stopping"))) == 2)
     group.process.send_signal(second)
@@ -199,7 +200,7 @@ def test_a_second_signal_kills(start, second, expected):
 
 def test_a_killed_group_leaves_no_process(start):
     group = start(worker0=STUBBORN, worker1=STUBBORN)
-    group.pid("worker0"), group.pid("worker1")
+    group.wait_until_ready()
     group.process.kill()
     group.process.wait()
     group.check_no_process_left()
@@ -210,7 +211,7 @@ def test_servers_stop_when_the_work_is_done(start):
     assert group.wait() == (0, None, None, b"[chief] done\n")
 
 
-def test_servers_outlive_the_chief_that_saves(start):
+def test_servers_run_until_the_chief_has_saved(start):
     look = "    if pathlib.Path(os.environ['FOLDER'], 'ps0.saved').exists(): sys.exit(1)\n"
     chief = (
         NOTE
@@ -219,13 +220,13 @@ def test_servers_outlive_the_chief_that_saves(start):
         + "    note('saved')\n    sys.exit(75)\n"
     )
     group = start(chief=chief + "signal.signal(signal.SIGTERM, save)\n" + READY + WAIT, ps0=PATIENT)
-    group.pid("chief"), group.pid("ps0")
+    group.wait_until_ready()
     group.process.terminate()
     assert group.wait()[:3] == (75, None, signal.SIGTERM)
     assert group.saved() == {"chief", "ps0"}
 
 
-def test_much_output_stays_in_lines(start):
+def test_long_output_is_not_mixed_within_lines(start):
     script = "import os, sys\nfor i in range(20000): sys.stdout.write(f'{i} ' + 'x' * (i % 300) + '\\n')"
     *_, output = start(worker0=script, worker1=script, worker2=script).wait()
     lines = output.decode().splitlines()
@@ -246,14 +247,14 @@ def test_a_closed_output_stops_the_group(start):
     group.check_no_process_left()
 
 
-def test_a_program_that_is_not_there(tmp_path):
+def test_missing_program_leaves_no_process(tmp_path):
     code = DRIVER.replace("end =", "tasks.append(Task('lost', ['/no/such/program'], {}))\noutcome =")
     result = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path), "{}", f"worker0={STUBBORN}"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "FileNotFoundError" in result.stderr
-    Group(None, tmp_path).check_no_process_left()
+    Group(None, tmp_path, 1).check_no_process_left()
 
 
 @pytest.mark.parametrize(

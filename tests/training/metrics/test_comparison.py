@@ -28,14 +28,14 @@ def make(make_result, make_run, tmp_path):
     return make
 
 
-def test_one_photograph_more_is_within_chance(make):
+def test_difference_of_one_image_is_not_significant(make):
     comparison = compare_runs(make("first", {3}), make("second", {5, 6}))
     assert (comparison.first_right, comparison.second_right) == (("05", "06"), ("03",))
     assert comparison.p_value == 1.0  # 2 to 1
     assert comparison.conclusion() == ("The difference is within chance.",)
 
 
-def test_a_plainly_better_run_is_called_so(make):
+def test_significantly_better_run(make):
     first, second = make("first", set(range(1, 20, 2)), tp=40), make("second")
     comparison = compare_runs(first, second)
     # Ten to nothing: both tails of ten throws of a coin.
@@ -82,7 +82,7 @@ def test_review_counts_as_not_right(make_result, make_run, tmp_path, capsys):
     )
 
 
-def test_fewer_alarms_do_not_make_up_for_defects_that_are_missed(make):
+def test_fewer_false_alarms_do_not_compensate_missed_defects(make):
     """As many labels are right, of other photographs."""
     alarms, misses = make("alarms", set(range(0, 20, 2))), make("misses", set(range(1, 20, 2)))
     comparison = compare_runs(alarms, misses)
@@ -98,13 +98,13 @@ def test_intervals_are_paired(make):
     assert -0.2 < found.low < found.high <= 0
 
 
-def test_few_items_tell_nothing(make):
+def test_few_items_give_no_interval(make):
     comparison = compare_runs(make("first", {1}, count=4), make("second", count=4))
     assert comparison.differences["auroc"].interval is None
     assert comparison.conclusion() == ("There are too few items to measure a significant difference.",)
 
 
-def test_runs_of_other_data_are_refused(make, make_result, make_run, tmp_path):
+def test_runs_on_other_data_are_rejected(make, make_result, make_run, tmp_path):
     first = make("first")
     strange = make_run(tmp_path / "strange", [make_result("elsewhere", 0, 0.1)])
     with pytest.raises(RunError, match=r"different photographs.*training join"):

@@ -41,7 +41,7 @@ def overlapping(seed, good=400, defective=100):
 
 
 @pytest.mark.parametrize("miss_cost", [0.5, 1, 10, 100])
-def test_a_photograph_is_defective_where_passing_it_costs_more(miss_cost):
+def test_threshold_minimizes_the_expected_cost(miss_cost):
     limits = choose_score_thresholds(overlapping(0), ThresholdConfig(miss_cost=miss_cost))
     # The gap between two photographs is narrow here, so that the limit hardly has to keep clear of them.
     assert limits.threshold == pytest.approx(1 / (1 + miss_cost), rel=0.15)
@@ -49,7 +49,7 @@ def test_a_photograph_is_defective_where_passing_it_costs_more(miss_cost):
     assert limits.notes == ()
 
 
-def test_dearer_misses_lower_the_threshold_and_rarer_defects_raise_it():
+def test_threshold_falls_with_miss_cost_and_rises_for_rare_defects():
     photographs = overlapping(1)
     cuts = [
         cut_of(choose_score_thresholds(photographs, ThresholdConfig(miss_cost=cost, defect_rate=rate)))
@@ -59,7 +59,7 @@ def test_dearer_misses_lower_the_threshold_and_rarer_defects_raise_it():
     assert len(set(cuts)) == 4
 
 
-def test_defect_rate_moves_the_score_by_its_odds_alone():
+def test_defect_rate_shifts_the_calibration_by_its_log_odds():
     photographs = overlapping(2)  # a fifth of them is defective
     same, rare = (
         choose_score_thresholds(photographs, ThresholdConfig(defect_rate=rate)).calibration
@@ -71,7 +71,7 @@ def test_defect_rate_moves_the_score_by_its_odds_alone():
 
 
 @pytest.mark.parametrize(("good", "defective"), [([], []), ([], [1.0, 2.0]), ([0.0], [])])
-def test_too_few_photographs_give_a_half_and_say_so(good, defective):
+def test_too_few_images_give_the_default_threshold_and_a_note(good, defective):
     limits = choose_score_thresholds(scored(good, defective), DEFAULTS)
     assert (limits.threshold, limits.calibration) == (0.5, Calibration())
     assert f"{len(good)} good and {len(defective)} defective images, too few" in limits.notes[0]
@@ -81,13 +81,13 @@ def test_too_few_photographs_give_a_half_and_say_so(good, defective):
     ("good", "defective", "label"),
     [([1.0] * 4, [1.0] * 4, "defective"), ([0.0] * 200, [0.0], "good"), ([-3.0, 9.0], [-4.0], "defective")],
 )
-def test_scores_that_tell_nothing_apart_give_a_warning(good, defective, label):
+def test_inseparable_scores_give_a_warning(good, defective, label):
     limits = choose_score_thresholds(scored(good, defective), DEFAULTS)
     assert f"The threshold calls every image {label}" in limits.notes[0]
     assert 0 <= limits.threshold <= 1
 
 
-def test_what_is_not_finite_or_does_not_fit_is_refused():
+def test_invalid_scores_are_rejected():
     with pytest.raises(ValueError, match="not finite"):
         scored([np.nan], [1.0])
     with pytest.raises(ValueError, match="2 labels, 2 log-odds and 1 groups"):
@@ -96,7 +96,7 @@ def test_what_is_not_finite_or_does_not_fit_is_refused():
 
 @pytest.mark.parametrize("miss_cost", [1e-6, 1e6])
 @pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_a_threshold_is_never_at_an_end(miss_cost, scale):
+def test_threshold_is_strictly_between_0_and_1(miss_cost, scale):
     photographs = scored(np.linspace(-3, -2, 30) * scale, np.linspace(2, 3, 5) * scale)
     assert 0 < choose_score_thresholds(photographs, ThresholdConfig(miss_cost=miss_cost)).threshold < 1
     assert 0 < choose_score_thresholds(scored(photographs.good, []), DEFAULTS).threshold < 1
@@ -105,7 +105,7 @@ def test_a_threshold_is_never_at_an_end(miss_cost, scale):
 # === Good photographs alone ===
 
 
-def test_threshold_from_few_good_photographs_alone_is_what_a_twentieth_of_them_exceeds():
+def test_threshold_from_good_images_only_rejects_one_in_twenty():
     good = np.linspace(-4, -2, 21)
     limits = choose_score_thresholds(scored(good, []), DEFAULTS)
     assert limits.calibration == Calibration()
@@ -115,7 +115,7 @@ def test_threshold_from_few_good_photographs_alone_is_what_a_twentieth_of_them_e
     assert "21 good parts and no defective one: it rejects at most 13.3 % of the good ones" in limits.notes[0]
 
 
-def test_the_bound_from_good_photographs_holds_as_often_as_it_says():
+def test_rejection_bound_holds_with_its_confidence():
     generator, share, kept = np.random.default_rng(0), 0.1, 0
     for _ in range(300):
         limits = choose_score_thresholds(
@@ -134,7 +134,7 @@ def reviewing(photographs, **settings):
     return choose_score_thresholds(photographs, ThresholdConfig(review=True, **settings))
 
 
-def test_review_keeps_both_risks_where_there_are_parts_enough():
+def test_review_thresholds_keep_both_error_rates():
     photographs = overlapping(5, 1000, 300)
     limits = reviewing(photographs, missed_share=0.02, refused_share=0.03)
     scores = apply_calibration(limits.calibration, photographs.log_odds)
@@ -147,14 +147,14 @@ def test_review_keeps_both_risks_where_there_are_parts_enough():
         assert beta.ppf(0.95, count + 2, parts - count - 1) > share
 
 
-def test_too_few_parts_for_a_stated_risk_say_how_many_it_takes():
+def test_too_few_parts_for_an_error_rate_name_the_required_number():
     limits = reviewing(overlapping(6, 40, 5), missed_share=0.01)
     # 1 − 0.01 to the power 299 is below 5 %; of five, 1 − 0.05^(1/5) = 45.1 % may be missed.
     assert "5 parts cannot guarantee that at most 1 % of the defective parts" in limits.notes[0]
     assert "needs 299 parts. Guaranteed are 45.1 %, with 95 % confidence" in limits.notes[0]
 
 
-def test_photographs_of_one_part_count_once():
+def test_images_of_one_part_count_once():
     good, defective = np.linspace(-5, -4, 100), np.linspace(1, 5, 100)
     apart, together = (
         reviewing(scored(good, defective, groups))
@@ -177,7 +177,7 @@ def random_masks(seed):
 
 
 @pytest.mark.parametrize("edge", [0, 1, 64, 77, 128, 255])
-def test_histogram_counts_as_the_comparison_does(edge):
+def test_histogram_counts_equal_a_direct_comparison(edge):
     histogram, threshold = PixelHistogram(), edge / 256
     at_edge = np.array([[threshold, np.nextafter(np.float32(threshold), np.float32(0))]], np.float32)
     pairs = [*random_masks(1), (at_edge, np.array([[255, 255]], np.uint8))]
@@ -192,7 +192,7 @@ def test_histogram_counts_as_the_comparison_does(edge):
 
 
 @pytest.mark.parametrize("bad", [np.nan, -0.1, 1.1])
-def test_mask_scores_outside_the_unit_interval_are_refused(bad):
+def test_mask_scores_outside_the_unit_interval_are_rejected(bad):
     with pytest.raises(ValueError, match="between 0 and 1"):
         PixelHistogram().add(np.array([[0.5, bad]], np.float32), None)
 

@@ -1,4 +1,4 @@
-"""What a step does to a network that stands on a pretrained encoder, and what it leaves alone."""
+"""Training steps of a network with a pretrained encoder: variables that change, and variables that do not."""
 
 import re
 
@@ -84,7 +84,7 @@ def test_only_the_top_layers_of_an_encoder_are_trained(configure, tiny_encoder):
 
 
 @pytest.mark.slow
-def test_the_encoder_moves_by_its_own_rate(configure):
+def test_encoder_has_its_own_learning_rate(configure):
     """Step and decay of an eighth of what they would be; of all that is not the encoder nothing changes."""
     batches, steps = make_batches(1), {}
     for factor in (1.0, 0.125):
@@ -111,7 +111,7 @@ def is_gradient(operation):
 
 @pytest.mark.parametrize(("trainable", "blocks"), [slow_case("frozen", 0), slow_case("top", BEHIND)])
 def test_frozen_layers_have_no_gradient(configure, trainable, blocks):
-    """Nor are their activations stored for the backward pass."""
+    """Their activations are not stored for the backward pass either."""
     tensors = {name: tf.constant(values) for name, values in make_batches(1)[0].items()}
     graph = Training(configure(trainable, "segment")).step.get_concrete_function(tensors).graph
     operations = graph.get_operations()
@@ -131,7 +131,7 @@ def test_frozen_layers_have_no_gradient(configure, trainable, blocks):
 
 
 def test_frozen_layers_are_not_averaged(configure):
-    """Nor is it anything else that a step touches: it cannot have changed."""
+    """They are not in any other state of a step either: they cannot change."""
     training = Training(configure("frozen", "segment"))
     ours = {variable.path for variable in mutable_variables(training.network)}
     everything = {variable.path for variable in training.network.variables}
@@ -158,7 +158,7 @@ def encode(configure):
     return encode
 
 
-def test_losses_of_features_are_those_of_the_images(configure, encode):
+def test_losses_on_features_equal_those_on_images(configure, encode):
     stage = STAGES[-1]
     config = configure("frozen", stage.name)
     keras.utils.set_random_seed(1)
@@ -173,8 +173,8 @@ def test_losses_of_features_are_those_of_the_images(configure, encode):
 
 
 @pytest.mark.slow
-def test_training_on_features_is_training_on_images(configure, encode):
-    """To the digits that are kept of a feature."""
+def test_training_on_features_equals_training_on_images(configure, encode):
+    """To the precision of the stored features."""
     batches = make_batches(3)
     ours, expected = Training(configure("frozen")), Training(configure("frozen"))
     ours.run(encode(batch) for batch in batches)
@@ -186,8 +186,8 @@ def test_training_on_features_is_training_on_images(configure, encode):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("strategy", "images"), [("mirrored", 3), ("central-storage", 1)])
-def test_replicas_share_features_as_they_share_images(configure, encode, strategy, images):
-    """Also where one of them has none: it is given features of nothing, which do not count."""
+def test_features_are_split_over_replicas(configure, encode, strategy, images):
+    """Also if a replica has no images: its features have zero rows."""
     config = configure("frozen", network={"normalization": "instance"})
     single, several = Training(config), Training(config, strategy)
     batches = [encode(batch) for batch in make_batches(2, images)]

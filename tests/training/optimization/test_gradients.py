@@ -57,7 +57,7 @@ def test_a_step_reduces_once(tiny_config, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["single", "mirrored", "central-storage"])
-def test_replicas_add_up_what_they_have_and_what_they_share(name):
+def test_gradients_and_numbers_are_summed_over_replicas(name):
     strategy = choose_strategy(name, "cpu:1" if name == "single" else "cpu:2")
     replicas = strategy.num_replicas_in_sync
 

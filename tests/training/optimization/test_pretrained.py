@@ -1,4 +1,4 @@
-"""The weights that an encoder begins with come whole from the file that was named, or not at all."""
+"""The initial weights of an encoder are read completely from the configured file, or not at all."""
 
 import hashlib
 import os
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -81,16 +82,13 @@ def write_legacy(model, path):
             group.attrs["weight_names"] = [name.encode() for name in names]
 
 
-def cut(application, row):
-    return keras.Model(application.input, application.get_layer(row.layers[16]).output)
-
-
-@pytest.mark.parametrize("kind", ["cut", slow_case("legacy cut")])
+@pytest.mark.parametrize("kind", ["current", slow_case("legacy")])
 def test_a_file_of_keras_is_read(configure, application, tiny_encoder, tmp_path, kind):
-    """Of all of the application or of what is used of it, and it says where the weights come from."""
-    model = cut(application, ENCODERS[tiny_encoder]) if "cut" in kind else application
-    path = tmp_path / ("encoder.h5" if "legacy" in kind else "encoder.weights.h5")
-    if "legacy" in kind:
+    """The file holds the used layers only; whole networks: see the other tests. The origin is recorded."""
+    last = application.get_layer(ENCODERS[tiny_encoder].layers[16])
+    model = keras.Model(application.input, last.output)
+    path = tmp_path / ("encoder.h5" if kind == "legacy" else "encoder.weights.h5")
+    if kind == "legacy":
         write_legacy(model, path)
     else:
         model.save_weights(path)
@@ -107,10 +105,6 @@ def test_a_file_of_keras_is_read(configure, application, tiny_encoder, tmp_path,
 
 
 # === Files that must not pass for weights ===
-
-
-def text_file(path, _):
-    path.write_text("no weights")
 
 
 def other_network(path, _):
@@ -138,7 +132,7 @@ def too_short(path, application):
 @pytest.mark.parametrize(
     ("make", "name"),
     [
-        (text_file, "e.txt"),
+        (lambda path, _: path.write_text("no weights"), "e.txt"),
         (other_network, "e.weights.h5"),
         slow_case(without_an_array, "e.weights.h5"),
         slow_case(cut_off, "e.weights.h5"),
@@ -165,41 +159,28 @@ def test_a_missing_file_is_named(configure, tmp_path):
 
 
 @pytest.fixture
-def keras_home(tmp_path, monkeypatch):
+def publish(tmp_path, monkeypatch, tiny_encoder):
+    """Replaces the download of `keras.applications`, which has weights of the published sizes only."""
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture
-def publish(keras_home, monkeypatch, tiny_encoder):
-    """Stands for `keras.applications`, which has weights of the published sizes alone."""
-    row, build = ENCODERS[tiny_encoder], keras.applications.MobileNet
+    path, build = tmp_path / "models" / ENCODERS[tiny_encoder].weights_file, keras.applications.MobileNet
 
     def publish(download):
         def mobilenet(*, weights, **arguments):
             network = build(weights=None, **arguments)
             if weights == "imagenet":
-                path = keras_home / "models" / row.weights_file
                 if not path.exists():
                     download(path)
                 network.load_weights(path)
             return network
 
         monkeypatch.setattr(keras.applications, "MobileNet", mobilenet)
-        return keras_home / "models" / row.weights_file
+        return path
 
     return publish
 
 
-def refuse(path):
-    raise Exception(f"URL fetch failure on https://example.com/{path.name}: None -- refused")
-
-
 def test_imagenet_is_what_keras_loads(configure, publish, application):
-    def download(path):
-        write_legacy(application, path)
-
-    path = publish(download)
+    path = publish(partial(write_legacy, application))
     config = configure("imagenet")
     pretrained = load_pretrained(config)
     check_began_with(build_initial_network(config, pretrained), application)
@@ -209,6 +190,9 @@ def test_imagenet_is_what_keras_loads(configure, publish, application):
 
 
 def test_a_failed_download_names_the_file(configure, publish):
+    def refuse(path):
+        raise Exception(f"URL fetch failure on https://example.com/{path.name}: None -- refused")
+
     path = publish(refuse)
     message = rf"cannot be downloaded \(URL fetch .*\)\. Expected the file '{re.escape(str(path))}'"
     with pytest.raises(ConfigError, match=message):

@@ -65,7 +65,7 @@ def test_replicas_and_parts_equal_one_device(tiny_config, strategy, normalizatio
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("strategy", "sizes"), [("mirrored", (2, 1)), ("central-storage", (1, 0))])
-def test_the_loss_of_each_replica(tiny_config, strategy, sizes):
+def test_loss_of_each_replica(tiny_config, strategy, sizes):
     """The mean over its images; 0 without images."""
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
     experiment = stage_config(config, "joint", accumulate=2, weight_decay=0.5, weight_decay_kind="l2")
@@ -139,7 +139,7 @@ def state(training):
 
 
 @pytest.mark.parametrize("strategy", ["single", slow_case("mirrored")])
-def test_an_overflow_on_one_replica_skips_the_step_on_all(tiny_config, strategy):
+def test_overflow_on_one_replica_skips_the_step_on_all(tiny_config, strategy):
     settings = {"precision": "mixed_float16", "optimizer": "adam", "weight_decay": 0.1}
     training = Training(stage_config(tiny_config.network, "segment", **settings), strategy)
     training.state.loss_scale.value.assign(1024.0)
@@ -180,7 +180,7 @@ def test_half_precision_follows_float32(tiny_config, precision, digits):
 
 
 @pytest.mark.slow
-def test_the_norm_is_that_of_the_global_gradient_before_clipping(tiny_config):
+def test_norm_is_of_the_global_gradient_before_clipping(tiny_config):
     """Without momentum the first step is rate · gradient."""
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
     for clip_norm in (None, 1e-3):
@@ -215,7 +215,7 @@ def test_the_loss_scale_doubles_after_finite_steps_and_halves_down_to_1():
     ]
 
 
-def test_the_average_follows_the_weights(tiny_config):
+def test_moving_average_of_the_weights(tiny_config):
     """First update: rate 1 − min(0.9, 2/11) = 9/11."""
     strategy = choose_strategy("single", "cpu:1")
     network, copy = build_network(tiny_config.network), build_network(tiny_config.network)

@@ -1,4 +1,4 @@
-"""Checkpoints: when they are due, which stay, what damage does to them."""
+"""Checkpoints: when they are written, which are kept, and recovery from damaged ones."""
 
 import time
 from pathlib import Path
@@ -56,7 +56,7 @@ def names(folder):
     return {path.name for path in folder.iterdir()}
 
 
-def test_due_by_steps_and_by_minutes(tmp_path, parts):
+def test_checkpoints_are_due_by_steps_and_minutes(tmp_path, parts):
     now = [1000.0]
     state = make_state(tmp_path, parts, checkpoint_every=4, checkpoint_minutes=2, clock=lambda: now[0])
     assert [step for step in range(1, 10) if state.is_due(step)] == [4, 8]
@@ -68,7 +68,7 @@ def test_due_by_steps_and_by_minutes(tmp_path, parts):
     assert not state.is_due(6)
 
 
-def test_the_furthest_stay(tmp_path, parts):
+def test_newest_checkpoints_are_kept(tmp_path, parts):
     state = make_state(tmp_path, parts, keep_checkpoints=3)
     for stage, step in [(0, 2), (0, 10), (1, 0), (1, 9), (1, 10)]:
         save(state, parts, stage, step)
@@ -91,7 +91,7 @@ def flip(path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["state.index", "state.data-00000-of-00001"])
 @pytest.mark.parametrize("damage", [cut, flip, Path.unlink, lambda path: path.write_bytes(b"")])
-def test_damage_is_named_and_the_previous_one_used(tmp_path, parts, capsys, file, damage):
+def test_damaged_checkpoint_is_reported_and_the_previous_one_used(tmp_path, parts, capsys, file, damage):
     state = make_state(tmp_path, parts)
     save(state, parts, 0, 2)
     save(state, parts, 0, 4)
@@ -111,7 +111,7 @@ def test_damage_is_named_and_the_previous_one_used(tmp_path, parts, capsys, file
     assert (int(state.step), capsys.readouterr().err) == (3, "")
 
 
-def test_the_best_weights_are_those_of_the_restored_place(tmp_path, parts):
+def test_best_weights_belong_to_the_restored_checkpoint(tmp_path, parts):
     """The later stage's best weights must not become the earlier stage's."""
     network, validated = parts[0].network, parts[1]
     state = make_state(tmp_path, parts)
@@ -130,7 +130,7 @@ def test_the_best_weights_are_those_of_the_restored_place(tmp_path, parts):
     assert held(network) == 7
 
 
-def test_another_network_is_refused(tmp_path, parts, tiny_config):
+def test_checkpoint_of_another_network_is_rejected(tmp_path, parts, tiny_config):
     save(make_state(tmp_path, parts), parts, 0, 2)
     wider = build_network(tiny_config.network.model_copy(update={"feature_width": 16}))
     with pytest.raises(RunError, match="Expected an intact checkpoint of the same network"):
@@ -142,7 +142,7 @@ def test_another_network_is_refused(tmp_path, parts, tiny_config):
     "error",
     [tf.errors.ResourceExhaustedError(None, None, "SaveV2; No space left on device"), OSError(28, "")],
 )
-def test_a_full_disk_leaves_the_earlier_ones(tmp_path, parts, monkeypatch, error):
+def test_full_disk_keeps_earlier_checkpoints(tmp_path, parts, monkeypatch, error):
     state = make_state(tmp_path, parts)
     save(state, parts, 0, 2)
 

@@ -70,7 +70,7 @@ def history(mlflow, config, key):
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_in_the_same_mlflow_run(mlflow, config, interrupt_run):
+def test_resumed_run_uses_the_same_mlflow_run(mlflow, config, interrupt_run):
     interrupt_run(config, 9)
     first = tracked(mlflow, config)
     assert first.info.status == "FAILED"
@@ -92,7 +92,7 @@ def test_a_killed_run_goes_on_in_the_same_mlflow_run(mlflow, config, interrupt_r
     assert {file.path for file in files} == {"config.toml", "result.json"}
 
 
-def test_an_outage_costs_one_warning_and_no_number(server, small_run, capsys):
+def test_outage_causes_one_warning_and_loses_no_metric(server, small_run, capsys):
     with RunLog(small_run.folder, stage=0, step=0, trackers=open_trackers(small_run)) as log:
         log.scalars("train", "segment", 0, 1, {"loss": 1.0})
         server.down, server.calls = True, 0
@@ -109,7 +109,7 @@ def test_an_outage_costs_one_warning_and_no_number(server, small_run, capsys):
     assert warnings[0].startswith("warning: MLflow cannot be reached (API request to http://host/api failed)")
 
 
-def test_a_server_is_asked_again_after_a_while(server, small_run, monkeypatch):
+def test_requests_are_retried_with_increasing_waits(server, small_run, monkeypatch):
     now = [0.0]
     tracker = open_trackers(small_run)[0]
     monkeypatch.setattr(sys.modules["training.run.mlflow_tracker"].time, "monotonic", lambda: now[0])
@@ -134,7 +134,7 @@ def test_an_unreachable_server_does_not_stop_mlflow_itself(small_run, monkeypatc
     assert "secret" not in warning
 
 
-def test_a_missing_package_is_named_before_anything_is_written(config, monkeypatch):
+def test_missing_package_is_reported_before_anything_is_written(config, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(MissingExtraError, match=r"pip install -e \. --group mlflow"):
         Trainer(config)
