@@ -1,8 +1,8 @@
-"""Takes screenshots of `/line` and `/review` after simulated inspections of the toy set.
+"""Takes screenshots of `/line` and `/review` after simulated inspections of a toy set, and of a report.
 
-    python -m training run training/experiments/toy_compact.toml
-    python -m training export runs/toy_compact models/toy
-    python -m examples.screenshots models/toy data/toy docs
+    python -m datasets toy data/metal --surface metal --size 256 --count 200
+    python -m training fit data/metal --minutes 5 --name metal
+    python -m examples.screenshots models/metal data/metal docs --report runs/metal/report.html
 
 It inspects test photographs, ten good ones for each defect, as if one arrived every two minutes for twelve
 hours. It requires Chromium.
@@ -13,7 +13,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -36,7 +36,7 @@ STATIONS = ("line3-top", "line3-side")
 GOOD_FOR_EACH_DEFECT = 10
 INSPECTIONS = 360
 PAUSE = timedelta(minutes=2)
-SIZES = {"line": (1920, 1080), "review": (1440, 900)}
+SIZES = {"line": (1920, 1080), "review": (1440, 900), "report": (1440, 900)}
 READY = {"line": "#defects img", "review": "canvas"}
 JPEG_QUALITY = 85
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
@@ -61,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("model", type=Path, help="an exported model")
     parser.add_argument("data", type=Path, help="the toy set of its training")
     parser.add_argument("out", type=Path, help="output folder")
+    parser.add_argument("--report", type=Path, help="report.html of a run")
     options = parser.parse_args(arguments)
     browser = shutil.which("chromium")
     import_tensorflow()
@@ -77,7 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with serve(settings) as url:
             with mock.patch("api.records.inspection_rows.datetime", Past):
                 inspect(url, shift_records(options.data))
-            take_screenshots(browser, url, options.out)
+            pages = {name: f"{url}/{name}" for name in READY}
+            if options.report is not None:
+                pages["report"] = options.report.resolve().as_uri()
+            take_screenshots(browser, pages, options.out)
 
 
 def shift_records(data: Path) -> list[Record]:
@@ -126,15 +130,16 @@ def inspect(url: str, shift: Sequence[Record]) -> None:
             client.inspect(record.image_file.read_bytes(), station=station, part_id=part)
 
 
-def take_screenshots(browser: str, url: str, out: Path) -> None:
-    """Writes a screenshot of each page as JPEG."""
+def take_screenshots(browser: str, pages: Mapping[str, str], out: Path) -> None:
+    """Writes a screenshot of each page, by name and URL, as JPEG."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
-        for name, (width, height) in SIZES.items():
+        for name, url in pages.items():
+            width, height = SIZES[name]
             page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme="dark")
             page.add_init_script("localStorage.setItem('segdec.reviewer', 'Ada')")
-            page.goto(f"{url}/{name}")
-            page.wait_for_selector(READY[name])
+            page.goto(url)
+            page.wait_for_selector(READY.get(name, "body"))
             page.wait_for_load_state("networkidle")
             jpeg = page.screenshot(type="jpeg", quality=JPEG_QUALITY)
             write_bytes_atomic(out / f"{name}.jpg", jpeg)

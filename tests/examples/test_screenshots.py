@@ -16,11 +16,13 @@ def test_one_of_eleven_photographs_has_a_defect(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium: Debian's package has it")
-def test_both_pages_are_photographed(tiny_artifact, tmp_path, monkeypatch):
+def test_each_page_has_a_screenshot(tiny_artifact, tmp_path, monkeypatch):
     write_toy(tmp_path / "toy", 60, size=32)
     monkeypatch.setattr(screenshots, "INSPECTIONS", 12)
     monkeypatch.setattr(screenshots.Past, "left", 12)
     monkeypatch.setattr(screenshots, "READY", {"line": "main", "review": "main"})  # it may find no defect
-    screenshots.main([str(tiny_artifact), str(tmp_path / "toy"), str(tmp_path)])
+    report = tmp_path / "report.html"
+    report.write_text("<p>Report</p>")
+    screenshots.main([str(tiny_artifact), str(tmp_path / "toy"), str(tmp_path), "--report", str(report)])
     for name, (width, height) in screenshots.SIZES.items():
         assert cv2.imread(str(tmp_path / f"{name}.jpg")).shape == (height, width, 3)
