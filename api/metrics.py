@@ -53,9 +53,9 @@ STEPS = ("queue", "decode", "infer", "encode")
 
 MILLISECOND_BUCKETS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
-SCORES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
+SCORE_BUCKETS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
 """Bucket ends, finer near the scores of good and of clearly defective parts."""
-LOG_ODDS = tuple(range(-12, 13))
+LOG_ODDS_BUCKETS = tuple(range(-12, 13))
 """Bucket ends at equal distances: a shift of all photographs has the same width everywhere."""
 
 
@@ -154,12 +154,12 @@ class Metrics:
             )
             for step in STEPS
         ]
-        scores = self._histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORES)
+        scores = self._histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORE_BUCKETS)
         log_odds = self._histogram(
             "segdec_log_odds",
             "The network's own log-odds of a defect, before calibration.",
             model,
-            buckets=LOG_ODDS,
+            buckets=LOG_ODDS_BUCKETS,
         )
         decisions = self._counter("segdec_decisions", "Decisions by label.", (*model, "label"))
         self._steps_ms = [cache(histogram.labels) for histogram in steps_ms]

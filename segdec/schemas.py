@@ -1,8 +1,8 @@
 """JSON answers of the inspection service, written by the service and read by the client.
 
 `Answer` is the JSON form of a `segdec.inference.postprocessing.Prediction`: `Decision` has its label and
-scores, `MaskAnswer` its mask, `RegionAnswer` one of its regions. Existing fields of `Answer` never change; a
-client ignores fields that a newer service adds.
+scores, `MaskAnswer` its mask, `RegionAnswer` one of its regions. Existing fields of `Answer` never change.
+New ones have a default, because the record validates stored answers. A client ignores unknown fields.
 """
 
 from typing import Any, Literal

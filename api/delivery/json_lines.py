@@ -9,7 +9,7 @@ from pathlib import Path
 from api.delivery.sink import DeliveryError, OutboxMessage
 from segdec.runtime.files import fsync_folder
 
-BLOCK = 64 * 1024
+READ_BLOCK_BYTES = 64 * 1024
 LINE_START = b'{"specversion":'
 """First bytes of every line."""
 
@@ -105,7 +105,7 @@ def _repair(descriptor: int) -> None:
 def _end_of_lines(descriptor: int, size: int) -> int:
     end = size
     while end > 0:
-        begin = max(end - BLOCK, 0)
+        begin = max(end - READ_BLOCK_BYTES, 0)
         found = os.pread(descriptor, end - begin, begin).rfind(b"\n")
         if found >= 0:
             return begin + found + 1

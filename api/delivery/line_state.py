@@ -41,7 +41,7 @@ class StationState:
         return self.counts.total() - self.counts["missed"]
 
 
-class LineState:
+class LineStateReader:
     """Follows the record incrementally.
 
     Args:

@@ -8,7 +8,7 @@ from api.delivery.sink import OutboxMessage
 from segdec.errors import ConfigError
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
-EXPECTED = "Expected mqtt://HOST:PORT/TOPIC or mqtts://HOST:PORT/TOPIC, the topic without + and #."
+URL_FORM = "Expected mqtt://HOST:PORT/TOPIC or mqtts://HOST:PORT/TOPIC, the topic without + and #."
 NO_STATION = "_"
 """Topic level of a station without a name."""
 MAX_PREFIX = 1000
@@ -61,10 +61,10 @@ class Mqtt:
 
 def topic_of(prefix: str, message: OutboxMessage) -> str:
     """Returns PREFIX/STATION/KIND; special characters of the station are percent-encoded."""
-    return f"{prefix}/{encode_level(message.station)}/{message.kind}"
+    return f"{prefix}/{encode_topic_level(message.station)}/{message.kind}"
 
 
-def encode_level(station: str) -> str:
+def encode_topic_level(station: str) -> str:
     """Returns a station's name as one topic level; `urllib.parse.unquote` decodes it."""
     if not station:
         return NO_STATION
@@ -86,10 +86,10 @@ def read_mqtt_url(url: str) -> tuple[str, str, int, str | None, str | None, str]
         parts = urlsplit(url)
         port = parts.port or PORTS[parts.scheme]
     except (KeyError, ValueError) as error:
-        raise ConfigError(f"--outbox-mqtt is not the URL of a broker. {EXPECTED}") from error
+        raise ConfigError(f"--outbox-mqtt is not the URL of a broker. {URL_FORM}") from error
     prefix = unquote(parts.path).strip("/")
     bad = set("+#\x00") & set(prefix) or parts.query or parts.fragment or len(prefix) > MAX_PREFIX
     if not parts.hostname or not prefix or bad or prefix.startswith("$"):
-        raise ConfigError(f"--outbox-mqtt is not the URL of a broker and a topic. {EXPECTED}")
+        raise ConfigError(f"--outbox-mqtt is not the URL of a broker and a topic. {URL_FORM}")
     user, password = (None if word is None else unquote(word) for word in (parts.username, parts.password))
     return parts.scheme, parts.hostname, port, user, password, prefix

@@ -14,14 +14,14 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from api.delivery.sink import Blame, DeliveryError
+from api.delivery.sink import DeliveryError, FailureCause
 from api.records.events import MEDIA_TYPE
 
 CONNECT_S = 10.0
 KEEPALIVE_S = 30
-IN_FLIGHT = 20
+MAX_IN_FLIGHT = 20
 """Unacknowledged messages at the same time, unless the broker permits fewer."""
-MESSAGE_REASONS = {0x90, 0x95, 0x99}
+MESSAGE_ERROR_CODES = {0x90, 0x95, 0x99}
 """Reason codes that concern the message: topic name, size, payload format."""
 UNSPECIFIC_REASONS = {0x80, 0x83}
 """Unspecific reason codes. All others concern client or broker, and may be temporary: rights, quota, load."""
@@ -79,7 +79,7 @@ class MqttConnection:
             self._client.tls_set_context(broker.trust)
         self._client.connect_timeout = CONNECT_S
         self._client.max_inflight_messages_set(0)  # unlimited here; `_window` respects the broker's limit
-        self._window = asyncio.Semaphore(IN_FLIGHT)
+        self._window = asyncio.Semaphore(MAX_IN_FLIGHT)
         # paho calls these in its thread; they only schedule work in the loop.
         self._client.on_connect = self._on_connect
         self._client.on_publish = self._on_publish
@@ -143,7 +143,7 @@ class MqttConnection:
     # === Callbacks of paho ===
 
     def _on_connect(self, _client: Any, _data: Any, _flags: Any, reason: ReasonCode, more: Any) -> None:
-        limit = getattr(more, "ReceiveMaximum", IN_FLIGHT)
+        limit = getattr(more, "ReceiveMaximum", MAX_IN_FLIGHT)
         self._loop.call_soon_threadsafe(self._set_connected, reason, limit)
 
     def _on_publish(self, _client: Any, _data: Any, mid: int, reason: ReasonCode, _more: Any) -> None:
@@ -160,7 +160,7 @@ class MqttConnection:
             error = DeliveryError(f"the broker rejects the connection: {reason}", "unreachable")
             self._connected.set_exception(error)
         else:
-            self._window = asyncio.Semaphore(min(limit, IN_FLIGHT))
+            self._window = asyncio.Semaphore(min(limit, MAX_IN_FLIGHT))
             self._connected.set_result(None)
 
     def _set_published(self, mid: int, reason: ReasonCode) -> None:
@@ -180,7 +180,7 @@ class MqttConnection:
                 future.exception()  # marks it as retrieved, in case no caller awaits it
 
 
-def _blame(reason: ReasonCode) -> Blame:
-    if reason.value in MESSAGE_REASONS:
+def _blame(reason: ReasonCode) -> FailureCause:
+    if reason.value in MESSAGE_ERROR_CODES:
         return "refused"
     return "failed" if reason.value in UNSPECIFIC_REASONS else "unreachable"

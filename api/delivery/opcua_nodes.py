@@ -27,7 +27,7 @@ TYPES = {
     "NotInspectedToday": ua.VariantType.UInt32,
 }
 HEARTBEAT = "Heartbeat"
-WAITING = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadWaitingForInitialData))
+NO_DATA_YET_STATUS = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadWaitingForInitialData))
 UNUSABLE = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadNoCommunication))
 GOOD = ua.StatusCode(ua.UInt32(ua.StatusCodes.Good))
 
@@ -71,14 +71,14 @@ class LineNodes:
                 await self._add_set(station)
             moment = None if state.last is None else state.last["inspected_at"]
             for name, value in _values(state).items():
-                status = UNUSABLE if not usable else WAITING if value is None else GOOD
+                status = UNUSABLE if not usable else NO_DATA_YET_STATUS if value is None else GOOD
                 await self._write(station, name, value, status, moment)
 
     async def mark_unusable(self) -> None:
         """Marks all values except the heartbeat as unusable, because the record does not answer."""
         for station, names in self._sets.items():
             for name in names:
-                value, _ = self._written.get((station, name), (None, WAITING))
+                value, _ = self._written.get((station, name), (None, NO_DATA_YET_STATUS))
                 await self._write(station, name, value, UNUSABLE, None)
 
     async def _write(

@@ -15,7 +15,7 @@ from cryptography import x509
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.delivery.line_state import LineState, StationState
+from api.delivery.line_state import LineStateReader, StationState
 from api.delivery.loop_thread import LoopThread
 from api.delivery.opcua_nodes import LineNodes
 from segdec import __version__
@@ -28,7 +28,7 @@ WRITING_REQUESTS = {
     ua.ObjectIds.WriteRequest_Encoding_DefaultBinary,
     ua.ObjectIds.CallRequest_Encoding_DefaultBinary,
 }
-SECURE = [
+SECURITY_POLICIES = [
     ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
     ua.SecurityPolicyType.Aes128Sha256RsaOaep_SignAndEncrypt,
     ua.SecurityPolicyType.Aes256Sha256RsaPss_SignAndEncrypt,
@@ -65,7 +65,7 @@ class OpcUaServer:
     """
 
     def __init__(
-        self, endpoint: str, pair: tuple[Path, Path] | None, engine: Engine, state: LineState
+        self, endpoint: str, pair: tuple[Path, Path] | None, engine: Engine, state: LineStateReader
     ) -> None:
         self._endpoint, self._pair = _check(endpoint), pair
         self._engine, self._state = engine, state
@@ -105,7 +105,7 @@ class OpcUaServer:
         server.allow_remote_admin(False)
         policies = [ua.SecurityPolicyType.NoSecurity]
         if self._pair is not None:
-            policies = SECURE
+            policies = SECURITY_POLICIES
             certificate, key = (path.read_bytes() for path in self._pair)
             await server.set_application_uri(_application_uri(certificate))
             await server.load_certificate(certificate, _format_of(certificate))

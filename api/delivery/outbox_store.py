@@ -7,7 +7,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.outbox_queries import delete_messages
 
 P = ParamSpec("P")
@@ -48,7 +48,7 @@ class OutboxStore:
         """Runs a change in a transaction and returns its result."""
 
         def run() -> T:
-            with writing(self.engine) as connection:
+            with write_transaction(self.engine) as connection:
                 return change(connection, *args, **kwargs)
 
         return await self.run_in_thread(run)

@@ -98,7 +98,7 @@ def _create_opcua(endpoint: str, settings: Settings) -> "OpcUaServer":
 
         engine = open_database(database_url(settings.record_database, settings.record_folder))
     with explain_missing_group("opcua"):
-        from api.delivery.line_state import LineState
+        from api.delivery.line_state import LineStateReader
         from api.delivery.opcua_server import OpcUaServer
 
-        return OpcUaServer(endpoint, pair, engine, LineState(ZoneInfo(settings.record_zone)))
+        return OpcUaServer(endpoint, pair, engine, LineStateReader(ZoneInfo(settings.record_zone)))

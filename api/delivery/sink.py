@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from api.records.events import TYPE_PREFIX
 from api.records.inspection import Row
 
-Blame = Literal["refused", "failed", "unreachable"]
+FailureCause = Literal["refused", "failed", "unreachable"]
 """Cause of a failure: `refused`: the event, permanently; `failed`: maybe the event; `unreachable`: the
 connection or the receiver.
 """
@@ -47,7 +47,7 @@ class DeliveryError(Exception):
         retry_after_s: Delay that the receiver requests.
     """
 
-    def __init__(self, message: str, blame: Blame, retry_after_s: float = 0.0) -> None:
+    def __init__(self, message: str, blame: FailureCause, retry_after_s: float = 0.0) -> None:
         super().__init__(message)
         self.blame, self.retry_after_s = blame, retry_after_s
 

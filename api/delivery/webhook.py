@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import standardwebhooks
 
-from api.delivery.sink import Blame, DeliveryError, OutboxMessage
+from api.delivery.sink import DeliveryError, FailureCause, OutboxMessage
 from api.records.events import MEDIA_TYPE
 from segdec import __version__
 from segdec.errors import ConfigError
@@ -98,7 +98,7 @@ async def _read(response: httpx.Response) -> None:
 
 def _explain(response: httpx.Response, now: float) -> DeliveryError:
     status = response.status_code
-    blame: Blame = "refused" if response.is_client_error else "failed"
+    blame: FailureCause = "refused" if response.is_client_error else "failed"
     if status in TEMPORARY_STATUSES or response.is_redirect:
         blame = "unreachable"
     reason = "a redirect, which is not followed" if response.is_redirect else response.reason_phrase

@@ -53,7 +53,7 @@ class PendingPhotograph:
     future: "Future[InferenceResult]" = field(default_factory=Future)
     submitted: float = field(default_factory=time.perf_counter)
 
-    def batches_with(self, other: "PendingPhotograph | PendingCall") -> bool:
+    def can_batch_with(self, other: "PendingPhotograph | PendingCall") -> bool:
         """Returns whether both can run in one batch."""
         return (
             isinstance(other, PendingPhotograph)
@@ -70,7 +70,7 @@ class PendingCall:
     step: Step = "load"
     future: "Future[Any]" = field(default_factory=Future)
 
-    def batches_with(self, other: "PendingPhotograph | PendingCall") -> bool:
+    def can_batch_with(self, other: "PendingPhotograph | PendingCall") -> bool:
         """Returns whether `other` is this call, because a call never shares a batch."""
         return other is self
 
@@ -230,7 +230,7 @@ class InferenceThread:
         if isinstance(oldest, PendingCall) or time.perf_counter() - oldest.submitted >= self._wait_s:
             return False
         largest = self.batch_sizes_for(oldest.predictor, oldest.image.shape)[-1]
-        if sum(oldest.batches_with(item) for item in self._queue) >= largest:
+        if sum(oldest.can_batch_with(item) for item in self._queue) >= largest:
             return False
         self._changed.wait(oldest.submitted + self._wait_s - time.perf_counter())
         return True
@@ -239,7 +239,7 @@ class InferenceThread:
         if not self._queue:
             return [self._idle_queue.popleft()]
         oldest = self._queue[0]
-        fitting = [item for item in self._queue if oldest.batches_with(item)]
+        fitting = [item for item in self._queue if oldest.can_batch_with(item)]
         if isinstance(oldest, PendingPhotograph):
             sizes = self.batch_sizes_for(oldest.predictor, oldest.image.shape)
             fitting = fitting[: choose_batch(len(fitting), sizes)[0]]

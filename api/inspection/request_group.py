@@ -38,7 +38,7 @@ class RequestGroup:
             raise failures.exceptions[0] from None
         return [task.result() for task in tasks]
 
-    async def retry_memory(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def run_when_memory_is_free(self, work: Callable[[], Awaitable[T]]) -> T:
         """Runs `work`; repeats it after another photograph of the request, as long as the memory is full.
 
         Raises:

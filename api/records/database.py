@@ -87,7 +87,7 @@ def _open_sqlite(url: URL) -> Engine:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def write_transaction(engine: Engine) -> Iterator[Connection]:
     """Yields a connection in a transaction, which is committed if the block succeeds.
 
     One service writes at a time. Therefore ids are in the order of commits (a reader that continues after the
@@ -109,7 +109,7 @@ def migrate(engine: Engine) -> None:
         ConfigError: If a newer version made the database.
         SQLAlchemyError: If the database cannot be reached.
     """
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         config = migrations()
         found, known = revision_of(connection), ScriptDirectory.from_config(config)
         if found is not None and found not in {script.revision for script in known.walk_revisions()}:

@@ -6,7 +6,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, Engine, insert, select
 
 from api.records import queries
-from api.records.database import migrate, writing
+from api.records.database import migrate, write_transaction
 from api.records.storage.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.tables import store
 from api.records.writer import remove_orphans
@@ -36,7 +36,7 @@ def initialize_record(engine: Engine, folder: Path, pictures: PictureStore | Non
     """
     migrate(engine)
     pictures = pictures or FolderPictures(folder / PICTURES)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         _check_same_record(connection, pictures)
         remove_orphans(connection, pictures, set(pictures.marked()))
     return pictures

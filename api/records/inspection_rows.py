@@ -19,7 +19,7 @@ DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Subject:
+class PartInfo:
     """What a request says about the inspected part.
 
     Attributes:
@@ -41,7 +41,7 @@ def make_inspection(
     prediction: Prediction,
     answer: Answer,
     picture: bytes,
-    subject: Subject,
+    subject: PartInfo,
     draw: SamplingDecision,
     engine: str,
 ) -> Inspection:
@@ -86,13 +86,13 @@ def make_inspection(
     return Inspection(row, picture, picture_row)
 
 
-def _request_key(subject: Subject) -> bytes | None:
+def _request_key(subject: PartInfo) -> bytes | None:
     if subject.idempotency_key is None:
         return None
     return _digest(subject.client, subject.idempotency_key)
 
 
-def _part_key(subject: Subject, model: str, sha256: bytes) -> bytes | None:
+def _part_key(subject: PartInfo, model: str, sha256: bytes) -> bytes | None:
     if subject.part_id is None:
         return None
     return _digest(subject.station, subject.part_id, model, sha256.hex())
@@ -105,7 +105,7 @@ def _digest(*words: str) -> bytes:
 # === Row to answer ===
 
 
-def repeat_answer(row: Row, form: MaskForm) -> Answer:
+def restore_answer(row: Row, form: MaskForm) -> Answer:
     """Returns the stored answer with its mask in the requested form; slow for a large mask.
 
     Args:

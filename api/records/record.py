@@ -17,7 +17,7 @@ from api.errors import RequestError, service_unavailable
 from api.inspection.deadlines import deadline_error
 from api.records import queries
 from api.records.audit import AuditEntry
-from api.records.database import open_database, writing
+from api.records.database import open_database, write_transaction
 from api.records.initialization import database_url, initialize_record
 from api.records.inspection import Inspection, Row, StoredInspection
 from api.records.line.uninspected_log import UninspectedLog
@@ -211,7 +211,7 @@ class Record:
         await self.check()
 
         def run() -> T:
-            with writing(self._engine) as connection:
+            with write_transaction(self._engine) as connection:
                 return change(connection, *args, **kwargs)
 
         return await self.run_in_thread(run)
@@ -230,7 +230,7 @@ class Record:
 
         def change() -> None:
             with ExitStack() as undo:
-                with writing(self._engine) as connection:
+                with write_transaction(self._engine) as connection:
                     queries.add_audit_entry(
                         connection, entry.who, entry.what, before=entry.before, after=entry.after
                     )
@@ -280,7 +280,7 @@ class Record:
         assert self._pictures is not None
         if self._pictures.read_id() is None:
             raise FileNotFoundError(f"{self._pictures.location} has no {STORE_ID} any more")
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             # Meanwhile it may have been deleted and have arrived again.
             state = queries.picture_state(connection, sha256)
             if state != "kept" or self._pictures.contains(sha256):

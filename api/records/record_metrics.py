@@ -84,16 +84,18 @@ class RecordMetrics:
         self._inspections.labels("failed").inc(count)
         self.usable.set(0)
 
-    def set_space(self, stored_bytes: int, free_bytes: int | None, *, short: bool, distrusted: bool) -> None:
+    def set_space(
+        self, stored_bytes: int, free_bytes: int | None, *, short: bool, is_expiry_suspended: bool
+    ) -> None:
         """Sets the gauges of space and clock.
 
         Args:
             stored_bytes: Size of the stored pictures.
             free_bytes: Free space; None = unlimited.
             short: Whether space is short and no picture may be deleted.
-            distrusted: Whether expiry by age is suspended.
+            is_expiry_suspended: Whether expiry by age is suspended.
         """
         self._stored.set(stored_bytes)
         self._free.set(float("inf") if free_bytes is None else free_bytes)
         self._short.set(short)
-        self._distrusted.set(distrusted)
+        self._distrusted.set(is_expiry_suspended)

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from api.records import queries
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.inspection import Inspection, Row, StoredInspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
@@ -145,7 +145,7 @@ class RecordWriter:
         if not self._orphans:
             return
         self._pictures.read_id()  # fails early, before the transaction blocks other services
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             remove_orphans(connection, self._pictures, self._orphans)
         self._orphans.clear()
 
@@ -161,7 +161,7 @@ class RecordWriter:
     def _commit(
         self, items: Sequence[Inspection], pictures: Mapping[bytes, Inspection]
     ) -> list[StoredInspection]:
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             queries.upsert_pictures(connection, [item.picture_row for item in pictures.values()])
             exist = zip(pictures.values(), self._threads.map(self._pictures.contains, pictures), strict=True)
             deleted = [item for item, exists in exist if not exists]  # since they were stored

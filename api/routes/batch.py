@@ -82,7 +82,7 @@ async def _inspect_item(
         return answer
 
     try:
-        answer = await group.retry_memory(inspect)
+        answer = await group.run_when_memory_is_free(inspect)
     except (RequestError, ImageError) as error:
         if status_of(error) in RETRYABLE_STATUSES:
             service.metrics.count_rejection(error.code)

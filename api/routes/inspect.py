@@ -16,7 +16,7 @@ from api.inspection.mask_encoding import encode_mask_file
 from api.middleware.uninspected import set_part
 from api.models.registry import ServedModel
 from api.records.inspection import Inspection, StoredInspection
-from api.records.inspection_rows import Subject, check_same_request, make_inspection, repeat_answer
+from api.records.inspection_rows import PartInfo, check_same_request, make_inspection, restore_answer
 from api.records.sampling import SamplingPolicy
 from api.routes.body_schemas import inline_schema
 from api.routes.dependencies import DefaultModelDep, NamedModelDep, ServiceDep
@@ -102,9 +102,9 @@ async def _inspect(
     return _respond(inspected, kept, warning)
 
 
-def _subject(asked: PhotographRequest[InspectQuery], in_body: PartFacts | None, key: str | None) -> Subject:
+def _subject(asked: PhotographRequest[InspectQuery], in_body: PartFacts | None, key: str | None) -> PartInfo:
     part = merge_part_facts(asked.params.query, in_body)
-    return Subject(
+    return PartInfo(
         station=part.station,
         part_id=part.part_id,
         details=part.metadata or {},
@@ -117,7 +117,7 @@ def _encode(
     inspected: InspectedPhotograph,
     *,
     asked: PhotographRequest[InspectQuery],
-    subject: Subject,
+    subject: PartInfo,
     picture: bytes,
 ) -> _Inspected:
     prediction, query, settings = inspected.prediction, asked.params.query, asked.service.settings
@@ -131,7 +131,7 @@ def _encode(
 
 
 def _repeat(original: Any, asked: PhotographRequest[InspectQuery], inspected: _Inspected) -> _Inspected:
-    answer = repeat_answer(original, asked.params.query.mask)
+    answer = restore_answer(original, asked.params.query.mask)
     file = None
     if asked.wants_file:
         assert answer.mask is not None

@@ -236,7 +236,7 @@ async def _inspect_all(
 
     async def inspect_one(index: int, source: Source) -> PhotographOutputs:
         try:
-            return await group.retry_memory(partial(inspect, source))
+            return await group.run_when_memory_is_free(partial(inspect, source))
         except ImageError as error:
             raise ImageError(f"{asked.input}[{index}]: {error}", code=error.code) from error
 

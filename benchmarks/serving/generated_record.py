@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 from sqlalchemy import Connection, Engine, Table, func, insert, select, text, update
 
-from api.records.database import migrate, writing
+from api.records.database import migrate, write_transaction
 from api.records.initialization import PICTURES
 from api.records.inspection import Row
 from api.records.queries import add_hour_counts, start_of_hour
@@ -111,7 +111,7 @@ def write_record(engine: Engine, folder: Path, rows: int) -> None:
 @contextmanager
 def _loading(engine: Engine) -> Iterator[Connection]:
     """Yields a connection for bulk writes in one transaction."""
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("SET LOCAL maintenance_work_mem = '512MB'"))

@@ -21,6 +21,7 @@ class ValidationMetrics(Config):
     average_precision: Fraction | None = Field(
         None, description="absent if there are no good or no defective photographs"
     )
+    threshold: Fraction | None = Field(None, description="not used; models of format 10 have this key")
     missed: int = Field(ge=0, description="defective photographs called good, at the model's threshold")
     false_alarms: int = Field(ge=0, description="good photographs called defective, at the model's threshold")
 

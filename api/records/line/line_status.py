@@ -33,10 +33,10 @@ from segdec.config import GOOD, REVIEW
 HOUR = timedelta(hours=1)
 CHART_HOURS = 24
 """Hours of the chart, the current one included."""
-BEFORE_HOURS = 7 * 24
+BASELINE_HOURS = 7 * 24
 """Hours before the chart, as its baseline."""
 DRIFT_HOURS = 4
-"""Last hours, the current one included, whose scores are compared with the `BEFORE_HOURS` before them."""
+"""Last hours, the current one included, whose scores are compared with the `BASELINE_HOURS` before them."""
 MISS_LOOKBACK = timedelta(hours=12)
 """Time before the shift whose uninspected photographs are also reported, because an alarm that is not
 resolved must continue in the next shift.
@@ -102,7 +102,7 @@ class LineMonitor:
         unwritten: Sequence[UninspectedPhotograph],
     ) -> LineStatus:
         hour = start_of_hour(now)
-        week = hour - (CHART_HOURS - 1 + BEFORE_HOURS) * HOUR
+        week = hour - (CHART_HOURS - 1 + BASELINE_HOURS) * HOUR
         last = line_queries.last_inspection(connection, station)
         sums = line_queries.hour_sums(connection, week, station)
         newest = line_queries.stations_since(connection, week)
@@ -260,7 +260,7 @@ def _chart_hour(hour: HourCount, scores: HourScores | None, baseline: Baseline |
 
 def _drift(scores: Mapping[datetime, HourScores], running: datetime) -> ScoreDrift | None:
     begin = running - (DRIFT_HOURS - 1) * HOUR
-    before = [hour for at, hour in scores.items() if begin - BEFORE_HOURS * HOUR <= at < begin]
+    before = [hour for at, hour in scores.items() if begin - BASELINE_HOURS * HOUR <= at < begin]
     found = find_drift([hour for at, hour in scores.items() if at >= begin], before)
     if found is None:
         return None

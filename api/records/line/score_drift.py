@@ -10,9 +10,9 @@ from datetime import datetime
 from math import sqrt
 from typing import Literal
 
-SHARE_OF_SIGMA = 0.5
+MIN_DRIFT_SIGMAS = 0.5
 """Minimum drift in standard deviations of single photographs."""
-HOURS_SIGMAS = 3.0
+MIN_DRIFT_HOURLY_SIGMAS = 3.0
 """Minimum drift in standard deviations of hourly means."""
 MIN_RECENT_INSPECTED = 50
 """Inspections needed in the last hours."""
@@ -80,5 +80,5 @@ def find_drift(now: Sequence[HourScores], before: Sequence[HourScores]) -> Drift
     mean = sum(hour.total for hour in usual) / count
     sigma = sqrt(max(sum(hour.squares for hour in usual) / count - mean**2, 0.0))
     between = sqrt(sum((hour.mean - mean) ** 2 for hour in usual) / (len(usual) - 1))
-    least = max(SHARE_OF_SIGMA * sigma, HOURS_SIGMAS * between)
+    least = max(MIN_DRIFT_SIGMAS * sigma, MIN_DRIFT_HOURLY_SIGMAS * between)
     return Drift(sum(hour.total for hour in now) / count_now, mean, least)

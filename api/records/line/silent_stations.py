@@ -8,7 +8,7 @@ MIN_HOURS = 3
 """Hours with inspections in the last day that make a station regular."""
 MIN_INSPECTED = 20
 """Inspections in the last day that make a station regular."""
-GAPS = 10
+SILENT_AFTER_GAPS = 10
 """Usual gaps after which a station counts as silent."""
 MIN_SILENCE = timedelta(minutes=5)
 """Shortest silence that counts, so that tool changes and breaks do not."""
@@ -40,5 +40,5 @@ def find_silent(stations: Iterable[StationActivity], now: datetime) -> Iterator[
     """Yields regular stations that are silent for ten usual gaps and five minutes."""
     for day in stations:
         regular = day.hours >= MIN_HOURS and day.inspected >= MIN_INSPECTED
-        if regular and now - day.last_at > max(MIN_SILENCE, GAPS * day.usual_gap):
+        if regular and now - day.last_at > max(MIN_SILENCE, SILENT_AFTER_GAPS * day.usual_gap):
             yield day

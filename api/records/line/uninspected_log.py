@@ -14,13 +14,13 @@ from dataclasses import asdict, replace
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.tables import misses
 
 BURST = 500
 """Rows that may be written at once."""
-ROW_S = 5.0
+SECONDS_PER_ROW = 5.0
 """Seconds until one more row may be written."""
 MAX_WAITING = 1000
 """Groups of entries in memory, besides those without a station."""
@@ -78,7 +78,7 @@ class UninspectedLog:
 
     def _refill(self) -> None:
         now = self._clock()
-        self._rows = min(float(BURST), self._rows + (now - self._counted_at) / ROW_S)
+        self._rows = min(float(BURST), self._rows + (now - self._counted_at) / SECONDS_PER_ROW)
         self._counted_at = now
 
     @contextmanager
@@ -110,7 +110,7 @@ class UninspectedLog:
             if not chosen:
                 return
             try:
-                with writing(self._engine) as connection:
+                with write_transaction(self._engine) as connection:
                     connection.execute(insert(misses), [asdict(photograph) for photograph in chosen])
                     _delete_oldest(connection)
             except BaseException:

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.records import queries
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.record_metrics import RecordMetrics
 from api.records.review.review_queue import count_waiting, dequeue_pictures
 from api.records.storage.pictures import PictureStore
@@ -177,7 +177,7 @@ class Retention:
             stored = queries.stored_bytes(connection)
             self._metrics.waiting.set(count_waiting(connection))
         free = None if space is None else space.free
-        self._metrics.set_space(stored, free, short=short, distrusted=not trusted)
+        self._metrics.set_space(stored, free, short=short, is_expiry_suspended=not trusted)
 
     def _expire_old(self, kind: RetentionClass, before: datetime) -> None:
         while not self._ended and self._expire("age", [kind], before):
@@ -203,7 +203,7 @@ class Retention:
 
     def _expire(self, cause: str, classes: Sequence[RetentionClass], before: datetime | None) -> bool:
         """Deletes a batch of these pictures; returns whether there were any."""
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             chosen = queries.least_valuable_pictures(connection, classes, before, DELETE_BATCH)
             if not chosen:
                 return False
@@ -223,7 +223,7 @@ class Retention:
             SQLAlchemyError: If the database cannot be written.
             OSError: If the picture cannot be deleted.
         """
-        with writing(self._engine) as connection:
+        with write_transaction(self._engine) as connection:
             state = queries.picture_state(connection, sha256)
             if state == "lost":  # its bytes are already subtracted, but its file may have come back
                 self._pictures.delete(sha256)
@@ -243,7 +243,7 @@ class Retention:
 
     def _delete_expiring(self) -> None:
         while True:
-            with writing(self._engine) as connection:
+            with write_transaction(self._engine) as connection:
                 chosen = queries.expiring_pictures(connection, DELETE_BATCH)
                 if not chosen:
                     return

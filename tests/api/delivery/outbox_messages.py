@@ -15,7 +15,7 @@ from api.delivery.sender import DeliveryRules, Sender
 from api.delivery.sink import DeliveryError, OutboxMessage
 from api.delivery.sink_lock import SinkLock
 from api.metrics import Metrics
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.outbox import Outbox
 from api.records.tables import outbox
 
@@ -50,7 +50,7 @@ class EventSource:
 
     def inspect(self, *stations: str) -> None:
         """Queues the event of one part of each station, in this order."""
-        with writing(self.engine) as connection:
+        with write_transaction(self.engine) as connection:
             rows = [inspection(next(self._numbers), station) for station in stations]
             Outbox(self.sinks).enqueue_inspected(connection, rows)
 
@@ -61,7 +61,7 @@ class EventSource:
             return [part_of(event) for event in connection.execute(statement).scalars()]
 
     def execute(self, change: str) -> None:
-        with writing(self.engine) as connection:
+        with write_transaction(self.engine) as connection:
             connection.execute(text(change))
 
 

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import insert
 
 from api.delivery import line_state
-from api.delivery.line_state import LineState
+from api.delivery.line_state import LineStateReader
 from api.records import tables
-from api.records.database import writing
+from api.records.database import write_transaction
 from tests.api.records.databases import sqlite_only
 from tests.api.records.filled_record import make_row, stock
 
@@ -29,7 +29,7 @@ class Day:
         return record_id
 
     def miss(self, station, at):
-        with writing(self.engine) as connection:
+        with write_transaction(self.engine) as connection:
             row = {"missed_at": at, "station": station, "client": "", "status": 422}
             row |= {"code": "truncated_image", "detail": "It ends."}
             connection.execute(insert(tables.misses), row)
@@ -49,7 +49,7 @@ def test_the_last_inspection_and_the_counts_of_today(engine):
     day.inspect("b", "scratch", NOON - timedelta(hours=2), "B1")
     day.miss("b", NOON - timedelta(days=2))
     day.miss("b", NOON)
-    state = LineState(UTC, lambda: NOON)
+    state = LineStateReader(UTC, lambda: NOON)
     first = day.read(state)
     assert counts(first) == {None: {"defect": 1, "missed": 1}, "a": {}, "b": {"defect": 1, "missed": 1}}
     assert (first["a"].last["label"], first["b"].last["part_id"]) == ("good", "B1")
@@ -70,7 +70,7 @@ def test_a_day_begins_at_midnight_of_its_zone(engine):
     day, zone = Day(engine), ZoneInfo("Asia/Kolkata")
     midnight = datetime(2026, 3, 10, tzinfo=zone)
     now = midnight + timedelta(minutes=-1)
-    state = LineState(zone, lambda: now)
+    state = LineStateReader(zone, lambda: now)
     for minutes in (-20, -1, 1, 20, 40):
         day.inspect("a", "good", midnight + timedelta(minutes=minutes))
         day.miss("a", midnight + timedelta(minutes=minutes))
@@ -84,7 +84,7 @@ def test_a_day_begins_at_midnight_of_its_zone(engine):
 @sqlite_only
 def test_the_number_of_stations_is_bounded(engine, monkeypatch):
     monkeypatch.setattr(line_state, "MAX_STATIONS", 2)
-    day, state = Day(engine), LineState(UTC, lambda: NOON)
+    day, state = Day(engine), LineStateReader(UTC, lambda: NOON)
     day.read(state)
     for station in "abcd":
         day.inspect(station, "good", NOON)
@@ -98,7 +98,7 @@ def test_the_number_of_stations_is_bounded(engine, monkeypatch):
 @sqlite_only
 def test_new_inspections_are_read_in_pages(engine, monkeypatch):
     monkeypatch.setattr(line_state, "PAGE_SIZE", 2)
-    day, state = Day(engine), LineState(UTC, lambda: NOON)
+    day, state = Day(engine), LineStateReader(UTC, lambda: NOON)
     day.read(state)
     numbers = [day.inspect(station, "good", NOON) for station in "abcab"]
     states = day.read(state)

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from api.delivery.line_state import LineState
+from api.delivery.line_state import LineStateReader
 from api.delivery.receivers import create_receivers
-from api.records.database import open_database, writing
+from api.records.database import open_database, write_transaction
 from api.records.tables import metadata
 from api.settings import Settings
 from segdec.errors import ConfigError
@@ -35,7 +35,7 @@ class RunningServer:
 
         self.day, self.usable = Day(engine), True
         self.url = f"opc.tcp://127.0.0.1:{free_port()}/segdec"
-        state = LineState(UTC, lambda: NOW)
+        state = LineStateReader(UTC, lambda: NOW)
         self.server = OpcUaServer(self.url, pair, open_database(str(engine.url)), state)
         self.server.start(lambda: self.usable)
 
@@ -118,7 +118,7 @@ def test_values_are_bad_while_the_record_cannot_be_read(running):
         async with asyncio.timeout(60), Client(running.url) as client:
             running.day.inspect("a", "good", NOW)
             await wait_until(client, "stations/a/Verdict", ("good", "Good"))
-            with writing(running.day.engine) as connection:
+            with write_transaction(running.day.engine) as connection:
                 metadata.tables["misses"].drop(connection)
             await wait_until(client, "stations/a/Verdict", (None, "BadNoCommunication"))
             await wait_for_heartbeats(client, 1)

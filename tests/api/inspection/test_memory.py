@@ -148,9 +148,9 @@ def test_photograph_is_retried_if_another_one_ended_meanwhile():
                 raise MemoryFullError(503, "queue_full", "full")  # before the first one released its memory
             return "second"
 
-        waiting = asyncio.create_task(group.retry_memory(second))
+        waiting = asyncio.create_task(group.run_when_memory_is_free(second))
         await asyncio.sleep(0)
-        results = [await group.retry_memory(first)]
+        results = [await group.run_when_memory_is_free(first)]
         first_ended.set()
         return [*results, await waiting]
 

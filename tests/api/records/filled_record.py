@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection, Engine, insert
 
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.inspection import Row
 from api.records.outbox import Outbox
 from api.records.queries import upsert_pictures
@@ -57,7 +57,7 @@ def stock(engine: Engine, rows: list[Row]) -> None:
     """Adds inspections as the writer does. The ids of the first ones begin at 1, in their order."""
     picture = {"bytes": 1, "format": "png", "state": "kept", "worth": RetentionClass.DEFECT, "stored_at": NOW}
     digests = {bytes(row["picture"]) for row in rows}
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         upsert_pictures(connection, [{"sha256": sha256, **picture} for sha256 in sorted(digests)])
         add_rows(connection, rows, Outbox())
 

@@ -9,7 +9,7 @@ from sqlalchemy import insert, text
 from sqlalchemy.exc import DBAPIError
 
 from api.records import tables
-from api.records.database import migrate, open_database, writing
+from api.records.database import migrate, open_database, write_transaction
 from segdec.errors import ConfigError
 
 
@@ -20,7 +20,7 @@ def test_migrations_create_the_tables_of_the_metadata(engine):
 
 
 def test_a_newer_schema_is_rejected(engine):
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
         ConfigError, match=r"has schema 9999, which this version does not know. Expected 0002"
@@ -31,9 +31,9 @@ def test_a_newer_schema_is_rejected(engine):
 @pytest.mark.parametrize("change", ["UPDATE audit SET who = 'b'", "DELETE FROM audit"])
 def test_the_audit_log_is_append_only(engine, change):
     line = {"at": datetime.now(UTC), "who": "a", "what": "review"}
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.execute(insert(tables.audit), line)
-    with pytest.raises(DBAPIError, match="append-only"), writing(engine) as connection:
+    with pytest.raises(DBAPIError, match="append-only"), write_transaction(engine) as connection:
         connection.execute(text(change))
 
 

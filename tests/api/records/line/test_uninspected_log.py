@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.line import uninspected_log
 from api.records.line.uninspected_log import UninspectedLog
 from api.records.line.uninspected_photograph import UninspectedPhotograph
@@ -91,7 +91,7 @@ def test_misses_wait_for_a_failing_database(log, engine, monkeypatch):
 
     log.add(miss(0))
     with monkeypatch.context() as broken:
-        broken.setattr(uninspected_log, "writing", fail)
+        broken.setattr(uninspected_log, "write_transaction", fail)
         with pytest.raises(SQLAlchemyError):
             log.write()
         log.add(miss(1))
@@ -109,7 +109,7 @@ def test_misses_during_a_failing_write_are_counted(log, monkeypatch):
 
     log._rows = 1.0
     log.add(miss(0)), log.add(miss(1))
-    monkeypatch.setattr(uninspected_log, "writing", come_and_fail)
+    monkeypatch.setattr(uninspected_log, "write_transaction", come_and_fail)
     with pytest.raises(SQLAlchemyError):
         log.write()
     assert sum(count for *_, count in unwritten(log)) == 4
@@ -132,9 +132,9 @@ def test_the_writer_survives_an_unexpected_error(log, engine, monkeypatch):
         if not failed.is_set():
             failed.set()
             raise ValueError("a fault of ours")
-        return writing(engine)
+        return write_transaction(engine)
 
-    monkeypatch.setattr(uninspected_log, "writing", fail_once)
+    monkeypatch.setattr(uninspected_log, "write_transaction", fail_once)
     monkeypatch.setattr(uninspected_log, "RETRY_S", 0.0)
     log.start()
     log.add(miss(0))

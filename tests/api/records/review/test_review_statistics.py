@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from sqlalchemy import update
 
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.queries import Filters
 from api.records.review.confidence_intervals import Sample, estimate_share, estimate_total
 from api.records.review.review_statistics import (
@@ -189,7 +189,7 @@ def test_totals_of_a_period(engine, rows):
 def test_statistics_of_the_tables(engine):
     labels = {"chance": "good", "near": "scratch", "defect": "good", "review": "unsure"}
     reason = inspections.c.draw_reason
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         for name, label in labels.items():
             connection.execute(update(inspections).where(reason == name).values(reviewed_label=label))
         found = query_statistics(connection, Filters(station="a", since=NOON - HOUR, until=NOON + HOUR))
@@ -200,7 +200,7 @@ def test_statistics_of_the_tables(engine):
 
 @pytest.mark.usefixtures("rows")
 def test_inspections_where_a_candidate_differs_are_counted_separately(engine):
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         for number in (2, 6, 10):  # called good near the threshold
             add_prediction(connection, number, differs=number != 6)
         for label, numbers in (("scratch", (2, 6, 10)), ("good", (14, 18, 22))):

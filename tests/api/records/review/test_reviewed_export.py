@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from api.__main__ import main
 from api.inspection.mask_encoding import convert_mask
-from api.records.database import open_database, writing
+from api.records.database import open_database, write_transaction
 from api.records.initialization import PICTURES
 from api.records.review.export_command import run
 from api.records.tables import inspections, pictures
@@ -49,7 +49,7 @@ class RecordedLine:
 
     def change(self, statement):
         engine = open_database(self.url)
-        with writing(engine) as connection:
+        with write_transaction(engine) as connection:
             connection.execute(statement)
         engine.dispose()
 

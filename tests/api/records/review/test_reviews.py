@@ -13,7 +13,7 @@ from sqlalchemy import delete, select, update
 from api.errors import RequestError
 from api.metrics import Metrics
 from api.records import queries
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.record_metrics import RecordMetrics
 from api.records.review import leases
 from api.records.review.leases import LEASE_DURATION, lease
@@ -29,12 +29,12 @@ SECOND = timedelta(seconds=1)
 
 
 def take(engine, session="mine", count=1, skip=(), station=None, now=NOW):
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         return [task.row["id"] for task in lease(connection, session, count, skip, station, now)]
 
 
 def review(engine, label, record_id=1, revision=0, session="mine", now=NOW):
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         return set_review(
             connection,
             ReviewChange(record_id, revision, session, "Ada", now),
@@ -43,7 +43,7 @@ def review(engine, label, record_id=1, revision=0, session="mine", now=NOW):
 
 
 def undo(engine, record_id=1, revision=1, session="mine", now=NOW):
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         return undo_review(connection, ReviewChange(record_id, revision, session, "Ada", now))
 
 
@@ -66,7 +66,7 @@ def class_of(engine, number):
 def test_tasks_are_ordered_by_priority_and_age(engine):
     reasons = ["defect", "near", "chance", "review", "chance", "defect"]
     stock(engine, [make_row(number, draw_reason=reason) for number, reason in enumerate(reasons)])
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         enqueue(connection, [(6, Priority.CANDIDATE_DIFFERS)])
         add_prediction(connection, 6)
         tasks = lease(connection, "mine", 5, (), None, NOW)
@@ -112,7 +112,7 @@ def test_two_sessions_never_get_the_same_task(engine):
         taken = []
         for _ in range(2):
             taken += take(engine, session, count=2)
-            with writing(engine) as connection:
+            with write_transaction(engine) as connection:
                 connection.execute(delete(review_queue).where(review_queue.c.leased_to == session))
         return taken
 
@@ -142,7 +142,7 @@ def test_tasks_without_a_picture_are_removed_in_bounded_steps(engine, monkeypatc
     monkeypatch.setattr(leases, "MAX_STEPS", 3)
     stock(engine, [make_row(number) for number in range(9)])
     lost = [number.to_bytes(32, "big") for number in range(7)]
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         queries.change_picture_states(connection, lost, "kept", "lost")
     assert take(engine) == []
     assert take(engine) == [8]
@@ -152,7 +152,7 @@ def test_tasks_without_a_picture_are_removed_in_bounded_steps(engine, monkeypatc
 def test_retention_removes_deleted_pictures_from_the_queue(engine):
     stock(engine, [make_row(number) for number in range(3)])
     old = update(pictures).where(pictures.c.sha256 == (1).to_bytes(32, "big"))
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.execute(old.values(stored_at=NOW - timedelta(days=9999)))
     metrics = Metrics(lambda: 0, lambda: True)
     store = Mock(space=lambda: None)
@@ -166,7 +166,7 @@ def test_inspections_with_a_review_or_without_a_picture_are_not_queued(engine):
     stock(engine, [make_row(number, draw=1.0, draw_probability=0.5) for number in range(3)])
     assert waiting(engine) == []
     review(engine, "good", 1)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         queries.change_picture_states(connection, [(1).to_bytes(32, "big")], "kept", "expired")
         enqueue(connection, [(number, Priority.CANDIDATE_DIFFERS) for number in (1, 2, 3)])
     assert waiting(engine) == [(3, 0)]
@@ -175,7 +175,7 @@ def test_inspections_with_a_review_or_without_a_picture_are_not_queued(engine):
 def test_an_undone_review_restores_priority_and_retention_class(engine):
     rows = [make_row(0, draw_reason="near"), make_row(1, draw=1.0, draw_probability=0.0)]
     stock(engine, [*rows, make_row(2, draw_reason="chance", label="good")])
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         add_prediction(connection, 3)
     for number in (1, 2, 3):
         review(engine, "good", number)
@@ -183,7 +183,11 @@ def test_an_undone_review_restores_priority_and_retention_class(engine):
     assert waiting(engine) == []
     for number in (1, 2, 3):
         undo(engine, number)
-    assert waiting(engine) == [(3, Priority.CANDIDATE_DIFFERS), (1, Priority.DOUBTFUL), (2, Priority.ASKED)]
+    assert waiting(engine) == [
+        (3, Priority.CANDIDATE_DIFFERS),
+        (1, Priority.UNCERTAIN),
+        (2, Priority.REQUESTED),
+    ]
     assert [class_of(engine, number) for number in range(3)] == [
         RetentionClass.DEFECT,
         RetentionClass.DEFECT,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import insert, select, update
 
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.review import shadow_results
 from api.records.review.review_queue import Priority, enqueue
 from api.records.schemas import CandidateVerdicts
@@ -21,7 +21,7 @@ BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 @pytest.fixture
 def inspected(engine):
     """Six inspections with the label `scratch`, with a picture each."""
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         for number in range(1, 7):
             digest = bytes([number]) * 32
             picture = {"sha256": digest, "bytes": 1, "format": "png", "state": "kept", "stored_at": BEGIN}
@@ -45,13 +45,13 @@ def prediction(record_id, label, candidate=CANDIDATE):
 
 
 def review(engine, record_id, label):
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         statement = update(inspections).where(inspections.c.id == record_id)
         connection.execute(statement.values(reviewed_label=label))
 
 
 def add(engine, *rows):
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         shadow_results.add_shadow_results(connection, rows)
 
 
@@ -61,8 +61,8 @@ def report(engine, candidate=CANDIDATE):
 
 
 def test_differing_predictions_without_a_review_are_queued_first(inspected):
-    with writing(inspected) as connection:
-        enqueue(connection, [(1, Priority.CHANCE), (5, Priority.CHANCE)])
+    with write_transaction(inspected) as connection:
+        enqueue(connection, [(1, Priority.RANDOM_SAMPLE), (5, Priority.RANDOM_SAMPLE)])
     review(inspected, 2, "good")
     add(
         inspected,

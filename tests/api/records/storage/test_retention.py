@@ -10,7 +10,7 @@ from sqlalchemy import insert, select
 
 from api.metrics import Metrics
 from api.records import queries
-from api.records.database import writing
+from api.records.database import write_transaction
 from api.records.record_metrics import RecordMetrics
 from api.records.storage.object_pictures import ObjectPictures
 from api.records.storage.pictures import FolderPictures, Space
@@ -49,7 +49,7 @@ class StoredPictures:
 
     def __init__(self, engine, folder, pictures=None):
         self.engine = engine
-        with writing(self.engine) as connection:
+        with write_transaction(self.engine) as connection:
             connection.execute(insert(store), {"id": "one", "bytes": 0})
         self.pictures = pictures or FolderPictures(folder / "pictures")
         self.reserved_space = ReservedSpace(folder / "ballast", size=1000)
@@ -65,7 +65,7 @@ class StoredPictures:
         self.pictures.put(sha256, data)
         stored_at = datetime.now(UTC) - timedelta(days=days)
         row = {"sha256": sha256, "bytes": SIZE, "format": "png", "state": "kept"}
-        with writing(self.engine) as connection:
+        with write_transaction(self.engine) as connection:
             queries.upsert_pictures(connection, [{**row, "worth": worth, "stored_at": stored_at}])
         self.pictures.clear_marks(sha256)
         return sha256
@@ -128,7 +128,7 @@ def test_pictures_in_an_object_store_are_deleted(engine, tmp_path, bucket, objec
 
 def test_a_person_deletes_a_picture_that_was_lost_and_stored_again(kept):
     sha256, other = kept.add(RetentionClass.GOOD), kept.add(RetentionClass.GOOD)
-    with writing(kept.engine) as connection:
+    with write_transaction(kept.engine) as connection:
         queries.subtract_stored_bytes(connection, [sha256])
         queries.change_picture_states(connection, [sha256], "kept", "lost")
     retention = kept.retention()
@@ -176,10 +176,10 @@ def test_reviewed_pictures_are_never_deleted_for_space(kept, monkeypatch, caplog
 
 def test_a_picture_that_arrives_during_its_deletion_is_kept(kept):
     sha256 = kept.add(RetentionClass.GOOD)
-    with writing(kept.engine) as connection:
+    with write_transaction(kept.engine) as connection:
         queries.change_picture_states(connection, [sha256], "kept", "expiring")
     row = {"sha256": sha256, "bytes": SIZE, "format": "png", "state": "kept", "worth": RetentionClass.DEFECT}
-    with writing(kept.engine) as connection:
+    with write_transaction(kept.engine) as connection:
         queries.upsert_pictures(connection, [{**row, "stored_at": datetime.now(UTC)}])
     kept.retention().run()
     assert kept.states() == {sha256: "kept"} and kept.bytes() == SIZE
