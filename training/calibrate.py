@@ -21,7 +21,7 @@ from datasets.checking import CheckedPhotograph, check_dataset
 from datasets.folds import find_clusters
 from datasets.leaks import near_duplicates_for_split
 from datasets.name_lists import read_name_list
-from datasets.sample import Record, Split
+from datasets.sample import Split
 from datasets.splitting import SPLITS, write_splits
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ConfigError, RunError
@@ -160,7 +160,11 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
         place = folder.path / FOLDS / f"{number}_of_{folds}"
         place.parent.mkdir(exist_ok=True)
         splits = place.with_suffix(".txt")
-        write_splits(splits, (*val.records, *_assign(checked.dataset.records, left_out)))
+        others = (
+            record.with_split("test" if record.group in left_out else "train")
+            for record in checked.dataset.records
+        )
+        write_splits(splits, (*val.records, *others))
         trained = Trainer(experiment.local_copy(place, splits)).run()
         tested = measure_split(trained, "test").photographs
         yield FoldScores(tested, measure_split(trained, "val").photographs.good)
@@ -199,10 +203,6 @@ def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed:
                 "Expected some of both: ask for fewer folds."
             )
     return [frozenset(photographs[place].record.group for place in own) for _, own in parts]
-
-
-def _assign(records: Sequence[Record], left_out: frozenset[str]) -> Iterator[Record]:
-    return (record.with_split("test" if record.group in left_out else "train") for record in records)
 
 
 # === Other runs ===

@@ -131,11 +131,12 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
         evaluate_run(path, "val")
         export_run(path, Path(folder) / "model")
         measured = {record["stage"]: record for record in read_log(path) if record["kind"] == "train"}
+        checkpoint = max((path / "checkpoints").iterdir())
         return RunEstimate(
             stages=tuple(_estimate_stage(config, name, record) for name, record in measured.items()),
             validation_s=_time(trainer.validator.measure),
             checkpoint_s=_time(lambda: trainer.state.save(0)),
-            checkpoint_bytes=_size(max((path / "checkpoints").iterdir())),
+            checkpoint_bytes=sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file()),
             memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             device_bytes=_device_memory(),
             feature_images=images,
@@ -184,10 +185,6 @@ def _time(action: Callable[[], object]) -> float:
     began = time.perf_counter()
     action()
     return time.perf_counter() - began
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _device_memory() -> dict[str, int]:

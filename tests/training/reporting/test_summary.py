@@ -122,13 +122,8 @@ def test_photographs_for_review_are_neither_right_nor_wrong(evaluate_results, wi
         "To miss none of these defects, the review threshold would have to be 0.200; 5 of 35 good "
         "photographs score as high."
     )
-    assert [result.name for result in found.reviews()] == [
-        "bad 3",
-        "good 30",
-        "good 31",
-        "good 32",
-        "good 33",
-    ]
+    reviews = ["bad 3", "good 30", "good 31", "good 32", "good 33"]
+    assert [result.name for result in found.reviews()] == reviews
 
 
 def test_reliability_in_words(evaluate_results, make_result, many):
