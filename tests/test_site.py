@@ -132,7 +132,7 @@ def test_limits_are_those_of_the_settings():
     assert f"| {DEFAULT_MAX_PIXELS / 1e6:.0f} megapixels unless" in text
     assert f"says otherwise, {MAX_PIXEL_LIMIT / 1e6:.0f} at most" in text
     assert (
-        f"| {service['max_pixels'] / 1e6:.1f} megapixels, a side of {service['max_side']:,} px, a body of "
+        f"{service['max_pixels'] / 1e6:.1f} megapixels, a side of {service['max_side']:,} px, a body of "
         f"{service['max_body_bytes'] // 2**20} MiB, {service['max_batch_files']} photographs a request"
     ) in text
 

@@ -1,5 +1,6 @@
 """The database of the record: SQLite in a file, or PostgreSQL at a URL."""
 
+import sqlite3  # noqa: F401  # before TensorFlow, which replaces it by a copy that chooses other indexes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -137,3 +137,12 @@ def test_the_experiment_comes_first(words, capsys):
         main(["run", *words])
     assert left.value.code == 2
     assert "No experiment given. Usage: python -m training run EXPERIMENT.toml" in capsys.readouterr().err
+
+
+def test_validation_split_without_good_photographs(tiny_experiment, photographs, tmp_path, capsys):
+    path = photographs / "splits.txt"
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("val") or "defect" in line]
+    path.write_text("\n".join(lines))
+    with pytest.raises(SystemExit):
+        run(tiny_experiment, photographs, tmp_path)
+    check_refused(capsys, tmp_path, "split 'val' has", "Expected some of both")

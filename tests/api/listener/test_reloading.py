@@ -62,6 +62,14 @@ def test_only_valid_key_files_replace_the_keys(serve, make_app, part, tmp_path, 
     assert "keys.txt" in line
 
 
+def test_review_keys_alone_are_reloaded(serve, make_app, tmp_path, log_lines):
+    keys = tmp_path / "keys.txt"
+    keys.write_text(OLD[1])
+    with serve(make_app(review_keys=keys)) as client:
+        reload(client)
+    assert log_lines() == [("INFO", "SIGHUP: keys reloaded")]
+
+
 # === The signal ===
 
 
