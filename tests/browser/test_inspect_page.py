@@ -357,9 +357,9 @@ def test_scale_is_even_in_log_odds(visit):
     page = visit().open()
     places, scores, texts = page.evaluate(
         """async () => {
-            const { positionOf, scoreAt, short } = await import("/static/inspect/score_scale.js");
+            const { toPosition, scoreAt, short } = await import("/static/inspect/score_scale.js");
             return [
-                [0, 1e-9, 1e-5, 0.01, 0.5, 0.99, 1 - 1e-5, 1].map(positionOf),
+                [0, 1e-9, 1e-5, 0.01, 0.5, 0.99, 1 - 1e-5, 1].map(toPosition),
                 [0, 0.3, 0.5, 0.7, 1].map(scoreAt),
                 [0, 0.5, 0.0912443, 0.00012345, 0.99987654, 1].map(short),
             ];

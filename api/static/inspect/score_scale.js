@@ -7,7 +7,7 @@ const END = Math.log(1e5); // log-odds at the ends: scores of about 0.00001 and 
 const TICKS = [0.0001, 0.01, 0.5, 0.99, 0.9999];
 
 /** The position of a score on the axis, 0 to 1, clamped to its ends. */
-export function positionOf(score) {
+export function toPosition(score) {
   const place = 0.5 + Math.log(score / (1 - score)) / (2 * END);
   return Math.min(Math.max(place, 0), 1);
 }
@@ -32,12 +32,12 @@ export function drawScale(score, { threshold, review }, verdict) {
   const text = `${from}defect from ${limits[0]}`;
   byId("scale").dataset.result = verdict;
   byId("scale").setAttribute("aria-label", `Score ${value} of 1, ${from}threshold ${limits[0]}`);
-  const ends = [positionOf(review ?? threshold), positionOf(threshold)];
+  const ends = [toPosition(review ?? threshold), toPosition(threshold)];
   byId("zone-good").style.width = percent(ends[0]);
   byId("zone-review").style.width = percent(ends[1] - ends[0]);
   byId("zone-review").hidden = review === null;
-  byId("score-mark").style.left = percent(positionOf(score));
-  placeText(byId("score-value"), `score ${value}`, positionOf(score));
+  byId("score-mark").style.left = percent(toPosition(score));
+  placeText(byId("score-value"), `score ${value}`, toPosition(score));
   byId("score-limits").textContent = text[0].toUpperCase() + text.slice(1);
   byId("ticks").replaceChildren(...TICKS.map(tick));
 }
@@ -45,7 +45,7 @@ export function drawScale(score, { threshold, review }, verdict) {
 function tick(score) {
   const made = document.createElement("span");
   made.textContent = score;
-  made.style.left = percent(positionOf(score));
+  made.style.left = percent(toPosition(score));
   return made;
 }
 

@@ -2,7 +2,7 @@
 // The slider of the score threshold is linear in log-odds; the others are linear.
 
 import { byId } from "../shared/dom.js";
-import { positionOf, scoreAt, short } from "./score_scale.js";
+import { toPosition, scoreAt, short } from "./score_scale.js";
 
 export class Sliders {
   /** Calls `onChange(name)` with "score", "mask" or "opacity", or "all" after a reset. */
@@ -61,7 +61,7 @@ export class Sliders {
       const value = this.effective[name];
       for (const kind of ["slider", "number"]) {
         const field = byId(`${name}-${kind}`);
-        if (field !== edited) field.value = kind === "number" ? short(value) : name === "score" ? positionOf(value) : value;
+        if (field !== edited) field.value = kind === "number" ? short(value) : name === "score" ? toPosition(value) : value;
       }
       byId(`${name}-slider`).setAttribute("aria-valuetext", short(value));
       byId(`${name}-model`).textContent = `model ${short(this.model[name])}`;
