@@ -18,7 +18,7 @@ from api.inference.watchdog import THREAD_STEPS, Step
 from segdec.schemas import ModelIdentity
 
 UNMATCHED_ROUTE = "unmatched"
-"""Route of requests without a path template: the number of their paths is not limited."""
+"""Route label of requests for unknown paths, whose number is unlimited."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 REJECTION_REASONS = (

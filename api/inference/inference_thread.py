@@ -71,7 +71,7 @@ class PendingCall:
     future: "Future[Any]" = field(default_factory=Future)
 
     def can_batch_with(self, other: "PendingPhotograph | PendingCall") -> bool:
-        """Returns whether `other` is this call, because a call never shares a batch."""
+        """A call never shares a batch: returns whether `other` is this call."""
         return other is self
 
 

@@ -114,7 +114,7 @@ class MemoryBudget:
         return LargestPhotograph(max(int(limits[limited_by]), 0), limited_by)
 
     def measure_idle(self) -> None:
-        """Measures what the process uses now. Call it in the inference thread, where no network runs then."""
+        """Measures what the process uses now. Call it in the inference thread, so that no network runs."""
         self.release_free()
         self.idle_bytes = resident_bytes() or 0
 
@@ -191,7 +191,7 @@ class MemoryBudget:
             self._admitted.remove(cost)
 
     def has_room(self, cost: PhotographCost) -> bool:
-        """Returns whether a photograph fits now, in time and memory, without a reservation."""
+        """Returns whether a photograph fits now in time and memory; reserves nothing."""
         fits = _total([*self._admitted, cost]) <= self.available_bytes
         return fits and cost.network_s <= self.deadline_s
 

@@ -27,8 +27,8 @@ class NetworkCost:
     Attributes:
         base_bytes: Memory of a run that does not depend on its size.
         bytes_per_pixel: Added for each pixel of the network's input.
-        s_per_pixel: Seconds for each pixel on an idle machine: the minimum.
-        min_pixels: Pixels of a batch of small photographs.
+        s_per_pixel: Seconds per pixel on an idle machine: a lower bound.
+        min_pixels: Lower limit of `pixels` in `bytes_for`.
     """
 
     base_bytes: float = 0.0

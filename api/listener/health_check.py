@@ -16,7 +16,7 @@ TIMEOUT_S = 4.0
 UNHEALTHY = 1
 """The only exit code other than 0 that Docker accepts."""
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
-"""Addresses of all interfaces, and where the service then answers on this machine."""
+"""Address of all interfaces → address of the service on this machine."""
 
 Address = tuple[bool, str, int]
 """Whether it is https, host, port."""

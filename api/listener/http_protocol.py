@@ -48,7 +48,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parses received bytes, of a head at most its limit."""
+        """Parses received bytes; limits the size of a head."""
         if self._timer is None and (self.cycle is None or self.cycle.response_complete):
             self._start_timer()
         self._in_message = False

@@ -39,10 +39,10 @@ def set_photograph_counts(request: Request, count: int, refused: Sequence[BatchI
 class AccessMiddleware(HttpMiddleware):
     """Counts each request and its photographs in the metrics, and logs it as one line.
 
-    Without `log`, only failures are logged, except health checks and photographs that the service has no
-    time for now: there may be thousands of them, and the metrics count them.
+    Without `log`, only failures are logged, except health checks and temporary
+    rejections: there may be thousands, and the metrics count them.
 
-    It is the outer middleware, so that it sees the final status.
+    As second-outermost middleware, it sees the final status.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: bool) -> None:

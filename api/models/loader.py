@@ -45,7 +45,7 @@ class ModelLoader:
     """Loads and replaces the models of a registry.
 
     Args:
-        settings: Name the models on disk, their engine and the keys that must have signed them.
+        settings: Models on disk, their engine, and the keys that must have signed them.
         registry: The served models.
         inference_thread: Runs them.
         budget: Measures the process with its models, and checks what fits.

@@ -114,7 +114,7 @@ def mark_dead(connection: Connection, message_id: int, attempts: int, error: str
 def mark_old_dead(
     connection: Connection, sink: str, station: str, before: datetime, error: str, limit: int
 ) -> int:
-    """Marks the oldest messages of a station from before a time as dead; returns how many."""
+    """Marks a station's messages older than `before` as dead; returns how many."""
     old = select(message.id).where(message.sink == sink, message.state == WAITING)
     old = old.where(message.station == station, message.created_at < before)
     chosen = old.order_by(message.id).limit(limit)

@@ -43,7 +43,7 @@ def insert_into(dialect: str, table: Table) -> Any:
 kept_bytes_query = select(func.coalesce(func.sum(pictures.c.bytes), 0)).where(
     pictures.c.sha256.in_(bindparam("digests", expanding=True)), pictures.c.state.in_(("kept", "expiring"))
 )
-"""Sum of the bytes that `store` already counts. Bytes of expiring pictures are subtracted with their file."""
+"""Bytes already in the table `store`. Those of expiring pictures are subtracted when the file is deleted."""
 COUNT_NEW_BYTES = update(store).values(
     bytes=store.c.bytes + bindparam("size") - kept_bytes_query.scalar_subquery()
 )
@@ -71,7 +71,7 @@ def _upsert_pictures(dialect: str) -> Any:
 
 
 def add_inspections(connection: Connection, rows: Sequence[Row]) -> dict[bytes, int]:
-    """Inserts inspections whose keys are new; returns the ids of the inserted ones by token."""
+    """Inserts inspections whose keys are new; returns new ids by `token` (the row's UUID)."""
     added = connection.execute(_add_inspections(connection.dialect.name), rows)
     return {bytes(token): number for token, number in added}
 
@@ -290,7 +290,7 @@ def without_index(dialect: str, column: Column[Any]) -> ColumnElement[Any]:
 def id_range(connection: Connection, filters: Filters) -> tuple[int, int]:
     """Returns the lowest and the highest id in the hours that the filters touch; (0, -1) if there is none.
 
-    Ids are in the order of storing, but the clock may jump: the table `hours` knows the actual ids.
+    Ids are in the order of storing, but the clock may jump, so ids are read from the table `hours`.
     """
     statement = select(func.min(hours.c.first_id), func.max(hours.c.last_id))
     if filters.since is not None:

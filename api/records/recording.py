@@ -167,7 +167,7 @@ def open_picture_store(url: str | None) -> "PictureStore | None":
 
 @contextmanager
 def explain_missing_group(group: str = "record") -> Iterator[None]:
-    """Names the dependency group that contains a missing package.
+    """Context for imports: the error names the dependency group.
 
     Raises:
         MissingExtraError: Instead of an ImportError.

@@ -37,7 +37,7 @@ QueuedInspection = tuple[Inspection, "Future[StoredInspection]"]
 
 
 class RecordWriter:
-    """A thread that stores all queued inspections in one transaction after another.
+    """A thread that repeatedly stores all queued inspections in one transaction.
 
     Args:
         engine: Engine of the migrated database.

@@ -30,7 +30,7 @@ async def read_json_body(
     Args:
         request: Its body has not been read.
         service: Bounds the memory and the time of bodies.
-        form: What the body has to be.
+        form: Model of the body.
         deadline: `time.perf_counter` time at which the request is answered 504.
         limit: Most bytes of the body.
         any_type: Whether to ignore the Content-Type.

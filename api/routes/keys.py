@@ -73,7 +73,7 @@ def read_keys(path: Path, role: Role) -> list[Key]:
     """Reads a file of `NAME:SHA256` lines, keys of `role`; skips empty lines and lines that start with `#`.
 
     Raises:
-        ConfigError: If the file cannot be read, holds no key, or has another line.
+        ConfigError: If the file cannot be read, has no key or an invalid line.
     """
     try:
         lines = path.read_text("utf-8").splitlines()

@@ -33,7 +33,7 @@ MAX_LENGTH_DIGITS = 18
 MAX_NAME = 256
 """Maximum length of a photograph's name in JSON."""
 VALUES_PER_IMAGE = MAX_NAME + 16
-"""More values than the JSON of a photograph has, with one for each comma in its name."""
+"""Maximum of JSON values per photograph, each comma in its name included."""
 EXAMPLES = (
     "Send the image as the body, with its type (curl --data-binary @part.png -H 'Content-Type: image/png'), "
     f"as multipart/form-data in the field '{FORM_FIELD}' (curl -F {FORM_FIELD}=@part.png), "

@@ -56,8 +56,8 @@ class Shadowing:
         models: Has the candidates.
         inference_thread: Runs them.
         memory: Checks whether a photograph fits.
-        limits: Limits of client requests. No candidate runs while a request is in one of them.
-        bodies: Limit of request bodies; the same rule, until the inspection is stored.
+        limits: Limits of client requests. No candidate runs while one has admitted a request.
+        bodies: Limit of request bodies. No candidate runs while bytes are reserved.
         recording: Stores the answers of candidates.
         metrics: Counts answered and skipped photographs.
         sleep: Waits for a number of seconds.

@@ -38,8 +38,8 @@ BASELINE_HOURS = 7 * 24
 DRIFT_HOURS = 4
 """Last hours, the current one included, whose scores are compared with the `BASELINE_HOURS` before them."""
 MISS_LOOKBACK = timedelta(hours=12)
-"""Time before the shift whose uninspected photographs are also reported, because an alarm that is not
-resolved must continue in the next shift.
+"""Uninspected photographs of this time before the shift are also reported: an unresolved alarm
+must continue in the next shift.
 """
 MAX_DEFECTS = 8
 

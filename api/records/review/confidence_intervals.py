@@ -107,7 +107,7 @@ def _log_choices(total: int, size: int) -> float:
 def add(parts: Iterable[tuple[float, Interval]]) -> Interval:
     """Adds independent estimates, each times a factor.
 
-    An estimate without a sample contributes its whole interval.
+    Without a sample, limits are added linearly, not squared.
     """
     value, below, above, least, most = 0.0, 0.0, 0.0, 0.0, 0.0
     known = True

@@ -38,7 +38,7 @@ PRIORITY_BY_REASON = {
 
 
 def enqueue(connection: Connection, priorities: Sequence[tuple[int, Priority]]) -> None:
-    """Queues inspections by id; one that is already queued keeps its priority if that is lower.
+    """Queues inspections by id; one already queued keeps the lower of both numbers.
 
     Reviewed inspections and those without a picture are skipped.
     """

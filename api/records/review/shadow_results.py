@@ -41,7 +41,7 @@ def _keep_for_review(connection: Connection, digests: Sequence[bytes]) -> None:
 def report_candidate(
     connection: Connection, candidate: ModelIdentity, serving: str, skipped: dict[str, int]
 ) -> CandidateReport:
-    """Summarises the results of a candidate; reads one index and no other inspections.
+    """Summarises the results of a candidate; reads only rows of this candidate.
 
     Args:
         connection: To the database.

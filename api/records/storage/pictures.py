@@ -1,8 +1,8 @@
 """The picture store: its protocol, and pictures as files of a folder.
 
 Each picture has the SHA-256 of its bytes as its name. It is stored before its row. Until its row is
-committed, the picture has a marker. After a crash, the next start checks only pictures with a marker for
-missing rows.
+committed, the picture has a mark. After a crash, the next start checks only whether marked pictures
+have rows.
 """
 
 import os
