@@ -32,7 +32,7 @@ class Encoder:
         mean: Mean of red, green and blue, 0…255, that is subtracted.
         deviation: Divisor of the difference.
         blue_first: Whether the weights expect blue, green, red.
-        has_squeeze_excitation: Whether squeeze-and-excitation weights channels by their means over the image.
+        has_squeeze_excitation: Whether squeeze-and-excitation scales channels by their means over the image.
         arguments: Further arguments of the function.
     """
 

@@ -214,7 +214,7 @@ class Predictor:
             threshold: Replaces the model's image threshold, 0…1.
             batch_size: Limit on the photographs of the same prepared size in a batch; None: as many as the
                 engine profits from, at most 8.
-            max_in_flight: Limit on the photographs in memory; None: two batches and 3.
+            max_in_flight: Limit on the photographs in memory; None: 2 batches + 3.
 
         Raises:
             ImageError: At a photograph's position, if it does not suit the model.

@@ -199,7 +199,7 @@ class AugmentationConfig(Config):
 
     @property
     def only_flips(self) -> bool:
-        """Whether images without added defects are only flipped, so that they have `variants` forms."""
+        """Whether flips are the only change of images without an added defect; see `variants`."""
         allowed = {"flip_horizontal", "flip_vertical", "synthetic", "transplant", "feature_noise"}
         plain = AugmentationConfig().model_dump(exclude=allowed)
         return self.model_dump(exclude=allowed) == plain

@@ -78,7 +78,7 @@ class RunEstimate:
 
     @property
     def total_s(self) -> float:
-        """Duration of the run without reading the images for the first time, s."""
+        """Duration of the run after the first reading of the images, s."""
         steps = sum(stage.steps * stage.s_per_step for stage in self.stages)
         return steps + sum(count * seconds for _, count, seconds in self._others)
 

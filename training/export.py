@@ -158,7 +158,7 @@ def _validation_photographs(
 
 
 def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRecord) -> NDArray[np.uint8]:
-    """Returns the found defective image with the highest score, otherwise the first image, uint8 [H, W, C].
+    """Returns the detected defective image of highest score, otherwise the first image, uint8 [H, W, C].
 
     A high score tests both parts of the network: it is far from the threshold, and its mask is not empty.
 

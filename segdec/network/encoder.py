@@ -21,8 +21,8 @@ BACKBONE, PADDED = "backbone", "padded"
 def build_encoder(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
     """Builds a model: image [B, H, W, C], 0…255 → features by name, for the head and for the decoder.
 
-    `joined_4` [B, H/8, W/8, ·] is averaged over 2 × 2 px, `joined_8` and `joined_16` [B, ⌈H/16⌉, ⌈W/16⌉, ·]
-    are not; all are smoothed over 3 × 3 px. `skip_s` [B, H/s, W/s, ·] are the unchanged features of the
+    `joined_4` (averaged over 2 × 2 px) and `joined_8` are [B, H/8, W/8, ·], `joined_16` [B, ⌈H/16⌉, ⌈W/16⌉,
+    ·]; all are smoothed over 3 × 3 px. `skip_s` [B, H/s, W/s, ·] are the unchanged features of the
     strides s = 4, 2, 1 that the mask needs, or the image itself if the encoder has none of that stride.
     """
     row, exact = ENCODERS[config.encoder], keras.config.floatx()

@@ -71,9 +71,9 @@ def import_tensorflow(*, trains: bool = False) -> None:
     `TF_ENABLE_ONEDNN_OPTS`, and shows the messages if the import fails.
 
     Args:
-        trains: Whether the process will train; turns oneDNN on. TensorFlow does not use it on a CPU without
-            AVX-512, where its gradients make a training step more than twice as fast, but its convolutions
-            are slower in inference on large photographs.
+        trains: Whether the process will train; turns oneDNN on. On a CPU without AVX-512, where TensorFlow
+            leaves it off, oneDNN makes training steps more than twice as fast, but inference on large
+            photographs slower.
 
     Raises:
         MissingExtraError: If TensorFlow is not installed.

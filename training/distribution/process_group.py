@@ -46,7 +46,7 @@ class ProcessGroup:
         color: Whether the names are coloured.
         grace_s: Time to stop after a failure, and for servers at the end, s.
         stop_timeout_s: Time to stop after a signal, s; a validation may have to finish first.
-        cause_timeout_s: Time to wait until a task fails after another task has reported its loss, s.
+        cause_timeout_s: Time to wait for the failure of a task that another one reported as lost, s.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class Metrics:
     """The metrics of one evaluation; undefined ones are None.
 
     Attributes:
-        images: Evaluated images; `good` and `defective` of them.
+        images: Evaluated images: `good` plus `defective`.
         threshold: Image score from which an image is defective; None for several runs with different ones.
         review_threshold: Image score from which an image is at least for review; None without review, and
             for several runs with different ones.

@@ -18,7 +18,7 @@ from training.reporting.charts import odds_range, to_odds
 
 @dataclass(frozen=True)
 class Counts:
-    """Decisions at one threshold: defective images found and missed, good ones alarmed and passed.
+    """Decisions at one threshold: defective images found and missed, good ones rejected or passed.
 
     Images for review are counted separately.
     """

@@ -54,7 +54,7 @@ def with_steps(
     Args:
         config: The experiment.
         parent: Experiment of the parent, whose schedules are rescaled.
-        steps: Steps of each stage of the parent.
+        steps: New steps of the parent's stages.
         validate_every: Steps between validations.
     """
     stages = {

@@ -29,7 +29,7 @@ def describe_counts(found: Sequence[CheckedPhotograph], split: ReviewedSplit, kn
 
 
 def describe_left_out(split: ReviewedSplit) -> Iterator[str]:
-    """Yields which images follow a related one, replace another, or are skipped, and why."""
+    """Yields which images join a related one, replace another, or are skipped, and why."""
     if split.related:
         yield f"{split.related} of them validate or test, as a related photograph does"
     if split.replaced:
