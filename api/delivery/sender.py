@@ -199,9 +199,9 @@ class Sender:
     async def _handle_failure(self, row: Row, error: DeliveryError) -> bool:
         """Stores a failure; returns whether the message is given up."""
         now, why = self._now(), str(error)[:MAX_ERROR_CHARACTERS]
-        station, attempts = row["station"], row["attempts"] + (error.blame == "failed")
-        self._metrics.attempts.labels(self._sink.name, error.blame).inc()
-        if error.blame == "refused" or attempts >= MAX_FAILURES:
+        station, attempts = row["station"], row["attempts"] + (error.cause == "failed")
+        self._metrics.attempts.labels(self._sink.name, error.cause).inc()
+        if error.cause == "refused" or attempts >= MAX_FAILURES:
             logger.error("An event for %s is given up: %s", self._sink.name, why)
             await self._store.write(queries.mark_dead, row["id"], attempts, why)
             return True

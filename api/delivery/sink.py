@@ -47,9 +47,9 @@ class DeliveryError(Exception):
         retry_after_s: Delay that the receiver requests.
     """
 
-    def __init__(self, message: str, blame: FailureCause, retry_after_s: float = 0.0) -> None:
+    def __init__(self, message: str, cause: FailureCause, retry_after_s: float = 0.0) -> None:
         super().__init__(message)
-        self.blame, self.retry_after_s = blame, retry_after_s
+        self.cause, self.retry_after_s = cause, retry_after_s
 
 
 class Sink(Protocol):

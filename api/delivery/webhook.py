@@ -98,12 +98,12 @@ async def _read(response: httpx.Response) -> None:
 
 def _explain(response: httpx.Response, now: float) -> DeliveryError:
     status = response.status_code
-    blame: FailureCause = "refused" if response.is_client_error else "failed"
+    cause: FailureCause = "refused" if response.is_client_error else "failed"
     if status in TEMPORARY_STATUSES or response.is_redirect:
-        blame = "unreachable"
+        cause = "unreachable"
     reason = "a redirect, which is not followed" if response.is_redirect else response.reason_phrase
     retry_after_s = _parse_retry_after(response.headers.get("retry-after", ""), now)
-    return DeliveryError(f"HTTP {status} {reason}", blame, retry_after_s)
+    return DeliveryError(f"HTTP {status} {reason}", cause, retry_after_s)
 
 
 def _parse_retry_after(value: str, now: float) -> float:

@@ -8,7 +8,7 @@ from api.inspection.encoded_photograph import EncodedPhotograph
 from api.inspection.inspector import Source
 from api.protocol_v2.input_tensors import (
     check_binary_used,
-    parse_request,
+    parse_json_part,
     read_encoded,
     read_pixels,
     split_body,
@@ -56,7 +56,7 @@ def parse_inference_request(body: bytes, header_length: str | None, settings: Se
         RequestError: 400 for an invalid one, 413 for too large photographs or too many values.
     """
     part, binary = split_body(body, header_length)
-    request = parse_request(part)
+    request = parse_json_part(part)
     outputs = _requested_outputs(request)
     tensor = _only_input(request.inputs)
     check_binary_used(request.inputs, binary)

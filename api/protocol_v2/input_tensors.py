@@ -51,7 +51,7 @@ def split_body(body: bytes, header_length: str | None) -> tuple[bytes, memoryvie
     return body[: int(header_length)], view[int(header_length) :]
 
 
-def parse_request(part: bytes) -> InferRequest:
+def parse_json_part(part: bytes) -> InferRequest:
     """Parses the JSON part of a request.
 
     Raises:

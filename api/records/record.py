@@ -38,7 +38,7 @@ READERS = 4
 """Threads that read, so that requests do not wait for each other and leave CPU for inference."""
 REOPEN_S = 1.0
 """Seconds to wait after a failure before the next attempt."""
-MISSING_BECAUSE = {
+MISSING_REASONS = {
     "expiring": "is being deleted by the retention rules or by a person",
     "expired": "was deleted by the retention rules or by a person",
     "lost": "is lost: its file is not in the store",
@@ -273,7 +273,7 @@ class Record:
         if state == "kept":
             state = "lost"
             await self.run_in_thread(partial(self._mark_lost, sha256))
-        detail = f"The picture of record {row['id']} {MISSING_BECAUSE[state]}."
+        detail = f"The picture of record {row['id']} {MISSING_REASONS[state]}."
         raise RequestError(404, f"picture_{state}", detail)
 
     def _mark_lost(self, sha256: bytes) -> None:

@@ -125,13 +125,13 @@ inspections = Table(
     Index("inspections_by_picture", "picture"),
     sqlite_autoincrement=True,
 )
-is_drawn = inspections.c.draw < inspections.c.draw_probability
+is_sampled = inspections.c.draw < inspections.c.draw_probability
 Index(
     "inspections_drawn",
     *(inspections.c[name] for name in ("id", "inspected_at", "station")),
     *(inspections.c[name] for name in ("draw", "draw_probability", "draw_reason", "reviewed_label")),
-    sqlite_where=is_drawn,
-    postgresql_where=is_drawn,
+    sqlite_where=is_sampled,
+    postgresql_where=is_sampled,
 )
 """Covers the review statistics, so that they read no row of the table."""
 

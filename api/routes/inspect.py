@@ -26,7 +26,7 @@ from api.routes.request_params import (
     IdempotencyKey,
     InspectParams,
     InspectQuery,
-    PartFacts,
+    PartFields,
     merge_part_facts,
 )
 from api.routes.responses import HEADER_PREFIX, answer_headers, make_answer
@@ -51,7 +51,7 @@ ROUTE: dict[str, Any] = {
     "response_model": InspectAnswer,
     "responses": {**MASK_FILE, **document_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
     "openapi_extra": {
-        "requestBody": describe_photograph(JsonInspection, inline_schema(PartFacts)["properties"]),
+        "requestBody": describe_photograph(JsonInspection, inline_schema(PartFields)["properties"]),
     },
 }
 
@@ -102,7 +102,7 @@ async def _inspect(
     return _respond(inspected, kept, warning)
 
 
-def _subject(asked: PhotographRequest[InspectQuery], in_body: PartFacts | None, key: str | None) -> PartInfo:
+def _subject(asked: PhotographRequest[InspectQuery], in_body: PartFields | None, key: str | None) -> PartInfo:
     part = merge_part_facts(asked.params.query, in_body)
     return PartInfo(
         station=part.station,

@@ -20,7 +20,7 @@ Role = Literal["anyone", "predict", "review", "admin"]
 `admin` changes which models are served."""
 RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
 
-MAY = {"predict": "predict", "review": "predict and review"}
+ALLOWED_ACTIONS = {"predict": "predict", "review": "predict and review"}
 HOW_TO_SEND = "Send one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'."
 HOW_TO_MAKE = "Make one with: python -m api key NAME"
 
@@ -166,7 +166,8 @@ class Keyring:
             raise RequestError(
                 403,
                 f"not_{role}",
-                f"The key '{key.name}' may {MAY[key.role]} only; expected a key with the role '{role}'.",
+                f"The key '{key.name}' may {ALLOWED_ACTIONS[key.role]} only; expected a key with the role "
+                f"'{role}'.",
             )
         return key.name
 

@@ -81,7 +81,7 @@ JSON_TEXT = {"type": "string", "contentMediaType": "application/json"}
 Metadata = Annotated[dict[str, Any], BeforeValidator(_parse_json), AfterValidator(_check_metadata)]
 
 
-class PartFacts(BaseModel):
+class PartFields(BaseModel):
     """What a request says about the part in its photograph, in its query or in its body."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -97,7 +97,7 @@ class PartFacts(BaseModel):
     )
 
 
-class InspectQuery(PredictQuery, PartFacts):
+class InspectQuery(PredictQuery, PartFields):
     """Query of an inspection, which is recorded."""
 
     mask: RecordedMaskForm = Field("png", description="form of the mask in the answer")
@@ -178,26 +178,28 @@ def _make_params(request: Request, query: QueryModel, deadline: float) -> Reques
 # === Facts about the part ===
 
 
-def parse_part_facts(fields: Mapping[str, str]) -> PartFacts:
+def parse_part_facts(fields: Mapping[str, str]) -> PartFields:
     """Parses what the fields of a form say about a part.
 
     Raises:
         RequestError: 400 if a value is invalid.
     """
     try:
-        return PartFacts.model_validate(fields)
+        return PartFields.model_validate(fields)
     except ValidationError as error:
         raise bad_parameter(error.errors(), "form") from error
 
 
-def merge_part_facts(query: PartFacts, body: PartFacts | None) -> PartFacts:
+def merge_part_facts(query: PartFields, body: PartFields | None) -> PartFields:
     """Returns what query and body together say about a part.
 
     Raises:
         RequestError: 400 if both have different values for the same field.
     """
-    merged = {name: getattr(query, name) for name in PartFacts.model_fields if name in query.model_fields_set}
-    for name in () if body is None else body.model_fields_set & PartFacts.model_fields.keys():
+    merged = {
+        name: getattr(query, name) for name in PartFields.model_fields if name in query.model_fields_set
+    }
+    for name in () if body is None else body.model_fields_set & PartFields.model_fields.keys():
         value = getattr(body, name)
         if merged.setdefault(name, value) != value:
             raise RequestError(
@@ -206,4 +208,4 @@ def merge_part_facts(query: PartFacts, body: PartFacts | None) -> PartFacts:
                 f"{name} is {repr(merged[name])[:80]} in the query and {repr(value)[:80]} in the body. "
                 "Expected it in one of them.",
             )
-    return PartFacts.model_construct(**merged)
+    return PartFields.model_construct(**merged)

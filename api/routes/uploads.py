@@ -20,7 +20,7 @@ from starlette.requests import Request
 from api.errors import RequestError, bad_parameter, describe_json_errors
 from api.inspection.admission import BODY_COPIES, JSON_BODY_COPIES, ByteReservation
 from api.inspection.encoded_photograph import EncodedPhotograph
-from api.routes.request_params import MAX_METADATA, PartFacts, parse_part_facts
+from api.routes.request_params import MAX_METADATA, PartFields, parse_part_facts
 
 FORM_FIELD = "file"
 FORM_TYPE = "multipart/form-data"
@@ -45,7 +45,7 @@ EXAMPLES = (
 class Upload(EncodedPhotograph):
     """An encoded photograph, and the part that the body names."""
 
-    part: PartFacts | None = None
+    part: PartFields | None = None
 
 
 async def read_upload(
@@ -185,7 +185,7 @@ async def read_form(
             other fields.
     """
     expected = f"Expected {'one file' if max_files == 1 else f'1 to {max_files} files'}. {EXAMPLES}"
-    facts = frozenset(PartFacts.model_fields if with_part else ())
+    facts = frozenset(PartFields.model_fields if with_part else ())
     async with aclosing(_read_chunks(request, limit, reservation)) as chunks:
         try:
             headers = _without_charset(request.headers)
@@ -257,7 +257,7 @@ class JsonImage(BaseModel):
     image: EncodedImage
 
 
-class JsonInspection(JsonImage, PartFacts):
+class JsonInspection(JsonImage, PartFields):
     """Body for one photograph that is recorded, with its part."""
 
 
@@ -297,7 +297,7 @@ def _bad_json(error: ValidationError) -> RequestError:
 
 def _bad_inspection(error: ValidationError) -> RequestError:
     wrong = {str(detail["loc"][0]) for detail in error.errors() if detail["loc"]}
-    if wrong and wrong <= PartFacts.model_fields.keys():
+    if wrong and wrong <= PartFields.model_fields.keys():
         return bad_parameter(error.errors(), "body")
     return _bad_json(error)
 

@@ -23,7 +23,7 @@ from segdec.client.calls import (
     reload_call,
 )
 from segdec.client.connection import connection_options
-from segdec.client.replies import Reply, is_final_loss, is_loss, replica_lost
+from segdec.client.replies import Reply, all_replicas_lost, may_have_crashed, replica_lost
 from segdec.client.retries import MAX_LOSSES, NO_RETRY, RetryPolicy
 from segdec.schemas import Answer, InspectAnswer, ModelDetail, Problem, ReloadAnswer
 
@@ -32,7 +32,11 @@ T = TypeVar("T")
 
 def _read(call: Call[T], replies: list[Reply]) -> T:
     last = replies[-1]
-    if is_loss(last) and not is_final_loss(last) and sum(map(is_loss, replies)) >= MAX_LOSSES:
+    if (
+        may_have_crashed(last)
+        and not all_replicas_lost(last)
+        and sum(map(may_have_crashed, replies)) >= MAX_LOSSES
+    ):
         raise replica_lost(last)
     return call.read(last)
 

@@ -24,7 +24,7 @@ REPLICA_LOST = "replica_lost"
 NOT_READY_STATUSES = frozenset({502, 503, 504})
 
 
-def is_loss(reply: Reply) -> bool:
+def may_have_crashed(reply: Reply) -> bool:
     """Returns whether the replica that took the request may have crashed on its photograph."""
     if reply.request.method != "POST":
         return False
@@ -33,9 +33,13 @@ def is_loss(reply: Reply) -> bool:
     return reply.status_code == httpx.codes.BAD_GATEWAY
 
 
-def is_final_loss(reply: Reply) -> bool:
+def all_replicas_lost(reply: Reply) -> bool:
     """Returns whether the gateway has already tried another replica, which was lost too."""
-    return isinstance(reply, httpx.Response) and is_loss(reply) and REPLICA_LOST.encode() in reply.content
+    return (
+        isinstance(reply, httpx.Response)
+        and may_have_crashed(reply)
+        and REPLICA_LOST.encode() in reply.content
+    )
 
 
 def response_reader(kind: type[Result]) -> Callable[[Reply], Result]:

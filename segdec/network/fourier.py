@@ -49,13 +49,13 @@ class Transforms:
         return self.tile // 2 + 1
 
     @cached_property
-    def to_half(self) -> Matrix:
+    def forward_height(self) -> Matrix:
         """Transform along the height, [F · 2, T]: index of row, then part."""
         angle = self._angles(self.half, self.tile)
         return _single(np.stack([np.cos(angle), -np.sin(angle)], axis=1).reshape(-1, self.tile))
 
     @cached_property
-    def to_whole(self) -> Matrix:
+    def forward_width(self) -> Matrix:
         """Transform along the width, [T · 2, 2 · T]: rows are ordered by column, then part; columns by part,
         then column.
         """
@@ -65,7 +65,7 @@ class Transforms:
         return _single(np.stack([real, imaginary], axis=1).reshape(2 * self.tile, -1))
 
     @cached_property
-    def from_whole(self) -> tuple[Matrix, Matrix]:
+    def inverse_width(self) -> tuple[Matrix, Matrix]:
         """Two inverse transforms along the width for the kept columns, [2 · S, T · 2] each.
 
         The first is applied to a spectrum times the real part of the other factor, the second to the
@@ -79,7 +79,7 @@ class Transforms:
         return _single(by_real.reshape(shape)), _single(by_imaginary.reshape(shape))
 
     @cached_property
-    def from_half(self) -> Matrix:
+    def inverse_height(self) -> Matrix:
         """Inverse transform along the height for the kept rows, [S, F · 2]."""
         angle = self._angles(self.kept, self.half)
         twice = np.full(self.half, 2.0)  # a row also represents its omitted mirror image
@@ -89,8 +89,8 @@ class Transforms:
 
     def multiplications(self, channels: int, width: int) -> int:
         """Returns the real multiplications of a tile with `channels` inputs and `width` outputs."""
-        forth = self.to_half.size * self.tile + self.half * self.to_whole.size
-        back = 2 * self.half * self.from_whole[0].size + self.from_half.size * self.kept
+        forth = self.forward_height.size * self.tile + self.half * self.forward_width.size
+        back = 2 * self.half * self.inverse_width[0].size + self.inverse_height.size * self.kept
         return forth * channels + 4 * self.half * self.tile * channels * width + back * width
 
     def _angles(self, rows: int, columns: int) -> NDArray[np.float64]:
@@ -133,10 +133,12 @@ def spectrum(kernel: Any, ops: Any) -> Any:
     """Computes the conjugate spectrum [2, F · T, C, D] of a kernel [k, k, C, D] with NumPy or `keras.ops`."""
     side, channels, width = kernel.shape[1:]
     by = transforms(side)
-    x = ops.matmul(by.to_half[:, :side], ops.reshape(kernel, (side, -1)))
+    x = ops.matmul(by.forward_height[:, :side], ops.reshape(kernel, (side, -1)))
     x = ops.reshape(x, (by.half, 2 * side, channels * width))
-    to_whole = np.concatenate([by.to_whole[:, :side], by.to_whole[:, by.tile :][:, :side]], axis=1)
-    x = ops.reshape(ops.matmul(to_whole, x), (by.half * by.tile, 2, channels, width))
+    forward_width = np.concatenate(
+        [by.forward_width[:, :side], by.forward_width[:, by.tile :][:, :side]], axis=1
+    )
+    x = ops.reshape(ops.matmul(forward_width, x), (by.half * by.tile, 2, channels, width))
     return ops.stack([x[:, 0], -x[:, 1]])
 
 

@@ -172,12 +172,14 @@ def _convolve(image: Any, spectra: Any, by: Transforms, rows: Any, columns: Any)
     # Split into overlapping rows of tiles; transform their T pixel rows to F rows of two parts.
     x = ops.take(image, by.kept * ops.arange(rows, dtype="int32") + place, axis=1)  # [B, T, rows, width, C]
     x = ops.reshape(ops.transpose(x, (1, 0, 2, 3, 4)), (by.tile, -1))
-    x = ops.reshape(ops.matmul(by.to_half, x), (2 * by.half, batch * rows, width, channels))
+    x = ops.reshape(ops.matmul(by.forward_height, x), (2 * by.half, batch * rows, width, channels))
 
     # Split these into tiles and transform their T columns, with real and imaginary parts together.
     x = ops.take(x, by.kept * ops.arange(columns, dtype="int32") + place, axis=2)
     x = ops.transpose(x, (0, 2, 1, 3, 4))  # [F · 2, T, B · rows, columns, C]
-    x = ops.matmul(by.to_whole, ops.reshape(x, (by.half, 2 * by.tile, count * channels)))  # [F, T · 2, N · C]
+    x = ops.matmul(
+        by.forward_width, ops.reshape(x, (by.half, 2 * by.tile, count * channels))
+    )  # [F, T · 2, N · C]
 
     # The convolution is now one product over the channels at each frequency. Groups of output channels are
     # computed one after another, because all at once would not fit into the cache.
@@ -197,8 +199,8 @@ def _multiply(tiles: Any, spectra: Any, count: Any, by: Transforms) -> Any:
     # A complex product has four real ones. Because the inverse transform is linear, each is transformed with
     # its own matrix, which includes the sign, and only the kept parts are summed.
     x = sum(
-        ops.matmul(from_whole, ops.reshape(ops.matmul(tiles, part), shape))
-        for from_whole, part in zip(by.from_whole, ops.unstack(spectra), strict=True)
+        ops.matmul(inverse_width, ops.reshape(ops.matmul(tiles, part), shape))
+        for inverse_width, part in zip(by.inverse_width, ops.unstack(spectra), strict=True)
     )
-    x = ops.matmul(by.from_half, ops.reshape(x, (2 * by.half, -1)))  # [S, S · N · D]
+    x = ops.matmul(by.inverse_height, ops.reshape(x, (2 * by.half, -1)))  # [S, S · N · D]
     return ops.reshape(x, (by.kept, by.kept, count, width))

@@ -89,7 +89,7 @@ class Aggregate:
     runs: tuple[AggregatedRun, ...]
     pooled: tuple[Evaluation, ...]
     figures: Mapping[str, MeanStd]
-    over_runs: Mapping[str, MeanStd]
+    metrics_over_runs: Mapping[str, MeanStd]
     intervals: Mapping[str, Interval | None]
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Aggregate:
             "seeds": self.seeds,
             "figures": {name: asdict(spread) for name, spread in self.figures.items()},
             "intervals": {name: each and asdict(each) for name, each in self.intervals.items()},
-            "over_runs": {name: asdict(spread) for name, spread in self.over_runs.items()},
+            "over_runs": {name: asdict(spread) for name, spread in self.metrics_over_runs.items()},
             "pooled": [evaluation.metrics.to_dict() for evaluation in self.pooled],
             "runs": [{**_describe_run(run), "metrics": run.metrics.to_dict()} for run in self.runs],
         }
@@ -130,7 +130,7 @@ def aggregate_runs(folders: Sequence[Path]) -> Aggregate:
         runs=members,
         pooled=pooled,
         figures=_mean_stds([evaluation.metrics for evaluation in pooled]),
-        over_runs=_mean_stds([member.metrics for member in members]),
+        metrics_over_runs=_mean_stds([member.metrics for member in members]),
         intervals=bootstrap_intervals([evaluation.results for evaluation in pooled]),
     )
 

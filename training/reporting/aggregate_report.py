@@ -188,7 +188,7 @@ def _list_aggregate_remarks(aggregate: Aggregate) -> list[str]:
 
 def _describe_spread(aggregate: Aggregate) -> dict[str, list[str]]:
     """Mean and standard deviation below the table of runs."""
-    spreads = [(aggregate.over_runs[name], name) for name in run_columns(aggregate)]
+    spreads = [(aggregate.metrics_over_runs[name], name) for name in run_columns(aggregate)]
     return {
         "mean": [_format_mean(spread.mean, name) for spread, name in spreads],
         "standard deviation": [_format_mean(spread.std, name) for spread, name in spreads],

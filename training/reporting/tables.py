@@ -129,7 +129,7 @@ def _run_lines(aggregate: Aggregate) -> list[str]:
         figures = run.metrics.scalars()
         place = [str(run.path), str(run.fold), format_number(run.seed)]
         cells.append([*place, *(format_number(figures[name]) for name in columns)])
-    spreads = [_format_spread(aggregate, name, aggregate.over_runs[name]) for name in columns]
+    spreads = [_format_spread(aggregate, name, aggregate.metrics_over_runs[name]) for name in columns]
     cells.append(["mean ± std", "", "", *spreads])
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     return [

@@ -21,7 +21,7 @@ from training.synthesis.fills import (
     change_texture,
     insert_texture,
     move_surface,
-    veil,
+    shift_brightness,
 )
 from training.synthesis.visibility import Surface
 
@@ -182,7 +182,7 @@ class Kind:
 KINDS = (
     Kind(change_brightness, (0.05, 0.6), crack=True, max_strength=6.0),
     Kind(change_brightness, (0.015, 0.12), max_strength=6.0),
-    Kind(veil, (0.05, 0.4), (0.4, 1.0), max_strength=6.0),
+    Kind(shift_brightness, (0.05, 0.4), (0.4, 1.0), max_strength=6.0),
     Kind(blur, (0.03, 0.35), (0.0, 0.6)),
     Kind(change_texture, (0.03, 0.35), (0.0, 0.6)),
     Kind(insert_texture, (0.02, 0.4)),

@@ -27,7 +27,7 @@ def change_brightness(surface: Pixels, _textures: Sequence[Image], random: np.ra
     return _shift(surface, random, keep=random.uniform(0.0, 1.0))
 
 
-def veil(surface: Pixels, _textures: Sequence[Image], random: np.random.Generator) -> Pixels:
+def shift_brightness(surface: Pixels, _textures: Sequence[Image], random: np.random.Generator) -> Pixels:
     """Returns a darker or brighter surface with most of its texture."""
     return _shift(surface, random, keep=random.uniform(0.6, 1.0))
 

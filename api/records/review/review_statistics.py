@@ -18,7 +18,7 @@ from api.records.review.confidence_intervals import Interval, Sample, estimate_s
 from api.records.review.reviews import UNSURE
 from api.records.review.sampling_counts import Stratum, count_strata, restrict
 from api.records.schemas import Estimate, ReviewStatistics
-from api.records.tables import inspections, is_drawn, shadows
+from api.records.tables import inspections, is_sampled, shadows
 from segdec.config import GOOD
 
 CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW = ("near", "chance"), ("defect",), ("review",)
@@ -110,7 +110,7 @@ def _count_reviews(connection: Connection, filters: Filters) -> Mapping[Stratum,
     label = table.reviewed_label
     conditions = (label.is_not(None), label == UNSURE, label.not_in((GOOD, UNSURE)))
     counted = (func.sum(case((condition, 1), else_=0)) for condition in conditions)
-    statement = select(*by, func.count(), *counted).where(is_drawn)
+    statement = select(*by, func.count(), *counted).where(is_sampled)
     statement = statement.group_by(table.draw_reason, table.draw_probability, text("part"))
     found: dict[Stratum, dict[str, ReviewCounts]] = {}
     for reason, share, is_differing, *counts in connection.execute(restrict(connection, statement, filters)):

@@ -81,7 +81,7 @@ def test_a_full_disk_leaves_no_incomplete_line(path, monkeypatch):
             patch.setattr(os, "write", write_some)
             with pytest.raises(DeliveryError, match="No space left") as failure:
                 await sink.deliver(message(2))
-        assert failure.value.blame == "unreachable"
+        assert failure.value.cause == "unreachable"
         assert path.read_text() == lines(1)
         await sink.deliver(message(2))
         await sink.close()
@@ -93,4 +93,4 @@ def test_a_full_disk_leaves_no_incomplete_line(path, monkeypatch):
 def test_a_missing_folder_counts_as_unreachable(path):
     with pytest.raises(DeliveryError, match="No such file") as failure:
         append(path / "missing" / "events", 1)
-    assert failure.value.blame == "unreachable"
+    assert failure.value.cause == "unreachable"

@@ -79,7 +79,7 @@ def test_an_event_that_the_broker_rejects_is_not_delivered(make_broker, tmp_path
     broker = make_broker("allow_anonymous true", f"acl_file {tmp_path}/acl")
     with pytest.raises(DeliveryError, match="Not authorized") as failure:
         deliver(broker.port, message())
-    assert failure.value.blame == "unreachable"
+    assert failure.value.cause == "unreachable"
 
 
 @needs_mosquitto
@@ -89,7 +89,7 @@ def test_a_wrong_login_is_rejected(make_broker, tmp_path):
     for user in (None, "line"):
         with pytest.raises(DeliveryError, match="rejects the connection") as failure:
             deliver(broker.port, message(), user=user, password="secret")
-        assert failure.value.blame == "unreachable"
+        assert failure.value.cause == "unreachable"
         assert "secret" not in str(failure.value)
 
 
@@ -100,7 +100,7 @@ def test_the_certificate_of_the_broker_is_verified(make_broker):
     deliver(broker.port, message(), trust=ssl.create_default_context(cafile=CERTIFICATES / "server.pem"))
     with pytest.raises(DeliveryError, match=r"(?i)certificate") as failure:
         deliver(broker.port, message(), trust=ssl.create_default_context())
-    assert failure.value.blame == "unreachable"
+    assert failure.value.cause == "unreachable"
 
 
 @needs_mosquitto

@@ -59,7 +59,7 @@ def test_user_and_password_of_the_url_are_basic_authentication():
 
 
 @pytest.mark.parametrize(
-    ("answer", "blame"),
+    ("answer", "cause"),
     [
         (400, "refused"),
         (401, "unreachable"),
@@ -69,10 +69,10 @@ def test_user_and_password_of_the_url_are_basic_authentication():
         (httpx.ConnectError("refused"), "unreachable"),
     ],
 )
-def test_the_answer_decides_whether_the_event_is_to_blame(answer, blame):
+def test_the_answer_decides_whether_the_event_is_to_blame(answer, cause):
     with pytest.raises(DeliveryError) as failure:
         deliver(answer, "https://mes:secret@mes.plant/")
-    assert failure.value.blame == blame
+    assert failure.value.cause == cause
     assert "secret" not in str(failure.value)
 
 

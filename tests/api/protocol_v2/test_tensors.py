@@ -7,7 +7,7 @@ from api.errors import RequestError
 from api.protocol_v2.input_tensors import (
     MAX_JSON_VALUES,
     check_binary_used,
-    parse_request,
+    parse_json_part,
     read_encoded,
     read_pixels,
     split_body,
@@ -71,14 +71,14 @@ def test_header_length_outside_the_body(length):
 )
 def test_invalid_json_part_is_rejected(text, code, words):
     with pytest.raises(RequestError) as error:
-        parse_request(text)
+        parse_json_part(text)
     check(error, 400, code, words)
     assert len(str(error.value)) < 500
 
 
 def test_further_members_and_nulls_are_ignored():
     text = b'{"id": null, "inputs": [], "outputs": null, "parameters": {"priority": 1}, "more": [[[1]]]}'
-    request = parse_request(text)
+    request = parse_json_part(text)
     assert (request.id, request.outputs, request.parameters.threshold) == (None, None, None)
 
 
@@ -86,7 +86,7 @@ def test_too_many_values_are_rejected_before_parsing():
     text = b'{"inputs": [' + b"1," * MAX_JSON_VALUES + b"1]}"
     tracemalloc.start()
     with pytest.raises(RequestError) as error:
-        parse_request(text)
+        parse_json_part(text)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     check(error, 413, "too_many_values", "binary")

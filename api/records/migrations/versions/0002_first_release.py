@@ -150,13 +150,13 @@ def _create_inspection_indexes() -> None:
         sqlite_where=reviewed,
         postgresql_where=reviewed,
     )
-    is_drawn = sa.text("draw < draw_probability")
+    is_sampled = sa.text("draw < draw_probability")
     op.create_index(
         "inspections_drawn",
         "inspections",
         ["id", "inspected_at", "station", "draw", "draw_probability", "draw_reason", "reviewed_label"],
-        sqlite_where=is_drawn,
-        postgresql_where=is_drawn,
+        sqlite_where=is_sampled,
+        postgresql_where=is_sampled,
     )
 
 
