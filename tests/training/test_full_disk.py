@@ -39,7 +39,7 @@ def check_refused(ended, run):
     """Exit code 2, and one line that says what to do."""
     assert ended.returncode == 2, ended.stderr
     line = next(line for line in ended.stderr.splitlines() if line.startswith("error: "))
-    assert line.startswith(f"error: '{run}")
+    assert line.startswith(f"error: Cannot write '{run}")
     assert "File too large. Earlier checkpoints are intact" in line
-    assert "give the same command again" in line
+    assert "run the same command again" in line
     assert "Traceback" not in ended.stderr

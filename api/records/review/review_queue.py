@@ -17,10 +17,10 @@ class Priority(IntEnum):
     """Reasons for a review; the lowest is reviewed first. The database stores the numbers."""
 
     CANDIDATE_DIFFERS = 0
-    RANDOM_SAMPLE = 1
-    UNCERTAIN = 2
+    CHANCE = 1
+    DOUBTFUL = 2
     DEFECT = 3
-    REQUESTED = 4
+    ASKED = 4
 
     @property
     def reason(self) -> ReviewReason:
@@ -29,9 +29,9 @@ class Priority(IntEnum):
 
 
 PRIORITY_BY_REASON = {
-    "chance": Priority.RANDOM_SAMPLE,
-    "near": Priority.UNCERTAIN,
-    "review": Priority.UNCERTAIN,
+    "chance": Priority.CHANCE,
+    "near": Priority.DOUBTFUL,
+    "review": Priority.DOUBTFUL,
     "defect": Priority.DEFECT,
 }
 """By sampling reason. Random samples come early: they are few, and only they show what is missed."""
@@ -70,7 +70,7 @@ def requeue(connection: Connection, row: Row) -> None:
     elif row["draw"] < row["draw_probability"]:
         priority = PRIORITY_BY_REASON[row["draw_reason"]]
     else:
-        priority = Priority.REQUESTED
+        priority = Priority.ASKED
     enqueue(connection, [(row["id"], priority)])
 
 

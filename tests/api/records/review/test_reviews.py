@@ -185,8 +185,8 @@ def test_an_undone_review_restores_priority_and_retention_class(engine):
         undo(engine, number)
     assert waiting(engine) == [
         (3, Priority.CANDIDATE_DIFFERS),
-        (1, Priority.UNCERTAIN),
-        (2, Priority.REQUESTED),
+        (1, Priority.DOUBTFUL),
+        (2, Priority.ASKED),
     ]
     assert [class_of(engine, number) for number in range(3)] == [
         RetentionClass.DEFECT,

@@ -62,7 +62,7 @@ def report(engine, candidate=CANDIDATE):
 
 def test_differing_predictions_without_a_review_are_queued_first(inspected):
     with write_transaction(inspected) as connection:
-        enqueue(connection, [(1, Priority.RANDOM_SAMPLE), (5, Priority.RANDOM_SAMPLE)])
+        enqueue(connection, [(1, Priority.CHANCE), (5, Priority.CHANCE)])
     review(inspected, 2, "good")
     add(
         inspected,
