@@ -1,4 +1,5 @@
 import asyncio
+import logging
 import os
 import subprocess
 import sys
@@ -166,6 +167,19 @@ class ServiceClient:
 
     def post(self, url: str, **words: Any) -> httpx.Response:
         return self.request("POST", url, **words)
+
+
+@pytest.fixture(autouse=True)
+def loggers_are_on(monkeypatch) -> Iterator[None]:
+    """Undoes what libraries of other tests do: they raise the root's level, or disable existing loggers."""
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.startswith("api") and isinstance(logger, logging.Logger):
+            monkeypatch.setattr(logger, "disabled", False)
+    service = logging.getLogger("api")
+    before = service.level
+    service.setLevel(before or logging.WARNING)
+    yield
+    service.setLevel(before)
 
 
 @pytest.fixture

@@ -76,7 +76,8 @@ def test_a_run_killed_again_and_again(run_process, tiny_experiment, undisturbed,
             continue
         assert (ended.returncode, warnings_of(ended)) == (0, warnings_in(undisturbed)), ended.stderr
         check_same_run(runs / "tiny", undisturbed)
-        assert list(runs.rglob(".*.tmp")) == []
+        left = [path for path in runs.rglob(".*.tmp") if path.parent.name != ".checked"]
+        assert left == []  # other processes may be writing to the shared folder `.checked`
         ends += 1
 
 
