@@ -171,10 +171,12 @@ class ServiceClient:
 
 @pytest.fixture(autouse=True)
 def loggers_are_on(monkeypatch) -> Iterator[None]:
-    """Undoes what libraries of other tests do: they raise the root's level, or disable existing loggers."""
+    """Undoes what libraries of other tests do: they raise levels, or disable loggers."""
+    monkeypatch.setattr(logging.root.manager, "disable", logging.NOTSET)
     for name, logger in logging.root.manager.loggerDict.items():
-        if name.startswith("api") and isinstance(logger, logging.Logger):
+        if name.startswith("api.") and isinstance(logger, logging.Logger):
             monkeypatch.setattr(logger, "disabled", False)
+            monkeypatch.setattr(logger, "level", logging.NOTSET)
     service = logging.getLogger("api")
     before = service.level
     service.setLevel(before or logging.WARNING)
