@@ -68,8 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
         "launch", help="train on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"
     )
     commands.add_parser(
-        "calibrate",
-        help="choose new thresholds of a finished run: calibrate RUN [--folds K | --by RUN…]",
+        "calibrate", help="choose new thresholds of a finished run: calibrate RUN [--folds K | --by RUN…]"
     )
     _add_measuring(commands)
     _add_artifacts(commands)
@@ -119,8 +118,7 @@ def _add_fit(commands: "Commands") -> None:
 
 def _add_retrain(commands: "Commands") -> None:
     again = commands.add_parser(
-        "retrain",
-        help="continue a run with reviewed images, and export the new model unless it is worse",
+        "retrain", help="continue a run with reviewed images, and export the new model unless it is worse"
     )
     again.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
     again.add_argument(
@@ -194,9 +192,7 @@ def _add_artifacts(commands: "Commands") -> None:
         "--force", action="store_true", help="also export engines that are worse than the network"
     )
     write.add_argument(
-        "--no-sample",
-        action="store_true",
-        help="self-test with noise: no image is stored in the artifact",
+        "--no-sample", action="store_true", help="self-test with noise: no image is stored in the artifact"
     )
     write.set_defaults(command=export)
 

@@ -225,9 +225,7 @@ def mean_std(values: Sequence[float | None]) -> MeanStd:
     """Returns mean and standard deviation of the defined values."""
     known = [value for value in values if value is not None]
     return MeanStd(
-        mean=fmean(known) if known else None,
-        std=stdev(known) if len(known) > 1 else None,
-        count=len(known),
+        mean=fmean(known) if known else None, std=stdev(known) if len(known) > 1 else None, count=len(known)
     )
 
 

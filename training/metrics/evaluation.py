@@ -20,12 +20,7 @@ from training.metrics.metrics import Metrics, compute_metrics
 from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_counts import count_pixels
 from training.metrics.pixel_histogram import PixelHistogram
-from training.metrics.regions import (
-    Overlap,
-    false_region_classes,
-    measure_class_overlaps,
-    measure_overlaps,
-)
+from training.metrics.regions import Overlap, false_region_classes, measure_class_overlaps, measure_overlaps
 
 
 @dataclass(frozen=True)

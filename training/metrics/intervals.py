@@ -33,11 +33,7 @@ INTERVAL_METRICS = (
 )
 """Metrics with an interval."""
 
-RATES = {
-    "false_negative_rate": (True,),
-    "false_positive_rate": (False,),
-    "label_accuracy": (True, False),
-}
+RATES = {"false_negative_rate": (True,), "false_positive_rate": (False,), "label_accuracy": (True, False)}
 """Metrics that are shares of the defective images (True), of the good ones (False), or of both."""
 
 Floats = NDArray[np.float64]

@@ -75,9 +75,7 @@ class Verifier:
         alarms, _ = count_errors(labels, scores, limits.score)
         _, misses = count_errors(labels, scores, limits.lowest)
         return ValidationMetrics(
-            average_precision=average_precision(labels, scores),
-            missed=misses,
-            false_alarms=alarms,
+            average_precision=average_precision(labels, scores), missed=misses, false_alarms=alarms
         )
 
 

@@ -11,12 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from segdec.runtime.files import write_text_atomic
-from training.formatting import (
-    count_of,
-    format_figure,
-    format_rate,
-    format_score,
-)
+from training.formatting import count_of, format_figure, format_rate, format_score
 from training.metrics.aggregation import Aggregate, AggregatedRun, MeanStd
 from training.metrics.photograph_results import PhotographResult
 from training.reporting.charts import (

@@ -2,13 +2,7 @@
 
 from collections.abc import Sequence
 
-from training.formatting import (
-    count_of,
-    format_figure,
-    format_percent,
-    format_rate,
-    format_score,
-)
+from training.formatting import count_of, format_figure, format_percent, format_rate, format_score
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import ClassMetrics, Metrics
 from training.metrics.photograph_results import PhotographResult

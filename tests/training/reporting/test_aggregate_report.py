@@ -58,10 +58,7 @@ def test_folds_are_shown_singly_and_pooled(make, tmp_path):
 
 
 def test_seeds_are_averaged_and_errors_counted(make, tmp_path):
-    runs = [
-        make("one", "a", (0.1, 0.9, 0.6, 0.2), seed=1),
-        make("two", "a", (0.1, 0.9, 0.3, 0.2), seed=2),
-    ]
+    runs = [make("one", "a", (0.1, 0.9, 0.6, 0.2), seed=1), make("two", "a", (0.1, 0.9, 0.3, 0.2), seed=2)]
     mistakes = list_mistakes(aggregate_runs(runs))
     assert [(mistake.name, mistake.wrong) for mistake in mistakes] == [("a/3", 2), ("a/2", 1)]
     assert mistakes[1].predictions == ("defect, 0.600 at 0.500",)

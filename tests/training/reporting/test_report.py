@@ -179,9 +179,7 @@ def test_text_from_outside_is_escaped(make_samples, predictor, tmp_path):
 def test_names_cannot_leave_the_embedded_rows(make_samples, predictor, tmp_path, name):
     samples = make_samples((name, 0, 220, False))
     page = write(
-        tmp_path / "report.html",
-        evaluate(predictor, *samples, progress=False),
-        make_show(predictor, samples),
+        tmp_path / "report.html", evaluate(predictor, *samples, progress=False), make_show(predictor, samples)
     )
     assert Page(page).tags.count("script") == 2
     assert embedded(page)["rows"][0][0] == name

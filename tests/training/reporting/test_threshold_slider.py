@@ -1,12 +1,7 @@
 import pytest
 
 from training.reporting.charts import to_odds
-from training.reporting.threshold_slider import (
-    Counts,
-    count_at,
-    embed_row,
-    make_slider,
-)
+from training.reporting.threshold_slider import Counts, count_at, embed_row, make_slider
 
 CLASSES = ("good", "defect")
 
