@@ -238,7 +238,7 @@ def _draw_reliability(aggregate: Aggregate) -> list[tuple[str, Markup]]:
     found = [each for pool in aggregate.pooled if (each := pool.reliability())]
     if not found:
         return []
-    before = aggregate.pooled[0].reliability_before() if aggregate.seeds == 1 else None
+    before = aggregate.pooled[0].reliability(calibrated=False) if aggregate.seeds == 1 else None
     return [("Reliability", Markup(reliability_chart(found, before)))]
 
 

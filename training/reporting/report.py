@@ -136,7 +136,7 @@ def _reliability_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
     found = evaluation.reliability()
     if found is None:
         return []
-    return [("Reliability", Markup(reliability_chart([found], evaluation.reliability_before())))]
+    return [("Reliability", Markup(reliability_chart([found], evaluation.reliability(calibrated=False))))]
 
 
 def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
