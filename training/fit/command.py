@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ AGAIN = "The run exists already: start again with --overwrite."
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions:
+class FitOptions(ReadOptions):
     """Options of the command; `python -m training fit --help` describes them."""
 
     root: Path
@@ -80,7 +80,6 @@ class FitOptions:
     name: str | None = None
     runs: Path = Path("runs")
     overwrite: bool = False
-    read_options: ReadOptions = field(default_factory=ReadOptions)
 
 
 def fit(options: FitOptions, began: float) -> None:
@@ -226,8 +225,8 @@ def _targets(options: FitOptions) -> tuple[str, Path]:
 def _profile(options: FitOptions) -> ProfiledDataset:
     """Profiles the data set; merges the defect classes if one of them is rare."""
     layout = options.layout or detect_layout(options.root)
-    dataset = load_dataset(layout, options.root, mask_threshold=options.read_options.mask_threshold)
-    profiled = profile_dataset(dataset, layout, options.root, options.read_options)
+    dataset = load_dataset(layout, options.root, mask_threshold=options.mask_threshold)
+    profiled = profile_dataset(dataset, layout, options.root, options)
     if not (rare := rare_classes(profiled)):
         return profiled
     return merge_defects(profiled, f"{', '.join(rare)}: fewer than {len(SPLITS)} parts, too few for a class")

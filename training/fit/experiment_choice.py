@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from training.config import ExperimentConfig
@@ -137,9 +137,9 @@ def choose_experiment(
     }
     if profile.merged:
         settings["data"]["merge_defects"] = True
-    for name, value in asdict(profile.read_options).items():
-        if value != getattr(ReadOptions(), name):
-            settings["input" if name == "white_level" else "data"][name] = value
+    for option in fields(ReadOptions):
+        if (value := getattr(profile.read_options, option.name)) != option.default:
+            settings["input" if option.name == "white_level" else "data"][option.name] = value
     if resources.encoder_weights is not None:
         settings["encoder_weights"] = resources.encoder_weights
     reasons = {

@@ -174,8 +174,7 @@ def test_lineage_is_found_and_counts_on(run, model, tmp_path, monkeypatch, tiny_
 
 @pytest.mark.slow
 def test_folds_of_a_run_that_began_with_learnt_weights_are_refused(run):
-    experiment = (
-        RunFolder(run).experiment().model_copy(update={"initial_weights": run / "network.weights.h5"})
-    )
+    weights = {"initial_weights": run / "network.weights.h5"}
+    experiment = RunFolder(run).experiment().model_copy(update=weights)
     with pytest.raises(ConfigError, match="were trained on the photographs of every fold"):
         next(score_folds(RunFolder(run), experiment, 2))
