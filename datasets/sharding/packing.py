@@ -8,14 +8,7 @@ from datasets import file_systems
 from datasets.checking import ANY_WHITE_LEVEL, check_dataset, raise_if_problems
 from datasets.reading import Files, read_files
 from datasets.sample import Dataset, Record
-from datasets.shard_file import (
-    FOOTER_BYTES,
-    HEADER_BYTES,
-    MASK,
-    NAME,
-    PHOTOGRAPH,
-    encode_record,
-)
+from datasets.shard_file import FOOTER_BYTES, HEADER_BYTES, MASK, NAME, PHOTOGRAPH, encode_record
 from datasets.sharding.record_table import PackedRecord, RecordTable
 from datasets.sharding.shard_index import (
     INDEX_FILE,

@@ -19,7 +19,7 @@ from datasets.checking import (
     format_problem,
     raise_if_problems,
 )
-from datasets.layouts.split_assignment import SPLITS_FILE
+from datasets.splitting import SPLITS_FILE
 from datasets.leaks import near_duplicates_for_split
 from datasets.sample import Dataset, Record, Sample, is_unlocalized
 from datasets.splitting import SPLITS, default_split
