@@ -39,8 +39,8 @@ def _describe_no_match(root: Path) -> str:
     good, photographs = root / "good", [] if root.is_file() else photographs_below(root)
     if root.is_file():
         text = (
-            f"{root} is a file, but neither COCO annotations nor a manifest. Expected a folder of photographs "
-            "with good ones in the subfolder 'good'."
+            f"{root} is a file, but neither COCO annotations nor a manifest. Expected a folder of "
+            "photographs with good ones in the subfolder 'good'."
         )
     elif photographs:
         text = (

@@ -1,7 +1,4 @@
-"""Ellipses, rotated boxes, lines and points.
-
-A pixel belongs to a shape that contains its centre, as in `datasets.annotations.shapes`.
-"""
+"""Ellipses, rotated boxes, lines and points; see `datasets.annotations.shapes` for coordinates."""
 
 import math
 from dataclasses import dataclass
@@ -53,10 +50,6 @@ def box_corners(x: float, y: float, width: float, height: float) -> list[Point]:
 @dataclass(frozen=True)
 class Line:
     """An open line with a width and round ends; a disc for a single point.
-
-    Attributes:
-        points: x and y, px; at least one.
-        width_px: Width of the line.
 
     Raises:
         ValueError: If there is no point, or a coordinate is not finite.

@@ -106,12 +106,10 @@ class Polygon:
 
     @property
     def extent(self) -> Extent:
-        """Left, top, right and bottom, px."""
         x, y = zip(*self.points, strict=True)
         return min(x), min(y), max(x), max(y)
 
     def fill(self, mask: NDArray[np.uint8]) -> None:
-        """Sets the pixels of the polygon in `mask` [H, W] to 255."""
         left, top, right, bottom = self.extent
         columns, rows = touched_pixels(left, right, mask.shape[1]), touched_pixels(top, bottom, mask.shape[0])
         corners = np.array(self.points) - (columns.start + 0.5, rows.start + 0.5)  # centres become integers
@@ -160,16 +158,13 @@ class Box:
 
     @property
     def area_px(self) -> float:
-        """Width × height."""
         return self.width * self.height
 
     @property
     def extent(self) -> Extent:
-        """Left, top, right and bottom, px."""
         return self.x, self.y, self.x + self.width, self.y + self.height
 
     def fill(self, mask: NDArray[np.uint8]) -> None:
-        """Sets the pixels of the box in `mask` [H, W] to 255."""
         columns = _centres(self.x, self.width, mask.shape[1])
         mask[_centres(self.y, self.height, mask.shape[0]), columns] = 255
 
@@ -207,7 +202,6 @@ class Bitmap:
 
     @property
     def area_px(self) -> float:
-        """Number of pixels marked."""
         return float(self._unpacked().sum())
 
     @property
@@ -216,7 +210,6 @@ class Bitmap:
         return self.x, self.y, self.x + self.width, self.y + self.height
 
     def fill(self, mask: NDArray[np.uint8]) -> None:
-        """Sets the pixels of the bitmap in `mask` [H, W] to 255."""
         left, top, right, bottom = self.x, self.y, self.x + self.width, self.y + self.height
         part = mask[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
         inside = self._unpacked()[max(-top, 0) :, max(-left, 0) :]

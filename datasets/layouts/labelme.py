@@ -49,8 +49,8 @@ def index(root: Path) -> Dataset:
         of_stem[path.stem].append(path)
     if not sum(_read_file(found, source, of_stem, set(photographs)) for source in sources):
         raise DatasetError(
-            f"None of the {len(sources)} JSON files below {root} is from LabelMe: they have no 'shapes'. Give "
-            "the folder in which the photographs were annotated."
+            f"None of the {len(sources)} JSON files below {root} is from LabelMe: they have no 'shapes'. "
+            "Give the folder in which the photographs were annotated."
         )
     annotated = {annotation.photograph for annotation in found.annotations}
     for path in photographs:

@@ -127,7 +127,7 @@ def _labelled(
     if folder == _EMPTY_MASKS:
         return replace(record, mask_file=None, supervision="label")
     text = (
-        f"The mask marks {'a' if marks_defect else 'no'} defect (a value above {MASK_THRESHOLD}), but it is in "
-        f"{folder}. Copy it again from the published set, or remove both files."
+        f"The mask marks {'a' if marks_defect else 'no'} defect (a value above {MASK_THRESHOLD}), but it is "
+        f"in {folder}. Copy it again from the published set, or remove both files."
     )
     return Problem(str(record.mask_file), text, record.name)

@@ -243,7 +243,7 @@ def test_all_problems_are_reported_at_once(export, task, tmp_path, write_picture
         ("", "", "name 0 pictures"),
         ("", "", "the photograph 'same.png' may be"),
         ("", "twice", "has 2 annotations"),
-        ("task 20", "both", "has the labels good and dent"),
+        ("task 18", "both", "has the labels good and dent"),
         ("", "choices", "has the labels dent and pore"),
     ]
     check_problems(dataset, expected)
