@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+from datasets.sample import Record, Split
 from datasets.sharding.record_table import PackedRecord, RecordTable
 from datasets.sharding.shard_index import PackedShard, ShardIndex, write_index
 
@@ -13,9 +14,11 @@ def write_index_only(folder: Path, count: int) -> None:
     def packed(number: int) -> PackedRecord:
         digest, name = hashlib.sha256(str(number).encode()).hexdigest(), f"line-{number % 8}/{number:09}"
         label = int(number % 7 == 0)
-        mask, shape = digest if label else None, (512, 1408, 1)
-        split = "train" if number % 5 else "val"
-        return PackedRecord(name, split, label, name, "mask", None, 0, number, 1, shape, digest, mask)
+        digests = (digest, digest) if label else (digest,)
+        split: Split = "train" if number % 5 else "val"
+        files = (Path("image"), Path("mask") if label else None)
+        record = Record(name, *files, label, name, split, shape=(512, 1408, 1), digests=digests)
+        return PackedRecord(record, shard=0, offset=number, bytes=1)
 
     place = folder / "set"
     place.mkdir(parents=True)
