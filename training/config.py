@@ -57,8 +57,7 @@ class DataConfig(Config):
         "data", description="folder of the data set; for shards also a URL: gs://bucket/parts"
     )
     reviewed: Changeable[tuple[Path, ...]] = Field(
-        (),
-        description="folders written by python -m api export-reviewed; their photographs are added",
+        (), description="folders written by python -m api export-reviewed; their photographs are added"
     )
     splits: Changeable[Path | None] = Field(None, description="file of lines 'train|val|test  name'")
     supervision: Changeable[Path | None] = Field(
@@ -249,8 +248,7 @@ class StageConfig(Config):
     learning_rate: Positive = 1e-3
     momentum: Fraction = Field(0.9, description="sgd only")
     weight_decay: NonNegative = Field(
-        0.0,
-        description="weight decay of convolution and dense kernels, not of norm scales and biases",
+        0.0, description="weight decay of convolution and dense kernels, not of norm scales and biases"
     )
     weight_decay_kind: Literal["decoupled", "l2"] = Field(
         "decoupled",
@@ -316,8 +314,7 @@ class ThresholdConfig(Config):
         "none = that of the photographs used for the thresholds",
     )
     review: Changeable[bool] = Field(
-        False,
-        description="choose a second, lower threshold; photographs between the two are for review",
+        False, description="choose a second, lower threshold; photographs between the two are for review"
     )
     missed_share: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
         0.05, description="review: maximum share of the defective parts that pass as good"
@@ -401,8 +398,7 @@ class ExperimentConfig(BaseSettings):
     )
     log_every: Changeable[Count] = Field(10, description="steps between records in log.jsonl")
     tracking: Changeable[Literal["none", "mlflow"]] = Field(
-        "none",
-        description="additional log; mlflow: configured by MLFLOW_TRACKING_URI and similar variables",
+        "none", description="additional log; mlflow: configured by MLFLOW_TRACKING_URI and similar variables"
     )
     encoder_weights: Changeable[str] = Field(
         "imagenet",
@@ -410,8 +406,7 @@ class ExperimentConfig(BaseSettings):
         "or downloaded; a Keras weights file (.h5); none = random. Not used with segdecnet",
     )
     encoder_trainable: EncoderTrainable = Field(
-        "frozen",
-        description="trained layers of the encoder: none; those after its features of stride 8; all",
+        "frozen", description="trained layers of the encoder: none; those after its features of stride 8; all"
     )
     encoder_learning_rate: Positive = Field(
         0.1, description="factor of the stage's learning rate for the encoder"

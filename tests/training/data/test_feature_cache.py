@@ -131,10 +131,7 @@ def test_each_form_of_an_image_is_computed_once(make, data):
 
 @pytest.mark.parametrize("kept", ["on disk", "not at all"])
 def test_the_location_of_cached_features_changes_no_bit(make, tmp_path, kept):
-    caches = {
-        "on disk": ArrayCache(0, tmp_path, 100),
-        "not at all": ArrayCache(0),
-    }
+    caches = {"on disk": ArrayCache(0, tmp_path, 100), "not at all": ArrayCache(0)}
     pipeline, encoder = make(caches[kept], threads=1)
     expected, all_kept = make(threads=1)
     for ours, theirs in zip(collect(pipeline, 2, 0, 12), collect(expected, 2, 0, 12), strict=True):
