@@ -70,7 +70,7 @@ def references(node: Any) -> set[str]:
     return {node["$ref"]} if "$ref" in node else references(list(node.values()))
 
 
-@pytest.mark.parametrize("examples", [2, slow_case(50)])
+@pytest.mark.parametrize("examples", [3, slow_case(50)])
 def test_answers_are_as_documented(schema, examples):
     statuses: Counter[int] = Counter()
     with closing(requests.Session()) as session:

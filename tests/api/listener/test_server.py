@@ -66,7 +66,7 @@ def test_http_answer_equals_the_prediction(tiny_artifact, bodies):
         assert np.array_equal(mask[certain], prediction.mask[certain])
     assert {0, 255} <= {int(value) for prediction in predictions for value in np.unique(prediction.mask)}
     assert 2**16 < model.pop("max_pixels") <= 2**24  # what it is depends on the machine
-    assert model.pop("limited_by") in ("max_pixels", "memory", "deadline")
+    assert model.pop("limited_by") in ("max_pixels", "memory")
     assert model == {**identity, "labels": ["stable"], "manifest": manifest.model_dump(mode="json")}
 
 
