@@ -21,18 +21,12 @@ Labels = Mapping[str, str]
 """Label → version."""
 
 
-def read_labels(path: Path, known: Mapping[str, Path]) -> dict[str, str] | None:
-    """Reads label → version from a JSON file; returns None without a file.
+def parse_labels(path: Path, content: bytes, known: Mapping[str, Path]) -> dict[str, str]:
+    """Parses label → version from the content of the JSON file `path`.
 
     Raises:
-        ArtifactError: If the file is damaged, or names a version that does not exist.
+        ArtifactError: If it is damaged, or names a version that does not exist.
     """
-    content = read_if_exists(path)
-    return None if content is None else parse_labels(path, content, known)
-
-
-def parse_labels(path: Path, content: bytes, known: Mapping[str, Path]) -> dict[str, str]:
-    """Parses the content of a file of labels; raises as `read_labels`."""
     try:
         values = json.loads(content)
     except (ValueError, RecursionError) as error:

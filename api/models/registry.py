@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Self
 
 from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor
@@ -23,12 +23,10 @@ class Usage:
     idle: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __enter__(self) -> Self:
-        """Counts one more."""
         self.count += 1
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Counts one less."""
         self.count -= 1
         if not self.count:
             self.idle.set()
@@ -51,24 +49,16 @@ class ServedModel:
 
     def describe(self, largest: LargestPhotograph) -> ModelDetail:
         """Returns identity, labels, manifest and the `largest` photograph, for a list of models."""
-        manifest: dict[str, Any] = self.config.model_dump(mode="json")
         return ModelDetail(
             **self.identity.model_dump(),
+            **largest._asdict(),
             labels=list(self.labels),
-            manifest=manifest,
-            max_pixels=largest.pixels,
-            limited_by=largest.limited_by,
+            manifest=self.config.model_dump(mode="json"),
         )
 
     def release_memory(self) -> None:
         """Releases the memory that the engine keeps for large photographs."""
-        release = getattr(self.predictor, "release_memory", None)
-        if release is not None:
-            release()
-
-    def with_labels(self, labels: tuple[str, ...]) -> "ServedModel":
-        """Returns the same model with other labels."""
-        return replace(self, labels=labels)
+        getattr(self.predictor, "release_memory", lambda: None)()
 
     async def wait_until_unused(self) -> None:
         """Returns when no request uses the model."""
