@@ -92,13 +92,8 @@ class ModelLoader:
     ) -> ReloadAnswer:
         """Changes the labels of the model `name`, and serves the labelled versions.
 
-        They are loaded and tested before the file is written: so the versions on disk always work, even if
-        the service is killed in between.
-
-        Args:
-            name: Name of the model.
-            change: Change of its labels.
-            write: Writes the change to disk, or raises and changes nothing.
+        They are loaded and tested before `write` writes the file: so the versions on disk always work, even
+        if the service is killed in between.
 
         Raises:
             RequestError: As `reload`, `change` and `write`: then nothing changes.

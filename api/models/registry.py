@@ -44,7 +44,6 @@ class ServedModel:
 
     @property
     def config(self) -> ModelConfig:
-        """Network, input, classes and thresholds."""
         return self.predictor.config
 
     def describe(self, largest: LargestPhotograph) -> ModelDetail:
@@ -61,7 +60,6 @@ class ServedModel:
         getattr(self.predictor, "release_memory", lambda: None)()
 
     async def wait_until_unused(self) -> None:
-        """Returns when no request uses the model."""
         while self.usage.count:
             self.usage.idle.clear()
             await self.usage.idle.wait()
@@ -72,11 +70,7 @@ Versions = Mapping[str, ServedModel]
 
 
 class ModelRegistry:
-    """Finds models. The table is replaced as a whole, so that a request sees one state of it.
-
-    Args:
-        default: Name of the model for requests that name none.
-    """
+    """Finds models. The table is replaced as a whole, so that a request sees one state of it."""
 
     def __init__(self, default: str | None) -> None:
         self.default = default
@@ -91,11 +85,7 @@ class ModelRegistry:
         return self._table.get(name, {})
 
     def find(self, name: str | None = None, version: str | None = None) -> ServedModel:
-        """Finds the model of a request.
-
-        Args:
-            name: Name of the model; None for the default.
-            version: Version of the model, or a label; None for the stable one.
+        """Finds a model by name (None: the default) and version or label (None: the stable one).
 
         Raises:
             RequestError: 404 if there is no such model or version.

@@ -24,12 +24,7 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True)
 class StoredModel:
-    """The versions of one model on disk that are to be served.
-
-    Attributes:
-        versions: Version → folder of its artifact.
-        labels: Label → version, for example `{"stable": "3", "canary": "4"}`.
-    """
+    """The versions of one model on disk that are to be served: version → folder, and label → version."""
 
     versions: Mapping[str, Path]
     labels: Mapping[str, str]
