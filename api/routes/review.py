@@ -98,9 +98,7 @@ IfMatch = Annotated[str | None, Header(description='the last known ETag: "REVISI
 
 
 @router.post(
-    "/v1/review/next",
-    responses=document_problems(*BODY_PROBLEMS),
-    openapi_extra=_describe_body(NextTasks),
+    "/v1/review/next", responses=document_problems(*BODY_PROBLEMS), openapi_extra=_describe_body(NextTasks)
 )
 async def next_tasks(
     request: Request, service: ServiceDep, record: RecordDep, deadline: DeadlineDep

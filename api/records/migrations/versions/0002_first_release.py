@@ -81,11 +81,7 @@ def _create_inspections() -> None:
     )
     kept = sa.text("state = 'kept'")
     op.create_index(
-        "pictures_by_worth",
-        "pictures",
-        ["worth", "stored_at"],
-        sqlite_where=kept,
-        postgresql_where=kept,
+        "pictures_by_worth", "pictures", ["worth", "stored_at"], sqlite_where=kept, postgresql_where=kept
     )
     op.create_table(
         "store",

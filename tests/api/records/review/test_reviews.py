@@ -183,11 +183,7 @@ def test_an_undone_review_restores_priority_and_retention_class(engine):
     assert waiting(engine) == []
     for number in (1, 2, 3):
         undo(engine, number)
-    assert waiting(engine) == [
-        (3, Priority.CANDIDATE_DIFFERS),
-        (1, Priority.DOUBTFUL),
-        (2, Priority.ASKED),
-    ]
+    assert waiting(engine) == [(3, Priority.CANDIDATE_DIFFERS), (1, Priority.DOUBTFUL), (2, Priority.ASKED)]
     assert [class_of(engine, number) for number in range(3)] == [
         RetentionClass.DEFECT,
         RetentionClass.DEFECT,
