@@ -13,6 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
+from api.records.tables import metadata
 from segdec.errors import ConfigError
 
 SCRIPTS = Path(__file__).parent / "migrations"
@@ -119,7 +120,11 @@ def migrate(engine: Engine) -> None:
                 f"{known.get_current_head()} or an earlier one. Run the version that wrote it, or newer."
             )
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        if found is None:
+            metadata.create_all(connection)
+            command.stamp(config, "head")
+        else:
+            command.upgrade(config, "head")
 
 
 def migrations() -> Config:

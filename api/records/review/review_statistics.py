@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, case, exists, func, select, text
 
-from api.records.queries import Filters
+from api.records.queries import Filters, in_period_and_station
 from api.records.review.confidence_intervals import Interval, Sample, estimate_share, estimate_total
 from api.records.review.reviews import UNSURE
-from api.records.review.sampling_counts import Stratum, count_strata, restrict
+from api.records.review.sampling_counts import Stratum, count_strata
 from api.records.schemas import Estimate, ReviewStatistics
 from api.records.tables import inspections, is_sampled, shadows
 from segdec.config import GOOD
@@ -113,7 +113,8 @@ def _count_reviews(connection: Connection, filters: Filters) -> Mapping[Stratum,
     statement = select(*by, func.count(), *counted).where(is_sampled)
     statement = statement.group_by(table.draw_reason, table.draw_probability, text("part"))
     found: dict[Stratum, dict[str, ReviewCounts]] = {}
-    for reason, share, is_differing, *counts in connection.execute(restrict(connection, statement, filters)):
+    statement = in_period_and_station(connection, statement, filters)
+    for reason, share, is_differing, *counts in connection.execute(statement):
         parts = found.setdefault(Stratum(reason, share), {"plain": ReviewCounts()})
         parts["differing" if is_differing else "plain"] = ReviewCounts(*map(int, counts))
     return found
