@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, exists, select, up
 from api.errors import RequestError
 from api.records import queries
 from api.records.inspection import Row
-from api.records.review.leases import is_leased_to_another, lease_one
+from api.records.review.leases import is_leased_to_another, renew
 from api.records.review.review_queue import dequeue, requeue
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, inspections, pictures
@@ -105,7 +105,7 @@ def undo_review(connection: Connection, change: ReviewChange) -> RowMapping:
     if earlier.reviewed_label is None:
         requeue(connection, row)
         if change.session is not None:
-            lease_one(connection, change.session, change.record_id, change.now)
+            renew(connection, change.session, [change.record_id], change.now)
         _set_retention_class(connection, row["picture"], _retention_class(connection, row["picture"]))
     return changed
 
