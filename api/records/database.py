@@ -30,11 +30,8 @@ DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg",
 def open_database(url: str) -> Engine:
     """Creates the engine of a database without connecting to it.
 
-    Args:
-        url: `sqlite:///FILE`, or `postgresql://USER:PASSWORD@HOST/NAME`.
-
     Raises:
-        ConfigError: If the URL has another form.
+        ConfigError: If the URL is neither `sqlite:///FILE` nor `postgresql://USER:PASSWORD@HOST/NAME`.
     """
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
@@ -128,7 +125,7 @@ def migrate(engine: Engine) -> None:
 
 
 def migrations() -> Config:
-    """Returns the Alembic configuration of the migrations."""
+    """Returns the Alembic configuration."""
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     return config

@@ -26,9 +26,6 @@ from segdec.errors import ConfigError
 def run(arguments: Sequence[str]) -> None:
     """Exports, and prints what the export contains and skips.
 
-    Args:
-        arguments: Arguments of the command line.
-
     Raises:
         ConfigError: If the record cannot be used, the folder exists, or nothing matches.
         OSError: If a picture cannot be read, or the folder cannot be written.

@@ -33,14 +33,7 @@ UNDEFINED = Estimate(value=None, low=None, high=None)
 
 
 class ReviewCounts(NamedTuple):
-    """Counts of sampled inspections.
-
-    Attributes:
-        drawn: Sampled inspections.
-        reviewed: Reviewed ones among them.
-        unsure: Reviews with the label `unsure`.
-        defective: Reviews with a defect class.
-    """
+    """Counts of sampled inspections, the reviewed ones, and of those the `unsure` and the defective."""
 
     drawn: int = 0
     reviewed: int = 0
@@ -54,13 +47,7 @@ class ReviewCounts(NamedTuple):
 
 
 class StratumCounts(NamedTuple):
-    """Counts of one stratum.
-
-    Attributes:
-        total: All inspections.
-        plain: Sampled ones where no candidate differs.
-        differing: Sampled ones where a candidate differs.
-    """
+    """All inspections of a stratum, and the sampled ones where no candidate differs or one does."""
 
     total: int
     plain: ReviewCounts
@@ -68,7 +55,6 @@ class StratumCounts(NamedTuple):
 
     @property
     def drawn(self) -> ReviewCounts:
-        """Counts of all sampled inspections."""
         return ReviewCounts(*map(sum, zip(self.plain, self.differing, strict=True)))
 
     def sample(self) -> Sample:
@@ -121,7 +107,6 @@ def _count_reviews(connection: Connection, filters: Filters) -> Mapping[Stratum,
 
 
 def compute_statistics(filters: Filters, strata: Strata) -> ReviewStatistics:
-    """Computes the statistics from the counts of the strata."""
     good, defective, doubtful = (
         _samples(strata, reasons) for reasons in (CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW)
     )

@@ -59,15 +59,9 @@ class ExportSummary:
 
 
 def export_reviewed(engine: Engine, pictures: PictureStore, filters: Filters, out: Path) -> ExportSummary:
-    """Writes reviewed inspections as a data set of the layout `manifest`, completely or not at all.
+    """Writes reviewed inspections into the new folder `out`, a data set of the layout `manifest`, or nothing.
 
-    Inspections and reviews may arrive meanwhile; the export may miss those.
-
-    Args:
-        engine: Engine of the record's database.
-        pictures: The record's picture store.
-        filters: Which inspections.
-        out: New folder.
+    Inspections and reviews that arrive meanwhile may be missed.
 
     Raises:
         ConfigError: If `out` exists, or nothing matches.
@@ -96,7 +90,6 @@ def export_reviewed(engine: Engine, pictures: PictureStore, filters: Filters, ou
 
 
 def describe_skipped(summary: ExportSummary) -> str:
-    """Describes the skipped reviews."""
     return (
         f"{summary.unsure} unsure, {summary.gone} whose picture is gone, {summary.repeated} replaced by "
         "a later review of the same picture"
@@ -203,7 +196,6 @@ class _Writer:
         self._indices = {name: index for index, name in enumerate(classes)}
 
     def add(self, row: Row, picture: bytes) -> None:
-        """Writes one photograph with its review."""
         digest, label = bytes(row["picture"]).hex()[:NAME_DIGITS], row["reviewed_label"]
         name, image = f"reviewed/{digest}", f"pictures/{digest}.{row['picture_format']}"
         (self._folder / image).write_bytes(picture)

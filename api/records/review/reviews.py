@@ -30,7 +30,7 @@ class ReviewDecision:
         reviewed_label: `good`, a defect class, or `unsure`.
         reviewed_at: Time of the review.
         reviewer: Name; empty if unknown.
-        review_reason: Comment; None if there is none.
+        review_reason: Comment.
         reviewed_mask: The corrected mask as JSON; None = not changed.
     """
 
@@ -42,17 +42,14 @@ class ReviewDecision:
 
     @classmethod
     def from_row(cls, row: Row) -> Self:
-        """Reads the review of an inspection."""
         return cls(**{name: row[name] for name in cls.__dataclass_fields__})
 
     @classmethod
     def from_audit(cls, values: Row) -> Self:
-        """Reads it from an entry of the audit log."""
         at = values["reviewed_at"]
         return cls(**{**values, "reviewed_at": None if at is None else datetime.fromisoformat(at)})
 
     def to_audit(self) -> dict[str, Any]:
-        """Returns the values for the audit log."""
         at = self.reviewed_at
         return {**asdict(self), "reviewed_at": None if at is None else at.isoformat()}
 
@@ -64,7 +61,7 @@ class ReviewChange:
     Attributes:
         record_id: Id of the inspection.
         revision: The revision that the reviewer has seen.
-        session: Id of the review session; None without one.
+        session: Id of the review session.
         who: For the audit log.
         now: The time.
     """
