@@ -89,9 +89,7 @@ class Service:
         largest_body = JSON_BODY_COPIES * settings.max_body_bytes
         body_bytes = max(settings.max_upload_bytes or int(UPLOAD_SHARE * limit), largest_body)
         self.bodies = ByteLimit(body_bytes, retry_after_s)
-        self.memory = MemoryBudget(
-            limit, body_bytes, settings.max_pixels, settings.deadline_ms, retry_after_s
-        )
+        self.memory = MemoryBudget(limit, body_bytes, settings.max_pixels, retry_after_s)
         metrics.register(MemoryMetrics(self.memory, self.bodies, self.models))
         self._release_task: asyncio.Task[None] | None = None
         self.watchdog = Watchdog(settings.engine_timeout_s, settings.engine_lost_s)

@@ -25,7 +25,6 @@ from segdec.artifact.signatures import TrustedKeys
 from segdec.errors import ArtifactError, SegdecError
 from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
-from segdec.runtime.threads import available_cores
 from segdec.schemas import ModelIdentity, ReloadAnswer, ReloadTiming
 
 logger = logging.getLogger(__name__)
@@ -194,20 +193,17 @@ class ModelLoader:
         return ServedModel(identity, (), predictor, cost)
 
     async def _measure(self, predictor: Predictor, identity: ModelIdentity) -> NetworkCost:
-        threads = self.settings.threads or available_cores()
-        cost = await measure_cost(predictor, self.inference_thread, threads)
+        cost = await measure_cost(predictor, self.inference_thread)
         await self.inference_thread.call(self.budget.measure_idle)
         largest = self.budget.largest(cost)
         logger.info(
             "%s %s: photographs of at most %d pixels, limited by %s; the network takes %.0f MiB and %.0f "
-            "bytes per pixel, at least %.0f ns per pixel; the process uses %.0f MiB of %.0f MiB",
+            "bytes per pixel; the process uses %.0f MiB of %.0f MiB",
             identity.name,
             identity.version,
-            largest.pixels,
-            largest.limited_by,
+            *largest,
             cost.base_bytes / 2**20,
             cost.bytes_per_pixel,
-            cost.s_per_pixel * 1e9,
             self.budget.idle_bytes / 2**20,
             self.budget.limit_bytes / 2**20,
         )

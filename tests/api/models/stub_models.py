@@ -38,14 +38,14 @@ class StubModels:
         monkeypatch.setattr(loader, "measure_cost", self._measure)
         monkeypatch.setattr(loader, "gc", SimpleNamespace(collect=lambda: 0))
 
-    def put(self, version: str) -> StubPredictor:
-        """Adds a version; returns what runs it."""
-        place = self.folder / NAME / version
+    def put(self, version: str, name: str = NAME) -> StubPredictor:
+        """Adds a version; returns what runs it, under every name."""
+        place = self.folder / name / version
         place.mkdir(parents=True)
         (place / MANIFEST).write_text(json.dumps({"version": version}))
-        self.predictors[version] = StubPredictor()
-        self.predictors[version].notes = ()
-        return self.predictors[version]
+        predictor = self.predictors.setdefault(version, StubPredictor())
+        predictor.notes = ()
+        return predictor
 
     @property
     def labels(self) -> dict[str, str] | None:
@@ -61,9 +61,9 @@ class StubModels:
         return SimpleNamespace(folder=folder, sha256=manifest_sha256(folder))
 
     def _load(self, artifact: Any, *_: object) -> tuple[ModelIdentity, StubPredictor]:
-        version = artifact.folder.name
+        name, version = artifact.folder.parts[-2:]
         self.loaded.append(version)
-        identity = ModelIdentity(name=NAME, version=version, sha256=artifact.sha256)
+        identity = ModelIdentity(name=name, version=version, sha256=artifact.sha256)
         return identity, self.predictors[version]
 
     async def _measure(self, *_: object) -> NetworkCost:
