@@ -116,6 +116,5 @@ def _join_classes(by_class: dict[str, RunLengths], mask: MaskAnswer) -> NDArray[
 
 def _corrupt(reason: object) -> ImageError:
     return ImageError(
-        f"The answer's mask cannot be decoded ({reason}). Send the request again.",
-        code="corrupt_mask",
+        f"The answer's mask cannot be decoded ({reason}). Send the request again.", code="corrupt_mask"
     )

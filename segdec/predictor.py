@@ -166,11 +166,7 @@ class Predictor:
         return interpret(logits.mask[row], logits.classes[row], size, self.config, threshold=threshold)
 
     def predict(
-        self,
-        images: Sequence[NDArray[np.uint8]],
-        *,
-        threshold: float | None = None,
-        batch_size: int = 8,
+        self, images: Sequence[NDArray[np.uint8]], *, threshold: float | None = None, batch_size: int = 8
     ) -> list[Prediction]:
         """Predicts `images` in order; those of the same prepared size share batches.
 

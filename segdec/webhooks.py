@@ -40,11 +40,7 @@ def sign_webhook(secrets: Sequence[str], event_id: str, timestamp_s: int, body: 
 
 
 def verify_webhook(
-    secret: str,
-    headers: Mapping[str, str],
-    body: bytes,
-    now_s: float,
-    tolerance_s: float = TOLERANCE_S,
+    secret: str, headers: Mapping[str, str], body: bytes, now_s: float, tolerance_s: float = TOLERANCE_S
 ) -> str:
     """Verifies a webhook and returns the id of its event, which identifies repeated deliveries.
 

@@ -67,8 +67,7 @@ def print_review_count(reviews: int, images: Sequence[Path]) -> None:
     """Prints on stderr how many of `images` need review."""
     if reviews:
         _print_line(
-            f"FOR REVIEW: {reviews:,} of {len(images):,} photographs. A person must check them.",
-            sys.stderr,
+            f"FOR REVIEW: {reviews:,} of {len(images):,} photographs. A person must check them.", sys.stderr
         )
 
 

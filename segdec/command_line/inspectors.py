@@ -161,10 +161,7 @@ class LocalInspector:
 
     def _read(self, path: Path) -> PendingFile:
         photograph = read_image(
-            path,
-            max_pixels=self._max_pixels,
-            white_level=self._white_level,
-            accept_webp=self._accept_webp,
+            path, max_pixels=self._max_pixels, white_level=self._white_level, accept_webp=self._accept_webp
         )
         return PendingFile(
             photograph.pixels, path=path, integrity=photograph.integrity, warnings=photograph.warnings
@@ -253,11 +250,7 @@ class RemoteInspector:
     def _ask(self, data: bytes) -> Answer:
         try:
             return self._client.predict(
-                data,
-                threshold=self._threshold,
-                mask=self._mask,
-                model=self._model,
-                version=self._version,
+                data, threshold=self._threshold, mask=self._mask, model=self._model, version=self._version
             )
         except ServiceError as error:
             if error.status not in PHOTOGRAPH_STATUSES:
