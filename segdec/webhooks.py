@@ -69,11 +69,7 @@ def verify_webhook(
 
 
 def read_secret(text: str) -> bytes:
-    """Decodes a secret.
-
-    Raises:
-        ConfigError: If it is not `whsec_BASE64` with 24 to 64 bytes.
-    """
+    """Decodes a secret; raises ConfigError if it is not `whsec_BASE64` with 24 to 64 bytes."""
     try:
         secret = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
     except (binascii.Error, ValueError):
