@@ -241,7 +241,7 @@ def _make_pictures(answer: Answer, mask: MaskAnswer, pixels: NDArray[np.uint8]) 
 def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bool = True) -> tuple[str, ...]:
     """Returns the possible labels of the model `name`, or of all `models` if it is None.
 
-    `review` tells whether to include that label if a model has a threshold for it. Raises ConfigError if the
+    `review` is whether to include that label if a model has a threshold for it. Raises ConfigError if the
     model is not served.
     """
     chosen = _find_served(models, name)

@@ -155,6 +155,6 @@ def _width(text: str, height: int) -> int:
 
 
 def _pen(height: int) -> tuple[float, int]:
-    """Returns scale and thickness of letters of this height."""
+    """Returns scale and thickness of text of this height."""
     thickness = max(1, round(height / 10))
     return cv2.getFontScaleFromHeight(FONT, height, thickness), thickness
