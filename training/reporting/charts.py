@@ -104,8 +104,8 @@ def _draw_chance(axes: Axes) -> None:
 
 def _mark(axes: Axes, curve: str, x: float, y: float | None) -> None:
     """The operating point of a curve; hidden if the precision is undefined."""
-    style: dict[str, Any] = {"markersize": 7, "markerfacecolor": "none", "markeredgewidth": 2, "clip_on": False}
-    (point,) = axes.plot([x], [0.0 if y is None else y], "o", color=INK, **style)
+    style: dict[str, Any] = {"color": INK, "markerfacecolor": "none", "markeredgewidth": 2, "clip_on": False}
+    (point,) = axes.plot([x], [0.0 if y is None else y], "o", markersize=7, **style)
     point.set_gid(f"{MOVING}point {curve}{'' if y is not None else ' hidden'}")
 
 
