@@ -203,8 +203,7 @@ class ModelDetail(ModelIdentity):
         None, description="limit on height × width of a photograph in this service; null: unknown"
     )
     limited_by: str | None = Field(
-        None,
-        description="origin of the limit: the setting `max_pixels`, or measured `memory` or `deadline`",
+        None, description="origin of the limit: the setting `max_pixels`, or measured `memory` or `deadline`"
     )
 
 

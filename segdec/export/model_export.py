@@ -220,11 +220,7 @@ def _network_input(photograph: NDArray[np.uint8], config: ModelConfig) -> NDArra
 
 
 def _describe(
-    name: str,
-    predictor: Predictor,
-    photograph: NDArray[np.uint8],
-    answer: Prediction,
-    verify: Verify | None,
+    name: str, predictor: Predictor, photograph: NDArray[np.uint8], answer: Prediction, verify: Verify | None
 ) -> Variant:
     """Returns the manifest section of an engine, with twice its difference here as tolerance."""
     kind = ENGINES[name]

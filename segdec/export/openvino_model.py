@@ -87,11 +87,7 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     # Bias correction by the means of an encoder's features triples the error of the masks.
     uncorrected = nncf.AdvancedQuantizationParameters(disable_bias_correction=network.encoder is not None)
     quantized = nncf.quantize(
-        model,
-        inputs,
-        subset_size=len(photographs),
-        ignored_scope=exact,
-        advanced_parameters=uncorrected,
+        model, inputs, subset_size=len(photographs), ignored_scope=exact, advanced_parameters=uncorrected
     )
     _save(quantized, folder)
     _save_kernels(layers, folder)

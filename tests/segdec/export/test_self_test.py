@@ -59,10 +59,7 @@ def answering(
 def store(tmp_path: Path) -> Callable[..., Path]:
     """Writes an artifact without an engine; its stored result comes from a stub or from the test."""
 
-    def write(
-        probabilities: tuple[float, float, float] = SURE,
-        **changes: Any,
-    ) -> Path:
+    def write(probabilities: tuple[float, float, float] = SURE, **changes: Any) -> Path:
         answer = answering(CONFIG, probabilities).predict([PHOTOGRAPH])[0]
         right = make_self_test(PHOTOGRAPH, answer)
 
