@@ -184,7 +184,7 @@ class ModelDetail(ModelIdentity):
     manifest: dict[str, Any] = Field(description="network, input, classes, thresholds, metrics, files")
     max_pixels: int | None = Field(None, description="limit on height × width of a photograph; null: unknown")
     limited_by: str | None = Field(
-        None, description="origin of the limit: the setting `max_pixels`, or measured `memory` or `deadline`"
+        None, description="origin of the limit: the setting `max_pixels` or the measured `memory`"
     )
 
 

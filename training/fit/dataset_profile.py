@@ -19,10 +19,9 @@ from datasets.checking import (
     format_problem,
     raise_if_problems,
 )
-from datasets.layouts.split_assignment import SPLITS_FILE
 from datasets.leaks import near_duplicates_for_split
 from datasets.sample import Dataset, Record, Sample, is_unlocalized
-from datasets.splitting import SPLITS, default_split
+from datasets.splitting import SPLITS, SPLITS_FILE, default_split
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.runtime.cli import progress_bar
