@@ -67,8 +67,6 @@ class Metrics:
 
     Args:
         queue_depth: Returns the number of photographs that wait for the network.
-        ready: Returns whether requests are accepted.
-        stalled: Returns whether a step in a thread hangs.
         running_s: Returns the age of the oldest running step of a kind, seconds.
     """
 
@@ -178,13 +176,8 @@ class Metrics:
             self._decisions(model.name, model.version, label)
 
     def count_request(self, method: str, route: str, status: int, duration_ms: float | None) -> None:
-        """Counts an answered request.
-
-        Args:
-            method: HTTP method; an unknown one counts as `other`.
-            route: Path template, or `UNMATCHED_ROUTE`; never the path itself.
-            status: HTTP status of the answer.
-            duration_ms: From its first byte to the end of its answer; None if unknown.
+        """Counts an answered request. `route` is a path template, never the path itself; `duration_ms` is the
+        time from its first byte to the end of its answer, None if unknown.
         """
         method = method if method in METHODS else "other"
         self._requests(method, route, str(status)).inc()
@@ -192,22 +185,14 @@ class Metrics:
             self._request_ms(method, route).observe(duration_ms)
 
     def count_problem(self, code: str, status: int | None, key: str = "") -> None:
-        """Counts an error.
-
-        Args:
-            code: Code of the problem, never text of the client.
-            status: HTTP status of the answer, or of the photograph inside a batch; None without one.
-            key: Name of the API key; empty without one.
+        """Counts an error by its code, the status of the answer (or of the photograph inside a batch; None
+        without one) and the name of the API key.
         """
         self._problems.labels(code, str(status or ""), key).inc()
 
     def count_photographs(self, status: int, key: str = "", count: int = 1) -> None:
-        """Counts photographs by their result.
-
-        Args:
-            status: HTTP status of the answer, or of each photograph inside a batch.
-            key: Name of the API key; empty without one.
-            count: Number of photographs.
+        """Counts photographs by the status of the answer, or of each inside a batch, and the name of the API
+        key.
         """
         result = PHOTOGRAPH_RESULTS[0 if status < 400 else 1 if status < 500 else 2]
         self._photographs(key, result).inc(count)
@@ -232,7 +217,6 @@ class Metrics:
         infer_ms: float,
         encode_ms: float,
     ) -> None:
-        """Counts an answer of `model`: its decision and the time of each step."""
         for step_ms, took_ms in zip(self._steps_ms, (queue_ms, decode_ms, infer_ms, encode_ms), strict=True):
             step_ms(model.name, model.version).observe(took_ms)
         self._scores(model.name, model.version).observe(score)
@@ -247,7 +231,6 @@ class Metrics:
             self._models.labels(identity.name, identity.version, sha256, ",".join(labels)).set(1)
 
     def register(self, collector: Collector) -> None:
-        """Adds the series of `collector` to each scrape."""
         self._registry.register(collector)
 
     def render(self) -> tuple[bytes, str]:

@@ -54,23 +54,12 @@ logger = logging.getLogger(__name__)
 class Service:
     """The service behind the routes. Create it in its event loop.
 
-    Args:
-        settings: The operator's settings.
-        metrics: Counts what happens.
-        predictor: Is served instead of the models in the settings.
-
     Attributes:
-        state: What the service can do now.
         queue: Limits the number of photographs in work.
         uploads: Limits the number of bodies that are being read.
         bodies: Limits the memory of bodies that are read or in work.
         memory: Limits the memory of photographs.
         image_threads: Decode photographs and encode answers.
-        watchdog: Detects steps that hang.
-        inspector: Inspects photographs.
-        recording: Stores inspections.
-        receivers: Get events about them.
-        shadowing: Runs candidates on them.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics, predictor: ImagePredictor | None = None) -> None:
@@ -89,9 +78,7 @@ class Service:
         largest_body = JSON_BODY_COPIES * settings.max_body_bytes
         body_bytes = max(settings.max_upload_bytes or int(UPLOAD_SHARE * limit), largest_body)
         self.bodies = ByteLimit(body_bytes, retry_after_s)
-        self.memory = MemoryBudget(
-            limit, body_bytes, settings.max_pixels, settings.deadline_ms, retry_after_s
-        )
+        self.memory = MemoryBudget(limit, body_bytes, settings.max_pixels, retry_after_s)
         metrics.register(MemoryMetrics(self.memory, self.bodies, self.models))
         self._release_task: asyncio.Task[None] | None = None
         self.watchdog = Watchdog(settings.engine_timeout_s, settings.engine_lost_s)
@@ -194,11 +181,7 @@ class Service:
             raise service_unavailable("stalled", detail, self.settings.retry_after_s)
 
     def check_ready(self) -> None:
-        """Checks that photographs can be inspected.
-
-        Raises:
-            RequestError: 503.
-        """
+        """Checks that photographs can be inspected; raises as `check_state`."""
         self.check_state()
         if not self.inference_thread.alive:
             raise service_unavailable(
@@ -210,16 +193,11 @@ class Service:
     # === Models ===
 
     def find_model(self, name: str | None = None, version: str | None = None) -> ServedModel:
-        """Finds the model of a request; arguments as for `ModelRegistry.find`.
-
-        Raises:
-            RequestError: 503 while the service starts or stops, 404 if there is no such model or version.
-        """
+        """Finds the model of a request; arguments and errors as `ModelRegistry.find`, 503 while not ready."""
         self.check_state()
         return self.models.find(name, version)
 
     def describe(self, models: Iterable[ServedModel]) -> list[ModelDetail]:
-        """Describes `models` for a list."""
         return [model.describe(self.memory.largest(model.cost)) for model in models]
 
     def publish_models(self) -> None:
@@ -231,11 +209,7 @@ class Service:
         self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
 
     async def reload(self, name: str, requested_by: Mapping[str, str] | None = None) -> ReloadAnswer:
-        """Serves what is on disk under `name` now, and logs it.
-
-        Args:
-            name: Name of the model.
-            requested_by: The client, as fields of the log line.
+        """Serves what is on disk under `name` now, and logs it with `requested_by`, fields of the client.
 
         Raises:
             RequestError: As `ModelLoader.reload`; 503 while the service starts or stops.

@@ -81,9 +81,8 @@ class LineStateReader:
         if self._seen is None:
             self._seen = connection.execute(select(func.max(inspections.c.id))).scalar() or 0
             self._load_recent(connection)
-        columns = [inspections.c[name] for name in COLUMNS]
         while True:
-            newer = select(*columns).where(inspections.c.id > self._seen).order_by(inspections.c.id)
+            newer = select(*COLUMNS).where(inspections.c.id > self._seen).order_by(inspections.c.id)
             rows = connection.execute(newer.limit(PAGE_SIZE)).mappings().all()
             for row in rows:
                 self._add(row)

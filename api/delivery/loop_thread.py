@@ -19,10 +19,7 @@ class LoopThread:
     """
 
     def __init__(
-        self,
-        name: str,
-        main: Callable[[], Coroutine[Any, Any, None]],
-        on_error: Callable[[Exception], None],
+        self, name: str, main: Callable[[], Coroutine[Any, Any, None]], on_error: Callable[[Exception], None]
     ) -> None:
         self._main, self._on_error = main, on_error
         self._loop: asyncio.AbstractEventLoop | None = None

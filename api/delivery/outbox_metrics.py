@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from prometheus_client import Counter, Gauge
 
@@ -15,38 +16,23 @@ reachable or temporarily unavailable.
 
 
 class OutboxMetrics:
-    """Metrics of sent events; thread-safe.
-
-    Args:
-        metrics: Metrics of the service; these are registered there.
-        sinks: Names of the sinks.
-
-    Attributes:
-        attempts: Attempts by sink and one of `RESULTS`.
-        dropped: Dropped events by sink.
-    """
+    """Metrics of sent events, registered in those of the service; thread-safe."""
 
     def __init__(self, metrics: Metrics, sinks: Sequence[str]) -> None:
-        self.attempts = Counter(
-            "segdec_outbox_attempts",
-            "Attempts to deliver an event, by result.",
-            ("sink", "result"),
-            registry=None,
+        counter, gauge = partial(Counter, registry=None), partial(Gauge, registry=None)
+        self.attempts = counter(
+            "segdec_outbox_attempts", "Attempts to deliver an event, by result.", ("sink", "result")
         )
-        self.dropped = Counter(
-            "segdec_outbox_dropped", "Events dropped because of the limit.", ("sink",), registry=None
-        )
-        self._waiting = Gauge("segdec_outbox_waiting", "Waiting events.", ("sink",), registry=None)
-        self._oldest = Gauge(
-            "segdec_outbox_oldest_seconds", "Age of the oldest waiting event.", ("sink",), registry=None
-        )
-        self._dead = Gauge("segdec_outbox_dead", "Dead letters.", ("sink",), registry=None)
+        self.dropped = counter("segdec_outbox_dropped", "Events dropped because of the limit.", ("sink",))
+        self._waiting = gauge("segdec_outbox_waiting", "Waiting events.", ("sink",))
+        self._oldest = gauge("segdec_outbox_oldest_seconds", "Age of the oldest waiting event.", ("sink",))
+        self._dead = gauge("segdec_outbox_dead", "Dead letters.", ("sink",))
         for sink in sinks:
             for result in RESULTS:
                 self.attempts.labels(sink, result)
             for collector in (self.dropped, self._waiting, self._oldest, self._dead):
                 collector.labels(sink)
-        for collector in (self.attempts, self.dropped, self._waiting, self._oldest, self._dead):
+        for collector in vars(self).copy().values():
             metrics.register(collector)
 
     def set_backlogs(self, sink: str, waiting: Backlog | None, dead: Backlog | None, now: datetime) -> None:

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection, Engine
 
 from api.records.database import write_transaction
 from api.records.outbox_queries import delete_messages
 
-P = ParamSpec("P")
+Args = TypeVarTuple("Args")
 T = TypeVar("T")
 THREADS = 4
 DELETE_INTERVAL_S = 0.05
@@ -18,12 +18,7 @@ DELETE_INTERVAL_S = 0.05
 
 
 class OutboxStore:
-    """Reads and changes the outbox.
-
-    Args:
-        engine: Engine of the record's database.
-        delete_interval_s: Seconds between two transactions that delete.
-    """
+    """Reads and changes the outbox."""
 
     def __init__(self, engine: Engine, delete_interval_s: float = DELETE_INTERVAL_S) -> None:
         self.engine, self._delete_interval_s = engine, delete_interval_s
@@ -31,25 +26,21 @@ class OutboxStore:
         self._delivered: list[int] = []
         self._deleting = asyncio.Lock()
 
-    async def read(
-        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Runs a query and returns its result."""
+    async def read(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
+        """Runs a query in a thread and returns its result."""
 
         def run() -> T:
             with self.engine.connect() as connection:
-                return query(connection, *args, **kwargs)
+                return query(connection, *args)
 
         return await self.run_in_thread(run)
 
-    async def write(
-        self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Runs a change in a transaction and returns its result."""
+    async def write(self, change: Callable[[Connection, *Args], T], *args: *Args) -> T:
+        """Runs a change in a thread, in one transaction, and returns its result."""
 
         def run() -> T:
             with write_transaction(self.engine) as connection:
-                return change(connection, *args, **kwargs)
+                return change(connection, *args)
 
         return await self.run_in_thread(run)
 
@@ -62,9 +53,7 @@ class OutboxStore:
         self._delivered.append(message_id)
 
     async def delete_delivered(self) -> None:
-        """Deletes all messages that were marked before the call.
-
-        Callers that wait for a running transaction share the next one.
+        """Deletes all messages that were marked before the call; waiting callers share the next transaction.
 
         Raises:
             SQLAlchemyError: If that fails; the next call tries again.

@@ -8,9 +8,10 @@ outside of the network, and the memory of the network for the largest one.
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, prod
+from math import prod
+from typing import NamedTuple
 
-from api.errors import RequestError, service_unavailable
+from api.errors import RequestError
 from api.inference.network_cost import NetworkCost
 from segdec.config import InputConfig
 from segdec.errors import ConfigError
@@ -29,18 +30,16 @@ MIN_RELEASE_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class PhotographCost:
-    """What one photograph takes: its own memory, and memory and time of the network."""
+    """Memory of one photograph, without the network and in it."""
 
     own_bytes: float
     network_bytes: float
-    network_s: float = 0.0
 
     @classmethod
     def estimate(cls, network: NetworkCost, config: InputConfig, height: int, width: int) -> "PhotographCost":
         """Returns the cost of a photograph of height × width px with this network and its input."""
         prepared = prod(input_size(config, height, width))
-        own_bytes = BYTES_PER_PIXEL * max(height * width, prepared)
-        return cls(own_bytes, network.bytes_for(prepared), prepared * network.s_per_pixel)
+        return cls(BYTES_PER_PIXEL * max(height * width, prepared), network.bytes_for(prepared))
 
     @property
     def total_bytes(self) -> float:
@@ -48,8 +47,7 @@ class PhotographCost:
         return self.own_bytes + self.network_bytes
 
 
-@dataclass(frozen=True)
-class LargestPhotograph:
+class LargestPhotograph(NamedTuple):
     """Height × width of the largest accepted photograph, and the limit that it comes from."""
 
     pixels: int
@@ -70,21 +68,16 @@ class MemoryBudget:
         limit_bytes: Maximum of the process.
         body_bytes: Part of it for request bodies.
         max_pixels: Maximum of height × width, whatever the memory.
-        deadline_ms: Milliseconds after which no client waits for an answer.
-        retry_after_s: Value of Retry-After.
 
     Attributes:
         idle_bytes: What the process uses without photographs; measured when its models are loaded.
         largest_bytes: Memory of the largest photograph since free memory was released.
     """
 
-    def __init__(
-        self, limit_bytes: int, body_bytes: int, max_pixels: int, deadline_ms: float, retry_after_s: int
-    ) -> None:
+    def __init__(self, limit_bytes: int, body_bytes: int, max_pixels: int, retry_after_s: int) -> None:
         self.limit_bytes = limit_bytes
         self.body_bytes = body_bytes
         self.max_pixels = max_pixels
-        self.deadline_s = deadline_ms / 1000
         self.retry_after_s = retry_after_s
         self.idle_bytes = 0
         self.largest_bytes = 0.0
@@ -104,14 +97,13 @@ class MemoryBudget:
     def largest(self, network: NetworkCost) -> LargestPhotograph:
         """Returns the largest photograph that this network can take; 0 pixels if none fits."""
         free = self.available_bytes - network.base_bytes
-        by_memory = min(
+        pixels = min(
             free / (BYTES_PER_PIXEL + network.bytes_per_pixel),
             (free - network.bytes_per_pixel * network.min_pixels) / BYTES_PER_PIXEL,
         )
-        by_time = self.deadline_s / network.s_per_pixel if network.s_per_pixel else inf
-        limits = {"max_pixels": self.max_pixels, "memory": by_memory, "deadline": by_time}
-        limited_by = min(limits, key=lambda name: limits[name])
-        return LargestPhotograph(max(int(limits[limited_by]), 0), limited_by)
+        if pixels >= self.max_pixels:
+            return LargestPhotograph(self.max_pixels, "max_pixels")
+        return LargestPhotograph(max(int(pixels), 0), "memory")
 
     def measure_idle(self) -> None:
         """Measures what the process uses now. Call it in the inference thread, so that no network runs."""
@@ -130,7 +122,8 @@ class MemoryBudget:
         Raises:
             ConfigError: If the memory is too small.
         """
-        if self.largest(network).limited_by == "memory" and self.largest(network).pixels < pixels:
+        largest = self.largest(network)
+        if largest.limited_by == "memory" and largest.pixels < pixels:
             needed = BYTES_PER_PIXEL * pixels + network.bytes_for(pixels)
             raise ConfigError(
                 f"The memory of {_mib(self.limit_bytes)} is too small for this model: the process uses "
@@ -144,23 +137,17 @@ class MemoryBudget:
         """Checks that a photograph fits alone; the message begins with `photograph`, its name and size.
 
         Raises:
-            RequestError: 413 if it needs more memory than available, or more time than the deadline.
+            RequestError: 413.
         """
         if cost.total_bytes > self.available_bytes:
-            code, needed = "memory", f"needs about {_mib(cost.total_bytes)} of memory with this model"
-            limit = f"{_mib(self.available_bytes)} of {_mib(self.limit_bytes)} are for photographs"
-        elif cost.network_s > self.deadline_s:
-            code, needed = "deadline", f"takes the network {cost.network_s:.1f} s or more"
-            limit = f"--deadline-ms allows {self.deadline_s:g} s"
-        else:
-            return
-        raise RequestError(
-            413,
-            f"too_many_pixels_for_{code}",
-            f"{photograph}, which {needed}; {limit}. Expected at most {self.largest(network).pixels:,} "
-            "pixels. Crop or shrink the photograph, raise the limit, or serve a model whose input has a "
-            "fixed size or is cut into tiles.",
-        )
+            raise RequestError(
+                413,
+                "too_many_pixels_for_memory",
+                f"{photograph}, which needs about {_mib(cost.total_bytes)} of memory with this model; "
+                f"{_mib(self.available_bytes)} of {_mib(self.limit_bytes)} are for photographs. Expected at "
+                f"most {self.largest(network).pixels:,} pixels. Crop or shrink the photograph, raise the "
+                "limit, or serve a model whose input has a fixed size or is cut into tiles.",
+            )
 
     def reserve(self, cost: PhotographCost) -> bool:
         """Reserves the memory of a photograph until `release`.
@@ -172,14 +159,14 @@ class MemoryBudget:
             MemoryFullError: 503 with Retry-After, if it does not fit at the same time as the others.
         """
         with self._lock:
-            if self._admitted and _total([*self._admitted, cost]) > self.available_bytes:
-                refusal = service_unavailable(
+            if self._admitted and not self.has_room(cost):
+                raise MemoryFullError(
+                    503,
                     "queue_full",
                     f"{len(self._admitted)} photographs are waiting or running, and the memory is too small "
                     "for another one of this size. Retry later, or send smaller photographs.",
-                    self.retry_after_s,
+                    {"Retry-After": str(self.retry_after_s)},
                 )
-                raise MemoryFullError(refusal.status, refusal.code, str(refusal), refusal.headers)
             self._admitted.append(cost)
             grows = MIN_RELEASE_BYTES < cost.total_bytes > self.largest_bytes > 0
             self.largest_bytes = max(self.largest_bytes, cost.total_bytes)
@@ -191,9 +178,8 @@ class MemoryBudget:
             self._admitted.remove(cost)
 
     def has_room(self, cost: PhotographCost) -> bool:
-        """Returns whether a photograph fits now in time and memory; reserves nothing."""
-        fits = _total([*self._admitted, cost]) <= self.available_bytes
-        return fits and cost.network_s <= self.deadline_s
+        """Returns whether a photograph fits at the same time as the others; reserves nothing."""
+        return _total([*self._admitted, cost]) <= self.available_bytes
 
 
 def _total(costs: Sequence[PhotographCost]) -> float:

@@ -1,4 +1,4 @@
-"""Memory and time that a network takes by the pixels of its input, measured on this machine."""
+"""Memory that a network takes by the pixels of its input, measured on this machine."""
 
 import time
 from collections.abc import Sequence
@@ -22,18 +22,13 @@ UNMEASURED_BYTES_PER_PIXEL = 1500.0
 
 @dataclass(frozen=True)
 class NetworkCost:
-    """Memory and time of one run of a network.
+    """Memory of one run of a network: a constant and a part for each pixel of its input.
 
-    Attributes:
-        base_bytes: Memory of a run that does not depend on its size.
-        bytes_per_pixel: Added for each pixel of the network's input.
-        s_per_pixel: Seconds per pixel on an idle machine: a lower bound.
-        min_pixels: Lower limit of `pixels` in `bytes_for`.
+    A run with fewer than `min_pixels` counts as one with `min_pixels`.
     """
 
     base_bytes: float = 0.0
     bytes_per_pixel: float = 0.0
-    s_per_pixel: float = 0.0
     min_pixels: int = 0
 
     def bytes_for(self, pixels: int) -> float:
@@ -41,39 +36,30 @@ class NetworkCost:
         return self.base_bytes + self.bytes_per_pixel * max(pixels, self.min_pixels)
 
 
-async def measure_cost(
-    predictor: ImagePredictor, inference_thread: InferenceThread, threads: int
-) -> NetworkCost:
-    """Runs a warm network on squares of growing size, or on its largest batch if its input size is fixed.
-
-    Args:
-        predictor: Has the network.
-        inference_thread: Runs it.
-        threads: Number of threads of its engine.
-    """
+async def measure_cost(predictor: ImagePredictor, inference_thread: InferenceThread) -> NetworkCost:
+    """Runs a warm network on squares of growing size, or on its largest batch if its input size is fixed."""
     shape = predictor.warmup_shape()
     if predictor.config.input.policy not in ("native", "tile"):
         batch = inference_thread.batch_sizes_for(predictor, shape)[-1]
-        needed, _, _ = await inference_thread.call(partial(_measure_run, predictor, (batch, *shape)))
+        needed, _ = await inference_thread.call(partial(_measure_run, predictor, (batch, *shape)))
         return NetworkCost(base_bytes=needed)
     for side in SIDES_PX:
         square = predictor.prepare(np.zeros((side, side, shape[2]), np.uint8)).shape
-        needed, cpu_s, wall_s = await inference_thread.call(partial(_measure_run, predictor, (1, *square)))
-        if 4 * wall_s > MAX_RUN_S:
+        needed, took_s = await inference_thread.call(partial(_measure_run, predictor, (1, *square)))
+        if 4 * took_s > MAX_RUN_S:
             break
-    pixels = square[0] * square[1]
     batch_pixels = inference_thread.max_batch_pixels or predictor.batch_pixels
-    return NetworkCost(0.0, needed / pixels, cpu_s / pixels / threads, batch_pixels)
+    return NetworkCost(0.0, needed / (square[0] * square[1]), batch_pixels)
 
 
-def _measure_run(predictor: ImagePredictor, shape: Sequence[int]) -> tuple[float, float, float]:
-    """Runs the network on zeros of `shape` [B, h, w, c]; returns bytes, processor seconds, seconds."""
+def _measure_run(predictor: ImagePredictor, shape: Sequence[int]) -> tuple[float, float]:
+    """Runs the network on zeros of `shape` [B, h, w, c]; returns bytes and seconds."""
     images = np.zeros(shape, np.uint8)
     release_free_memory()
-    before, started, cpu = resident_bytes(), time.perf_counter(), time.process_time()
+    before, started = resident_bytes(), time.perf_counter()
     peak = measure_peak(partial(predictor.infer, images))
-    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - started
+    took_s = time.perf_counter() - started
     release_free_memory()
     if peak is None or before is None:
-        return UNMEASURED_BYTES_PER_PIXEL * shape[0] * shape[1] * shape[2], cpu_s, wall_s
-    return SAFETY * max(peak - before, 0), cpu_s, wall_s
+        return UNMEASURED_BYTES_PER_PIXEL * shape[0] * shape[1] * shape[2], took_s
+    return SAFETY * max(peak - before, 0), took_s

@@ -47,11 +47,6 @@ class Watchdog:
 
     A step that runs longer than `stall_s` is stalled: the service is not ready until it ends. After `lost_s`
     the process needs to be replaced. Steps of loading a model have `LOAD_FACTOR` times as long.
-
-    Args:
-        stall_s: Maximum of a healthy step.
-        lost_s: Time after which the step is not expected to end.
-        clock: Monotonic seconds.
     """
 
     def __init__(self, stall_s: float, lost_s: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -7,14 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """A change to the service that the audit log keeps.
-
-    Attributes:
-        who: Name of the API key or of the part of the service that made the change.
-        what: The action.
-        before: State before the change.
-        after: State after it.
-    """
+    """A change to the service: who (an API key's name, or a part of the service) did what, and the states."""
 
     who: str
     what: str

@@ -13,6 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
+from api.records.tables import metadata
 from segdec.errors import ConfigError
 
 SCRIPTS = Path(__file__).parent / "migrations"
@@ -29,11 +30,8 @@ DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg",
 def open_database(url: str) -> Engine:
     """Creates the engine of a database without connecting to it.
 
-    Args:
-        url: `sqlite:///FILE`, or `postgresql://USER:PASSWORD@HOST/NAME`.
-
     Raises:
-        ConfigError: If the URL has another form.
+        ConfigError: If the URL is neither `sqlite:///FILE` nor `postgresql://USER:PASSWORD@HOST/NAME`.
     """
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
@@ -119,11 +117,15 @@ def migrate(engine: Engine) -> None:
                 f"{known.get_current_head()} or an earlier one. Run the version that wrote it, or newer."
             )
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        if found is None:
+            metadata.create_all(connection)
+            command.stamp(config, "head")
+        else:
+            command.upgrade(config, "head")
 
 
 def migrations() -> Config:
-    """Returns the Alembic configuration of the migrations."""
+    """Returns the Alembic configuration."""
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     return config

@@ -18,20 +18,8 @@ TableFormat = Literal["csv", "parquet"]
 ROWS = 2_000
 """Rows per query and per Parquet row group."""
 TEXT = (
-    "station",
-    "part_id",
-    "client",
-    "model",
-    "version",
-    "manifest_sha256",
-    "engine",
-    "label",
-    "draw_reason",
-    "reviewed_label",
-    "reviewer",
-    "review_reason",
-    "picture_format",
-    "picture_state",
+    *("station", "part_id", "client", "model", "version", "manifest_sha256", "engine", "label"),
+    *("draw_reason", "reviewed_label", "reviewer", "review_reason", "picture_format", "picture_state"),
 )
 NUMBERS = ("score", "log_odds", "threshold", "review_threshold", "draw_probability")
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -49,7 +37,6 @@ SCHEMA = pa.schema(
 )
 """`metadata` is JSON. Masks and regions are omitted."""
 
-
 WRITERS: dict[TableFormat, Any] = {"csv": pyarrow.csv.CSVWriter, "parquet": pyarrow.parquet.ParquetWriter}
 
 
@@ -65,31 +52,15 @@ def export_day(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[
     Raises:
         SQLAlchemyError: If the database does not answer.
     """
-    pieces = _Pieces()
-    writer = WRITERS[form](pa.PythonFile(pieces, mode="w"), SCHEMA)
+    written = io.BytesIO()
+    writer = WRITERS[form](pa.PythonFile(written, mode="w"), SCHEMA)
     for rows in _pages(engine, filters):
-        writer.write_batch(_batch(rows))
-        yield pieces.take()
+        writer.write_batch(pa.RecordBatch.from_pylist([_values(row) for row in rows], schema=SCHEMA))
+        yield written.getvalue()
+        written.seek(0)
+        written.truncate()
     writer.close()
-    yield pieces.take()
-
-
-class _Pieces(io.RawIOBase):
-    """Collects what the pyarrow writer writes until `take`."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, piece: bytes) -> int:  # type: ignore[override]
-        self._pieces.append(bytes(piece))
-        return len(piece)
-
-    def take(self) -> bytes:
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)
+    yield written.getvalue()
 
 
 def _pages(engine: Engine, filters: Filters) -> Iterator[Sequence[Row]]:
@@ -107,14 +78,9 @@ def _pages(engine: Engine, filters: Filters) -> Iterator[Sequence[Row]]:
         before = rows[-1]["id"]
 
 
-def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([_values(row) for row in rows], schema=SCHEMA)
-
-
 def _values(row: Row) -> dict[str, object]:
-    named = {name: row[name] for name in (*TEXT, *NUMBERS, "inspected_at", "reviewed_at")}
     return {
-        **named,
+        **{name: row[name] for name in (*TEXT, *NUMBERS, "inspected_at", "reviewed_at")},
         "record_id": row["id"],
         "drawn": row["draw"] < row["draw_probability"],
         "picture_sha256": bytes(row["picture"]).hex(),

@@ -29,19 +29,11 @@ def verdict_of(label: str) -> Literal["good", "review", "defect"]:
 
 
 def inspected_event(row: Row) -> str:
-    """Returns the event of an inspection.
-
-    Args:
-        row: A row of `tables.inspections`, with its id.
-    """
+    """Returns the event of a row of `tables.inspections`."""
     regions = sorted(json.loads(row["answer"])["regions"], key=lambda one: -one["area_px"])
     data = {
         **_facts(row),
-        "score": row["score"],
-        "threshold": row["threshold"],
-        "review_threshold": row["review_threshold"],
-        "model": row["model"],
-        "version": row["version"],
+        **{name: row[name] for name in ("score", "threshold", "review_threshold", "model", "version")},
         "metadata": json.loads(row["details"]),
         "region_count": len(regions),
         "regions": [
@@ -53,12 +45,7 @@ def inspected_event(row: Row) -> str:
 
 
 def reviewed_event(row: Row, now: datetime) -> str:
-    """Returns the event of a review, or of its withdrawal.
-
-    Args:
-        row: A row of `tables.inspections` after the review.
-        now: Time of the review.
-    """
+    """Returns the event of a review at `now`, or of its withdrawal, after the change of the row."""
     label, moment = row["reviewed_label"], row["reviewed_at"]
     data = {
         **_facts(row),

@@ -24,15 +24,9 @@ def database_url(url: str | None, folder: Path) -> str:
 def initialize_record(engine: Engine, folder: Path, pictures: PictureStore | None) -> PictureStore:
     """Migrates the database, checks that the pictures belong to it, and removes orphaned pictures.
 
-    Args:
-        engine: Engine of the database.
-        folder: Folder of the record.
-        pictures: The picture store; None = in `folder`.
-
     Raises:
         ConfigError: If database and pictures do not belong together, or a newer version wrote them.
-        SQLAlchemyError: If the database cannot be reached.
-        OSError: If the pictures cannot be reached.
+        SQLAlchemyError, OSError: If the database or the pictures cannot be reached.
     """
     migrate(engine)
     pictures = pictures or FolderPictures(folder / PICTURES)

@@ -10,13 +10,7 @@ Row = Mapping[Any, Any]
 
 @dataclass(frozen=True)
 class Inspection:
-    """An inspection to be stored.
-
-    Attributes:
-        row: Values of `tables.inspections` that are known before storing.
-        picture: The encoded image file.
-        picture_row: Values of `tables.pictures`.
-    """
+    """An inspection to be stored: its row without id, the encoded image file, and the row of `pictures`."""
 
     row: Row
     picture: bytes
@@ -31,12 +25,8 @@ class Inspection:
 
 @dataclass(frozen=True)
 class StoredInspection:
-    """The result of storing an inspection.
-
-    Attributes:
-        record_id: Id of its row.
-        original: Row of an earlier inspection that this one repeats (same key); None = it has a row of its
-            own.
+    """The id of a stored inspection; `original` is the row of an earlier one with the same key, if it repeats
+    that one.
     """
 
     record_id: int

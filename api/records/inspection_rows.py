@@ -16,6 +16,7 @@ from segdec.inference.postprocessing import Prediction
 from segdec.schemas import Answer, MaskAnswer, MaskForm
 
 DIGEST_BYTES = 16
+PREDICTED = ("label", "score", "log_odds", "threshold", "review_threshold")
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,10 @@ class PartInfo:
 
     Attributes:
         station: Where the image was taken; empty if not given.
-        part_id: Identifier of the part; None if not given.
+        part_id: Identifier of the part.
         details: Metadata of the client.
         client: Name of the API key; empty without one.
-        idempotency_key: Identifies repeats of one request; None if not given.
+        idempotency_key: Identifies repeats of one request.
     """
 
     station: str = ""
@@ -46,28 +47,24 @@ def make_inspection(
     engine: str,
 ) -> Inspection:
     """Builds the rows of an inspection; slow for a large picture or mask, so run it in a thread."""
-    now = datetime.now(UTC)
+    now, model = datetime.now(UTC), answer.model
     mask = encode_mask(prediction, "rle" if prediction.class_mask is None else "class_rle", "input")
     assert mask is not None
     sha256 = hashlib.sha256(picture).digest()
     row = {
         "token": uuid.uuid4().bytes,
-        "request_key": _request_key(subject),
-        "part_key": _part_key(subject, answer.model.name, sha256),
+        "request_key": _digest(subject.client, subject.idempotency_key),
+        "part_key": _digest(subject.station, subject.part_id, model.name, sha256.hex()),
         "inspected_at": now,
         "station": subject.station,
         "part_id": subject.part_id,
         "client": subject.client,
         "picture": sha256,
-        "model": answer.model.name,
-        "version": answer.model.version,
-        "manifest_sha256": answer.model.sha256,
+        "model": model.name,
+        "version": model.version,
+        "manifest_sha256": model.sha256,
         "engine": engine,
-        "label": prediction.label,
-        "score": prediction.score,
-        "log_odds": prediction.log_odds,
-        "threshold": prediction.threshold,
-        "review_threshold": prediction.review_threshold,
+        **{name: getattr(prediction, name) for name in PREDICTED},
         "draw": draw.number,
         "draw_probability": draw.probability,
         "draw_reason": draw.reason,
@@ -86,19 +83,10 @@ def make_inspection(
     return Inspection(row, picture, picture_row)
 
 
-def _request_key(subject: PartInfo) -> bytes | None:
-    if subject.idempotency_key is None:
+def _digest(*words: str | None) -> bytes | None:
+    """Returns the digest of a key; None if a part of it was not given."""
+    if None in words:
         return None
-    return _digest(subject.client, subject.idempotency_key)
-
-
-def _part_key(subject: PartInfo, model: str, sha256: bytes) -> bytes | None:
-    if subject.part_id is None:
-        return None
-    return _digest(subject.station, subject.part_id, model, sha256.hex())
-
-
-def _digest(*words: str) -> bytes:
     return hashlib.blake2b(json.dumps(words).encode(), digest_size=DIGEST_BYTES).digest()
 
 
@@ -106,11 +94,7 @@ def _digest(*words: str) -> bytes:
 
 
 def restore_answer(row: Row, form: MaskForm) -> Answer:
-    """Returns the stored answer with its mask in the requested form; slow for a large mask.
-
-    Args:
-        row: A row of `tables.inspections`.
-        form: Form of the mask; `scores` are not stored.
+    """Returns the stored answer with its mask in the requested form, not `scores`; slow for a large mask.
 
     Raises:
         RequestError: 400 if the form needs pixel classes and the model had none.

@@ -13,40 +13,26 @@ from api.records.tables import outbox
 
 @dataclass(frozen=True)
 class Outbox:
-    """The queue of events.
+    """The queue of events, with a row for each of the receivers in `sinks`.
 
-    Attributes:
-        sinks: Names of the receivers; each gets a row of its own.
+    Events are queued in the transaction of the change.
     """
 
     sinks: tuple[str, ...] = ()
 
     def enqueue_inspected(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Queues the events of new inspections.
-
-        Args:
-            connection: Connection in the transaction that stores the inspections.
-            rows: Rows of `tables.inspections`, with ids.
-        """
+        """Queues the events of new rows of `tables.inspections`."""
         if self.sinks:
             self._add(connection, [(row["station"], inspected_event(row)) for row in rows])
 
     def enqueue_reviewed(self, connection: Connection, row: Row) -> None:
-        """Queues the event of a review or its withdrawal.
-
-        Args:
-            connection: Connection in the transaction that changes the inspection.
-            row: A row of `tables.inspections` after the change.
-        """
+        """Queues the event of a review or its withdrawal, after the change of the row."""
         if self.sinks:
             self._add(connection, [(row["station"], reviewed_event(row, datetime.now(UTC)))])
 
     def _add(self, connection: Connection, events: Sequence[tuple[str, str]]) -> None:
         now = datetime.now(UTC)
         state = {"created_at": now, "next_at": now, "state": "waiting", "attempts": 0}
-        rows = [
-            {"sink": sink, "station": station, "event": event, **state}
-            for station, event in events
-            for sink in self.sinks
-        ]
-        connection.execute(insert(outbox), rows)
+        for sink in self.sinks:
+            rows = [{"sink": sink, "station": station, "event": event, **state} for station, event in events]
+            connection.execute(insert(outbox), rows)

@@ -4,16 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Select,
-    delete,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, func, select, update
 
 from api.records.tables import outbox
 
@@ -22,13 +13,9 @@ message = outbox.c
 
 
 def waiting_stations(connection: Connection, sink: str, after: str | None, limit: int) -> Sequence[str]:
-    """Returns stations with waiting messages, in order; reads one index entry per station.
+    """Returns the stations with waiting messages after `after` (None = from the first), in order.
 
-    Args:
-        connection: To the database.
-        sink: Name of the receiver.
-        after: Only stations after this one; None = from the first.
-        limit: Maximum number of stations.
+    Reads one index entry per station.
     """
     first = _first_station(sink, None if after is None else message.station > after)
     found = first.cte("stations", recursive=True)
@@ -67,12 +54,7 @@ def _of(sink: str, state: str) -> Select[tuple[object, ...]]:
 
 @dataclass(frozen=True)
 class Backlog:
-    """The messages of a sink in one state.
-
-    Attributes:
-        count: How many.
-        oldest: When the oldest was queued.
-    """
+    """The number of messages of a sink in one state, and when the oldest was queued."""
 
     count: int
     oldest: datetime

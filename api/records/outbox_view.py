@@ -22,12 +22,7 @@ MAX_STATIONS = 200
 
 
 def show_outbox(connection: Connection, configured: Sequence[str]) -> OutboxState:
-    """Returns the backlog of each sink.
-
-    Args:
-        connection: To the database.
-        configured: Names of the sinks in the settings.
-    """
+    """Returns the backlog of each sink, those `configured` in the settings included."""
     backlogs = queries.count_backlogs(connection)
     names = sorted({*configured, *(sink for sink, _ in backlogs)})
     return OutboxState(sinks=[_show(connection, name, name in configured, backlogs) for name in names])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -28,6 +28,7 @@ from api.records.inspection import Row
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, hours, inspections, pictures, store
 
+UNMASKED_COLUMNS = [column for column in inspections.c if column is not inspections.c.mask]
 DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
 """SQLAlchemy has `ON CONFLICT` only in its dialects."""
 
@@ -72,14 +73,9 @@ def _upsert_pictures(dialect: str) -> Any:
 
 def add_inspections(connection: Connection, rows: Sequence[Row]) -> dict[bytes, int]:
     """Inserts inspections whose keys are new; returns new ids by `token` (the row's UUID)."""
-    added = connection.execute(_add_inspections(connection.dialect.name), rows)
+    insert = insert_into(connection.dialect.name, inspections).on_conflict_do_nothing()
+    added = connection.execute(insert.returning(inspections.c.token, inspections.c.id), rows)
     return {bytes(token): number for token, number in added}
-
-
-@cache
-def _add_inspections(dialect: str) -> Any:
-    insert = insert_into(dialect, inspections).on_conflict_do_nothing()
-    return insert.returning(inspections.c.token, inspections.c.id)
 
 
 def find_original(connection: Connection, row: Row) -> RowMapping:
@@ -118,10 +114,8 @@ def with_pictures(columns: Iterable[Column[Any]]) -> Select[Any]:
 
 def picture_state(connection: Connection, sha256: bytes) -> str | None:
     """Returns the state of a picture; None if it has no row."""
-    state: str | None = connection.execute(
-        select(pictures.c.state).where(pictures.c.sha256 == sha256)
-    ).scalar()
-    return state
+    statement = select(pictures.c.state).where(pictures.c.sha256 == sha256)
+    return connection.execute(statement).scalar()
 
 
 def change_picture_states(connection: Connection, digests: Sequence[bytes], before: str, after: str) -> None:
@@ -153,13 +147,8 @@ def stored_bytes(connection: Connection) -> int:
 def least_valuable_pictures(
     connection: Connection, classes: Sequence[RetentionClass], before: datetime | None, limit: int
 ) -> Sequence[bytes]:
-    """Returns kept pictures in the order in which they may be deleted: lowest class first, then oldest first.
-
-    Args:
-        connection: To the database.
-        classes: Only pictures of these.
-        before: Only pictures stored before; None = of any age.
-        limit: Maximum number.
+    """Returns kept pictures of these classes stored before a time (None = of any age), in the order in which
+    they may be deleted: lowest class first, then oldest first.
     """
     statement = select(pictures.c.sha256).where(
         pictures.c.state == literal_column("'kept'"), pictures.c.worth.in_(classes)
@@ -185,21 +174,10 @@ def add_audit_entry(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Adds an entry to the audit log.
-
-    Args:
-        connection: Connection in the transaction of the change.
-        who: Name of the API key or of the part of the service that made the change.
-        what: The action.
-        record_id: The inspection that the change is about; None = no single one.
-        before: State before the change; None if there was none.
-        after: State after it.
-    """
-    states = {
-        name: None if values is None else json.dumps(values)
-        for name, values in (("before", before), ("after", after))
-    }
-    entry = {"at": datetime.now(UTC), "who": who, "what": what, "record_id": record_id, **states}
+    """Adds an entry to the audit log, in the transaction of the change; see `AuditEntry`."""
+    entry = {"at": datetime.now(UTC), "who": who, "what": what, "record_id": record_id}
+    for name, state in (("before", before), ("after", after)):
+        entry[name] = None if state is None else json.dumps(state)
     connection.execute(audit.insert(), entry)
 
 
@@ -219,16 +197,7 @@ def has_kept_pictures(connection: Connection) -> bool:
 
 @dataclass(frozen=True)
 class Filters:
-    """Filters for inspections; None = any.
-
-    Attributes:
-        station: Where it was inspected.
-        part_id: Which part.
-        label: The verdict's label.
-        since: Inspected at or after this time.
-        until: Inspected before this time.
-        reviewed: Whether it has a review.
-    """
+    """Filters for inspections; None = any. The period contains `since` and ends before `until`."""
 
     station: str | None = None
     part_id: str | None = None
@@ -236,37 +205,28 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     reviewed: bool | None = None
+    model: str | None = None
 
 
 def list_inspections(
     connection: Connection, filters: Filters, before: int | None, limit: int
 ) -> Sequence[RowMapping]:
-    """Returns up to `limit` inspections without their masks, the newest first.
+    """Returns up to `limit` inspections without their masks, those with the highest ids below `before` first.
 
-    Args:
-        connection: To the database.
-        filters: Which ones.
-        before: Only inspections with a lower id; None = from the newest.
-        limit: Maximum number.
+    `filters.model` is not supported.
     """
     table = inspections.c
-    listed = (column for column in table if column is not table.mask)
-    statement = with_pictures(listed).order_by(table.id.desc()).limit(limit)
-    statement = statement.where(*_equal(connection.dialect.name, filters))
+    statement = with_pictures(UNMASKED_COLUMNS).where(*_equal(connection.dialect.name, filters))
     if filters.reviewed is not None:
         is_missing = table.reviewed_label.is_(None)
         statement = statement.where(~is_missing if filters.reviewed else is_missing)
     if filters.since is not None or filters.until is not None:
         first, last = id_range(connection, filters)
-        statement = statement.where(table.id >= first)
         before = min(last + 1, before or last + 1)  # with two bounds, SQLite would scan from the looser one
-        if filters.since is not None:
-            statement = statement.where(table.inspected_at >= filters.since)
-        if filters.until is not None:
-            statement = statement.where(table.inspected_at < filters.until)
+        statement = statement.where(table.id >= first, *in_period(table.inspected_at, filters))
     if before is not None:
         statement = statement.where(table.id < before)
-    return connection.execute(statement).mappings().all()
+    return connection.execute(statement.order_by(table.id.desc()).limit(limit)).mappings().all()
 
 
 def _equal(dialect: str, filters: Filters) -> Iterator[ColumnElement[bool]]:
@@ -292,17 +252,35 @@ def id_range(connection: Connection, filters: Filters) -> tuple[int, int]:
 
     Ids are in the order of storing, but the clock may jump, so ids are read from the table `hours`.
     """
-    statement = select(func.min(hours.c.first_id), func.max(hours.c.last_id))
-    if filters.since is not None:
-        statement = statement.where(hours.c.hour >= start_of_hour(filters.since))
-    if filters.until is not None:
-        statement = statement.where(hours.c.hour < filters.until)
-    if filters.station is not None:
-        statement = statement.where(hours.c.station == filters.station)
-    if filters.label is not None:
-        statement = statement.where(hours.c.label == filters.label)
+    touched = replace(filters, since=filters.since and start_of_hour(filters.since))
+    statement = select(func.min(hours.c.first_id), func.max(hours.c.last_id)).where(
+        *in_period(hours.c.hour, touched), *equal(hours, station=filters.station, label=filters.label)
+    )
     first, last = connection.execute(statement).one()
     return (0, -1) if first is None else (first, last)
+
+
+def in_period(column: Column[datetime], filters: Filters) -> Iterator[ColumnElement[bool]]:
+    """Yields the conditions for a time in the period of the filters."""
+    if filters.since is not None:
+        yield column >= filters.since
+    if filters.until is not None:
+        yield column < filters.until
+
+
+def equal(table: Table, **values: object) -> Iterator[ColumnElement[bool]]:
+    """Yields the conditions for columns with these values; None = any."""
+    return (table.c[name] == value for name, value in values.items() if value is not None)
+
+
+def in_period_and_station(connection: Connection, statement: Select[Any], filters: Filters) -> Select[Any]:
+    """Restricts a statement about inspections to the period and the station of the filters."""
+    table = inspections.c
+    statement = statement.where(table.id.between(*id_range(connection, filters)))
+    statement = statement.where(*in_period(table.inspected_at, filters))
+    if filters.station is None:
+        return statement
+    return statement.where(without_index(connection.dialect.name, table.station) == filters.station)
 
 
 def start_of_hour(moment: datetime) -> datetime:

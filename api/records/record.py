@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -30,7 +30,7 @@ from api.records.storage.retention import ClockMonitor, Retention, RetentionRule
 from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
 from segdec.errors import ConfigError
 
-P = ParamSpec("P")
+Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
 RESERVED_SPACE_FILE = "ballast"
@@ -49,6 +49,8 @@ logger = logging.getLogger(__name__)
 class Record:
     """Stored inspections with their pictures.
 
+    Every coroutine raises RequestError 503 `record_unavailable` if the record cannot be used now.
+
     Args:
         url: URL of the database; None = a file in `folder`.
         folder: Folder for the database and pictures, unless `url` and `pictures` give another location.
@@ -57,10 +59,6 @@ class Record:
         metrics: Metrics of the record.
         outbox: Queues events.
         pictures: The picture store; None = in `folder`.
-
-    Attributes:
-        metrics, outbox: As passed.
-        misses: Photographs that were not inspected.
 
     Raises:
         ConfigError: If `url` cannot be used.
@@ -93,17 +91,13 @@ class Record:
 
         Raises:
             ConfigError: If database and pictures do not belong together, or a newer version wrote them.
-            RequestError: 503 if the record cannot be reached or written.
         """
         async with self._opening:
             if self._writer is not None:
                 return
-            self.raise_if_backing_off()  # another request may have failed while this one waited
+            self._raise_if_backing_off()  # another request may have failed while this one waited
             try:
-                pictures = await asyncio.to_thread(
-                    initialize_record, self._engine, self._folder, self._given_pictures
-                )
-                retention = await asyncio.to_thread(self._make_retention, pictures)
+                pictures, retention = await asyncio.to_thread(self._initialize)
             except (SQLAlchemyError, OSError) as error:
                 self._note_closed(error)
                 raise self._unavailable(describe(error)) from error
@@ -119,12 +113,13 @@ class Record:
         self.metrics.usable.set(False)
         logger.error("The record cannot be opened: %s", error)
 
-    def _make_retention(self, pictures: PictureStore) -> Retention:
+    def _initialize(self) -> tuple[PictureStore, Retention]:
+        pictures = initialize_record(self._engine, self._folder, self._given_pictures)
         with self._engine.connect() as connection:
             newest = queries.newest_hour(connection)
         clock = ClockMonitor(None if newest is None else newest.timestamp())
-        reserved_space = ReservedSpace(self._folder / RESERVED_SPACE_FILE)
-        return Retention(self._engine, pictures, self._rules, clock, reserved_space, self.metrics)
+        space = ReservedSpace(self._folder / RESERVED_SPACE_FILE)
+        return pictures, Retention(self._engine, pictures, self._rules, clock, space, self.metrics)
 
     @property
     def is_usable(self) -> bool:
@@ -132,12 +127,8 @@ class Record:
         return self._writer is not None and self._failed_at is None
 
     async def check(self) -> None:
-        """Rejects requests for a second after a failure; opens the record if necessary.
-
-        Raises:
-            RequestError: 503 `record_unavailable`.
-        """
-        self.raise_if_backing_off()
+        """Rejects requests for a second after a failure; opens the record if necessary."""
+        self._raise_if_backing_off()
         if self._writer is None:
             try:
                 await self.open()
@@ -145,21 +136,15 @@ class Record:
                 self._note_closed(error)
                 raise self._unavailable("it cannot be opened, see the log") from error
 
-    def raise_if_backing_off(self) -> None:
-        """Raises `record_unavailable` if the last failure is less than `REOPEN_S` ago."""
+    def _raise_if_backing_off(self) -> None:
         if self._failed_at is not None and time.monotonic() - self._failed_at < REOPEN_S:
             raise self._unavailable("it failed a moment ago")
 
     async def store(self, inspection: Inspection, deadline: float) -> StoredInspection:
         """Stores an inspection durably: row and picture survive a power loss.
 
-        Args:
-            inspection: To be stored.
-            deadline: `time.perf_counter` at which to stop waiting. The inspection may nevertheless be stored
-                later.
-
         Raises:
-            RequestError: 503 `record_unavailable` if it cannot be stored, 504 at the deadline.
+            RequestError: 504 at the deadline (`time.perf_counter`); it may nevertheless be stored later.
         """
         await self.check()
         assert self._writer is not None
@@ -172,59 +157,37 @@ class Record:
         except RecordUnavailableError as error:
             raise self._unavailable(str(error)) from error
 
-    async def read(
-        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Runs a query in a thread and returns its result.
-
-        Raises:
-            RequestError: 503 `record_unavailable`.
-        """
+    async def read(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
+        """Runs a query in a thread and returns its result."""
         await self.check()
-        return await self.read_during_outage(query, *args, **kwargs)
+        return await self.read_during_outage(query, *args)
 
-    async def read_during_outage(
-        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Like `read`, but also right after a failed write: a full disk can still be read.
-
-        Raises:
-            RequestError: 503 `record_unavailable`.
-        """
+    async def read_during_outage(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
+        """Like `read`, but also right after a failed write: a full disk can still be read."""
         if self._writer is None:
             await self.check()
 
         def run() -> T:
             with self._engine.connect() as connection:
-                return query(connection, *args, **kwargs)
+                return query(connection, *args)
 
         return await self.run_in_thread(run)
 
-    async def write(
-        self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Runs a change in a thread, in one transaction, and returns its result.
-
-        Raises:
-            RequestError: 503 `record_unavailable`.
-        """
+    async def write(self, change: Callable[[Connection, *Args], T], *args: *Args) -> T:
+        """Runs a change in a thread, in one transaction, and returns its result."""
         await self.check()
 
         def run() -> T:
             with write_transaction(self._engine) as connection:
-                return change(connection, *args, **kwargs)
+                return change(connection, *args)
 
         return await self.run_in_thread(run)
 
     async def change_with_audit(
         self, entry: AuditEntry, make: Callable[[], None], revert: Callable[[], None]
     ) -> None:
-        """Makes a change outside of the record together with its audit entry: both or neither.
-
-        Arguments as for `Recording.change`.
-
-        Raises:
-            RequestError: As `make`; 503 `record_unavailable`.
+        """Makes a change outside of the record together with its audit entry, both or neither; see
+        `Recording.change`.
         """
         await self.check()
 
@@ -241,11 +204,7 @@ class Record:
         await self.run_in_thread(change)
 
     async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
-        """Returns the chunks that `make` yields, read in threads; the first one before this returns.
-
-        Raises:
-            RequestError: 503 `record_unavailable`.
-        """
+        """Returns the chunks that `make` yields, read in threads; the first one before this returns."""
         await self.check()
         chunks = make(self._engine)
         first = await self.run_in_thread(lambda: next(chunks, b""))
@@ -261,7 +220,7 @@ class Record:
         """Returns the photograph of an inspection as it was sent.
 
         Raises:
-            RequestError: 404 if it was deleted or is lost; 503.
+            RequestError: 404 if it was deleted or is lost.
         """
         await self.check()
         assert self._pictures is not None
@@ -292,22 +251,14 @@ class Record:
         self.metrics.lost.inc()
 
     async def delete_picture(self, row: Row, who: str) -> None:
-        """Deletes the photograph of an inspection, and of all others with the same photograph, immediately.
-
-        Raises:
-            RequestError: 503 `record_unavailable`.
-        """
+        """Deletes the photograph of an inspection, and of all others with the same one, immediately."""
         await self.check()
         assert self._retention is not None
         delete = partial(self._retention.delete_picture, bytes(row["picture"]), row["id"], who)
         await self.run_in_thread(delete)
 
     async def run_in_thread(self, function: Callable[[], T]) -> T:
-        """Runs a slow function in one of the record's threads.
-
-        Raises:
-            RequestError: 503 `record_unavailable`.
-        """
+        """Runs a slow function in one of the record's threads."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, function)
         except (SQLAlchemyError, OSError) as error:

@@ -1,10 +1,11 @@
 """Prometheus metrics of the record."""
 
+from functools import partial
+
 from prometheus_client import Counter, Gauge, Histogram
 
-from api.metrics import MILLISECOND_BUCKETS, Metrics
+from api.metrics import BATCH_SIZES, MILLISECOND_BUCKETS, Metrics
 
-BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 RESULTS = ("kept", "repeated", "failed")
 """A new row; answered with an earlier row; not stored."""
 CAUSES = ("age", "space", "person")
@@ -12,57 +13,35 @@ CAUSES = ("age", "space", "person")
 
 
 class RecordMetrics:
-    """Metrics of stored inspections, pictures and reviews; thread-safe.
-
-    Args:
-        metrics: Metrics of the service; these are registered there.
-
-    Attributes:
-        deleted: Deleted pictures, by one of `CAUSES`.
-        lost: Pictures missing from the store.
-        usable: Whether inspections can be stored.
-        reviews: Reviews, by label.
-        undone: Withdrawn reviews.
-        waiting: Inspections in the review queue.
-    """
+    """Metrics of inspections, pictures and reviews, registered in those of the service; thread-safe."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._inspections = Counter(
-            "segdec_record_inspections", "Inspections to be stored, by result.", ("result",), registry=None
+        counter, gauge = partial(Counter, registry=None), partial(Gauge, registry=None)
+        histogram = partial(Histogram, registry=None)
+        self._inspections = counter(
+            "segdec_record_inspections", "Inspections to be stored, by result.", ("result",)
         )
-        self._batches = Histogram(
-            "segdec_record_batch_size",
-            "Inspections stored in one transaction.",
-            buckets=BATCH_SIZES,
-            registry=None,
+        self._batches = histogram(
+            "segdec_record_batch_size", "Inspections stored in one transaction.", buckets=BATCH_SIZES
         )
-        self._took_ms = Histogram(
+        self._took_ms = histogram(
             "segdec_record_commit_milliseconds",
             "From the first byte of a transaction's pictures to its commit.",
             buckets=MILLISECOND_BUCKETS,
-            registry=None,
         )
-        self.deleted = Counter(
-            "segdec_record_deleted_pictures", "Deleted pictures, by cause.", ("cause",), registry=None
+        self.deleted = counter("segdec_record_deleted_pictures", "Deleted pictures, by cause.", ("cause",))
+        self.lost = counter("segdec_record_lost_pictures", "Pictures missing from the store.")
+        self._stored = gauge("segdec_record_pictures_bytes", "Size of the stored pictures.")
+        self._free = gauge("segdec_record_free_bytes", "Free space for pictures.")
+        self.usable = gauge("segdec_record_usable", "1 while inspections can be stored.")
+        self._short = gauge("segdec_record_short", "1 while space is short and no picture may be deleted.")
+        self._distrusted = gauge(
+            "segdec_record_clock_distrusted", "1 while no picture expires by age because the clock jumped."
         )
-        self.lost = Counter("segdec_record_lost_pictures", "Pictures missing from the store.", registry=None)
-        self._stored = Gauge("segdec_record_pictures_bytes", "Size of the stored pictures.", registry=None)
-        self._free = Gauge("segdec_record_free_bytes", "Free space for pictures.", registry=None)
-        self.usable = Gauge("segdec_record_usable", "1 while inspections can be stored.", registry=None)
-        self._short = Gauge(
-            "segdec_record_short", "1 while space is short and no picture may be deleted.", registry=None
-        )
-        self._distrusted = Gauge(
-            "segdec_record_clock_distrusted",
-            "1 while no picture expires by age because the clock jumped.",
-            registry=None,
-        )
-        self.reviews = Counter("segdec_record_reviews", "Reviews, by label.", ("label",), registry=None)
-        self.undone = Counter("segdec_record_undone_reviews", "Withdrawn reviews.", registry=None)
-        self.waiting = Gauge(
-            "segdec_record_waiting",
-            "Inspections in the review queue, updated every 30 seconds.",
-            registry=None,
+        self.reviews = counter("segdec_record_reviews", "Reviews, by label.", ("label",))
+        self.undone = counter("segdec_record_undone_reviews", "Withdrawn reviews.")
+        self.waiting = gauge(
+            "segdec_record_waiting", "Inspections in the review queue, updated every 30 seconds."
         )
         for result in RESULTS:
             self._inspections.labels(result)
@@ -87,14 +66,7 @@ class RecordMetrics:
     def set_space(
         self, stored_bytes: int, free_bytes: int | None, *, short: bool, is_expiry_suspended: bool
     ) -> None:
-        """Sets the gauges of space and clock.
-
-        Args:
-            stored_bytes: Size of the stored pictures.
-            free_bytes: Free space; None = unlimited.
-            short: Whether space is short and no picture may be deleted.
-            is_expiry_suspended: Whether expiry by age is suspended.
-        """
+        """Sets the gauges of space and clock; `free_bytes` is None if the space is unlimited."""
         self._stored.set(stored_bytes)
         self._free.set(float("inf") if free_bytes is None else free_bytes)
         self._short.set(short)

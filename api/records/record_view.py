@@ -1,6 +1,7 @@
 """Answers about the record: pages of inspections, pictures, masks and overlays."""
 
 import json
+from functools import partial
 from typing import Literal
 
 import cv2
@@ -28,19 +29,13 @@ def list_page(connection: Connection, filters: Filters, before: int | None, limi
 
 
 def make_record(row: Row) -> InspectionRecord:
-    """Returns the answer about one inspection.
-
-    Args:
-        row: Row of `queries.with_pictures`.
-    """
+    """Returns the answer about one inspection, a row of `queries.with_pictures`."""
     return InspectionRecord(
+        **{
+            name: row[name] for name in ("inspected_at", "station", "part_id", "client", "engine", "revision")
+        },
         record_id=row["id"],
-        inspected_at=row["inspected_at"],
-        station=row["station"],
-        part_id=row["part_id"],
         metadata=json.loads(row["details"]),
-        client=row["client"],
-        engine=row["engine"],
         picture=PictureFacts(
             sha256=bytes(row["picture"]).hex(),
             bytes=row["picture_bytes"],
@@ -54,7 +49,6 @@ def make_record(row: Row) -> InspectionRecord:
             probability=row["draw_probability"],
         ),
         review=_review(row),
-        revision=row["revision"],
     )
 
 
@@ -72,12 +66,7 @@ def _review(row: Row) -> Review | None:
 
 
 def draw_mask(row: Row, which: Literal["predicted", "reviewed"], values: Literal["defect", "class"]) -> bytes:
-    """Returns a mask as a grey PNG.
-
-    Args:
-        row: Row of `queries.find_inspection`.
-        which: The predicted mask, or the one that a reviewer corrected.
-        values: Pixel values: 255 = defect, or the index of the pixel's class.
+    """Returns the predicted mask or that of a reviewer, a grey PNG: 255 = defect, or the index of each class.
 
     Raises:
         RequestError: 404 if there is no corrected mask, 400 if the mask has no classes.
@@ -98,11 +87,7 @@ def _defects(mask: MaskAnswer) -> NDArray[np.uint8]:
 
 
 def draw_picture(picture: bytes, white_level: int | None) -> bytes:
-    """Returns a photograph as the network saw it (upright, 8 bits) as a PNG.
-
-    Args:
-        picture: The image file.
-        white_level: White level of the model, for 16-bit images.
+    """Returns a photograph as the network saw it (upright, 8 bits), a PNG.
 
     Raises:
         ImageError: If the file cannot be decoded.
@@ -111,14 +96,7 @@ def draw_picture(picture: bytes, white_level: int | None) -> bytes:
 
 
 def draw_record(row: Row, picture: bytes, white_level: int | None, side: int | None = None) -> bytes:
-    """Returns the photograph with its mask as an overlay, a PNG.
-
-    Args:
-        row: Row of `queries.with_pictures`.
-        picture: The image file.
-        white_level: White level of the model, for 16-bit images.
-        side: Maximum length of the longest side, px; None = full size.
-    """
+    """Returns the photograph with its mask as an overlay, at most `side` px long or high, a PNG."""
     mask = _defects(MaskAnswer.model_validate_json(row["mask"]))
     drawn = draw_overlay(_decode(picture, white_level), mask)
     longest = max(drawn.shape[:2])
@@ -130,11 +108,5 @@ def draw_record(row: Row, picture: bytes, white_level: int | None, side: int | N
 
 def _decode(picture: bytes, white_level: int | None) -> NDArray[np.uint8]:
     """Decodes without today's pixel limit: the photograph was accepted under an earlier one."""
-    photograph = decode_image(
-        picture,
-        "the picture of the record",
-        max_pixels=MAX_PIXEL_LIMIT,
-        white_level=white_level,
-        accept_webp=True,
-    )
-    return photograph.pixels
+    decode = partial(decode_image, picture, "the picture of the record", max_pixels=MAX_PIXEL_LIMIT)
+    return decode(white_level=white_level, accept_webp=True).pixels

@@ -27,13 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Recording:
-    """Stores inspections according to the mode.
-
-    Attributes:
-        mode: The setting.
-        record: The record; None if nothing is recorded.
-        line: Status of the line; None if nothing is recorded.
-    """
+    """Stores inspections according to the mode; `record` and `line` are None if nothing is recorded."""
 
     def __init__(self, mode: RecordMode, record: "Record | None", line: "LineMonitor | None" = None) -> None:
         self.mode, self.record, self.line = mode, record, line
@@ -93,7 +87,7 @@ class Recording:
         """Makes a change outside of the record, in a thread, and adds it to the audit log.
 
         Args:
-            entry: Describes the change.
+            entry: For the audit log.
             make: Makes the change, or raises and changes nothing.
             revert: Undoes the change if the entry could not be committed.
 
@@ -119,12 +113,7 @@ class Recording:
 
 
 def create_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = ()) -> Recording:
-    """Creates the recording according to the settings.
-
-    Args:
-        settings: Settings of the service.
-        metrics: Metrics of the service.
-        sinks: Names of the receivers of events.
+    """Creates the recording according to the settings; `sinks` are the names of the receivers of events.
 
     Raises:
         MissingExtraError: If the group `record` is not installed.
@@ -167,11 +156,7 @@ def open_picture_store(url: str | None) -> "PictureStore | None":
 
 @contextmanager
 def explain_missing_group(group: str = "record") -> Iterator[None]:
-    """Context for imports: the error names the dependency group.
-
-    Raises:
-        MissingExtraError: Instead of an ImportError.
-    """
+    """Context for imports: raises a MissingExtraError that names the group instead of an ImportError."""
     try:
         yield
     except ImportError as error:

@@ -1,7 +1,4 @@
-"""The tables of the record.
-
-The picture files are in a `PictureStore`. `migrations` converts earlier schemas to this one.
-"""
+"""The tables of the record. A change here needs a migration, which converts existing databases."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +7,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     DateTime,
     Dialect,
     Double,
@@ -22,6 +20,8 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    event,
+    text,
 )
 
 metadata = MetaData()
@@ -48,6 +48,11 @@ class UtcDateTime(TypeDecorator[datetime]):
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+def _partial_index(name: str, condition: str, *columns: str) -> Index:
+    where = text(condition)
+    return Index(name, *columns, sqlite_where=where, postgresql_where=where)
+
+
 store = Table(
     "store",
     metadata,
@@ -64,32 +69,16 @@ pictures = Table(
     Column("state", Text, nullable=False, doc="kept, expiring, expired or lost"),
     Column("worth", SmallInteger, nullable=False, doc="`RetentionClass`; the lowest is deleted first"),
     Column("stored_at", UtcDateTime, nullable=False, doc="when it last arrived"),
-)
-Index(
-    "pictures_expiring",
-    pictures.c.sha256,
-    sqlite_where=pictures.c.state == "expiring",
-    postgresql_where=pictures.c.state == "expiring",
-)
-Index(
-    "pictures_by_worth",
-    pictures.c.worth,
-    pictures.c.stored_at,
-    sqlite_where=pictures.c.state == "kept",
-    postgresql_where=pictures.c.state == "kept",
+    _partial_index("pictures_expiring", "state = 'expiring'", "sha256"),
+    _partial_index("pictures_by_worth", "state = 'kept'", "worth", "stored_at"),
 )
 
+DRAWN_COLUMNS = ("id", "inspected_at", "station", "draw", "draw_probability", "draw_reason", "reviewed_label")
 inspections = Table(
     "inspections",
     metadata,
     Column("id", Identity, primary_key=True, autoincrement=True, doc="in the order of storing"),
-    Column(
-        "token",
-        LargeBinary(16),
-        nullable=False,
-        unique=True,
-        doc="random id of the attempt to store the inspection",
-    ),
+    Column("token", LargeBinary(16), nullable=False, unique=True, doc="random id of the attempt to store it"),
     Column("request_key", LargeBinary(16), unique=True, doc="digest of client and Idempotency-Key"),
     Column("part_key", LargeBinary(16), unique=True, doc="digest of station, part, model and picture"),
     Column("inspected_at", UtcDateTime, nullable=False),
@@ -123,25 +112,12 @@ inspections = Table(
     Index("inspections_by_station_and_label", "station", "label", "id", "reviewed_label"),
     Index("inspections_by_part", "part_id", "id"),
     Index("inspections_by_picture", "picture"),
+    # Each contains all columns that its queries name, so that they read no row of the table.
+    _partial_index("inspections_drawn", "draw < draw_probability", *DRAWN_COLUMNS),
+    _partial_index("inspections_reviewed", "reviewed_label IS NOT NULL", "id", "station", "label"),
     sqlite_autoincrement=True,
 )
 is_sampled = inspections.c.draw < inspections.c.draw_probability
-Index(
-    "inspections_drawn",
-    *(inspections.c[name] for name in ("id", "inspected_at", "station")),
-    *(inspections.c[name] for name in ("draw", "draw_probability", "draw_reason", "reviewed_label")),
-    sqlite_where=is_sampled,
-    postgresql_where=is_sampled,
-)
-"""Covers the review statistics, so that they read no row of the table."""
-
-Index(
-    "inspections_reviewed",
-    *(inspections.c[name] for name in ("id", "station", "label")),
-    sqlite_where=inspections.c.reviewed_label.is_not(None),
-    postgresql_where=inspections.c.reviewed_label.is_not(None),
-)
-"""Contains all filtered columns, so that rare values are found without reading other rows."""
 
 hours = Table(
     "hours",
@@ -186,6 +162,26 @@ audit = Table(
     sqlite_autoincrement=True,
 )
 """Append-only: triggers reject changes."""
+SQLITE_TRIGGER = """
+CREATE TRIGGER audit_is_not_{0}d BEFORE {0} ON audit
+BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END
+"""
+POSTGRESQL_TRIGGER = """
+CREATE FUNCTION refuse_to_change_audit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'the audit log is append-only'; END $$;
+CREATE TRIGGER audit_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
+FOR EACH STATEMENT EXECUTE FUNCTION refuse_to_change_audit()
+"""
+
+
+@event.listens_for(audit, "after_create")
+def _create_triggers(_table: Table, connection: Connection, **_: Any) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(POSTGRESQL_TRIGGER))
+    else:
+        for verb in ("update", "delete"):
+            connection.execute(text(SQLITE_TRIGGER.format(verb)))
+
 
 review_queue = Table(
     "review_queue",
@@ -197,12 +193,7 @@ review_queue = Table(
     Column("leased_until", UtcDateTime),
     Index("review_queue_by_priority", "priority", "record_id"),
     Index("review_queue_by_station", "station", "priority", "record_id"),
-)
-Index(
-    "review_queue_leased",
-    review_queue.c.leased_to,
-    sqlite_where=review_queue.c.leased_to.is_not(None),
-    postgresql_where=review_queue.c.leased_to.is_not(None),
+    _partial_index("review_queue_leased", "leased_to IS NOT NULL", "leased_to"),
 )
 """Inspections that wait for a review, and only these, so that the next one is found fast in any record."""
 

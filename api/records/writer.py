@@ -39,12 +39,7 @@ QueuedInspection = tuple[Inspection, "Future[StoredInspection]"]
 class RecordWriter:
     """A thread that repeatedly stores all queued inspections in one transaction.
 
-    Args:
-        engine: Engine of the migrated database.
-        pictures: The picture store.
-        metrics: Metrics of the record.
-        outbox: Queues events.
-        on_attempt: Called after each attempt with its error, or None after a success.
+    It calls `on_attempt` after each attempt, with its error or None.
     """
 
     def __init__(

@@ -179,8 +179,7 @@ async def show_mask(
         Literal["predicted", "reviewed"], Query(description="the prediction, or as a reviewer corrected it")
     ] = "predicted",
     values: Annotated[
-        Literal["defect", "class"],
-        Query(description="255 = defect, or the index of each pixel's class"),
+        Literal["defect", "class"], Query(description="255 = defect, or the index of each pixel's class")
     ] = "defect",
 ) -> Response:
     """The mask as a grey PNG."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, Concatenate, ParamSpec
+from typing import Annotated, Any, TypeVarTuple
 
 from fastapi import APIRouter, Header, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -28,7 +28,7 @@ from api.routes.request_params import MAX_NAME, PRINTABLE, DeadlineDep, Name
 from api.routes.roles import require_role
 from api.routes.uploads import JSON_TYPE
 
-P = ParamSpec("P")
+Args = TypeVarTuple("Args")
 
 router = APIRouter(tags=["review"], dependencies=require_role("review"))
 
@@ -98,9 +98,7 @@ IfMatch = Annotated[str | None, Header(description='the last known ETag: "REVISI
 
 
 @router.post(
-    "/v1/review/next",
-    responses=document_problems(*BODY_PROBLEMS),
-    openapi_extra=_describe_body(NextTasks),
+    "/v1/review/next", responses=document_problems(*BODY_PROBLEMS), openapi_extra=_describe_body(NextTasks)
 )
 async def next_tasks(
     request: Request, service: ServiceDep, record: RecordDep, deadline: DeadlineDep
@@ -161,15 +159,12 @@ async def delete_review(
 
 
 async def _write(
-    record: Record,
-    change: Callable[Concatenate[Connection, P], RowMapping],
-    *args: P.args,
-    **kwargs: P.kwargs,
+    record: Record, change: Callable[[Connection, *Args], RowMapping], *args: *Args
 ) -> RowMapping:
     """Makes a change and queues its event, in one transaction."""
 
     def make(connection: Connection) -> RowMapping:
-        changed = change(connection, *args, **kwargs)
+        changed = change(connection, *args)
         record.outbox.enqueue_reviewed(connection, changed)
         return changed
 

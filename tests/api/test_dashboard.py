@@ -44,7 +44,7 @@ def exported() -> dict[str, set[str]]:
 
 
 def memory_metrics(model: ModelIdentity) -> MemoryMetrics:
-    memory = MemoryBudget(2**32, 2**29, 2**24, 30_000, 1)
+    memory = MemoryBudget(2**32, 2**29, 2**24, 1)
     served = Mock(identity=model, cost=NetworkCost())
     return MemoryMetrics(memory, Mock(reserved=0), Mock(all=lambda: [served]))
 

@@ -13,11 +13,11 @@ def calling(app: FastAPI) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 
-# === Start and health ===
-
-
-def test_importing_the_app_loads_neither_tensorflow_nor_a_model():
-    code = "import sys, api.app, api.listener.server; sys.exit({'tensorflow', 'keras'} & {*sys.modules} or 0)"
+def test_importing_the_app_loads_no_tensorflow_and_leaves_the_log_alone():
+    code = (
+        "import logging, sys, api.app, api.listener.server, api.logs; "
+        "sys.exit([*({'tensorflow', 'keras'} & {*sys.modules}), *logging.getLogger().handlers] or 0)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -49,6 +49,3 @@ def test_model_that_cannot_run_does_not_become_ready(serve, app, predictor):
     with pytest.raises(RuntimeError, match="broken"), serve(app):
         pass
     assert not app.state.service.ready
-
-
-# === Description ===

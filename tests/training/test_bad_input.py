@@ -54,10 +54,7 @@ def cut(path: Path) -> None:
         (lambda record: record.image_file.write_bytes(b""), "is empty (0 bytes)"),
         (lambda record: record.image_file.write_text("a text"), "is not an image"),
         (lambda record: cut(record.image_file), "truncated"),
-        (
-            lambda record: write_png(record.image_file, np.full((32, 32, 3), (9, 99, 199), np.uint8)),
-            "colour",
-        ),
+        (lambda record: write_png(record.image_file, np.full((32, 32, 3), (9, 99, 199), np.uint8)), "colour"),
         (lambda record: write_png(record.mask_file, np.full((16, 32), 255, np.uint8)), "32"),
         (lambda record: record.mask_file.unlink(), "has no mask"),
         (lambda record: write_png(record.mask_file, np.zeros((32, 32), np.uint8)), "mask"),

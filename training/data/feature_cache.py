@@ -33,13 +33,7 @@ class FeatureCache:
     """
 
     def __init__(
-        self,
-        encoder: keras.Model,
-        shape: tuple[int, ...],
-        cache: ArrayCache,
-        images: int,
-        *,
-        maps: int = 1,
+        self, encoder: keras.Model, shape: tuple[int, ...], cache: ArrayCache, images: int, *, maps: int = 1
     ) -> None:
         features = encoder.compute_output_spec(keras.KerasTensor((1, *shape)))
         self.shapes: dict[str, tuple[int, ...]] = {name: one.shape[1:] for name, one in features.items()}

@@ -193,11 +193,7 @@ class InputPipeline:
         }
 
     def _read(
-        self,
-        rows: Iterator[_Row],
-        size: int,
-        ahead: int,
-        load_input: Callable[[_Row], Arrays] | None = None,
+        self, rows: Iterator[_Row], size: int, ahead: int, load_input: Callable[[_Row], Arrays] | None = None
     ) -> Iterator[Arrays]:
         """Batches of `size` rows; up to `ahead` rows are ready while the threads work on others."""
         load = partial(self._load, load_input=load_input or self._input)

@@ -23,12 +23,7 @@ MAX_ROUNDS = 64
 """Maximum number of rounds in which `frequency` draws all good images."""
 
 
-def draw_order(
-    sampling: Sampling,
-    labels: Sequence[int],
-    draws: int,
-    seed: Sequence[int],
-) -> Indices:
+def draw_order(sampling: Sampling, labels: Sequence[int], draws: int, seed: Sequence[int]) -> Indices:
     """Returns indices of the images to train on; a longer order starts with the shorter one.
 
     `alternate` and `frequency` alternate defective and good images. The defect classes alternate too; each

@@ -15,11 +15,7 @@ from training.stages import Stage
 
 
 def stage_losses(
-    network: SegDecNet,
-    stage: Stage,
-    config: ExperimentConfig,
-    batch: Batch,
-    steps_taken: Any = 0,
+    network: SegDecNet, stage: Stage, config: ExperimentConfig, batch: Batch, steps_taken: Any = 0
 ) -> Losses:
     """Computes the losses of one replica's images, [B] each; `loss` is the weighted sum of the others.
 

@@ -29,13 +29,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class HourCount:
-    """Counts of an hour.
-
-    Attributes:
-        hour: Its start.
-        inspected: Inspected photographs.
-        defective: Defective ones among them.
-    """
+    """Inspected photographs of an hour, and the defective ones among them."""
 
     hour: datetime
     inspected: int
@@ -49,12 +43,7 @@ class HourCount:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The reference for the defect rate of an hour.
-
-    Attributes:
-        centre: The rate, 0…1.
-        spread: Factor by which hours vary more than by chance; at least 1.
-    """
+    """The usual defect rate, and the factor (at least 1) by which hours vary more than by chance."""
 
     centre: float
     spread: float
@@ -89,12 +78,7 @@ class Baseline:
 
 
 def estimate_spread(hours: Sequence[HourCount], centre: float) -> float:
-    """Returns the factor by which rates of consecutive hours vary more than by chance; at least 1.
-
-    Args:
-        hours: Consecutive hours; those with few inspections are skipped.
-        centre: Their overall rate.
-    """
+    """Returns the factor by which rates of consecutive hours vary more than by chance; at least 1."""
     rates = [(hour.rate, hour.inspected) for hour in hours if hour.inspected >= MIN_INSPECTED]
     if len(rates) < MIN_HOURS or not 0 < centre < 1:
         return 1.0
@@ -103,12 +87,7 @@ def estimate_spread(hours: Sequence[HourCount], centre: float) -> float:
 
 
 def upper_count_limit(trials: int, probability: float) -> int:
-    """Returns the smallest k such that P(more than k hits) is at most `TAIL_PROBABILITY`.
-
-    Args:
-        trials: 1 or more.
-        probability: Probability of a hit, 0…1.
-    """
+    """Returns the smallest k such that P(more than k hits in the trials) is at most `TAIL_PROBABILITY`."""
     if probability in (0.0, 1.0):
         return int(trials * probability)
     mean, variance = trials * probability, trials * probability * (1 - probability)

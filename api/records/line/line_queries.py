@@ -8,51 +8,40 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
 from api.records.line.silent_stations import StationActivity
-from api.records.queries import Filters, id_range, start_of_hour
+from api.records.queries import Filters, equal, in_period_and_station, start_of_hour
 from api.records.tables import hours, inspections, misses
 
 HOUR = timedelta(hours=1)
 MAX_STATIONS = 100
 """Stations in an answer, the most recent first: clients choose the names, so their number is unlimited."""
-COLUMNS = ("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "model", "version")
-
-
-def _at(station: str | None) -> list[ColumnElement[bool]]:
-    return [] if station is None else [hours.c.station == station]
+NAMES = ("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "model", "version")
+COLUMNS = tuple(inspections.c[name] for name in NAMES)
 
 
 def last_inspection(connection: Connection, station: str | None) -> RowMapping | None:
     """Returns the newest inspection of a station; None = of all."""
-    statement = select(*(inspections.c[name] for name in COLUMNS)).order_by(inspections.c.id.desc()).limit(1)
-    if station is not None:
-        statement = statement.where(inspections.c.station == station)
-    return connection.execute(statement).mappings().first()
+    statement = select(*COLUMNS).where(*equal(inspections, station=station))
+    return connection.execute(statement.order_by(inspections.c.id.desc()).limit(1)).mappings().first()
 
 
 def hour_sums(connection: Connection, since: datetime, station: str | None) -> Sequence[RowMapping]:
     """Returns sums per hour, model, version and label, ordered by hour."""
     keys = (hours.c.hour, hours.c.model, hours.c.version, hours.c.label)
     sums = [func.sum(hours.c[name]).label(name) for name in ("count", "log_odds_sum", "log_odds_squares")]
-    statement = select(*keys, *sums).where(hours.c.hour >= since, *_at(station)).group_by(*keys)
+    statement = (
+        select(*keys, *sums).where(hours.c.hour >= since, *equal(hours, station=station)).group_by(*keys)
+    )
     return connection.execute(statement.order_by(hours.c.hour)).mappings().all()
 
 
 def last_defects(
     connection: Connection, since: datetime, station: str | None, others: Collection[str], limit: int
 ) -> Sequence[RowMapping]:
-    """Returns the newest defects.
-
-    Args:
-        connection: To the database.
-        since: Start of the first hour.
-        station: Only defects of this station; None = of all stations.
-        others: Labels that are not defects.
-        limit: Maximum number.
-    """
+    """Returns up to `limit` defects since an hour, the newest first; `others` are labels of other parts."""
     # The table of hours bounds the ids, so that few other rows are read.
     rows = connection.execute(
         select(hours.c.station, hours.c.label, hours.c.first_id, hours.c.last_id)
-        .where(hours.c.hour >= since, hours.c.label.not_in(others), *_at(station))
+        .where(hours.c.hour >= since, hours.c.label.not_in(others), *equal(hours, station=station))
         .order_by(hours.c.last_id.desc())
         .limit(limit)
     ).all()
@@ -62,7 +51,7 @@ def last_defects(
             break
         table = inspections.c
         statement = (
-            select(*(table[name] for name in COLUMNS))
+            select(*COLUMNS)
             .where(table.label == label, table.station == at, table.id.between(first, last))
             .order_by(table.id.desc())
             .limit(limit)
@@ -85,13 +74,7 @@ def stations_since(connection: Connection, since: datetime) -> dict[str, int]:
 def station_activity(
     connection: Connection, since: datetime, newest: dict[str, int]
 ) -> dict[str, StationActivity]:
-    """Returns the activity of stations since an hour.
-
-    Args:
-        connection: To the database.
-        since: The hour.
-        newest: Result of `stations_since`.
-    """
+    """Returns the activity since an hour of the stations that `stations_since` found."""
     table = inspections.c
     last = select(table.station, table.inspected_at).where(table.id.in_(newest.values()))
     moments = dict(connection.execute(last).all())
@@ -129,7 +112,9 @@ def count_labels(
         first += HOUR
         counts += _count_rows(connection, since, first, station)
     keys = hours.c.station, hours.c.label
-    statement = select(*keys, func.sum(hours.c.count)).where(hours.c.hour >= first, *_at(station))
+    statement = select(*keys, func.sum(hours.c.count)).where(
+        hours.c.hour >= first, *equal(hours, station=station)
+    )
     for at, label, count in connection.execute(statement.group_by(*keys)):
         counts[at, label] += int(count)
     return counts
@@ -139,12 +124,8 @@ def _count_rows(
     connection: Connection, since: datetime, until: datetime, station: str | None
 ) -> Counter[tuple[str, str]]:
     table = inspections.c
-    ids = id_range(connection, Filters(station=station, since=since, until=until))
-    statement = select(table.station, table.label, func.count()).where(
-        table.id.between(*ids), table.inspected_at >= since, table.inspected_at < until
-    )
-    if station is not None:
-        statement = statement.where(table.station == station)
+    statement = select(table.station, table.label, func.count())
+    statement = in_period_and_station(connection, statement, Filters(station, since=since, until=until))
     rows = connection.execute(statement.group_by(table.station, table.label))
     return Counter({(at, label): count for at, label, count in rows})
 

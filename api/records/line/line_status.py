@@ -45,24 +45,15 @@ MAX_DEFECTS = 8
 
 
 class LineMonitor:
-    """Answers requests of the line screen from the record.
-
-    Args:
-        record: The record.
-        plan: Start times of shifts and days.
-    """
+    """Answers requests of the line screen from the record."""
 
     def __init__(self, record: Record, plan: ShiftPlan) -> None:
         self._record, self._plan = record, plan
 
     async def status(self, station: str | None, now: datetime) -> LineStatus:
-        """Returns the status of a station or of all.
+        """Returns the status of a station; None = of all.
 
         If the record cannot be read, the status contains only the misses that this process remembers.
-
-        Args:
-            station: Name of a station; None = all stations.
-            now: The time.
         """
         try:
             return await self._record.read_during_outage(self._query, station, now)

@@ -24,14 +24,7 @@ MIN_HOURS = 12
 
 @dataclass(frozen=True)
 class HourScores:
-    """Sums of the log-odds of an hour.
-
-    Attributes:
-        hour: Its start.
-        count: Number of photographs.
-        total: Sum of log-odds.
-        squares: Sum of squared log-odds.
-    """
+    """Number, sum and sum of squares of the log-odds of an hour."""
 
     hour: datetime
     count: int
@@ -40,19 +33,12 @@ class HourScores:
 
     @property
     def mean(self) -> float:
-        """Mean log-odds."""
         return self.total / self.count
 
 
 @dataclass(frozen=True)
 class Drift:
-    """The comparison of recent and earlier scores.
-
-    Attributes:
-        now: Mean log-odds of the last hours.
-        before: Mean log-odds of the days before.
-        least: Smallest difference that counts as drift.
-    """
+    """Mean log-odds of the last hours and of the days before; `least` is the smallest drift."""
 
     now: float
     before: float
@@ -67,12 +53,7 @@ class Drift:
 
 
 def find_drift(now: Sequence[HourScores], before: Sequence[HourScores]) -> Drift | None:
-    """Compares the last hours with earlier ones; returns None if there are too few inspections.
-
-    Args:
-        now: The last hours.
-        before: Earlier hours of the same model.
-    """
+    """Compares the last hours with earlier ones of the same model; None if there are too few inspections."""
     usual = [hour for hour in before if hour.count >= MIN_INSPECTED]
     count_now, count = (sum(hour.count for hour in hours) for hours in (now, usual))
     if count_now < MIN_RECENT_INSPECTED or len(usual) < MIN_HOURS:

@@ -12,12 +12,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Span:
-    """A time span.
-
-    Attributes:
-        begin: In UTC.
-        end: In UTC, exclusive.
-    """
+    """A time span in UTC, without its end."""
 
     begin: datetime
     end: datetime
@@ -25,14 +20,10 @@ class Span:
 
 @dataclass(frozen=True)
 class ShiftPlan:
-    """Start times of shifts, the same every day.
+    """Start times of shifts in the plant's zone, the same every day; each shift lasts until the next start.
 
     A time that the clock skips in spring is shifted by an hour; if a time occurs twice in autumn, the first
     one is used.
-
-    Attributes:
-        starts: Start times of the shifts; each lasts until the next start.
-        zone: Time zone of the plant.
     """
 
     starts: Sequence[time]

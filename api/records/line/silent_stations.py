@@ -16,14 +16,7 @@ MIN_SILENCE = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class StationActivity:
-    """Activity of a station in the last day.
-
-    Attributes:
-        station: Its name; empty if not given.
-        hours: Number of hours with inspections.
-        inspected: Number of inspections.
-        last_at: Time of the last one.
-    """
+    """Hours with inspections, number of inspections and time of the last one in a day at a station."""
 
     station: str
     hours: int

@@ -1,7 +1,6 @@
 """Logs photographs that were not inspected: immediately in memory, soon in the database.
 
-Responses do not wait for the log. The rate of rows is limited: beyond it, similar entries share one row with
-a count.
+The rate of rows is limited: beyond it, similar entries share one row with a count.
 """
 
 import logging
@@ -34,12 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 class UninspectedLog:
-    """Entries that are not yet in the database, and the thread that writes them.
-
-    Args:
-        engine: Engine of the record's database.
-        clock: Returns seconds of a monotonic clock.
-    """
+    """Entries that are not yet in the database, and the thread that writes them."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
         self._engine, self._clock = engine, clock

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 @dataclass(frozen=True)
 class UninspectedPhotograph:
-    """A photograph that was not inspected, or several similar ones.
+    """A photograph that was not inspected, or `count` similar ones.
 
     Attributes:
         station: Where it was taken; empty if unknown.
@@ -16,7 +16,6 @@ class UninspectedPhotograph:
         code: Code of the problem.
         detail: Its message.
         missed_at: When it arrived; of several, the last.
-        count: How many.
     """
 
     station: str

@@ -10,6 +10,7 @@ Reference:
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,18 +19,12 @@ from typing import NamedTuple
 
 TAIL = 0.025
 """Probability on each side of an interval."""
-STEPS = 50
-"""Bisection steps."""
+STEPS = 2**50
+"""Steps of a share, 0…1."""
 
 
 class Interval(NamedTuple):
-    """An estimate with its interval.
-
-    Attributes:
-        value: None if a stratum has no sample.
-        low: Lower limit.
-        high: Upper limit.
-    """
+    """An estimate with its limits; the value is None if a stratum has no sample."""
 
     value: float | None
     low: float
@@ -38,13 +33,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of one stratum.
-
-    Attributes:
-        total: Size of the stratum.
-        size: Size of the sample.
-        found: Hits in the sample; a fraction if it is weighted.
-    """
+    """A sample of `size` from a stratum of `total`, with `found` hits (a fraction if it is weighted)."""
 
     total: int
     size: int
@@ -67,16 +56,8 @@ class Sample:
 @lru_cache(maxsize=4096)
 def _lowest(total: int, size: int, found: int) -> int:
     """Returns the smallest number of hits for which P(`found` or more in the sample) exceeds `TAIL`."""
-    low, high = found, total - size + found
-    if found == 0:
-        return 0
-    while low < high:
-        middle = (low + high) // 2
-        if _is_likely(found, middle, size, total):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    possible = range(found, total - size + found)
+    return found + bisect_left(possible, True, key=lambda having: _is_likely(found, having, size, total))
 
 
 def _is_likely(found: int, having: int, size: int, total: int) -> bool:
@@ -152,13 +133,6 @@ def estimate_share(part: Sequence[Sample], rest: Sequence[Sample]) -> Interval:
 
 
 def _last(holds: Callable[[float], bool]) -> float:
-    """Returns the largest share up to which the condition holds, by bisection."""
-    if not holds(0.0):
-        return 0.0
-    if holds(1.0):
-        return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    """Returns the largest share up to which the condition holds."""
+    first_false = bisect_left(range(STEPS + 1), True, key=lambda step: not holds(step / STEPS))
+    return max(first_false - 1, 0) / STEPS

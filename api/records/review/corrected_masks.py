@@ -20,12 +20,7 @@ MAX_MASK_CHARACTERS = 2**20
 
 
 def parse_corrected_mask(sent: str, row: Row, label: str) -> str:
-    """Returns a corrected mask as JSON in the form of the predicted one; slow for a large mask.
-
-    Args:
-        sent: A PNG file in base64.
-        row: Row of the inspection, with its predicted mask.
-        label: The reviewer's label.
+    """Returns a mask by a reviewer (a PNG in base64) as JSON in the form of the predicted one. This is slow.
 
     Raises:
         RequestError: 400 if it is not base64, or not a mask of this photograph.

@@ -13,13 +13,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.records.database import migrations, open_database, revision_of
 from api.records.initialization import DATABASE, PICTURES, database_url
+from api.records.queries import Filters
 from api.records.recording import open_picture_store
-from api.records.review.reviewed_export import (
-    ExportSummary,
-    ReviewedFilters,
-    describe_skipped,
-    export_reviewed,
-)
+from api.records.review.reviewed_export import ExportSummary, describe_skipped, export_reviewed
 from api.records.storage.pictures import STORE_ID, FolderPictures, PictureStore
 from api.records.tables import store
 from api.settings import ENV_PREFIX, Settings
@@ -30,15 +26,13 @@ from segdec.errors import ConfigError
 def run(arguments: Sequence[str]) -> None:
     """Exports, and prints what the export contains and skips.
 
-    Args:
-        arguments: Arguments of the command line.
-
     Raises:
         ConfigError: If the record cannot be used, the folder exists, or nothing matches.
         OSError: If a picture cannot be read, or the folder cannot be written.
     """
     options = _parser().parse_args(arguments)
-    filters = ReviewedFilters(options.since, options.until, options.station, options.model)
+    names = ("since", "until", "station", "model")
+    filters = Filters(**{name: getattr(options, name) for name in names})
     with _open_record(options) as (engine, pictures):
         summary = export_reviewed(engine, pictures, filters, options.out)
     print(_describe(summary, options.out))

@@ -1,16 +1,13 @@
 """Leases queued inspections to review sessions, so that no two reviewers get the same."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, or_, select, update
 
-from api.records.inspection import Row
-from api.records.queries import with_pictures
-from api.records.review.review_queue import Priority, dequeue
-from api.records.tables import inspections, pictures, review_queue, shadows
+from api.records.review.review_queue import dequeue
+from api.records.tables import inspections, pictures, review_queue
 
 LEASE_DURATION = timedelta(seconds=300)
 """Each request of the session renews its leases."""
@@ -21,27 +18,11 @@ MAX_STEPS = 10
 queue = review_queue.c
 
 
-@dataclass(frozen=True)
-class Task:
-    """An inspection to be reviewed.
-
-    Attributes:
-        row: Row of the inspection, without its mask.
-        priority: Why it is queued.
-        lease_until: End of the lease.
-        shadows: Predictions of candidates.
-    """
-
-    row: Row
-    priority: Priority
-    lease_until: datetime
-    shadows: Sequence[Row]
-
-
 def lease(
     connection: Connection, session: str, count: int, skip: Sequence[int], station: str | None, now: datetime
-) -> list[Task]:
-    """Leases up to `count` inspections to a session; those that it already holds come first.
+) -> Sequence[int]:
+    """Leases up to `count` inspections to a session; returns their ids. Those that it already holds come
+    first.
 
     Args:
         connection: In a writing transaction, so that sessions choose one after the other.
@@ -55,15 +36,13 @@ def lease(
         released = update(review_queue).where(queue.leased_to == session, queue.record_id.in_(skip))
         connection.execute(released.values(leased_to=None, leased_until=None))
     chosen = _choose(connection, session, count, skip, station, now)
-    until = now + LEASE_DURATION
-    taken = update(review_queue).where(queue.record_id.in_(chosen))
-    connection.execute(taken.values(leased_to=session, leased_until=until))
-    return _describe(connection, chosen, until)
+    renew(connection, session, chosen, now)
+    return chosen
 
 
-def lease_one(connection: Connection, session: str, record_id: int, now: datetime) -> None:
-    """Leases one inspection to a session if it is queued."""
-    taken = update(review_queue).where(queue.record_id == record_id)
+def renew(connection: Connection, session: str, record_ids: Sequence[int], now: datetime) -> None:
+    """Leases queued inspections to a session, or renews their leases."""
+    taken = update(review_queue).where(queue.record_id.in_(record_ids))
     connection.execute(taken.values(leased_to=session, leased_until=now + LEASE_DURATION))
 
 
@@ -95,7 +74,7 @@ def _choose(
         mine = connection.execute(leased_by(session)).all()
         held = [record_id for record_id, at in mine if station in (None, at)][:limit]
         free = available_ids(skip, station, now).where(queue.record_id.not_in(held)).limit(limit - len(held))
-        found = [*held, *_ids(connection, free)]
+        found = [*held, *connection.execute(free).scalars()]
         reviewable = _with_picture(connection, found)
         dequeue(connection, [record_id for record_id in found if record_id not in reviewable])
         chosen = [record_id for record_id in found if record_id in reviewable][:count]
@@ -118,29 +97,7 @@ def available_ids(skip: Sequence[int], station: str | None, now: datetime) -> Se
     return statement if station is None else statement.where(queue.station == station)
 
 
-def _ids(connection: Connection, statement: Select[Any]) -> Sequence[int]:
-    return connection.execute(statement).scalars().all()
-
-
 def _with_picture(connection: Connection, record_ids: Sequence[int]) -> set[int]:
     """Returns those ids whose pictures are kept."""
     kept = select(inspections.c.id).join_from(inspections, pictures).where(pictures.c.state == "kept")
-    return set(_ids(connection, kept.where(inspections.c.id.in_(record_ids))))
-
-
-def _describe(connection: Connection, record_ids: Sequence[int], until: datetime) -> list[Task]:
-    """Returns tasks in the order of the ids."""
-    listed = (column for column in inspections.c if column is not inspections.c.mask)
-    joined = with_pictures(listed).add_columns(queue.priority).join(review_queue)
-    rows = connection.execute(joined.where(queue.record_id.in_(record_ids))).mappings()
-    predictions = connection.execute(
-        select(shadows).where(shadows.c.record_id.in_(record_ids)).order_by(shadows.c.id)
-    ).mappings()
-    by_record: dict[int, list[Row]] = {}
-    for prediction in predictions:
-        by_record.setdefault(prediction["record_id"], []).append(prediction)
-    by_id = {row["id"]: row for row in rows}
-    return [
-        Task(by_id[number], Priority(by_id[number]["priority"]), until, by_record.get(number, []))
-        for number in record_ids
-    ]
+    return set(connection.execute(kept.where(inspections.c.id.in_(record_ids))).scalars())

@@ -87,13 +87,7 @@ def dequeue_pictures(connection: Connection, digests: Sequence[bytes]) -> None:
 
 
 def count_waiting(connection: Connection, station: str | None = None, limit: int | None = None) -> int:
-    """Returns the length of the queue.
-
-    Args:
-        connection: To the database.
-        station: Only inspections of this station; None = of all stations.
-        limit: Stop counting here; None = no limit.
-    """
+    """Returns the length of the queue of a station (None = of all), counted up to `limit`."""
     counted = select(review_queue.c.record_id).limit(limit)
     if station is not None:
         counted = counted.where(review_queue.c.station == station)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, case, exists, func, select, text
 
-from api.records.queries import Filters
+from api.records.queries import Filters, in_period_and_station
 from api.records.review.confidence_intervals import Interval, Sample, estimate_share, estimate_total
 from api.records.review.reviews import UNSURE
-from api.records.review.sampling_counts import Stratum, count_strata, restrict
+from api.records.review.sampling_counts import Stratum, count_strata
 from api.records.schemas import Estimate, ReviewStatistics
 from api.records.tables import inspections, is_sampled, shadows
 from segdec.config import GOOD
@@ -33,14 +33,7 @@ UNDEFINED = Estimate(value=None, low=None, high=None)
 
 
 class ReviewCounts(NamedTuple):
-    """Counts of sampled inspections.
-
-    Attributes:
-        drawn: Sampled inspections.
-        reviewed: Reviewed ones among them.
-        unsure: Reviews with the label `unsure`.
-        defective: Reviews with a defect class.
-    """
+    """Counts of sampled inspections, the reviewed ones, and of those the `unsure` and the defective."""
 
     drawn: int = 0
     reviewed: int = 0
@@ -54,13 +47,7 @@ class ReviewCounts(NamedTuple):
 
 
 class StratumCounts(NamedTuple):
-    """Counts of one stratum.
-
-    Attributes:
-        total: All inspections.
-        plain: Sampled ones where no candidate differs.
-        differing: Sampled ones where a candidate differs.
-    """
+    """All inspections of a stratum, and the sampled ones where no candidate differs or one does."""
 
     total: int
     plain: ReviewCounts
@@ -68,7 +55,6 @@ class StratumCounts(NamedTuple):
 
     @property
     def drawn(self) -> ReviewCounts:
-        """Counts of all sampled inspections."""
         return ReviewCounts(*map(sum, zip(self.plain, self.differing, strict=True)))
 
     def sample(self) -> Sample:
@@ -113,14 +99,14 @@ def _count_reviews(connection: Connection, filters: Filters) -> Mapping[Stratum,
     statement = select(*by, func.count(), *counted).where(is_sampled)
     statement = statement.group_by(table.draw_reason, table.draw_probability, text("part"))
     found: dict[Stratum, dict[str, ReviewCounts]] = {}
-    for reason, share, is_differing, *counts in connection.execute(restrict(connection, statement, filters)):
+    statement = in_period_and_station(connection, statement, filters)
+    for reason, share, is_differing, *counts in connection.execute(statement):
         parts = found.setdefault(Stratum(reason, share), {"plain": ReviewCounts()})
         parts["differing" if is_differing else "plain"] = ReviewCounts(*map(int, counts))
     return found
 
 
 def compute_statistics(filters: Filters, strata: Strata) -> ReviewStatistics:
-    """Computes the statistics from the counts of the strata."""
     good, defective, doubtful = (
         _samples(strata, reasons) for reasons in (CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW)
     )

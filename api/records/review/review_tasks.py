@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from api.errors import RequestError
 from api.records.inspection import Row
+from api.records.queries import UNMASKED_COLUMNS, with_pictures
 from api.records.record_view import make_record
-from api.records.review.leases import Task, lease
-from api.records.review.review_queue import count_waiting
+from api.records.review.leases import LEASE_DURATION, lease
+from api.records.review.review_queue import Priority, count_waiting
 from api.records.review.reviews import UNSURE
 from api.records.schemas import ReviewTask, ReviewTasks, ShadowVerdict
+from api.records.tables import inspections, review_queue, shadows
 
 MAX_COUNTED = 10_000
 """Maximum number of queue entries that are counted for an answer."""
@@ -21,21 +23,31 @@ def next_tasks(
     connection: Connection, session: str, count: int, skip: Sequence[int], station: str | None, now: datetime
 ) -> ReviewTasks:
     """Leases tasks and describes them; arguments as for `leases.lease`."""
-    tasks = [_make_task(task) for task in lease(connection, session, count, skip, station, now)]
+    leased = lease(connection, session, count, skip, station, now)
+    tasks = _describe(connection, leased, now + LEASE_DURATION)
     return ReviewTasks(tasks=tasks, waiting=count_waiting(connection, station, MAX_COUNTED))
 
 
-def _make_task(task: Task) -> ReviewTask:
-    record = make_record(task.row)
+def _describe(connection: Connection, record_ids: Sequence[int], lease_until: datetime) -> list[ReviewTask]:
+    joined = with_pictures(UNMASKED_COLUMNS).add_columns(review_queue.c.priority).join(review_queue)
+    rows = connection.execute(joined.where(inspections.c.id.in_(record_ids))).mappings()
+    by_id = {row["id"]: row for row in rows}
+    predicted = select(shadows).where(shadows.c.record_id.in_(record_ids)).order_by(shadows.c.id)
+    predictions: dict[int, list[ShadowVerdict]] = {number: [] for number in record_ids}
+    for row in connection.execute(predicted).mappings():
+        verdict = ShadowVerdict(**{name: row[name] for name in ShadowVerdict.model_fields})
+        predictions[row["record_id"]].append(verdict)
+    return [_make_task(by_id[number], lease_until, verdicts) for number, verdicts in predictions.items()]
+
+
+def _make_task(row: Row, lease_until: datetime, verdicts: list[ShadowVerdict]) -> ReviewTask:
+    record = make_record(row)
     return ReviewTask(
         record=record,
-        why=task.priority.reason,
+        why=Priority(row["priority"]).reason,
         labels=list(record.answer.decision.probabilities),
-        lease_until=task.lease_until,
-        shadows=[
-            ShadowVerdict(**{name: shadow[name] for name in ShadowVerdict.model_fields})
-            for shadow in task.shadows
-        ],
+        lease_until=lease_until,
+        shadows=verdicts,
     )
 
 

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine, Select, select
+from sqlalchemy import Connection, Engine, select
 
 from api.records.inspection import Row
-from api.records.queries import find_inspection, with_pictures
+from api.records.queries import Filters, equal, find_inspection, in_period, with_pictures
 from api.records.review.reviews import UNSURE
 from api.records.storage.pictures import PictureStore
 from api.records.tables import inspections
@@ -35,36 +35,6 @@ ORIGIN = ("name", "id", "station", "part_id", "inspected_at")
 """Columns of `inspections.csv`, which maps photographs to inspections."""
 SINGLE_DEFECT = 255
 """Mask value if there is one defect class; with several, values are class indices."""
-
-
-@dataclass(frozen=True)
-class ReviewedFilters:
-    """Filters for inspections; None = any.
-
-    Attributes:
-        since: Inspected at or after this time.
-        until: Inspected before this time.
-        station: Where it was inspected.
-        model: Name of the model.
-    """
-
-    since: datetime | None = None
-    until: datetime | None = None
-    station: str | None = None
-    model: str | None = None
-
-    def apply(self, statement: Select[Any]) -> Select[Any]:
-        """Adds the filters to a statement about inspections."""
-        table = inspections.c
-        if self.since is not None:
-            statement = statement.where(table.inspected_at >= self.since)
-        if self.until is not None:
-            statement = statement.where(table.inspected_at < self.until)
-        if self.station is not None:
-            statement = statement.where(table.station == self.station)
-        if self.model is not None:
-            statement = statement.where(table.model == self.model)
-        return statement
 
 
 @dataclass
@@ -88,18 +58,10 @@ class ExportSummary:
     repeated: int = 0
 
 
-def export_reviewed(
-    engine: Engine, pictures: PictureStore, filters: ReviewedFilters, out: Path
-) -> ExportSummary:
-    """Writes reviewed inspections as a data set of the layout `manifest`, completely or not at all.
+def export_reviewed(engine: Engine, pictures: PictureStore, filters: Filters, out: Path) -> ExportSummary:
+    """Writes reviewed inspections into the new folder `out`, a data set of the layout `manifest`, or nothing.
 
-    Inspections and reviews may arrive meanwhile; the export may miss those.
-
-    Args:
-        engine: Engine of the record's database.
-        pictures: The record's picture store.
-        filters: Which inspections.
-        out: New folder.
+    Inspections and reviews that arrive meanwhile may be missed.
 
     Raises:
         ConfigError: If `out` exists, or nothing matches.
@@ -128,7 +90,6 @@ def export_reviewed(
 
 
 def describe_skipped(summary: ExportSummary) -> str:
-    """Describes the skipped reviews."""
     return (
         f"{summary.unsure} unsure, {summary.gone} whose picture is gone, {summary.repeated} replaced by "
         "a later review of the same picture"
@@ -146,7 +107,7 @@ class _Review:
     model: tuple[str, str, str | None]
 
 
-def _latest_reviews(engine: Engine, filters: ReviewedFilters, summary: ExportSummary) -> list[_Review]:
+def _latest_reviews(engine: Engine, filters: Filters, summary: ExportSummary) -> list[_Review]:
     """Returns the latest review of each picture, by id of the inspection, without unsure ones."""
     latest: dict[bytes, _Review] = {}
     for row in _review_rows(engine, filters):
@@ -161,13 +122,17 @@ def _latest_reviews(engine: Engine, filters: ReviewedFilters, summary: ExportSum
     return sorted(decided, key=lambda review: review.id)
 
 
-def _review_rows(engine: Engine, filters: ReviewedFilters) -> Iterator[Row]:
+def _review_rows(engine: Engine, filters: Filters) -> Iterator[Row]:
     """Yields reviewed inspections by id; each page has a short transaction of its own."""
     names = ("id", "picture", "reviewed_label", "reviewed_at", "model", "version", "manifest_sha256")
     table, after = inspections.c, 0
     while True:
-        statement = filters.apply(select(*(table[name] for name in names)))
+        statement = select(*(table[name] for name in names))
         statement = statement.where(table.reviewed_label.is_not(None), table.id > after)
+        statement = statement.where(
+            *in_period(table.inspected_at, filters),
+            *equal(inspections, station=filters.station, model=filters.model),
+        )
         with engine.connect() as connection:
             rows = connection.execute(statement.order_by(table.id).limit(10 * ROWS)).mappings().all()
         if not rows:
@@ -231,7 +196,6 @@ class _Writer:
         self._indices = {name: index for index, name in enumerate(classes)}
 
     def add(self, row: Row, picture: bytes) -> None:
-        """Writes one photograph with its review."""
         digest, label = bytes(row["picture"]).hex()[:NAME_DIGITS], row["reviewed_label"]
         name, image = f"reviewed/{digest}", f"pictures/{digest}.{row['picture_format']}"
         (self._folder / image).write_bytes(picture)

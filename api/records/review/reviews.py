@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, exists, select, up
 from api.errors import RequestError
 from api.records import queries
 from api.records.inspection import Row
-from api.records.review.leases import is_leased_to_another, lease_one
+from api.records.review.leases import is_leased_to_another, renew
 from api.records.review.review_queue import dequeue, requeue
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, inspections, pictures
@@ -30,7 +30,7 @@ class ReviewDecision:
         reviewed_label: `good`, a defect class, or `unsure`.
         reviewed_at: Time of the review.
         reviewer: Name; empty if unknown.
-        review_reason: Comment; None if there is none.
+        review_reason: Comment.
         reviewed_mask: The corrected mask as JSON; None = not changed.
     """
 
@@ -42,17 +42,14 @@ class ReviewDecision:
 
     @classmethod
     def from_row(cls, row: Row) -> Self:
-        """Reads the review of an inspection."""
         return cls(**{name: row[name] for name in cls.__dataclass_fields__})
 
     @classmethod
     def from_audit(cls, values: Row) -> Self:
-        """Reads it from an entry of the audit log."""
         at = values["reviewed_at"]
         return cls(**{**values, "reviewed_at": None if at is None else datetime.fromisoformat(at)})
 
     def to_audit(self) -> dict[str, Any]:
-        """Returns the values for the audit log."""
         at = self.reviewed_at
         return {**asdict(self), "reviewed_at": None if at is None else at.isoformat()}
 
@@ -64,7 +61,7 @@ class ReviewChange:
     Attributes:
         record_id: Id of the inspection.
         revision: The revision that the reviewer has seen.
-        session: Id of the review session; None without one.
+        session: Id of the review session.
         who: For the audit log.
         now: The time.
     """
@@ -105,7 +102,7 @@ def undo_review(connection: Connection, change: ReviewChange) -> RowMapping:
     if earlier.reviewed_label is None:
         requeue(connection, row)
         if change.session is not None:
-            lease_one(connection, change.session, change.record_id, change.now)
+            renew(connection, change.session, [change.record_id], change.now)
         _set_retention_class(connection, row["picture"], _retention_class(connection, row["picture"]))
     return changed
 

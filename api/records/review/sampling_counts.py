@@ -3,14 +3,21 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, func, select
 
 from api.records.inspection import Row
-from api.records.queries import Filters, id_range, insert_into, start_of_hour, without_index
+from api.records.queries import (
+    Filters,
+    equal,
+    in_period,
+    in_period_and_station,
+    insert_into,
+    start_of_hour,
+)
 from api.records.tables import draws, inspections
 
 HOUR = timedelta(hours=1)
@@ -47,7 +54,7 @@ def count_strata(connection: Connection, filters: Filters) -> Mapping[Stratum, i
     last = None if until is None else start_of_hour(until)
     if first is not None and last is not None and first > last:  # within one hour
         return _count(connection, filters)
-    totals = _whole_hours(connection, first, last, filters.station)
+    totals = _whole_hours(connection, replace(filters, since=first, until=last))
     if since is not None and first != since:
         totals += _count(connection, replace(filters, until=first))
     if until is not None and last != until:
@@ -55,39 +62,19 @@ def count_strata(connection: Connection, filters: Filters) -> Mapping[Stratum, i
     return totals
 
 
-def _whole_hours(
-    connection: Connection, first: datetime | None, last: datetime | None, station: str | None
-) -> Counter[Stratum]:
+def _whole_hours(connection: Connection, filters: Filters) -> Counter[Stratum]:
     by = draws.c.draw_reason, draws.c.draw_probability
     statement = select(*by, func.sum(draws.c.count)).group_by(*by)
-    if first is not None:
-        statement = statement.where(draws.c.hour >= first)
-    if last is not None:
-        statement = statement.where(draws.c.hour < last)
-    if station is not None:
-        statement = statement.where(draws.c.station == station)
-    return _by_draw(connection, statement)
+    conditions = *in_period(draws.c.hour, filters), *equal(draws, station=filters.station)
+    return _by_draw(connection, statement.where(*conditions))
 
 
 def _count(connection: Connection, filters: Filters) -> Counter[Stratum]:
     by = inspections.c.draw_reason, inspections.c.draw_probability
-    statement = restrict(connection, select(*by, func.count()), filters).group_by(*by)
+    statement = in_period_and_station(connection, select(*by, func.count()), filters).group_by(*by)
     return _by_draw(connection, statement.where(inspections.c.draw_reason.is_not(None)))
 
 
 def _by_draw(connection: Connection, statement: Select[Any]) -> Counter[Stratum]:
     rows = connection.execute(statement)
     return Counter({Stratum(reason, probability): int(count) for reason, probability, count in rows})
-
-
-def restrict(connection: Connection, statement: Select[Any], filters: Filters) -> Select[Any]:
-    """Restricts a statement about inspections to a period and a station."""
-    table = inspections.c
-    statement = statement.where(table.id.between(*id_range(connection, filters)))
-    if filters.since is not None:
-        statement = statement.where(table.inspected_at >= filters.since)
-    if filters.until is not None:
-        statement = statement.where(table.inspected_at < filters.until)
-    if filters.station is None:
-        return statement
-    return statement.where(without_index(connection.dialect.name, table.station) == filters.station)

@@ -62,7 +62,7 @@ class ObjectPictures:
             raise ConfigError(f"The store of {url} cannot be used: {_first_line(error)}.") from error
 
     def read_id(self) -> str | None:
-        """Reads the id object. A missing bucket is an error."""
+        """Reads the id; a missing bucket is an error."""
         with self._request():
             found = self._get(STORE_ID)
             if found is None:
@@ -70,7 +70,7 @@ class ObjectPictures:
             return None if found is None else found.decode("ascii", "replace").strip()
 
     def write_id(self, store_id: str) -> None:
-        """Writes the id object if no other service has written it."""
+        """Stores the id if no other service has stored one."""
         with self._request():
             self._store.put(STORE_ID, store_id.encode(), mode="create")
 
@@ -82,23 +82,19 @@ class ObjectPictures:
                 self._store.put(_path(sha256), data, mode="create", use_multipart=False)
 
     def clear_marks(self, *digests: bytes) -> None:
-        """Deletes the marks in one request."""
         self._remove([_mark(sha256) for sha256 in digests])
 
     def marked(self) -> Iterator[bytes]:
-        """Lists the marks."""
         with self._request():
             for listed in self._store.list(MARKS_FOLDER):
                 names = (entry["path"].rpartition("/")[2] for entry in listed)
                 yield from (bytes.fromhex(name) for name in names if DIGEST.fullmatch(name))
 
     def get(self, sha256: bytes) -> bytes | None:
-        """Reads the object."""
         with self._request():
             return self._get(_path(sha256))
 
     def contains(self, sha256: bytes) -> bool:
-        """Requests the object's head."""
         with self._request():
             try:
                 self._store.head(_path(sha256))
@@ -107,7 +103,7 @@ class ObjectPictures:
             return True
 
     def delete(self, *digests: bytes) -> None:
-        """Deletes the objects and then their marks in one request."""
+        """Deletes the objects and then their marks, in one request."""
         self._remove([name(sha256) for name in (_path, _mark) for sha256 in digests])
 
     def space(self) -> None:

@@ -30,13 +30,10 @@ class Space(NamedTuple):
 
 
 class PictureStore(Protocol):
-    """Stores encoded photographs.
+    """Stores encoded photographs; `location` is its folder or URL, for messages.
 
     Every method raises OSError if the store is full, missing or not writable, and ConnectionError if the
     store as a whole is unavailable.
-
-    Attributes:
-        location: Folder or URL, for messages.
     """
 
     location: str
@@ -72,13 +69,7 @@ class PictureStore(Protocol):
 class FolderPictures:
     """Pictures as files of a folder on one file system; several services may share it.
 
-    The mark of a picture is a hard link to its file.
-
-    Args:
-        folder: Is created if missing.
-
-    Raises:
-        OSError: If the folder cannot be created or written.
+    The mark of a picture is a hard link to its file. The folder is created if it is missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -87,12 +78,10 @@ class FolderPictures:
         self._marks.mkdir(parents=True, exist_ok=True)
 
     def read_id(self) -> str | None:
-        """Reads the id file."""
         path = self._folder / STORE_ID
         return path.read_text("ascii").strip() if path.exists() else None
 
     def write_id(self, store_id: str) -> None:
-        """Writes the id file."""
         write_text_atomic(self._folder / STORE_ID, store_id)
 
     def put(self, sha256: bytes, data: bytes) -> None:
@@ -119,36 +108,30 @@ class FolderPictures:
         fsync_folder(path.parent)
 
     def clear_marks(self, *digests: bytes) -> None:
-        """Removes the links in the folder of marks."""
         for sha256 in digests:
             for mark in self._marks.glob(f"{sha256.hex()}.*"):
                 mark.unlink(missing_ok=True)
 
     def marked(self) -> Iterator[bytes]:
-        """Lists the folder of marks."""
         for mark in self._marks.iterdir():
             if named := MARK.fullmatch(mark.name):  # NFS and desktops create files of their own there
                 yield bytes.fromhex(named["sha256"])
 
     def get(self, sha256: bytes) -> bytes | None:
-        """Reads the file."""
         try:
             return self._path(sha256).read_bytes()
         except FileNotFoundError:
             return None
 
     def contains(self, sha256: bytes) -> bool:
-        """Checks whether the file exists."""
         return self._path(sha256).exists()
 
     def delete(self, *digests: bytes) -> None:
-        """Deletes the files and their marks."""
         for sha256 in digests:
             self._path(sha256).unlink(missing_ok=True)
             self.clear_marks(sha256)
 
     def space(self) -> Space:
-        """Returns the usage of the file system."""
         usage = shutil.disk_usage(self._folder)
         return Space(usage.total, usage.free)
 

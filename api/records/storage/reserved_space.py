@@ -8,20 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 
 RESERVED_BYTES = 64 * 2**20
-"""Size of the reserved file: larger than what SQLite writes while the retention deletes pictures from a full
-disk.
-"""
+"""Larger than what SQLite writes while the retention deletes pictures from a full disk."""
 MIN_FREE_FACTOR = 4
 """The file is created only if the disk has this many times its size free."""
 
 
 class ReservedSpace:
-    """The file.
-
-    Args:
-        path: Path of the file, in an existing folder.
-        size: Bytes; default: RESERVED_BYTES.
-    """
+    """The file at `path`, in an existing folder."""
 
     def __init__(self, path: Path, size: int | None = None) -> None:
         self._path, self._size = path, RESERVED_BYTES if size is None else size

@@ -1,7 +1,7 @@
-"""Deletes pictures by retention class, age and free space.
+"""Deletes pictures by retention class, age and free space. Rows outlive their pictures.
 
-Rows outlive their pictures. A picture first gets the state `expiring`; then its file is deleted under the
-write lock, so that a picture is stored again if the same picture arrives during the deletion.
+A picture first gets the state `expiring`; then its file is deleted under the write lock, so that a picture
+that arrives during its deletion is stored again.
 """
 
 import logging
@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -73,7 +74,7 @@ class ClockMonitor:
     """Detects jumps of the wall clock.
 
     Args:
-        newest: Wall time of the last inspection in seconds; None if there is none.
+        newest: Wall time of the last inspection, seconds; None if there is none.
         wall: Returns seconds of the wall clock.
         monotonic: Returns seconds of a monotonic clock.
     """
@@ -105,16 +106,7 @@ class ClockMonitor:
 
 
 class Retention:
-    """Applies the retention rules in a thread of its own.
-
-    Args:
-        engine: Engine of the record's database.
-        pictures: The picture store.
-        rules: Retention rules.
-        clock: Says whether ages are reliable.
-        reserved_space: Is released if the disk is full.
-        metrics: Metrics of the record.
-    """
+    """Applies the retention rules in a thread of its own."""
 
     def __init__(
         self,
@@ -160,15 +152,14 @@ class Retention:
         """Deletes all pictures that are due.
 
         Raises:
-            SQLAlchemyError: If the database cannot be written.
-            OSError: If the pictures cannot be deleted.
+            SQLAlchemyError, OSError: If the database or the pictures cannot be changed.
         """
         self._delete_expiring()
         trusted = self._clock.is_trusted()
-        if trusted:
-            now = datetime.now(UTC)
-            for kind, days in self._rules.days.items():
-                self._expire_old(kind, now - timedelta(days=days))
+        for kind, days in self._rules.days.items():
+            before = datetime.now(UTC) - timedelta(days=days)
+            while trusted and not self._ended and self._expire("age", [kind], before):
+                pass
         short = self._free_space()
         space = self._pictures.space()
         if space is not None and not short:
@@ -178,10 +169,6 @@ class Retention:
             self._metrics.waiting.set(count_waiting(connection))
         free = None if space is None else space.free
         self._metrics.set_space(stored, free, short=short, is_expiry_suspended=not trusted)
-
-    def _expire_old(self, kind: RetentionClass, before: datetime) -> None:
-        while not self._ended and self._expire("age", [kind], before):
-            pass
 
     def _free_space(self) -> bool:
         """Deletes the least valuable pictures until space suffices; returns whether it still does not."""
@@ -209,20 +196,14 @@ class Retention:
                 return False
             queries.change_picture_states(connection, chosen, "kept", "expiring")
             dequeue_pictures(connection, chosen)
-            queries.add_audit_entry(
-                connection, "retention", "delete pictures", after={"cause": cause, "count": len(chosen)}
-            )
+            facts = {"cause": cause, "count": len(chosen)}
+            queries.add_audit_entry(connection, "retention", "delete pictures", after=facts)
         self._metrics.deleted.labels(cause).inc(len(chosen))
         self._delete_expiring()
         return True
 
     def delete_picture(self, sha256: bytes, record_id: int, who: str) -> None:
-        """Deletes one picture on request; a picture that does not exist is not an error.
-
-        Raises:
-            SQLAlchemyError: If the database cannot be written.
-            OSError: If the picture cannot be deleted.
-        """
+        """Deletes one picture on request, if it exists. Raises as `run`."""
         with write_transaction(self._engine) as connection:
             state = queries.picture_state(connection, sha256)
             if state == "lost":  # its bytes are already subtracted, but its file may have come back
@@ -232,12 +213,9 @@ class Retention:
                 queries.change_picture_states(connection, [sha256], "kept", "expiring")
                 dequeue_pictures(connection, [sha256])
             if state in ("lost", "kept"):
-                facts = {"sha256": sha256.hex()}
-                before, after = {**facts, "state": state}, {**facts, "state": "expired"}
-                what = "delete a picture"
-                queries.add_audit_entry(
-                    connection, who, what, record_id=record_id, before=before, after=after
-                )
+                before, after = ({"sha256": sha256.hex(), "state": name} for name in (state, "expired"))
+                add_entry = partial(queries.add_audit_entry, connection, who, "delete a picture")
+                add_entry(record_id=record_id, before=before, after=after)
                 self._metrics.deleted.labels("person").inc()
         self._delete_expiring()
 

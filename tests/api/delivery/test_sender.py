@@ -10,14 +10,7 @@ from sqlalchemy.exc import OperationalError
 from api.delivery.sender import MAX_FAILURES, DeliveryRules
 from api.metrics import Metrics
 from api.records import outbox_queries as queries
-from tests.api.delivery.outbox_messages import (
-    FAILED,
-    REFUSED,
-    RULES,
-    UNREACHABLE,
-    FakeSink,
-    Sending,
-)
+from tests.api.delivery.outbox_messages import FAILED, REFUSED, RULES, UNREACHABLE, FakeSink, Sending
 from tests.api.records.databases import sqlite_only
 
 

@@ -12,7 +12,7 @@ MIB = 2**20
 
 
 def make_budget(limit: int = 1600, idle: int = 300, **options: float) -> MemoryBudget:
-    chosen = {"body_bytes": 200, "max_pixels": 10**6, "deadline_ms": 30_000, "retry_after_s": 7} | options
+    chosen = {"body_bytes": 200, "max_pixels": 10**6, "retry_after_s": 7} | options
     budget = MemoryBudget(limit, **chosen)
     budget.idle_bytes = idle
     return budget
@@ -29,13 +29,11 @@ def test_memory_for_photographs():
         ({}, NetworkCost(base_bytes=100, bytes_per_pixel=58), (10, "memory")),  # (1000 − 100) / (32 + 58)
         ({}, NetworkCost(bytes_per_pixel=30, min_pixels=20), (12, "memory")),  # (1000 − 20 × 30) / 32
         ({}, NetworkCost(base_bytes=1001), (0, "memory")),
-        ({"deadline_ms": 1000}, NetworkCost(s_per_pixel=0.1), (10, "deadline")),
         ({"max_pixels": 20}, NetworkCost(), (20, "max_pixels")),
     ],
 )
 def test_largest_photograph(options, network, largest):
-    found = make_budget(**options).largest(network)
-    assert (found.pixels, found.limited_by) == largest
+    assert make_budget(**options).largest(network) == largest
 
 
 def test_model_that_leaves_no_memory_is_refused():
@@ -50,7 +48,6 @@ def test_network_counts_once_for_the_largest():
         budget.reserve(cost)
     assert budget.reserved_bytes == 900
     assert budget.has_room(PhotographCost(100, 0)) and not budget.has_room(PhotographCost(101, 0))
-    assert not budget.has_room(PhotographCost(0, 0, network_s=31))
     budget.reserve(PhotographCost(100, 200))
     with pytest.raises(MemoryFullError, match="3 photographs are waiting or running") as refused:
         budget.reserve(PhotographCost(1, 0))
@@ -69,13 +66,13 @@ def test_network_counts_once_for_the_largest():
     ],
 )
 def test_cost_is_that_of_the_prepared_photograph(config, pixels):
-    network = NetworkCost(bytes_per_pixel=10, s_per_pixel=0.5)
+    network = NetworkCost(bytes_per_pixel=10)
     cost = PhotographCost.estimate(network, InputConfig.model_validate(config), 1, 1000)
-    assert (cost.total_bytes, cost.network_s) == (pixels * (BYTES_PER_PIXEL + 10), pixels / 2)
+    assert cost.total_bytes == pixels * (BYTES_PER_PIXEL + 10)
 
 
-def test_refusals_say_what_arrived_and_what_is_available():
-    budget = make_budget(1600 * MIB, 300 * MIB, body_bytes=200 * MIB, max_pixels=10**9, deadline_ms=1000)
+def test_refusal_says_what_arrived_and_what_is_available():
+    budget = make_budget(1600 * MIB, 300 * MIB, body_bytes=200 * MIB, max_pixels=10**9)
     network = NetworkCost(bytes_per_pixel=224)
     with pytest.raises(RequestError) as refused:
         budget.check_size(PhotographCost(1028 * MIB, 0), network, "part.png has 2056 × 2048 pixels")
@@ -84,9 +81,6 @@ def test_refusals_say_what_arrived_and_what_is_available():
         "part.png has 2056 × 2048 pixels, which needs about 1,028 MiB of memory with this model; "
         "1,000 MiB of 1,600 MiB are for photographs. Expected at most 4,096,000 pixels."
     )
-    with pytest.raises(RequestError, match=r"1\.7 s or more; --deadline-ms allows 1 s") as refused:
-        budget.check_size(PhotographCost(0, 0, network_s=1.7), network, "part.png")
-    assert (refused.value.status, refused.value.code) == (413, "too_many_pixels_for_deadline")
 
 
 def test_free_memory_is_released_before_a_larger_photograph():

@@ -40,7 +40,7 @@ async def inspector() -> AsyncIterator[Inspector]:
         batch_sizes=(1,), max_batch_pixels=10_000, observe_batch=lambda _: None, watchdog=watchdog
     )
     queue = AdmissionLimit(4, "queue_full", "photographs", 1)
-    memory = MemoryBudget(2**32, 0, 10**6, 30_000, 1)
+    memory = MemoryBudget(2**32, 0, 10**6, 1)
     settings = Settings(model=Path("unused"))
     with ThreadPoolExecutor(1) as threads:
         try:

@@ -40,7 +40,7 @@ def test_received_photographs_are_answered_after_sigterm(start_stubbed):
     assert stubbed.process.wait(timeout=60) == 0
 
 
-def test_first_sigterm_drains_and_the_second_stops(serve, make_app, part):
+def test_server_stops_after_the_delay_or_a_second_signal(serve, make_app, part):
     with serve(make_app()) as client:
         server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=3600.0)
         server.handle_exit(signal.SIGTERM, None)
@@ -51,14 +51,10 @@ def test_first_sigterm_drains_and_the_second_stops(serve, make_app, part):
         assert not asyncio.run(server.on_tick(1))
         server.handle_exit(signal.SIGTERM, None)
         assert asyncio.run(server.on_tick(2))
-
-
-@pytest.mark.parametrize("delay_s", [0.0, 1e-9])
-def test_server_stops_after_the_delay(serve, make_app, delay_s):
-    with serve(make_app()) as client:
-        server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=delay_s)
-        server.handle_exit(signal.SIGTERM, None)
-        assert asyncio.run(server.on_tick(1))
+        for delay_s in (0.0, 1e-9):
+            server = DrainingServer(uvicorn.Config(client.app), client.app, drain_delay_s=delay_s)
+            server.handle_exit(signal.SIGTERM, None)
+            assert asyncio.run(server.on_tick(1))
 
 
 # === What cannot be finished ===
@@ -103,6 +99,7 @@ def test_unfinished_bodies_get_503_when_the_drain_time_ends(start_stubbed, part)
     assert stubbed.process.wait(timeout=60) == 70
 
 
+@pytest.mark.slow
 def test_hanging_engine_without_a_client_does_not_delay_the_stop(start_stubbed, part):
     stubbed = start_stubbed(hangs="infer")
     with closing(Wire(stubbed.address)) as wire:
@@ -116,7 +113,8 @@ def test_hanging_engine_without_a_client_does_not_delay_the_stop(start_stubbed, 
     assert stubbed.process.wait(timeout=60) == 0
 
 
-@pytest.mark.parametrize("times", [1, slow_case(2)])
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [1, 2])
 def test_interrupt_ends_the_service_while_its_engine_hangs(start_stubbed, part, times):
     stubbed = start_stubbed("--drain-s", "0" if times == 1 else "3600", hangs="infer")
     with closing(Wire(stubbed.address)) as wire, closing(Wire(stubbed.address)) as idle:

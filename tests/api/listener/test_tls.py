@@ -1,4 +1,3 @@
-import logging
 import socket
 import ssl
 import time
@@ -21,14 +20,7 @@ def settings(certificate: Path | None, key: Path | None) -> Settings:
     return Settings.model_validate({"model": "unused", "tls_certificate": certificate, "tls_key": key})
 
 
-@pytest.fixture(autouse=True)
-def logger_is_on(monkeypatch, caplog):
-    """Libraries that other tests import may raise the root's level, or switch off loggers that are there."""
-    caplog.set_level(logging.WARNING, logger="api.listener.tls_handshakes")
-    monkeypatch.setattr(logging.getLogger("api.listener.tls_handshakes"), "disabled", False)
-
-
-def failed_handshake(caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
+def failed_handshake(caplog: pytest.LogCaptureFixture):
     """The line that the log has of one, as soon as it is there."""
     for _ in range(3000):
         if records := [record for record in caplog.records if record.name == "api.listener.tls_handshakes"]:

@@ -1,12 +1,11 @@
+"""Reloading with stubs for the models; damaged and signed models are real ones."""
+
 import asyncio
-import json
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from api.app import create_app
@@ -14,207 +13,37 @@ from api.listener.reloading import Reloader
 from api.models import loader
 from api.models.registry import ModelRegistry
 from api.models.reload_log import log_reload
-from api.routes.keys import make_key
 from api.settings import Settings
 from segdec.artifact import manifest_sha256, open_artifact
 from segdec.artifact.signatures import generate_key_pair, read_private_key, write_signature
 from segdec.errors import ArtifactError
 from segdec.export.model_export import ModelCard, export_model
-from segdec.schemas import ReloadAnswer
 from tests.api.conftest import ServiceClient
+from tests.api.models.conftest import ADMIN
+from tests.api.models.stub_models import NAME
 
 PNG = {"Content-Type": "image/png"}
-RELOAD = "/v1/admin/models/tiny/reload"
-KEY, LINE = make_key("maintenance")
-ADMIN = {"Authorization": f"Bearer {KEY}"}
 
 
-@pytest.fixture(scope="module")
-def versions(tmp_path_factory, tiny_network, tiny_config) -> Path:
-    """A folder with the versions 1 and 2 of one model; they differ in their threshold."""
-    folder = tmp_path_factory.mktemp("versions")
-    for name, version, score in (("tiny", "1", 0.0), ("tiny", "2", 1.0), ("other", "1", 0.5)):
-        thresholds = tiny_config.thresholds.model_copy(update={"score": score})
-        export_model(
-            tiny_network,
-            folder / version if name == "tiny" else folder.parent / name,
-            tiny_config.model_copy(update={"thresholds": thresholds}),
-            ModelCard(name, version),
-        )
-    return folder
-
-
-class Shelf:
-    """The folder that the service reads, as an operator fills it."""
-
-    def __init__(self, folder: Path, versions: Path) -> None:
-        self.folder = folder
-        self.versions = versions
-
-    def put(self, version: str) -> Path:
-        target = self.folder / "tiny" / version
-        shutil.copytree(self.versions / version, target, dirs_exist_ok=True)
-        return target
-
-    def label(self, **labels: str) -> None:
-        (self.folder / "tiny" / "labels.json").write_text(json.dumps(labels))
-
-
-@pytest.fixture
-def shelf(tmp_path, versions) -> Shelf:
-    shelf = Shelf(tmp_path, versions)
-    shelf.put("1")
-    return shelf
-
-
-@pytest.fixture
-def client(shelf) -> Iterator[ServiceClient]:
-    keys = shelf.folder.parent / f"{shelf.folder.name}.keys"
-    keys.write_text(LINE)
-    settings = Settings(models=shelf.folder, batch_sizes=(1,), admin_keys=keys)
-    with ServiceClient(create_app(settings)) as client:
-        yield client
-
-
-def ask(client: ServiceClient, part: bytes, path: str = "/v1/predict") -> dict:
+def ask(client, part, path="/v1/predict"):
     answer = client.post(path, content=part, headers=PNG)
     assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def reload(client: ServiceClient) -> httpx.Response:
-    return client.post(RELOAD, headers=ADMIN)
-
-
-def test_new_version_replaces_the_old_one(client, shelf, part):
-    assert ask(client, part)["model"]["version"] == "1"
-    shelf.put("2")
-    shelf.label(stable="2")
-    answer = reload(client).json()
-    assert (answer["loaded"], answer["kept"], answer["removed"]) == (["2"], [], ["1"])
-    assert set(answer["timing_ms"]) == {"load", "self_test", "warm", "drain"}
-    now = ask(client, part)
-    assert now["model"] == {
-        "name": "tiny",
-        "version": "2",
-        "sha256": manifest_sha256(shelf.folder / "tiny" / "2"),
-    }
-    assert now["decision"]["threshold"] == 1.0
-
-
-def test_labels_move_without_loading_again(client, shelf, part):
-    shelf.put("2")
-    shelf.label(stable="1", canary="2")
-    assert reload(client).json()["loaded"] == ["2"]
-    asked = {
-        path: ask(client, part, f"/v1/models/tiny/{path}")["model"]["version"]
-        for path in ("predict", "versions/stable/predict", "versions/canary/predict", "versions/2/predict")
-    }
-    assert list(asked.values()) == ["1", "1", "2", "2"]
-    shelf.label(stable="2")
-    answer = reload(client).json()
-    assert (answer["loaded"], answer["kept"], answer["removed"]) == ([], ["2"], ["1"])
-    assert [model["labels"] for model in answer["models"]] == [["stable"]]
-    assert ask(client, part)["model"]["version"] == "2"
-    assert [model["version"] for model in client.get("/v1/models/tiny").json()["models"]] == ["2"]
-
-
-def test_damaged_version_leaves_the_old_one(client, shelf, part, logged):
-    damaged = next(path for path in shelf.put("2").rglob("*.pb"))
-    damaged.write_bytes(damaged.read_bytes()[:-1])
-    shelf.label(stable="2")
-    answer = reload(client)
-    assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
-    assert damaged.name in answer.json()["detail"]
-    assert "still served" in answer.json()["detail"]
-    line = logged()
-    assert (line["level"], line["traceback"], line["result"]) == ("ERROR", False, "unusable_model")
-    assert (line["before"], line["after"]) == ("1 (stable)", "1 (stable)")
-    assert ask(client, part)["model"]["version"] == "1"
-
-
-def test_engine_that_fails_leaves_the_old_one(client, shelf, part, monkeypatch, logged):
-    def fail(*_: object) -> None:
-        raise MemoryError("secret internals")
-
-    monkeypatch.setattr(loader, "run_self_test", fail)
-    shelf.put("2")
-    shelf.label(stable="2")
-    problem = reload(client).json()
-    assert (problem["status"], problem["code"]) == (422, "unusable_model")
-    assert "MemoryError" in problem["detail"]
-    line = logged()
-    assert (line["level"], line["traceback"], line["result"]) == ("ERROR", True, "unusable_model")
-    assert "secret" not in problem["detail"]
-    assert ask(client, part)["model"]["version"] == "1"
-
-
-def test_request_is_answered_by_the_version_that_it_began_with(client, shelf, part, monkeypatch):
-    """The old model, blocked in its network, answers although another one is loaded."""
-    model = client.app.state.service.models.find()
-    entered, proceed = threading.Event(), threading.Event()
-    infer = model.predictor.infer
-
-    def hold(images):
-        entered.set()
-        assert proceed.wait(30)
-        return infer(images)
-
-    monkeypatch.setattr(model.predictor, "infer", hold)
-    answers = []
-    asking = threading.Thread(target=lambda: answers.append(ask(client, part)))
-    asking.start()
-    assert entered.wait(30)
-    shelf.put("2")
-    shelf.label(stable="2")
-    reloading = threading.Thread(target=lambda: answers.append(reload(client).json()))
-    reloading.start()
-    proceed.set()  # the new one is warmed up in the same thread, so the old one ends first
-    asking.join()
-    reloading.join()
-    assert answers[0]["model"]["version"] == "1"
-    assert answers[0]["decision"]["threshold"] == 0.0
-    assert answers[1]["loaded"] == ["2"]
-
-
-def test_default_stays_when_another_model_is_added(client, shelf, part, versions):
-    other = shelf.folder / "other" / "1"
-    shutil.copytree(versions.parent / "other", other)
-    assert client.post("/v1/admin/models/other/reload", headers=ADMIN).json()["loaded"] == ["1"]
-    assert ask(client, part)["model"]["name"] == "tiny"
-    shutil.rmtree(other.parent)
-    assert client.post("/v1/admin/models/other/reload", headers=ADMIN).json()["removed"] == ["1"]
-    assert [model["name"] for model in client.get("/v1/models").json()["models"]] == ["tiny"]
-
-
-def test_deleted_default_stays_served(client, shelf, part):
-    shutil.rmtree(shelf.folder / "tiny")
-    answer = reload(client)
-    assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
-    assert ask(client, part)["model"]["version"] == "1"
-
-
-def test_model_in_memory_cannot_be_reloaded(serve, make_app, tmp_path):
-    keys = tmp_path / "keys"
-    keys.write_text(LINE)
-    with serve(make_app(admin_keys=keys)) as client:
-        assert client.post("/v1/admin/models/unnamed/reload", headers=ADMIN).status_code == 404
-
-
-def test_reload_needs_an_admin_key(client):
-    assert client.post(RELOAD).status_code == 401
-
-
-# === The log ===
+    return answer.json()["model"]["version"]
 
 
 @pytest.fixture
-def logged(caplog) -> Callable[[], dict[str, object]]:
+def reload(client):
+    """Requests a reload of the client's service."""
+    return lambda name=NAME: client.post(f"/v1/admin/models/{name}/reload", headers=ADMIN)
+
+
+@pytest.fixture
+def logged(caplog):
     """Reads the one log line of a reload: level, traceback and fields."""
     caplog.set_level(logging.INFO, logger="api")
     names = ("model", "before", "after", "result", "key", "client", "request_id")
 
-    def read() -> dict[str, object]:
+    def read():
         (line,) = [record for record in caplog.records if "reload" in record.getMessage()]
         caplog.clear()
         assert line.total_ms >= 0
@@ -224,49 +53,104 @@ def logged(caplog) -> Callable[[], dict[str, object]]:
     return read
 
 
-WHO = {"key": "maintenance", "client": "127.0.0.1"}
-
-
-def test_reload_is_one_line_with_client_and_result(client, shelf, logged, caplog):
+def test_labels_move_without_loading_again(client, shelf, part, reload):
     shelf.put("2")
     shelf.label(stable="1", canary="2")
-    id_of_request = reload(client).headers["X-Request-ID"]
+    answer = reload().json()
+    assert (answer["loaded"], answer["kept"], answer["removed"]) == (["2"], ["1"], [])
+    assert set(answer["timing_ms"]) == {"load", "self_test", "warm", "drain"}
+    paths = ("predict", "versions/stable/predict", "versions/canary/predict", "versions/2/predict")
+    assert [ask(client, part, f"/v1/models/{NAME}/{path}") for path in paths] == ["1", "1", "2", "2"]
+    shelf.label(stable="2")
+    answer = reload().json()
+    assert (answer["loaded"], answer["kept"], answer["removed"]) == ([], ["2"], ["1"])
+    assert [model["labels"] for model in answer["models"]] == [["stable"]]
+    assert ask(client, part) == "2"
+    assert [model["version"] for model in client.get(f"/v1/models/{NAME}").json()["models"]] == ["2"]
+
+
+def test_engine_that_fails_leaves_the_old_one(client, shelf, part, monkeypatch, logged, reload):
+    def fail(*_: object) -> None:
+        raise MemoryError("secret internals")
+
+    monkeypatch.setattr(loader, "run_self_test", fail)
+    shelf.put("2")
+    shelf.label(stable="2")
+    problem = reload().json()
+    assert (problem["status"], problem["code"]) == (422, "unusable_model")
+    assert "MemoryError" in problem["detail"] and "secret" not in problem["detail"]
+    line = logged()
+    assert (line["level"], line["traceback"], line["result"]) == ("ERROR", True, "unusable_model")
+    assert ask(client, part) == "1"
+
+
+def test_request_is_answered_by_the_version_that_it_began_with(client, shelf, part, reload):
+    """The old model, blocked in its network, answers although another one is loaded."""
+    old, answers = shelf.predictors["1"], []
+    while old.entered.acquire(blocking=False):
+        pass  # it was warmed up
+    old.gate.clear()
+    asking = threading.Thread(target=lambda: answers.append(ask(client, part)))
+    asking.start()
+    assert old.entered.acquire(timeout=30)
+    shelf.put("2")
+    shelf.label(stable="2")
+    reloading = threading.Thread(target=lambda: answers.append(reload().json()["loaded"]))
+    reloading.start()
+    old.gate.set()  # the new one is warmed up in the same thread, so the old one ends first
+    asking.join()
+    reloading.join()
+    assert answers == ["1", ["2"]]
+
+
+def test_default_stays_when_another_model_is_added_and_when_it_is_deleted(client, shelf, part, reload):
+    shelf.put("1", "other")
+    assert reload("other").json()["loaded"] == ["1"]
+    assert ask(client, part) == "1"
+    shutil.rmtree(shelf.folder / "other")
+    assert reload("other").json()["removed"] == ["1"]
+    assert [model["name"] for model in client.get("/v1/models").json()["models"]] == [NAME]
+    shutil.rmtree(shelf.folder / NAME)
+    assert reload().json()["code"] == "unusable_model"
+    assert ask(client, part) == "1"
+
+
+def test_model_in_memory_cannot_be_reloaded(serve, make_app, admin_keys):
+    with serve(make_app(admin_keys=admin_keys)) as client:
+        assert client.post("/v1/admin/models/unnamed/reload", headers=ADMIN).status_code == 404
+
+
+def test_reload_is_one_line_with_client_and_result(client, shelf, logged, caplog, reload):
+    shelf.put("2")
+    shelf.label(stable="1", canary="2")
+    id_of_request = reload().headers["X-Request-ID"]
     times = [name for name in vars(caplog.records[-1]) if name.endswith("_ms")]
     assert {"load_ms", "self_test_ms", "warm_ms", "drain_ms", "total_ms"} <= set(times)
     assert logged() == {
         "level": "INFO",
         "traceback": False,
-        "model": "tiny",
+        "model": NAME,
         "before": "1 (stable)",
         "after": "1 (stable), 2 (canary)",
         "result": "loaded",
-        **WHO,
+        "key": "maintenance",
+        "client": "127.0.0.1",
         "request_id": id_of_request,
     }
-    reload(client)
+    reload()
     assert logged()["result"] == "unchanged"
-
-
-def test_refused_reload_is_one_line(client, logged):
-    client.post("/v1/admin/models/absent/reload", headers=ADMIN)
+    reload("absent")
     line = logged()
     assert (line["level"], line["model"], line["result"]) == ("WARNING", "absent", "model_not_found")
     client.app.state.service.drain()
-    reload(client)
+    reload()
     assert logged()["result"] == "draining"
 
 
 def test_reload_cancelled_by_a_stop_is_one_line_without_a_traceback(logged):
     async def cancel_reload() -> None:
-        started = asyncio.Event()
-
-        async def never_ends() -> ReloadAnswer:
-            started.set()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        reloading = asyncio.create_task(log_reload(ModelRegistry(None), "tiny", {}, never_ends()))
-        await started.wait()
+        reloading = asyncio.create_task(log_reload(ModelRegistry(None), "tiny", {}, asyncio.Event().wait()))
+        await asyncio.sleep(0)
         reloading.cancel()
         await asyncio.wait([reloading])
 
@@ -275,7 +159,7 @@ def test_reload_cancelled_by_a_stop_is_one_line_without_a_traceback(logged):
     assert (line["level"], line["traceback"], line["result"]) == ("WARNING", False, "CancelledError")
 
 
-def test_signal_reloads_every_model(client, shelf, versions, caplog):
+def test_signal_reloads_every_model(client, shelf, caplog):
     async def reload_all() -> None:
         await Reloader(client.app, None).reload()
 
@@ -285,18 +169,28 @@ def test_signal_reloads_every_model(client, shelf, versions, caplog):
 
     shelf.put("2")
     shelf.label(stable="2")
-    shutil.copytree(versions.parent / "other", shelf.folder / "other" / "1")
+    shelf.put("1", "other")
     client.run(reload_all)
-    assert found() == {("tiny", "2"), ("other", "1")}
+    assert found() == {(NAME, "2"), ("other", "1")}
     shelf.label(stable="9")
     shutil.rmtree(shelf.folder / "other")
     client.run(reload_all)
-    assert found() == {("tiny", "2")}
+    assert found() == {(NAME, "2")}
     lines = [record.getMessage() for record in caplog.records if record.name == "api.listener.reloading"]
-    assert any(line.startswith("SIGHUP: models unchanged: tiny: ") for line in lines)
+    assert any(line.startswith(f"SIGHUP: models unchanged: {NAME}: ") for line in lines)
 
 
-# === Signatures ===
+# === Real models ===
+
+
+@pytest.fixture(scope="module")
+def second_version(tmp_path_factory, tiny_network, tiny_config) -> Path:
+    """Version 2 of the tiny artifact, with the threshold 1."""
+    folder = tmp_path_factory.mktemp("versions") / "2"
+    thresholds = tiny_config.thresholds.model_copy(update={"score": 1.0})
+    config = tiny_config.model_copy(update={"thresholds": thresholds})
+    export_model(tiny_network, folder, config, ModelCard("tiny", "2"))
+    return folder
 
 
 @pytest.fixture
@@ -308,43 +202,53 @@ def release(tmp_path_factory) -> Path:
     return private
 
 
-def sign(folder: Path, private: Path) -> str:
-    return write_signature(folder, open_artifact(folder).content, read_private_key(private))
+def sign(folder: Path, private: Path) -> None:
+    write_signature(folder, open_artifact(folder).content, read_private_key(private))
 
 
 @pytest.fixture
-def signed(shelf, release) -> Iterator[ServiceClient]:
-    """A service that trusts one key."""
-    sign(shelf.folder / "tiny" / "1", release)
-    keys = release.with_name("admin.keys")
-    keys.write_text(LINE)
-    settings = Settings(
-        models=shelf.folder,
-        batch_sizes=(1,),
-        admin_keys=keys,
-        require_signature=release.with_name("trusted.pem"),
-    )
-    with ServiceClient(create_app(settings)) as client:
-        yield client
+def start_real(tiny_artifact, second_version, release, admin_keys, tmp_path):
+    """Starts a service with copies of two real versions, that trusts one key."""
+    shutil.copytree(tiny_artifact, tmp_path / "real" / "tiny" / "1")
+    shutil.copytree(second_version, tmp_path / "real" / "tiny" / "2")
+    (tmp_path / "real" / "tiny" / "labels.json").write_text('{"stable": "1"}')
+    words = {"models": tmp_path / "real", "batch_sizes": (1,), "admin_keys": admin_keys}
+    settings = Settings(**words, require_signature=release.with_name("trusted.pem"))
+    return lambda: ServiceClient(create_app(settings))
 
 
-def test_service_does_not_start_with_an_unsigned_model(shelf, release):
-    settings = Settings(
-        models=shelf.folder, batch_sizes=(1,), require_signature=release.with_name("trusted.pem")
-    )
-    with pytest.raises(ArtifactError, match="is not signed"), ServiceClient(create_app(settings)):
+def test_service_does_not_start_with_an_unsigned_model(start_real):
+    with pytest.raises(ArtifactError, match="is not signed"), start_real():
         pytest.fail("it must not serve")
 
 
-def test_trusted_keys_change_without_a_restart(signed, shelf, release):
+def test_only_complete_signed_versions_replace_the_served_one(start_real, tmp_path, release, part):
+    """Trusted keys change without a restart."""
+    folder, trusted = tmp_path / "real" / "tiny", release.with_name("trusted.pem")
     second = release.with_name("second.key")
     generate_key_pair(second)
-    sign(shelf.put("2"), second)
-    shelf.label(stable="2")
-    assert "unknown keys" in reload(signed).json()["detail"]
-    trusted = release.with_name("trusted.pem")
+    sign(folder / "1", release)
+    sign(folder / "2", second)
     shown = [key.with_suffix(".pub").read_bytes() for key in (release, second)]
-    trusted.write_bytes(b"".join(shown))
-    assert reload(signed).json()["loaded"] == ["2"]
-    trusted.write_bytes(shown[0])  # the second one was stolen: its signatures are not accepted any more
-    assert "unknown keys" in reload(signed).json()["detail"]
+    with start_real() as client:
+
+        def reload() -> dict:
+            return client.post("/v1/admin/models/tiny/reload", headers=ADMIN).json()
+
+        (folder / "labels.json").write_text('{"stable": "2"}')
+        assert "unknown keys" in reload()["detail"]
+        assert ask(client, part) == "1"
+        trusted.write_bytes(b"".join(shown))
+        damaged = next(folder.glob("2/**/*.pb"))
+        content = damaged.read_bytes()
+        damaged.write_bytes(content[:-1])
+        problem = reload()
+        assert problem["code"] == "unusable_model"
+        assert damaged.name in problem["detail"] and "still served" in problem["detail"]
+        damaged.write_bytes(content)
+        assert reload()["loaded"] == ["2"]
+        now = client.post("/v1/predict", content=part, headers=PNG).json()
+        expected = {"name": "tiny", "version": "2", "sha256": manifest_sha256(folder / "2")}
+        assert (now["model"], now["decision"]["threshold"]) == (expected, 1.0)
+        trusted.write_bytes(shown[0])  # the second one was stolen: its signatures are not accepted any more
+        assert "unknown keys" in reload()["detail"]

@@ -18,6 +18,7 @@ from api.records.record_metrics import RecordMetrics
 from api.records.review import leases
 from api.records.review.leases import LEASE_DURATION, lease
 from api.records.review.review_queue import Priority, enqueue
+from api.records.review.review_tasks import next_tasks
 from api.records.review.reviews import ReviewChange, ReviewDecision, set_review, undo_review
 from api.records.storage.retention import Retention, RetentionRules
 from api.records.storage.retention_class import RetentionClass
@@ -30,7 +31,7 @@ SECOND = timedelta(seconds=1)
 
 def take(engine, session="mine", count=1, skip=(), station=None, now=NOW):
     with write_transaction(engine) as connection:
-        return [task.row["id"] for task in lease(connection, session, count, skip, station, now)]
+        return list(lease(connection, session, count, skip, station, now))
 
 
 def review(engine, label, record_id=1, revision=0, session="mine", now=NOW):
@@ -69,9 +70,10 @@ def test_tasks_are_ordered_by_priority_and_age(engine):
     with write_transaction(engine) as connection:
         enqueue(connection, [(6, Priority.CANDIDATE_DIFFERS)])
         add_prediction(connection, 6)
-        tasks = lease(connection, "mine", 5, (), None, NOW)
-    assert [(task.row["id"], task.priority) for task in tasks] == [(6, 0), (3, 1), (5, 1), (2, 2), (4, 2)]
-    assert [(said["version"], said["label"]) for said in tasks[0].shadows] == [("2", "good")]
+        tasks = next_tasks(connection, "mine", 5, (), None, NOW).tasks
+    expected = {6: "candidate_differs", 3: "chance", 5: "chance", 2: "doubtful", 4: "doubtful"}
+    assert [(task.record.record_id, task.why) for task in tasks] == list(expected.items())
+    assert [(said.version, said.label) for said in tasks[0].shadows] == [("2", "good")]
     assert tasks[1].shadows == []
 
 
@@ -183,11 +185,7 @@ def test_an_undone_review_restores_priority_and_retention_class(engine):
     assert waiting(engine) == []
     for number in (1, 2, 3):
         undo(engine, number)
-    assert waiting(engine) == [
-        (3, Priority.CANDIDATE_DIFFERS),
-        (1, Priority.DOUBTFUL),
-        (2, Priority.ASKED),
-    ]
+    assert waiting(engine) == [(3, Priority.CANDIDATE_DIFFERS), (1, Priority.DOUBTFUL), (2, Priority.ASKED)]
     assert [class_of(engine, number) for number in range(3)] == [
         RetentionClass.DEFECT,
         RetentionClass.DEFECT,

@@ -77,10 +77,7 @@ def test_an_unreachable_store_is_an_error_of_each_call(bucket, monkeypatch):
             call()
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["", "s3:///a", "s3://B_cket", "gs://bucket", "s3://user@bucket/a?b=c"],
-)
+@pytest.mark.parametrize("url", ["", "s3:///a", "s3://B_cket", "gs://bucket", "s3://user@bucket/a?b=c"])
 def test_an_invalid_url_is_rejected(url):
     with pytest.raises(ConfigError, match=r"cannot be used\. Expected s3://BUCKET/PREFIX"):
         ObjectPictures(url)
