@@ -8,7 +8,6 @@ are in `runs/demo_loop`; reviews use the ground truth. `--quick` trains briefly,
 
 import json
 import shutil
-import subprocess
 import sys
 import time
 import urllib.request
@@ -19,7 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from api.records.review import export_command
 from api.routes.keys import make_key
+from examples import demo
+from examples.demo import step
 from examples.synthetic_parts import Part, make_parts, write_folder
 
 FOLDER = Path("runs/demo_loop")
@@ -66,7 +68,9 @@ def main() -> None:
     with serving() as service:
         before = count_errors(service, unseen)
         review(service, inspect(service, make_parts(DAY, seed=1)))
-        step("api", "export-reviewed", "--out", str(FOLDER / "reviewed"), "--record-folder", str(RECORD))
+        words = ["--out", str(FOLDER / "reviewed"), "--record-folder", str(RECORD)]
+        announce(f"python -m api export-reviewed {' '.join(words)}")
+        export_command.run(words)
         model = str(MODELS / "parts" / "1")
         words = ["--reviewed", str(FOLDER / "reviewed"), "--parent", model]
         step("training", "retrain", str(run), *words, *(["--force"] if quick else []))
@@ -77,14 +81,6 @@ def main() -> None:
     conclude(before, after, time.perf_counter() - begun)
     if sum(after.values()) >= sum(before.values()) and not quick:
         sys.exit("Error: the next version is not better than the first one.")
-
-
-def step(*words: str) -> None:
-    """Runs `python -m WORDS…`; a failure ends the demo with its exit code."""
-    announce(f"python -m {' '.join(words)}")
-    finished = subprocess.run([sys.executable, "-m", *words], check=False)
-    if finished.returncode:
-        sys.exit(finished.returncode)
 
 
 def announce(line: str) -> None:
@@ -107,20 +103,10 @@ def serving() -> Iterator[Service]:
     key, line = make_key("demo")
     keys = FOLDER / "admin_keys"
     keys.write_text(line, encoding="utf-8")
-    words = ["--models", str(MODELS), "--port", "0", "--admin-keys", str(keys), "--record", "required"]
+    words = ["--models", str(MODELS), "--admin-keys", str(keys), "--record", "required"]
     words += ["--record-folder", str(RECORD), "--record-good-share", GOOD_SHARE, "--record-near", "1"]
-    announce(f"python -m api {' '.join(words)}")
-    with subprocess.Popen(
-        [sys.executable, "-m", "api", *words], stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            printed = process.stdout.readline().strip() if process.stdout else ""
-            if not printed:
-                sys.exit(process.wait())
-            print(printed, flush=True)
-            yield Service(printed.rsplit(" ", 1)[1], key)
-        finally:
-            process.terminate()
+    with demo.serving(*words) as url:
+        yield Service(url, key)
 
 
 def count_errors(service: Service, parts: Sequence[Part]) -> Counter[str]:
