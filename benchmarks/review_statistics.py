@@ -23,35 +23,21 @@ FIGURES = ("defect_rate", "missed", "miss_rate", "false_alarms", "false_alarm_sh
 
 @dataclass(frozen=True)
 class Scenario:
-    """Rates of a simulated day.
-
-    Attributes:
-        photographs: Number of photographs. defect_rate: Share of defective parts. miss_rate: Share of
-        defective parts that are predicted good. alarm_rate: Share of good parts that are predicted
-        defective. near: Share of parts predicted good whose score is near the threshold. near_missed: The
-        same share of missed defects. doubtful: Share of parts predicted defective that are for review
-        instead. good_share: Sampling rate of parts predicted good and not near the threshold; several rates
-        apply to equal
-            parts of the day.
-        defect_share: Sampling rate of the other parts, except those near the threshold, which are all
-        sampled. reviewed: Reviewed share of the sample. unsure: Share of reviews with the verdict `unsure`.
-        differing: Share of parts predicted good with another prediction of a candidate, all reviewed.
-        differing_missed: The same share of missed defects.
-    """
+    """Rates of a simulated day. Each share is a number 0…1."""
 
     photographs: int = 20_000
-    defect_rate: float = 0.02
-    miss_rate: float = 0.05
-    alarm_rate: float = 0.005
-    near: float = 0.01
-    near_missed: float = 0.3
-    doubtful: float = 0.1
-    good_share: tuple[float, ...] = (0.02,)
-    defect_share: float = 1.0
-    reviewed: float = 1.0
-    unsure: float = 0.0
-    differing: float = 0.0
-    differing_missed: float = 0.0
+    defect_rate: float = 0.02  # defective parts
+    miss_rate: float = 0.05  # of them predicted good
+    alarm_rate: float = 0.005  # good parts predicted defective
+    near: float = 0.01  # parts predicted good whose score is near the threshold
+    near_missed: float = 0.3  # the same of missed defects
+    doubtful: float = 0.1  # parts predicted defective that are for review instead
+    good_share: tuple[float, ...] = (0.02,)  # sampled of parts predicted good, for equal parts of the day
+    defect_share: float = 1.0  # sampled of the others, except those near the threshold, all of which are
+    reviewed: float = 1.0  # of the sample
+    unsure: float = 0.0  # of the reviews
+    differing: float = 0.0  # parts predicted good that a candidate predicts otherwise, all reviewed
+    differing_missed: float = 0.0  # the same of missed defects
 
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -79,13 +65,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 @dataclass
 class Coverage:
-    """Coverage of the intervals of one figure.
-
-    Attributes:
-        held: Days with the truth inside the interval.
-        days: Days with a truth and an interval.
-        width: Sum of the interval widths.
-    """
+    """Of the intervals of one figure: days with the truth inside, days with both, and the sum of widths."""
 
     held: int = 0
     days: int = 0
@@ -99,10 +79,9 @@ class Coverage:
         self.held += estimate.low - 1e-9 <= truth <= estimate.high + 1e-9
         self.width += estimate.high - estimate.low
 
-    @property
-    def share(self) -> float:
-        """Share of the days with the truth inside."""
-        return self.held / self.days if self.days else float("nan")
+    def __str__(self) -> str:
+        days = max(self.days, 1)
+        return f"{self.held / days:.1%}, {self.width / days:.3g}"
 
 
 @dataclass
@@ -137,8 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"|---|{'---|' * len(FIGURES)}")
     for name, scenario in SCENARIOS.items():
         measured = measure(scenario, options.days, options.seed)
-        cells = (f"{one.share:.1%}, {one.width / max(one.days, 1):.3g}" for one in measured.values())
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        print(f"| {name} | {' | '.join(map(str, measured.values()))} |", flush=True)
 
 
 def measure(scenario: Scenario, days: int, seed: int) -> dict[str, Coverage]:
