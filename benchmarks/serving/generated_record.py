@@ -232,8 +232,8 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
 def _review(label: str, at: datetime) -> Row:
     """Returns a review of the next day: as the model, or `good` for parts for review."""
     says = GOOD if label == REVIEW else label
-    review = {"revision": 1, "reviewed_label": says, "reviewer": "anna"}
-    return {**review, "reviewed_at": at + timedelta(hours=20)}
+    reviewed_at = at + timedelta(hours=20)  # all rows have the same order of keys
+    return {"revision": 1, "reviewed_label": says, "reviewed_at": reviewed_at, "reviewer": "anna"}
 
 
 def _score(label: str, chance: float) -> float:
