@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from api.delivery.delivery import Delivery
-from api.delivery.mqtt import Mqtt, encode_topic_level, read_mqtt_url, topic_of
+from api.delivery.mqtt import Mqtt, read_mqtt_url, topic_of
 from api.delivery.mqtt_connection import Broker
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.delivery.sink import DeliveryError, OutboxMessage
@@ -170,5 +170,4 @@ def test_an_invalid_url_is_rejected_without_its_password(url):
     [("a", "a"), ("", "_"), ("_", "%5F"), ("a/b+c#d%2F", "a%2Fb%2Bc%23d%252F"), ("Ä 1", "Ä 1")],
 )
 def test_a_station_is_one_level_of_the_topic(station, level):
-    assert encode_topic_level(station) == level
     assert topic_of("p", message(1, station)) == f"p/{level}/inspected"
