@@ -74,8 +74,7 @@ def test_close_sends_what_it_can_and_leaves_the_rest(engine, line, metrics):
 def test_every_inspection_is_reported_after_kills_of_the_service(database_url, tmp_path, receiver):
     folder, clients, flags = tmp_path / "record", Clients(), ("--outbox-webhook", receiver.url)
     service = RecordingService(folder, database_url, *flags)
-    clients.url = service.url
-    clients.start()
+    clients.start(service)
     for _ in range(KILLS):
         clients.wait_for_answers(20)
         service.kill()
@@ -91,8 +90,7 @@ def test_every_inspection_is_reported_after_kills_of_the_service(database_url, t
 def test_another_replica_sends_after_the_sending_one_is_killed(make_database, tmp_path, receiver):
     url, folder, clients = make_database(), tmp_path / "record", Clients()
     first, second = (RecordingService(folder, url, "--outbox-webhook", receiver.url) for _ in range(2))
-    clients.url = first.url
-    clients.start()
+    clients.start(first)
     clients.wait_for_answers(20)
     first.kill()
     clients.url = second.url
