@@ -1,6 +1,5 @@
 """Every route needs a key of its role, unless it is listed here as public."""
 
-import asyncio
 from typing import Any, NoReturn
 
 import pytest
@@ -72,17 +71,8 @@ def test_route_without_a_role_is_refused(guarded):
         check_roles(guarded)
 
 
-def test_rejection_says_how_to_send_a_key(guarded, serve):
-    with serve(guarded) as client:
-        rejected = client.post("/v1/predict", headers={"X-Request-ID": "r-1"})
-    assert rejected.status_code == 401
-    assert rejected.headers["WWW-Authenticate"] == "Bearer"
-    assert rejected.headers["Content-Type"] == "application/problem+json"
-    assert (rejected.json()["code"], rejected.json()["request_id"]) == ("missing_key", "r-1")
-    assert "X-API-Key" in rejected.json()["detail"]
-
-
-def test_body_of_a_request_without_a_key_is_not_read(guarded):
+@pytest.mark.anyio
+async def test_body_of_a_request_without_a_key_is_not_read(guarded):
     answers = []
 
     async def receive() -> NoReturn:
@@ -93,7 +83,7 @@ def test_body_of_a_request_without_a_key_is_not_read(guarded):
 
     headers = [(b"content-length", b"1000000"), (b"x-api-key", b"wrong")]
     scope = {"type": "http", "method": "POST", "path": "/v1/predict", "headers": headers, "query_string": b""}
-    asyncio.run(guarded(scope, receive, send))
+    await guarded(scope, receive, send)
     assert answers[0]["status"] == 401
 
 
