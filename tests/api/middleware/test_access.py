@@ -156,8 +156,7 @@ def test_rejected_photographs_of_a_batch_under_load_are_logged_with_access_log(
 
 
 @pytest.mark.parametrize(
-    ("trusted", "expected"),
-    [(None, "10.1.2.3"), ("127.0.0.0/8", "10.1.2.3"), ("192.0.2.7", "127.0.0.1")],
+    ("trusted", "expected"), [(None, "10.1.2.3"), ("127.0.0.0/8", "10.1.2.3"), ("192.0.2.7", "127.0.0.1")]
 )
 def test_address_of_a_client_comes_from_trusted_proxies_alone(
     make_app, logged, monkeypatch, trusted, expected

@@ -36,8 +36,7 @@ BOLTS = {"bolt": {"1": (), "2": ("stable",), "3": ("canary",)}}
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
-    [((), "2"), (("bolt",), "2"), (("bolt", "1"), "1"), (("bolt", "canary"), "3")],
+    ("asked", "found"), [((), "2"), (("bolt",), "2"), (("bolt", "1"), "1"), (("bolt", "canary"), "3")]
 )
 def test_model_is_found_by_name_version_and_label(serve_models, asked, found):
     assert serve_models(BOLTS).find(*asked).identity.version == found
