@@ -50,9 +50,10 @@ class ServedModel:
         """Returns identity, labels, manifest and the `largest` photograph, for a list of models."""
         return ModelDetail(
             **self.identity.model_dump(),
-            **largest._asdict(),
             labels=list(self.labels),
             manifest=self.config.model_dump(mode="json"),
+            max_pixels=largest.pixels,
+            limited_by=largest.limited_by,
         )
 
     def release_memory(self) -> None:
