@@ -47,7 +47,8 @@ class StubPredictor:
         failure: Raised by the network.
         refusal: Raised for every photograph.
         mask_stride: Of the grid: every how many pixels it has a score.
-        review: Score from which a photograph is for review; None for no review.
+        threshold: Score from which a photograph is defective.
+        review: Score from which it is for review; None for no review.
         area: What is inspected of every photograph, [H, W]; None for all of it.
         spot_from: Column from which on a defect is a spot, before it a scratch; None for one mask.
     """
@@ -66,6 +67,7 @@ class StubPredictor:
         self.failure: Exception | None = None
         self.refusal: Exception | None = None
         self.mask_stride = 8
+        self.threshold = 0.5
         self.review: float | None = None
         self.area: NDArray[np.uint8] | None = None
         self.spot_from: int | None = None
@@ -101,7 +103,7 @@ class StubPredictor:
         self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
     ) -> Prediction:
         review = self.review if threshold is None else None
-        threshold = 0.5 if threshold is None else threshold
+        threshold = self.threshold if threshold is None else threshold
         scores = logits.mask[row, : size[0], : size[1], 0]
         score = float(scores.max())
         doubtful = review is not None and review <= score < threshold
