@@ -34,14 +34,7 @@ COUNTED_STATUSES = RETRYABLE_STATUSES | {401, 403}
 
 
 class RequestError(SegdecError):
-    """A request that cannot be answered.
-
-    Args:
-        status: HTTP status.
-        code: Stable identifier for programs.
-        message: What arrived, what was expected, what to do.
-        headers: Additional response headers.
-    """
+    """A request that cannot be answered: status, code for programs, message, additional response headers."""
 
     def __init__(
         self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
@@ -66,7 +59,7 @@ def bad_parameter(errors: Iterable[Mapping[str, Any]], place: str = "") -> Reque
     Args:
         errors: As `ValidationError.errors` returns them.
         place: Where the parameters were sent, for example `query`; empty if `loc` of each error starts with
-            the place.
+            it.
     """
     sentences: dict[str, str] = {}  # only the first error of a parameter: a union has one for each member
     for error in errors:
@@ -93,20 +86,13 @@ def describe_json_errors(error: ValidationError, root: str = "body") -> str:
 
 
 def make_problem(request_id: str, status: int, code: str, detail: str) -> Problem:
-    """Makes the description of one error."""
     title = HTTPStatus(status).phrase
     if len(detail) > MAX_DETAIL:
         detail = f"{detail[:MAX_DETAIL]}…"
     return Problem(title=title, status=status, detail=detail, code=code, request_id=request_id)
 
 
-def make_problem_from(request_id: str, error: RequestError | ImageError) -> Problem:
-    """Makes the description of an error that a request can cause."""
-    return make_problem(request_id, status_of(error), error.code, str(error))
-
-
 def status_of(error: RequestError | ImageError) -> int:
-    """Returns the HTTP status of an error that a request can cause."""
     if isinstance(error, RequestError):
         return error.status
     return 413 if error.code == "too_many_pixels" else 422
@@ -120,7 +106,6 @@ class ProblemResponse(Response):
         self.problem = problem
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends the response."""
         scope.setdefault("state", {})["problem"] = self.problem
         await super().__call__(scope, receive, send)
 
@@ -134,7 +119,6 @@ def problem_of(scope: Scope) -> Problem | None:
 def problem_response(
     request_id: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Makes the response for one error."""
     return ProblemResponse(make_problem(request_id, status, code, detail), headers)
 
 

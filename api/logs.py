@@ -34,7 +34,7 @@ def _is_not_logged_by_us(record: logging.LogRecord) -> bool:
 
 
 def make_formatter(log_format: LogFormat) -> logging.Formatter:
-    """Renders a record with its `extra` fields, and its traceback if it has one, as JSON or as text."""
+    """Renders a record with its `extra` fields and its traceback, as JSON or as text."""
     shared: list[Processor] = [
         structlog.stdlib.ExtraAdder(),
         structlog.stdlib.add_log_level,

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+)
 from pydantic_settings import BaseSettings, CliApp, NoDecode, SettingsConfigDict, SettingsError
 
 from segdec.config import config_error
@@ -25,7 +34,8 @@ LogFormat = Literal["text", "json"]
 RecordMode = Literal["required", "best-effort", "off"]
 MAX_DAYS = 36_500.0
 """Longest finite time of keeping pictures."""
-MAX_HOURS = 24 * MAX_DAYS
+Days = Annotated[float, Field(gt=0, le=MAX_DAYS)]
+Share = Annotated[float, Field(ge=0, le=1)]
 RECORD_SETTINGS = ("outbox_webhook", "outbox_mqtt", "outbox_jsonl", "opcua_endpoint")
 """Settings of receivers, which need a record."""
 
@@ -37,7 +47,6 @@ def _known_engine(name: str) -> str:
 
 
 def _read_shifts(value: Any) -> Any:
-    """Parses times of the day, separated by commas."""
     if not isinstance(value, str):
         return value
     words = [word.strip() for word in value.split(",")]
@@ -67,6 +76,7 @@ class Settings(BaseSettings):
         env_prefix=ENV_PREFIX,
         env_ignore_empty=True,
         frozen=True,
+        use_attribute_docstrings=True,
         cli_prog_name="python -m api",
         cli_kebab_case=True,
         cli_implicit_flags=True,
@@ -76,270 +86,176 @@ class Settings(BaseSettings):
     )
 
     # === Models and address ===
-    model: Path | None = Field(None, description="folder of one exported model")
-    models: Path | None = Field(
-        None,
-        description="folder of several models: NAME/VERSION/ is exported, NAME/labels.json has labels",
-    )
-    default_model: str | None = Field(
-        None, description="name of the model that /v1/predict uses; not needed if there is only one"
-    )
-    require_signature: Path | None = Field(
-        None,
-        description="PEM file of trusted public keys, read again at each reload; a model that none of them "
-        "signed is not served",
-    )
-    host: str = Field("127.0.0.1", description="address to listen on")
-    port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0: a free one")
-    tls_certificate: Path | None = Field(None, description="PEM file of the certificate chain: serves https")
-    tls_key: Path | None = Field(None, description="PEM file of the certificate's private key")
+    model: Path | None = None
+    """folder of one exported model"""
+    models: Path | None = None
+    """folder of several models: NAME/VERSION/ is exported, NAME/labels.json has labels"""
+    default_model: str | None = None
+    """name of the model that /v1/predict uses; not needed if there is only one"""
+    require_signature: Path | None = None
+    """PEM file of trusted public keys, read again at each reload; a model that none of them signed is not
+    served"""
+    host: str = "127.0.0.1"
+    """address to listen on"""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    """port to listen on; 0: a free one"""
+    tls_certificate: Path | None = None
+    """PEM file of the certificate chain: serves https"""
+    tls_key: Path | None = None
+    """PEM file of the certificate's private key"""
 
     # === Requests ===
-    max_body_bytes: int = Field(32 * 1024**2, gt=0, description="largest request body, bytes")
-    max_pixels: int = Field(
-        2**24,
-        gt=0,
-        description="largest photograph, height × width; smaller if the model, measured when it is loaded, "
-        "would need more memory than available or longer than deadline-ms",
-    )
-    max_side: int = Field(2**14, gt=0, description="longest side of a photograph, px")
-    accept_webp: bool = Field(
-        False,
-        description="accept WebP files; they are rejected otherwise, because their damage is not detected: "
-        "a file that is half zeros may be answered as good",
-    )
-    max_batch_files: int = Field(64, gt=0, description="maximum number of photographs in a batch request")
-    max_uploads: int = Field(64, gt=0, description="request bodies read at the same time; more get a 503")
-    max_upload_bytes: int | None = Field(
-        None,
-        gt=0,
-        description="memory for request bodies, from their first byte to their answer; more get a 503; "
-        "default: an eighth of memory-bytes, at least enough for the largest body",
-    )
-    memory_bytes: int | None = Field(
-        None,
-        gt=0,
-        description="memory that the process may use; default: the lowest limit of its control groups (the "
-        "container) and the machine",
-    )
-    upload_timeout_s: float = Field(30.0, gt=0, description="seconds in which a body has to arrive")
+    max_body_bytes: PositiveInt = 32 * 1024**2
+    """largest request body, bytes"""
+    max_pixels: PositiveInt = 2**24
+    """largest photograph, height × width; smaller if the model, measured when it is loaded, would need more
+    memory than available"""
+    max_side: PositiveInt = 2**14
+    """longest side of a photograph, px"""
+    accept_webp: bool = False
+    """accept WebP files; they are rejected otherwise, because their damage is not detected: a file that is
+    half zeros may be answered as good"""
+    max_batch_files: PositiveInt = 64
+    """maximum number of photographs in a batch request"""
+    max_uploads: PositiveInt = 64
+    """request bodies read at the same time; more get a 503"""
+    max_upload_bytes: PositiveInt | None = None
+    """memory for request bodies, from their first byte to their answer; more get a 503; default: an eighth of
+    memory-bytes, at least enough for the largest body"""
+    memory_bytes: PositiveInt | None = None
+    """memory that the process may use; default: the lowest limit of its control groups (the container) and
+    the machine"""
+    upload_timeout_s: PositiveFloat = 30.0
+    """seconds in which a body has to arrive"""
 
     # === Scheduling ===
-    queue_size: int = Field(
-        32, ge=0, description="photographs that may wait while others run; more get a 503"
-    )
-    batch_sizes: tuple[Annotated[int, Field(gt=0)], ...] = Field(
-        (1, 2, 4, 8), min_length=1, description="numbers of photographs that the network processes together"
-    )
-    batch_pixels: int | None = Field(
-        None,
-        gt=0,
-        description="most pixels in a batch, also of tiles; default: 524,288 on a CPU (131,072 with "
-        "OpenVINO), where more are not faster, and 16,777,216 on a GPU",
-    )
-    batch_wait_ms: float = Field(
-        0.0,
-        ge=0,
-        description="milliseconds to wait for a batch to fill; above 0, every answer is slower",
-    )
-    deadline_ms: float = Field(
-        30_000.0,
-        gt=0,
-        description="milliseconds from a request's head to a 504 if there is no answer; a request may "
-        "shorten it with the header X-Deadline-Ms",
-    )
-    engine_timeout_s: float = Field(
-        120.0,
-        gt=0,
-        description="seconds that a batch in the engine, or a photograph in an image thread, may take; after "
-        "that the service is stalled and rejects photographs until the step ends; a step of loading a model "
-        "may take five times as long",
-    )
-    engine_lost_s: float = Field(
-        300.0,
-        gt=0,
-        description="seconds after which a hanging step makes /livez fail, so that the process is replaced; "
-        "a minute later the process exits with code 70",
-    )
-    retry_after_s: int = Field(1, ge=0, description="seconds in the Retry-After of a 503")
+    queue_size: NonNegativeInt = 32
+    """photographs that may wait while others run; more get a 503"""
+    batch_sizes: tuple[Annotated[int, Field(gt=0)], ...] = Field((1, 2, 4, 8), min_length=1)
+    """numbers of photographs that the network processes together"""
+    batch_pixels: PositiveInt | None = None
+    """most pixels in a batch, also of tiles; default: 524,288 on a CPU (131,072 with OpenVINO), where more
+    are not faster, and 16,777,216 on a GPU"""
+    batch_wait_ms: NonNegativeFloat = 0.0
+    """milliseconds to wait for a batch to fill; above 0, every answer is slower"""
+    deadline_ms: PositiveFloat = 30_000.0
+    """milliseconds from a request's head to a 504 if there is no answer; a request may shorten it with the
+    header X-Deadline-Ms"""
+    engine_timeout_s: PositiveFloat = 120.0
+    """seconds that a batch in the engine, or a photograph in an image thread, may take; after that the
+    service is stalled and rejects photographs until the step ends; a step of loading a model may take five
+    times as long"""
+    engine_lost_s: PositiveFloat = 300.0
+    """seconds after which a hanging step makes /livez fail, so that the process is replaced; a minute later
+    the process exits with code 70"""
+    retry_after_s: NonNegativeInt = 1
+    """seconds in the Retry-After of a 503"""
     engine: Annotated[str, AfterValidator(_known_engine)] | None = Field(
         None,
         description=f"engine of the models, {', '.join(ENGINES)}; default: the preferred one of those that "
         "the model was exported for and that are installed",
     )
-    threads: int | None = Field(
-        None,
-        gt=0,
-        le=MAX_THREADS,
-        description="threads of the engine; default: one for each core of the process",
-    )
-    image_threads: int = Field(
-        default_factory=_cores_but_one,  # --help names it
-        gt=0,
-        description="threads that decode photographs and encode masks; default: cores − 1, at most 8",
-    )
-    drain_delay_s: float = Field(
-        0.0, ge=0, description="seconds after SIGTERM in which new requests still get a 503"
-    )
-    drain_s: int = Field(30, ge=0, description="seconds after SIGTERM in which running requests may finish")
+    threads: Annotated[int, Field(gt=0, le=MAX_THREADS)] | None = None
+    """threads of the engine; default: one for each core of the process"""
+    image_threads: PositiveInt = Field(default_factory=_cores_but_one)
+    """threads that decode photographs and encode masks; default: cores − 1, at most 8"""
+    drain_delay_s: NonNegativeFloat = 0.0
+    """seconds after SIGTERM in which new requests still get a 503"""
+    drain_s: NonNegativeInt = 30
+    """seconds after SIGTERM in which running requests may finish"""
 
     # === Record ===
-    record: RecordMode = Field(
-        "off",
-        description="whether /v1/inspect records inspections: required answers 503 if it cannot, best-effort "
-        "answers with a warning, off records nothing",
-    )
-    record_folder: Path = Field(
-        Path("record"),
-        description="folder of the record's pictures and database, unless the next two settings name others",
-    )
-    record_pictures: str | None = Field(
-        None,
-        description="store of the pictures, s3://BUCKET/PREFIX, configured by the variables AWS_…; default: "
-        "files in record-folder",
-    )
-    record_database: str | None = Field(
-        None,
-        description="URL of the record's database, postgresql://USER:PASSWORD@HOST/NAME; default: an SQLite "
-        "file in record-folder",
-    )
-    record_defect_share: float = Field(
-        1.0,
-        ge=0,
-        le=1,
-        description="share of the defects, and of photographs for review, that is queued for review",
-    )
-    record_good_share: float = Field(
-        0.02,
-        ge=0,
-        le=1,
-        description="random share of the good photographs that is queued for review: it estimates how "
-        "many defects are missed",
-    )
-    record_near: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="fraction of the threshold: good photographs above it are all queued "
-        "for review; 1: none of them",
-    )
-    record_good_days: float | None = Field(
-        30.0,
-        gt=0,
-        le=MAX_DAYS,
-        description="days for which pictures of good photographs are kept; none: without limit",
-    )
-    record_sample_share: float = Field(
-        0.02, ge=0, le=1, description="random share of the good photographs that is kept longer, as a sample"
-    )
-    record_sample_days: float | None = Field(
-        365.0,
-        gt=0,
-        le=MAX_DAYS,
-        description="days for which that sample, and photographs queued for review, are kept",
-    )
-    record_defect_days: float | None = Field(
-        730.0,
-        gt=0,
-        le=MAX_DAYS,
-        description="days for which pictures of defects, and of photographs for review, are kept",
-    )
-    record_reviewed_days: float | None = Field(
-        None,
-        gt=0,
-        le=MAX_DAYS,
-        description="days for which reviewed pictures are kept; default: without limit",
-    )
-    record_budget_gb: float | None = Field(
-        None, gt=0, description="most gigabytes of pictures; above it, the least valuable are deleted first"
-    )
-    record_free_share: float = Field(
-        0.1,
-        ge=0,
-        lt=1,
-        description="share of the pictures' disk that stays free; deletes the least valuable pictures first",
-    )
+    record: RecordMode = "off"
+    """whether /v1/inspect records inspections: required answers 503 if it cannot, best-effort answers with a
+    warning, off records nothing"""
+    record_folder: Path = Path("record")
+    """folder of the record's pictures and database, unless the next two settings name others"""
+    record_pictures: str | None = None
+    """store of the pictures, s3://BUCKET/PREFIX, configured by the variables AWS_…; default: files in
+    record-folder"""
+    record_database: str | None = None
+    """URL of the record's database, postgresql://USER:PASSWORD@HOST/NAME; default: an SQLite file in
+    record-folder"""
+    record_defect_share: Share = 1.0
+    """share of the defects, and of photographs for review, that is queued for review"""
+    record_good_share: Share = 0.02
+    """random share of the good photographs that is queued for review: it estimates how many defects are
+    missed"""
+    record_near: Share = 0.5
+    """fraction of the threshold: good photographs above it are all queued for review; 1: none of them"""
+    record_good_days: Days | None = 30.0
+    """days for which pictures of good photographs are kept; none: without limit"""
+    record_sample_share: Share = 0.02
+    """random share of the good photographs that is kept longer, as a sample"""
+    record_sample_days: Days | None = 365.0
+    """days for which that sample, and photographs queued for review, are kept"""
+    record_defect_days: Days | None = 730.0
+    """days for which pictures of defects, and of photographs for review, are kept"""
+    record_reviewed_days: Days | None = None
+    """days for which reviewed pictures are kept; default: without limit"""
+    record_budget_gb: PositiveFloat | None = None
+    """most gigabytes of pictures; above it, the least valuable are deleted first"""
+    record_free_share: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """share of the pictures' disk that stays free; deletes the least valuable pictures first"""
 
     record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
-        "06:00,14:00,22:00",
-        validate_default=True,
-        min_length=1,
-        description="start times of the shifts, for the counts at /line",
+        "06:00,14:00,22:00", validate_default=True, min_length=1
     )
-    record_zone: Annotated[str, AfterValidator(_known_zone)] = Field(
-        "UTC", description="time zone of the shifts and the days at /line, for example Europe/Berlin"
-    )
+    """start times of the shifts, for the counts at /line"""
+    record_zone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
+    """time zone of the shifts and the days at /line, for example Europe/Berlin"""
 
     # === Receivers of messages ===
-    outbox_webhook: str | None = Field(
-        None, description="http or https address that receives an event for each inspection and review"
-    )
-    outbox_webhook_secrets: Path | None = Field(
-        None, description="file of whsec_BASE64 lines; each of them signs the events of the webhook"
-    )
-    outbox_mqtt: str | None = Field(
-        None,
-        description="MQTT 5 broker that receives the same events, mqtt://HOST:PORT/TOPIC, mqtts:// with TLS; "
-        "USER:PASSWORD@ may precede the host (then use the variable, not the flag)",
-    )
-    outbox_mqtt_login: Path | None = Field(None, description="file of one line, USER:PASSWORD of the broker")
-    outbox_mqtt_client: Annotated[str, Field(min_length=1, max_length=128)] | None = Field(
-        None, description="client identifier at the broker; default: a different one for each process"
-    )
-    outbox_jsonl: Path | None = Field(
-        None,
-        description="file to which the same events are appended, one a line; recreated after a rotation",
-    )
-    outbox_ca: Path | None = Field(
-        None, description="PEM file of certificates to verify receivers with; default: the system's"
-    )
-    outbox_hours: float = Field(
-        72.0,
-        gt=0,
-        le=MAX_HOURS,
-        description="hours for which sending an event is retried, until it is marked dead",
-    )
-    outbox_rows: int = Field(
-        1_000_000,
-        gt=0,
-        description="most events stored for one receiver, waiting or dead; above it, the oldest are dropped, "
-        "dead ones first",
-    )
-    opcua_endpoint: str | None = Field(
-        None,
-        description="address of an OPC UA server with the state of the line, for example "
-        "opc.tcp://0.0.0.0:4840/segdec; needs the group opcua",
-    )
-    opcua_certificate: Path | None = Field(
-        None,
-        description="certificate of the OPC UA server, PEM or DER; clients then have to sign and encrypt",
-    )
-    opcua_key: Path | None = Field(None, description="private key of that certificate, PEM or DER")
+    outbox_webhook: str | None = None
+    """http or https address that receives an event for each inspection and review"""
+    outbox_webhook_secrets: Path | None = None
+    """file of whsec_BASE64 lines; each of them signs the events of the webhook"""
+    outbox_mqtt: str | None = None
+    """MQTT 5 broker that receives the same events, mqtt://HOST:PORT/TOPIC, mqtts:// with TLS; USER:PASSWORD@
+    may precede the host (then use the variable, not the flag)"""
+    outbox_mqtt_login: Path | None = None
+    """file of one line, USER:PASSWORD of the broker"""
+    outbox_mqtt_client: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    """client identifier at the broker; default: a different one for each process"""
+    outbox_jsonl: Path | None = None
+    """file to which the same events are appended, one a line; recreated after a rotation"""
+    outbox_ca: Path | None = None
+    """PEM file of certificates to verify receivers with; default: the system's"""
+    outbox_hours: Annotated[float, Field(gt=0, le=24 * MAX_DAYS)] = 72.0
+    """hours for which sending an event is retried, until it is marked dead"""
+    outbox_rows: PositiveInt = 1_000_000
+    """most events stored for one receiver, waiting or dead; above it, the oldest are dropped, dead ones
+    first"""
+    opcua_endpoint: str | None = None
+    """address of an OPC UA server with the state of the line, for example opc.tcp://0.0.0.0:4840/segdec;
+    needs the group opcua"""
+    opcua_certificate: Path | None = None
+    """certificate of the OPC UA server, PEM or DER; clients then have to sign and encrypt"""
+    opcua_key: Path | None = None
+    """private key of that certificate, PEM or DER"""
 
     # === Access ===
-    api_keys: Path | None = Field(
-        None, description="file of NAME:SHA256 lines, keys that may predict; without it everyone may"
-    )
-    review_keys: Path | None = Field(
-        None,
-        description="file of NAME:SHA256 lines, keys that may also read and review the record; without it "
-        "everyone may if no other keys are set, otherwise only admin keys",
-    )
-    admin_keys: Path | None = Field(
-        None, description="file of NAME:SHA256 lines, keys that may also change models; without it nobody may"
-    )
-    rate_limit: float | None = Field(
-        None, gt=0, description="requests a second for each key (or address, without keys); more get a 429"
-    )
-    rate_burst: int = Field(20, gt=0, description="requests that may come at once within the rate limit")
-    cors_origins: tuple[str, ...] = Field(
-        (), description="web origins whose pages may call the service, for example https://hmi.plant"
-    )
+    api_keys: Path | None = None
+    """file of NAME:SHA256 lines, keys that may predict; without it everyone may"""
+    review_keys: Path | None = None
+    """file of NAME:SHA256 lines, keys that may also read and review the record; without it everyone may if no
+    other keys are set, otherwise only admin keys"""
+    admin_keys: Path | None = None
+    """file of NAME:SHA256 lines, keys that may also change models; without it nobody may"""
+    rate_limit: PositiveFloat | None = None
+    """requests a second for each key (or address, without keys); more get a 429"""
+    rate_burst: PositiveInt = 20
+    """requests that may come at once within the rate limit"""
+    cors_origins: tuple[str, ...] = ()
+    """web origins whose pages may call the service, for example https://hmi.plant"""
 
     # === Page and log ===
-    page: bool = Field(True, description="serve the page for inspecting photographs at /")
-    access_log: bool = Field(False, description="log a line for each request")
-    log_format: LogFormat = Field("text", description="format of the log on stderr")
+    page: bool = True
+    """serve the page for inspecting photographs at /"""
+    access_log: bool = False
+    """log a line for each request"""
+    log_format: LogFormat = "text"
+    """format of the log on stderr"""
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
@@ -361,13 +277,12 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         raise ConfigError(f"{error}. The flags are listed by: python -m api --help") from error
     except ValidationError as error:
         raise config_error(error, Settings) from error
-    _check_models(settings)
-    _check_times(settings)
-    _check_receivers(settings)
+    _check(settings)
     return settings
 
 
-def _check_models(settings: Settings) -> None:
+def _check(settings: Settings) -> None:
+    """Rejects settings that contradict each other."""
     if settings.model is None and settings.models is None:
         raise ConfigError(
             "No model given. Pass --model FOLDER, an exported model, or --models FOLDER, several of them, or "
@@ -378,9 +293,6 @@ def _check_models(settings: Settings) -> None:
             f"Both --model {settings.model} and --models {settings.models} are given (a flag, or a variable "
             f"{ENV_PREFIX}…). Expected one of them."
         )
-
-
-def _check_times(settings: Settings) -> None:
     if settings.deadline_ms > 1000 * settings.engine_timeout_s:
         raise ConfigError(
             f"--deadline-ms {settings.deadline_ms:g} is longer than --engine-timeout-s "
@@ -392,9 +304,6 @@ def _check_times(settings: Settings) -> None:
             f"--engine-lost-s {settings.engine_lost_s:g} is shorter than --engine-timeout-s "
             f"{settings.engine_timeout_s:g}. Expected at least as long."
         )
-
-
-def _check_receivers(settings: Settings) -> None:
     for name in RECORD_SETTINGS:
         if getattr(settings, name) is not None and settings.record == "off":
             raise ConfigError(

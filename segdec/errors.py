@@ -23,12 +23,7 @@ class ConfigError(SegdecError):
 
 
 class ImageError(SegdecError):
-    """An unreadable or unusable photograph or mask.
-
-    Args:
-        message: What arrived, what was expected, what to do.
-        code: Stable error code for programs, for example `truncated_image`.
-    """
+    """An unreadable or unusable photograph or mask; `code` is stable, for example `truncated_image`."""
 
     def __init__(self, message: str, *, code: str) -> None:
         super().__init__(message)
@@ -61,10 +56,7 @@ class ServiceError(SegdecError):
     def __init__(self, detail: str, *, code: str, status: int | None, request_id: str) -> None:
         place = f"request {request_id}" if status is None else f"{status} {code}, request {request_id}"
         super().__init__(f"{detail} ({place})")
-        self.detail = detail
-        self.code = code
-        self.status = status
-        self.request_id = request_id
+        self.detail, self.code, self.status, self.request_id = detail, code, status, request_id
 
 
 class MissingExtraError(SegdecError, ImportError):
@@ -85,5 +77,3 @@ class MissingExtraError(SegdecError, ImportError):
             how = f"the group '{group}', in the checkout and with pip 25.1 or newer: {command}"
         super().__init__(f"The package '{package}' is not installed. Install {how}")
         self.package = package
-        self.extra = extra
-        self.group = group

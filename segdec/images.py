@@ -1,8 +1,4 @@
-"""Reads and writes image files; training and serving share this decoder.
-
-It rejects a photograph that cannot be decoded completely: passing half a picture as good is worse than
-stopping.
-"""
+"""Reads and writes image files. A photograph that cannot be decoded completely is rejected."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +11,7 @@ from numpy.typing import NDArray
 
 from segdec.errors import ImageError
 from segdec.imaging import header, jpeg_scans, png_chunks, tiff_directory
-from segdec.imaging.decoders import Values, decode_values, is_transparent
+from segdec.imaging.decoders import decode_values, is_transparent
 from segdec.imaging.header import EXPECTED, FORMATS, check_channels, check_depth, open_header
 from segdec.imaging.integrity import Integrity, integrity_of, reject_webp
 from segdec.imaging.tiff_directory import ORIENTATION, read_orientation
@@ -26,11 +22,8 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"}
 """Suffixes of photographs in a folder. The type itself is detected from the content."""
 
 DEFAULT_MAX_PIXELS = 2**26
-"""Default limit on a photograph's pixels: 8192 × 8192.
-
-The whole picture is in memory, even if the network sees tiles. The decoder may need twice its size: 1 byte
-per pixel in grey, 3 in colour, twice that for 16 bits.
-"""
+"""Default limit on a photograph's pixels, 8192 × 8192. The decoder may need twice its size in memory: 1 byte
+per pixel in grey, 3 in colour, twice that for 16 bits."""
 
 MAX_PIXEL_LIMIT = header.MAX_PIXEL_LIMIT
 
@@ -113,18 +106,13 @@ def decode_image(
 def decode_mask(
     data: bytes, name: str, *, threshold: int = 0, max_pixels: int = DEFAULT_MAX_PIXELS
 ) -> NDArray[np.uint8]:
-    """Decodes a mask file in memory: uint8 [H, W], 255 where any channel is above `threshold`, else 0.
-
-    See `decode_mask_values` for its arguments and errors.
-    """
+    """As `decode_mask_values`, but with 255 for values above `threshold`, else 0."""
     values = decode_mask_values(data, name, max_pixels=max_pixels)
     return np.where(values > threshold, np.uint8(255), np.uint8(0))
 
 
 def decode_mask_values(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> NDArray[np.uint8]:
     """Decodes a mask file in memory: uint8 [H, W], the largest channel of each pixel.
-
-    `max_pixels` limits height × width.
 
     Raises:
         ImageError: As `decode_image`, and with the code `unsupported_channels` for transparent pixels.
@@ -147,22 +135,14 @@ def read_image(
     white_level: int | None = None,
     accept_webp: bool = False,
 ) -> Photograph:
-    """Reads and decodes the image file at `path`; see `decode_image`.
-
-    Raises:
-        ImageError: As `decode_image`, or with the code `unreadable_file`; the message names the path.
-    """
+    """Reads and decodes the image file at `path`; raises as `decode_image` and `read_file`."""
     return decode_image(
         read_file(path), str(path), max_pixels=max_pixels, white_level=white_level, accept_webp=accept_webp
     )
 
 
 def read_size(path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> tuple[int, int]:
-    """Reads height and width, px, of the upright picture in `path` without decoding its pixels.
-
-    Raises:
-        ImageError: As `read_image`, for errors in the header.
-    """
+    """Reads height and width, px, of the upright picture in `path` without decoding its pixels."""
     data, name = read_file(path), str(path)
     data, _ = _checked(data, name, max_pixels)
     with open_header(data, name, max_pixels, DEFAULT_MAX_SIDE) as picture:
@@ -172,11 +152,7 @@ def read_size(path: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> tuple[int,
 
 
 def read_mask(path: Path, *, threshold: int = 0, max_pixels: int = DEFAULT_MAX_PIXELS) -> NDArray[np.uint8]:
-    """Reads and decodes the mask file at `path`; see `decode_mask`.
-
-    Raises:
-        ImageError: As `read_image`.
-    """
+    """Reads and decodes the mask file at `path`; see `decode_mask`."""
     return decode_mask(read_file(path), str(path), threshold=threshold, max_pixels=max_pixels)
 
 
@@ -219,11 +195,7 @@ def encode_png(image: NDArray[np.uint8]) -> bytes:
     Raises:
         ValueError: If the array is not such an image.
     """
-    if (
-        image.dtype != np.uint8
-        or image.ndim not in (2, 3)
-        or (image.ndim == 3 and image.shape[2] not in (1, 3))
-    ):
+    if image.dtype != np.uint8 or image.ndim not in (2, 3) or image.shape[2:] not in ((), (1,), (3,)):
         raise ValueError(
             f"Wrong image {image.dtype} {image.shape}. Expected uint8 [H, W], [H, W, 1] or [H, W, 3]."
         )
@@ -256,9 +228,19 @@ def _decode(
         animated = animated or getattr(picture, "is_animated", False)
         values = decode_values(picture, kind, bit_depth, data, name)
         transparent = is_transparent(picture, values, bit_depth, name)
-    pixels, doubts = _scaled(values, white_level, name)
-    warnings = (*_warnings(turned, animated, transparent), *doubts)
-    return Photograph(_upright(pixels, orientation), kind, bit_depth, warnings), transparent
+    warnings = []
+    if turned:
+        warnings.append("the picture was rotated to its EXIF orientation")
+    if animated:
+        warnings.append("the file has several pictures; the first one was used")
+    if transparent:
+        warnings.append("the picture has transparent pixels; its alpha was dropped")
+    if values.dtype == np.uint8:
+        pixels = values.astype(np.uint8, copy=False)
+    else:
+        pixels, doubts = to_8_bits(values.astype(np.uint16, copy=False), white_level, name)
+        warnings += doubts
+    return Photograph(_upright(pixels, orientation), kind, bit_depth, tuple(warnings)), transparent
 
 
 def _checked(data: bytes, name: str, max_pixels: int) -> tuple[bytes, bool]:
@@ -274,12 +256,6 @@ def _checked(data: bytes, name: str, max_pixels: int) -> tuple[bytes, bool]:
     return data, False
 
 
-def _scaled(values: Values, white_level: int | None, name: str) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    if values.dtype == np.uint8:
-        return values.astype(np.uint8, copy=False), ()
-    return to_8_bits(values.astype(np.uint16, copy=False), white_level, name)
-
-
 def _upright(pixels: NDArray[np.uint8], orientation: int) -> NDArray[np.uint8]:
     """Applies an EXIF orientation to `pixels` [H, W, C]; 5…8 swap height and width."""
     if orientation >= 5:
@@ -289,14 +265,3 @@ def _upright(pixels: NDArray[np.uint8], orientation: int) -> NDArray[np.uint8]:
     if orientation in (2, 3, 6, 7):
         pixels = pixels[:, ::-1]
     return np.ascontiguousarray(pixels)
-
-
-def _warnings(turned: bool, animated: bool, transparent: bool) -> tuple[str, ...]:
-    found = []
-    if turned:
-        found.append("the picture was rotated to its EXIF orientation")
-    if animated:
-        found.append("the file has several pictures; the first one was used")
-    if transparent:
-        found.append("the picture has transparent pixels; its alpha was dropped")
-    return tuple(found)

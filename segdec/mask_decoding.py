@@ -11,17 +11,15 @@ from segdec.errors import ImageError
 from segdec.imaging.run_lengths import decode_run_lengths
 from segdec.schemas import MaskAnswer, PolygonAnswer, RunLengths
 
-PNG, RUNS, CONTOURS, BY_CLASS = "the base64 of a PNG", "run lengths", "contours", "run lengths by class"
+CONTENTS = {"png": str, "scores": str, "classes": str, "rle": RunLengths, "polygon": list, "class_rle": dict}
+"""Encoding → type of its data."""
 
-CONTENTS = {
-    "png": PNG,
-    "scores": PNG,
-    "rle": RUNS,
-    "polygon": CONTOURS,
-    "classes": PNG,
-    "class_rle": BY_CLASS,
+DESCRIPTIONS = {
+    str: "the base64 of a PNG",
+    RunLengths: "run lengths",
+    list: "contours",
+    dict: "run lengths by class",
 }
-"""Encoding → content of its data."""
 
 
 def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
@@ -34,9 +32,10 @@ def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
     Raises:
         ImageError: With the code `corrupt_mask`, if the data does not match its encoding and size.
     """
-    expected, arrived = CONTENTS[mask.encoding], _content(mask)
-    if arrived != expected:
-        raise _corrupt(f"its encoding '{mask.encoding}' needs {expected}, but it has {arrived}")
+    expected, arrived = CONTENTS[mask.encoding], type(mask.data)
+    if arrived is not expected:
+        need, found = DESCRIPTIONS[expected], DESCRIPTIONS[arrived]
+        raise _corrupt(f"its encoding '{mask.encoding}' needs {need}, but it has {found}")
     if isinstance(mask.data, str):
         pixels = _unpack_png(mask.data)
     elif isinstance(mask.data, RunLengths):
@@ -52,15 +51,6 @@ def unpack_mask(mask: MaskAnswer) -> NDArray[np.uint8]:
     return pixels
 
 
-def _content(mask: MaskAnswer) -> str:
-    """Returns the content of the data, independent of the encoding."""
-    if isinstance(mask.data, str):
-        return PNG
-    if isinstance(mask.data, dict):
-        return BY_CLASS
-    return RUNS if isinstance(mask.data, RunLengths) else CONTOURS
-
-
 def _unpack_png(data: str) -> NDArray[np.uint8]:
     try:
         encoded = np.frombuffer(base64.b64decode(data), np.uint8)
@@ -73,10 +63,7 @@ def _unpack_png(data: str) -> NDArray[np.uint8]:
 
 
 def fill_polygons(polygons: list[PolygonAnswer], height: int, width: int) -> NDArray[np.uint8]:
-    """Fills the area between the contours of each polygon, including the contour pixels.
-
-    Returns:
-        uint8 [height, width], 255 or 0.
+    """Fills the area between the contours of each polygon with 255, contours included: uint8 [height, width].
 
     Raises:
         ImageError: With the code `corrupt_mask`, if a contour is empty or outside the picture.
@@ -116,6 +103,5 @@ def _join_classes(by_class: dict[str, RunLengths], mask: MaskAnswer) -> NDArray[
 
 def _corrupt(reason: object) -> ImageError:
     return ImageError(
-        f"The answer's mask cannot be decoded ({reason}). Send the request again.",
-        code="corrupt_mask",
+        f"The answer's mask cannot be decoded ({reason}). Send the request again.", code="corrupt_mask"
     )

@@ -25,10 +25,7 @@ DEFAULT_SIZE = 256
 
 
 class Predictor:
-    """Predicts photographs.
-
-    `predict` runs all steps, `predict_many` does so for any number of photographs with the steps in parallel.
-    The steps are `prepare`, `infer` and `interpret`.
+    """Predicts photographs, by the steps `prepare`, `infer` and `interpret`.
 
     Args:
         engine: Runs the network.
@@ -151,13 +148,7 @@ class Predictor:
     def interpret(
         self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
     ) -> Prediction:
-        """Returns the prediction for one photograph of a batch.
-
-        Args:
-            logits: Result of `infer`.
-            row: Index of the photograph in the batch.
-            size: Height and width of the photograph, px.
-            threshold: Replaces the model's image threshold, 0…1.
+        """Returns the prediction for the photograph in `row` of a batch; `size` is its height and width, px.
 
         Raises:
             ConfigError: If `threshold` is not in 0…1.
@@ -166,11 +157,7 @@ class Predictor:
         return interpret(logits.mask[row], logits.classes[row], size, self.config, threshold=threshold)
 
     def predict(
-        self,
-        images: Sequence[NDArray[np.uint8]],
-        *,
-        threshold: float | None = None,
-        batch_size: int = 8,
+        self, images: Sequence[NDArray[np.uint8]], *, threshold: float | None = None, batch_size: int = 8
     ) -> list[Prediction]:
         """Predicts `images` in order; those of the same prepared size share batches.
 
@@ -210,17 +197,15 @@ class Predictor:
         with the following photograph when it is called again; see `segdec.inference.pipeline`.
 
         Args:
-            images: Photographs, uint8 [H, W, C] each, of any sizes.
-            threshold: Replaces the model's image threshold, 0…1.
+            images: As for `predict`, or any iterable.
+            threshold: As for `predict`.
             batch_size: Limit on the photographs of the same prepared size in a batch; None: as many as the
                 engine profits from, at most 8.
             max_in_flight: Limit on the photographs in memory; None: 2 batches + 3.
 
         Raises:
-            ImageError: At a photograph's position, if it does not suit the model.
-            ConfigError: At a photograph's position, if `threshold` is not in 0…1.
-            ValueError: If `batch_size` or `max_in_flight` is below 1; at its position, if an array is not a
-                photograph.
+            ValueError: If `batch_size` or `max_in_flight` is below 1. Other errors as `predict`, each at the
+                position of its photograph.
 
         Example:
             >>> with predictor.predict_many(read_image(path).pixels for path in paths) as predictions:

@@ -17,8 +17,7 @@ TRIM_THRESHOLD, MMAP_MAX, ARENA_MAX = -1, -4, -8
 def memory_limit(proc: Path = PROC, control_groups: Path = CONTROL_GROUPS) -> int:
     """Returns the bytes that this process may use: the machine's memory, or a lower limit of a control group.
 
-    Reads the limits of its own group and of all groups above it, in version 1 and version 2. A container may
-    see its own group as the topmost one.
+    The limits are those of its own group and of all above it, in version 1 and version 2.
     """
     limits = [os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES if hasattr(os, "sysconf") else sys.maxsize]
     for line in (_read(proc / "self/cgroup") or "").splitlines():

@@ -40,11 +40,7 @@ def sign_webhook(secrets: Sequence[str], event_id: str, timestamp_s: int, body: 
 
 
 def verify_webhook(
-    secret: str,
-    headers: Mapping[str, str],
-    body: bytes,
-    now_s: float,
-    tolerance_s: float = TOLERANCE_S,
+    secret: str, headers: Mapping[str, str], body: bytes, now_s: float, tolerance_s: float = TOLERANCE_S
 ) -> str:
     """Verifies a webhook and returns the id of its event, which identifies repeated deliveries.
 
@@ -73,11 +69,7 @@ def verify_webhook(
 
 
 def read_secret(text: str) -> bytes:
-    """Decodes a secret.
-
-    Raises:
-        ConfigError: If it is not `whsec_BASE64` with 24 to 64 bytes.
-    """
+    """Decodes a secret; raises ConfigError if it is not `whsec_BASE64` with 24 to 64 bytes."""
     try:
         secret = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
     except (binascii.Error, ValueError):

@@ -279,8 +279,7 @@ def _other_bombs() -> Iterator[MalformedImage]:
     for name, side in (("16,384", 16_384), ("12,000", 12_000)):
         canvas = struct.pack("<I", 0) + struct.pack("<I", side - 1)[:3] * 2
         yield MalformedImage(
-            f"{BOMB}: WebP with a canvas of {name} around 1 × 1",
-            webp((b"VP8X", canvas), (b"VP8L", lossless)),
+            f"{BOMB}: WebP with a canvas of {name} around 1 × 1", webp((b"VP8X", canvas), (b"VP8L", lossless))
         )
         yield MalformedImage(f"{BOMB}: animated WebP with a canvas of {name}", _animation(side))
         yield MalformedImage(

@@ -17,19 +17,22 @@ Count = Annotated[int, Field(gt=0)]
 Steps = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
+Share = Annotated[float, Field(gt=0.0, lt=1.0)]
 
 MAY_CHANGE = "may change when a run is resumed"
 T = TypeVar("T")
 Changeable = Annotated[T, MAY_CHANGE]
-"""Type of a setting that may change when a run is resumed: devices, locations, outputs.
-
-All other settings determine the result and must stay as they were at the start of the run.
-"""
+"""Type of a setting that may change when a run is resumed; all others determine the result."""
 
 PNG_BASE64 = "iVBORw0KGgo"
 """Prefix of the base64 of every PNG, which no path has."""
 
 Strategy = Literal["auto", "single", "mirrored", "central-storage", "multi-worker", "parameter-server"]
+
+CLUSTERED = ("multi-worker", "parameter-server")
+"""Strategies of several processes."""
+
+Sampling = Literal["alternate", "frequency", "shuffled"]
 
 EncoderTrainable = Literal["frozen", "top", "all"]
 
@@ -37,7 +40,6 @@ DEVICES = r"cpu:[1-9]\d*|gpu:\d+(,\d+)*"
 """Devices: a number of logical CPUs, or indices of GPUs."""
 
 MaskValues = dict[str, Annotated[int, Field(ge=1, le=255)]]
-"""Value of each class in a mask file."""
 
 
 def check_distinct(values: MaskValues) -> MaskValues:
@@ -51,14 +53,13 @@ class DataConfig(Config):
     """The data of a run."""
 
     layout: Changeable[str] = Field(
-        "folder", description="layout of the files; see python -m datasets inspect --help"
+        "folder", description="layout of the files: python -m datasets inspect --help"
     )
     root: Changeable[str] = Field(
         "data", description="folder of the data set; for shards also a URL: gs://bucket/parts"
     )
     reviewed: Changeable[tuple[Path, ...]] = Field(
-        (),
-        description="folders written by python -m api export-reviewed; their photographs are added",
+        (), description="folders written by python -m api export-reviewed; their photographs are added"
     )
     splits: Changeable[Path | None] = Field(None, description="file of lines 'train|val|test  name'")
     supervision: Changeable[Path | None] = Field(
@@ -73,8 +74,7 @@ class DataConfig(Config):
         "with more than two values are rejected",
     )
     mask_values: Annotated[MaskValues, AfterValidator(check_distinct)] | None = Field(
-        None,
-        description="value of each defect class in mask files; none = a mask has the class of its photograph",
+        None, description="value of each defect class in mask files; none = that of the photograph"
     )
     max_pixels: Changeable[Annotated[int, Field(gt=0, le=MAX_PIXEL_LIMIT)]] = Field(
         DEFAULT_MAX_PIXELS,
@@ -99,25 +99,19 @@ class DataConfig(Config):
         description="folder for images and features beyond cache_mb, in a file that disappears with the "
         "process; none = they are read and computed again",
     )
-    disk_cache_mb: Changeable[Steps] = Field(
-        50_000, description="maximum size of the file in cache_folder, MB"
-    )
+    disk_cache_mb: Changeable[Steps] = Field(50_000, description="size limit of the file in cache_folder, MB")
     checked_folder: Changeable[Path | None] = Field(
         None,
         description="folder for the results of file checks: unchanged files are not read again by any run; "
         "none = .checked in the folder of all runs",
     )
-    recheck: Changeable[bool] = Field(
-        False, description="read all files at the start, including unchanged ones"
-    )
+    recheck: Changeable[bool] = Field(False, description="read all files at the start, also unchanged ones")
     drop_remainder: Changeable[bool] = Field(
         False,
         description="drop the remainder of each batch that is not divisible by the replicas, instead of "
         "rejecting the batch size",
     )
-    decode_threads: Changeable[Count] = Field(
-        2, description="threads that read and augment images, per replica"
-    )
+    decode_threads: Changeable[Count] = Field(2, description="threads per replica that read and augment")
 
 
 class TargetConfig(Config):
@@ -177,9 +171,7 @@ class AugmentationConfig(Config):
     scale: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="maximum relative change of size")
     brightness: Fraction = Field(0.0, description="maximum shift, as a fraction of the full range")
     contrast: Fraction = Field(0.0, description="maximum relative change around the image's mean")
-    noise: Fraction = Field(
-        0.0, description="maximum standard deviation of added noise, as a fraction of the full range"
-    )
+    noise: Fraction = Field(0.0, description="maximum standard deviation of added noise, of the full range")
     blur_px: NonNegative = Field(0.0, description="maximum standard deviation of a Gaussian blur, px")
     synthetic: Fraction = Field(
         0.0,
@@ -199,10 +191,9 @@ class AugmentationConfig(Config):
 
     @property
     def only_flips(self) -> bool:
-        """Whether flips are the only change of images without an added defect; see `variants`."""
+        """Whether flips are the only change of images without an added defect."""
         allowed = {"flip_horizontal", "flip_vertical", "synthetic", "transplant", "feature_noise"}
-        plain = AugmentationConfig().model_dump(exclude=allowed)
-        return self.model_dump(exclude=allowed) == plain
+        return self.model_dump(exclude=allowed) == AugmentationConfig().model_dump(exclude=allowed)
 
     @property
     def variants(self) -> int:
@@ -217,13 +208,9 @@ class ScheduleConfig(Config):
     power: Positive = Field(0.9, description="poly: rate · (1 − step/steps)^power")
     decay_rate: Positive = Field(0.1, description="staircase: factor of each stair")
     decay_steps: Count = Field(1000, description="staircase: steps per stair")
-    boundaries: tuple[Count, ...] = Field(
-        (), description="piecewise: last step of each piece except the last, ascending"
-    )
+    boundaries: tuple[Count, ...] = Field((), description="piecewise: last steps of the pieces, ascending")
     factors: tuple[Positive, ...] = Field((), description="piecewise: factor of the rate after each boundary")
-    warmup_steps: Steps = Field(
-        0, description="first steps, in which the rate rises linearly to that of the schedule"
-    )
+    warmup_steps: Steps = Field(0, description="first steps, in which the rate rises linearly")
 
     @model_validator(mode="after")
     def _check_pieces(self) -> Self:
@@ -243,14 +230,12 @@ class StageConfig(Config):
 
     steps: Steps = Field(0, description="optimiser steps; 0 skips the stage")
     optimizer: Literal["sgd", "adam", "adamw"] = Field(
-        "adam",
-        description="adamw = adam with decoupled weight_decay, which is the default for all optimisers",
+        "adam", description="adamw = adam with decoupled weight_decay, the default for all optimisers"
     )
     learning_rate: Positive = 1e-3
     momentum: Fraction = Field(0.9, description="sgd only")
     weight_decay: NonNegative = Field(
-        0.0,
-        description="weight decay of convolution and dense kernels, not of norm scales and biases",
+        0.0, description="weight decay of convolution and dense kernels, not of norm scales and biases"
     )
     weight_decay_kind: Literal["decoupled", "l2"] = Field(
         "decoupled",
@@ -295,11 +280,10 @@ class StagesConfig(Config):
 
     @model_validator(mode="after")
     def _check_balance(self) -> Self:
-        for name, stage in (("segment", self.segment), ("decision", self.decision)):
-            if stage.balance == "dynamic":
+        for name in ("segment", "decision"):
+            if self[name].balance == "dynamic":
                 raise ValueError(
-                    f"{name}.balance=dynamic, but this stage trains one loss only; expected it for joint, "
-                    "which trains both"
+                    f"{name}.balance=dynamic, but this stage trains one loss; expected it for joint"
                 )
         return self
 
@@ -310,19 +294,18 @@ class ThresholdConfig(Config):
     miss_cost: Changeable[Annotated[float, Field(ge=1e-6, le=1e6)]] = Field(
         10.0, description="cost of a missed defect, in false alarms"
     )
-    defect_rate: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)] | None] = Field(
+    defect_rate: Changeable[Share | None] = Field(
         None,
         description="share of defective photographs in production, for which the score is a probability; "
         "none = that of the photographs used for the thresholds",
     )
     review: Changeable[bool] = Field(
-        False,
-        description="choose a second, lower threshold; photographs between the two are for review",
+        False, description="choose a second, lower threshold; photographs between the two are for review"
     )
-    missed_share: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
+    missed_share: Changeable[Share] = Field(
         0.05, description="review: maximum share of the defective parts that pass as good"
     )
-    refused_share: Changeable[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(
+    refused_share: Changeable[Share] = Field(
         0.05,
         description="review, and a threshold from good photographs only: maximum share of the good parts "
         "that are rejected",
@@ -356,8 +339,7 @@ class ExperimentConfig(BaseSettings):
         description="single: one device; mirrored: weights on each of several devices; central-storage: "
         "weights on the CPU, a copy of the computation on each of several devices; multi-worker: several "
         "machines, synchronous; parameter-server: several machines, asynchronous; auto: as TF_CONFIG "
-        "requires, otherwise mirrored "
-        "with several GPUs or if devices are set",
+        "requires, otherwise mirrored with several GPUs or if devices are set",
     )
     devices: Changeable[Annotated[str, Field(pattern=f"^({DEVICES})$")] | None] = Field(
         None, description="cpu:4 = four logical CPU devices, gpu:0,1 = these GPUs; none = all available"
@@ -365,7 +347,7 @@ class ExperimentConfig(BaseSettings):
     cluster_timeout_s: Changeable[Positive] = Field(
         600.0, description="time to wait for the other processes of TF_CONFIG at the start, s"
     )
-    sampling: Literal["alternate", "frequency", "shuffled"] = Field(
+    sampling: Sampling = Field(
         "alternate",
         description="alternate: good and defective images alternate, each kind without replacement; "
         "frequency: the same, but per round as many good ones as there are defective, preferring those "
@@ -388,21 +370,16 @@ class ExperimentConfig(BaseSettings):
         description="batch normalisation uses the images of all replicas, so that the number of replicas "
         "does not change the result (with accumulate: their current parts); False: each replica's images",
     )
-    ema_decay: Fraction = Field(
-        0.99, description="decay of the averaged weights, which are validated and exported"
-    )
+    ema_decay: Fraction = Field(0.99, description="decay of the averaged weights, which are exported")
     validate_every: Count = Field(100, description="steps between validations")
     checkpoint_every: Changeable[Count] = Field(100, description="steps between checkpoints")
     checkpoint_minutes: Changeable[NonNegative] = Field(
         10.0, description="maximum minutes between checkpoints; 0 = no limit"
     )
-    keep_checkpoints: Changeable[Count] = Field(
-        2, description="number of checkpoints that are retained, each with the best weights"
-    )
+    keep_checkpoints: Changeable[Count] = Field(2, description="number of checkpoints that are retained")
     log_every: Changeable[Count] = Field(10, description="steps between records in log.jsonl")
     tracking: Changeable[Literal["none", "mlflow"]] = Field(
-        "none",
-        description="additional log; mlflow: configured by MLFLOW_TRACKING_URI and similar variables",
+        "none", description="additional log; mlflow: configured by MLFLOW_TRACKING_URI and similar variables"
     )
     encoder_weights: Changeable[str] = Field(
         "imagenet",
@@ -410,12 +387,9 @@ class ExperimentConfig(BaseSettings):
         "or downloaded; a Keras weights file (.h5); none = random. Not used with segdecnet",
     )
     encoder_trainable: EncoderTrainable = Field(
-        "frozen",
-        description="trained layers of the encoder: none; those after its features of stride 8; all",
+        "frozen", description="trained layers of the encoder: none; those after its features of stride 8; all"
     )
-    encoder_learning_rate: Positive = Field(
-        0.1, description="factor of the stage's learning rate for the encoder"
-    )
+    encoder_learning_rate: Positive = Field(0.1, description="factor of the learning rate of the encoder")
     initial_weights: Changeable[Path | None] = Field(
         None,
         description="initial weights of the network: network.weights.h5 of a finished run with the same "
@@ -461,58 +435,45 @@ class ExperimentConfig(BaseSettings):
         return {**values, "input": {**section, "interest_mask": base64.b64encode(mask).decode("ascii")}}
 
     @model_validator(mode="after")
-    def _check_stages(self) -> Self:
-        if not any(stage.steps for stage in (self.stages.segment, self.stages.decision, self.stages.joint)):
-            raise ValueError(
-                "no stage has steps; expected at least one of stages.{segment,decision,joint}.steps"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_encoder(self) -> Self:
-        if self.has_encoder and self.encoder_weights == "none" and self.encoder_trainable != "all":
-            raise ValueError(
-                f"encoder_weights=none with encoder_trainable={self.encoder_trainable} would keep random "
-                "weights; expected encoder_trainable=all, or encoder_weights=imagenet or a file"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_batch_norm(self) -> Self:
-        if self.synchronized_batch_norm and self.network.normalization != "batch":
-            raise ValueError(
-                f"synchronized_batch_norm with network.normalization={self.network.normalization}; "
-                "expected it with batch only: the others use the statistics of each image"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_dilation(self) -> Self:
-        if self.target.dilation_at == "photograph" and self.input.policy == "tile":
-            raise ValueError(
-                "target.dilation_at=photograph with input.policy=tile would make neighbouring tiles "
-                "defective; expected dilation_at=input: tiles have the photograph's scale"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_added_defects(self) -> Self:
+    def _check_combinations(self) -> Self:
+        weights_kept = self.has_encoder and self.encoder_weights == "none" and self.encoder_trainable != "all"
         added = self.augmentation.synthetic or self.augmentation.transplant
-        if added and self.input.policy == "letterbox":
-            raise ValueError(
+        noise_without = not (self.caches_features and self.augmentation.synthetic)
+        rules = (
+            (
+                not any(stage.steps for _, stage in self.stages),
+                "no stage has steps; expected at least one of stages.{segment,decision,joint}.steps",
+            ),
+            (
+                weights_kept,
+                f"encoder_weights=none with encoder_trainable={self.encoder_trainable} would keep random "
+                "weights; expected encoder_trainable=all, or encoder_weights=imagenet or a file",
+            ),
+            (
+                self.synchronized_batch_norm and self.network.normalization != "batch",
+                f"synchronized_batch_norm with network.normalization={self.network.normalization}; expected "
+                "it with batch only: the others use the statistics of each image",
+            ),
+            (
+                self.target.dilation_at == "photograph" and self.input.policy == "tile",
+                "target.dilation_at=photograph with input.policy=tile would make neighbouring tiles "
+                "defective; expected dilation_at=input: tiles have the photograph's scale",
+            ),
+            (
+                added and self.input.policy == "letterbox",
                 "augmentation.synthetic or transplant with input.policy=letterbox would add defects to its "
-                "padding; expected the policy resize, native or tile"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_feature_noise(self) -> Self:
-        if self.augmentation.feature_noise and not (self.caches_features and self.augmentation.synthetic):
-            raise ValueError(
+                "padding; expected the policy resize, native or tile",
+            ),
+            (
+                self.augmentation.feature_noise and noise_without,
                 "augmentation.feature_noise without cached features or synthetic defects; expected "
                 "network.encoder with encoder_trainable=frozen, no other augmentation but flips, and "
-                "augmentation.synthetic above 0"
-            )
+                "augmentation.synthetic above 0",
+            ),
+        )
+        for wrong, message in rules:
+            if wrong:
+                raise ValueError(message)
         return self
 
     @property
@@ -542,18 +503,11 @@ class ExperimentConfig(BaseSettings):
 
     def local_copy(self, folder: Path, splits: Path) -> Self:
         """Returns the experiment with another folder and splits, for a single process."""
-        clustered = self.strategy in ("multi-worker", "parameter-server")
-        return self.model_copy(
-            update={
-                "runs": folder.parent,
-                "name": folder.name,
-                "data": self.data.model_copy(
-                    update={"splits": splits, "checked_folder": self.checked_folder}
-                ),
-                "strategy": "auto" if clustered else self.strategy,
-                "tracking": "none",
-            }
-        )
+        data = self.data.model_copy(update={"splits": splits, "checked_folder": self.checked_folder})
+        changes = {"runs": folder.parent, "name": folder.name, "data": data, "tracking": "none"}
+        if self.strategy in CLUSTERED:
+            changes["strategy"] = "auto"
+        return self.model_copy(update=changes)
 
     @property
     def checked_folder(self) -> Path:
@@ -590,7 +544,5 @@ def changeable_settings(model: type[BaseModel] = ExperimentConfig, prefix: str =
 def _flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in values.items():
-        flat.update(
-            _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-        )
+        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat

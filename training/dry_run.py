@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from training.config import ExperimentConfig, StagesConfig
+from training.config import CLUSTERED, ExperimentConfig, StagesConfig
 from training.evaluate import evaluate_run
 from training.export import export_run
 from training.fit.timing import time_features
@@ -23,25 +23,12 @@ from training.trainer import Trainer
 STEPS = 2
 """Steps of each stage: the first one compiles, the second one is measured."""
 
-CLUSTERED = ("multi-worker", "parameter-server")
-"""Strategies of several processes; the dry run uses one process."""
-
 SUCCESS = "Two steps of each stage, validation, checkpoint, evaluation and export succeeded."
 
 
 @dataclass(frozen=True)
 class StageEstimate:
-    """Estimate for one stage.
-
-    Attributes:
-        name: The stage.
-        steps: Its steps.
-        s_per_step: Duration of a step, s.
-        images_per_s: Training images per second.
-        flop_utilisation: Fraction of the machine's peak FLOP/s.
-        validations: Number of validations.
-        checkpoints: Number of checkpoints.
-    """
+    """Estimate for one stage; `flop_utilisation` is a fraction of the machine's peak FLOP/s."""
 
     name: str
     steps: int
@@ -56,15 +43,8 @@ class StageEstimate:
 class RunEstimate:
     """Estimate for a run, from two steps of each stage.
 
-    Attributes:
-        stages: Stages with steps.
-        validation_s: Duration of one validation, s.
-        checkpoint_s: Duration of writing one checkpoint, s.
-        checkpoint_bytes: Size of one checkpoint.
-        memory_bytes: Peak memory of the process.
-        device_bytes: Peak memory of each GPU, by name.
-        feature_images: Number of images whose encoder features are cached.
-        feature_s: Duration of computing the features of one image, s.
+    Durations are those of one validation, one checkpoint, and the features of one of `feature_images` images;
+    memory is the peak of the process, and of each GPU by its name.
     """
 
     stages: tuple[StageEstimate, ...]
@@ -85,13 +65,11 @@ class RunEstimate:
     @property
     def _others(self) -> list[tuple[str, int, float]]:
         """Other operations: name, number, and duration of one, s."""
-        validations = sum(stage.validations for stage in self.stages)
-        checkpoints = sum(stage.checkpoints for stage in self.stages)
         features = [("features", self.feature_images, self.feature_s)] if self.feature_images else []
         return [
             *features,
-            ("validation", validations, self.validation_s),
-            ("checkpoint", checkpoints, self.checkpoint_s),
+            ("validation", sum(stage.validations for stage in self.stages), self.validation_s),
+            ("checkpoint", sum(stage.checkpoints for stage in self.stages), self.checkpoint_s),
         ]
 
     def __str__(self) -> str:
@@ -122,7 +100,9 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
     with tempfile.TemporaryDirectory() as folder:
         short = shorten(config, Path(folder))
         trainer = Trainer(short, dry_run=True)
-        _print_left_out(trainer.folder.path)
+        with suppress(FileNotFoundError):  # the run folder, which lists them, is temporary
+            left_out = (trainer.folder.path / LEFT_OUT_FILE).read_text(encoding="utf-8")
+            print(left_out, end="", file=sys.stderr)
         steps = {stage: settings.steps for stage, settings in trainer.config.stages}
         feature_s = time_features(trainer, steps, time.perf_counter)
         seen = sum(settings.steps for _, settings in config.stages) * trainer.config.batch_size
@@ -132,13 +112,14 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
         export_run(path, Path(folder) / "model")
         measured = {record["stage"]: record for record in read_log(path) if record["kind"] == "train"}
         checkpoint = max((path / "checkpoints").iterdir())
+        gpus = [device.name.removeprefix("/device:") for device in tf.config.list_logical_devices("GPU")]
         return RunEstimate(
             stages=tuple(_estimate_stage(config, name, record) for name, record in measured.items()),
             validation_s=_time(trainer.validator.measure),
             checkpoint_s=_time(lambda: trainer.state.save(0)),
             checkpoint_bytes=sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file()),
             memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            device_bytes=_device_memory(),
+            device_bytes={name: tf.config.experimental.get_memory_info(name)["peak"] for name in gpus},
             feature_images=images,
             feature_s=feature_s,
         )
@@ -162,12 +143,6 @@ def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
     return config.model_copy(update=changes)
 
 
-def _print_left_out(run: Path) -> None:
-    """Prints the skipped problems, since the run folder is temporary."""
-    with suppress(FileNotFoundError):
-        print((run / LEFT_OUT_FILE).read_text(encoding="utf-8"), end="", file=sys.stderr)
-
-
 def _estimate_stage(config: ExperimentConfig, name: str, record: dict[str, float]) -> StageEstimate:
     steps = config.stages[name].steps
     return StageEstimate(
@@ -185,8 +160,3 @@ def _time(action: Callable[[], object]) -> float:
     began = time.perf_counter()
     action()
     return time.perf_counter() - began
-
-
-def _device_memory() -> dict[str, int]:
-    gpus = [device.name.removeprefix("/device:") for device in tf.config.list_logical_devices("GPU")]
-    return {name: tf.config.experimental.get_memory_info(name)["peak"] for name in gpus}

@@ -27,9 +27,7 @@ class ImagePredictor(PredictionSteps, Protocol):
     """The part of `segdec.predictor.Predictor` that the service uses."""
 
     @property
-    def config(self) -> ModelConfig:
-        """The model's network, input, classes and thresholds."""
-        ...
+    def config(self) -> ModelConfig: ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,6 @@ class PendingPhotograph:
     submitted: float = field(default_factory=time.perf_counter)
 
     def can_batch_with(self, other: "PendingPhotograph | PendingCall") -> bool:
-        """Returns whether both can run in one batch."""
         return (
             isinstance(other, PendingPhotograph)
             and self.predictor is other.predictor
@@ -71,7 +68,6 @@ class PendingCall:
     future: "Future[Any]" = field(default_factory=Future)
 
     def can_batch_with(self, other: "PendingPhotograph | PendingCall") -> bool:
-        """A call never shares a batch: returns whether `other` is this call."""
         return other is self
 
 
@@ -87,9 +83,6 @@ class InferenceThread:
         wait_s: Seconds to wait for a batch to fill.
         observe_batch: Called with the number of photographs in each batch.
         watchdog: Watches each step.
-
-    Attributes:
-        closed: Whether `close` was called.
     """
 
     def __init__(
@@ -124,11 +117,7 @@ class InferenceThread:
         return len(self._queue)
 
     def submit(self, predictor: ImagePredictor, image: NDArray[np.uint8]) -> "Future[InferenceResult]":
-        """Enqueues a prepared photograph [h, w, c] for `predictor`'s network; from any thread.
-
-        Args:
-            predictor: Has the network.
-            image: Result of its `prepare`.
+        """Enqueues a photograph [h, w, c], prepared by `predictor`, for its network; from any thread.
 
         Raises:
             RuntimeError: If the thread has ended.
@@ -138,11 +127,8 @@ class InferenceThread:
         return photograph.future
 
     def submit_call(self, function: Callable[[], T], *, when_idle: bool = False) -> "Future[T]":
-        """Enqueues `function` behind the waiting photographs; from any thread.
-
-        Args:
-            function: Runs alone.
-            when_idle: Whether photographs that arrive later run first, too.
+        """Enqueues `function` behind the waiting photographs; from any thread. It runs alone; with
+        `when_idle` also after photographs that arrive later.
 
         Raises:
             RuntimeError: If the thread has ended.

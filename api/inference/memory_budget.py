@@ -68,7 +68,6 @@ class MemoryBudget:
         limit_bytes: Maximum of the process.
         body_bytes: Part of it for request bodies.
         max_pixels: Maximum of height × width, whatever the memory.
-        retry_after_s: Value of Retry-After.
 
     Attributes:
         idle_bytes: What the process uses without photographs; measured when its models are loaded.

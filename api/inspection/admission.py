@@ -28,10 +28,8 @@ class AdmissionLimit:
     Each `with` statement counts as one item. Only the event loop's thread may use it.
 
     Args:
-        limit: Maximum that is admitted at the same time.
         code: Code of the refusal.
         what: What is admitted, for example `photographs are waiting or running`.
-        retry_after_s: Value of Retry-After.
 
     Attributes:
         admitted: Number of those that are admitted now.
@@ -57,30 +55,18 @@ class AdmissionLimit:
             raise service_unavailable(self.code, detail, self.retry_after_s)
 
     def __enter__(self) -> Self:
-        """Admits one.
-
-        Raises:
-            RequestError: 503 with Retry-After, at the limit.
-        """
         self.check()
         self.admitted += 1
         self.total += 1
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Ends one admission."""
         self.admitted -= 1
 
 
 class ByteLimit:
-    """Limits the memory of request bodies. Only the event loop's thread may use it.
-
-    Args:
-        limit: Maximum of reserved bytes.
-        retry_after_s: Value of Retry-After.
-
-    Attributes:
-        reserved: Bytes that are reserved now.
+    """Limits the memory of request bodies: at most `limit` bytes are reserved. Only the event loop's thread
+    may use it.
     """
 
     def __init__(self, limit: int, retry_after_s: int) -> None:
@@ -101,11 +87,9 @@ class ByteReservation:
         self.count = 0
 
     def __enter__(self) -> Self:
-        """Reserves nothing yet."""
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Releases everything."""
         self._limit.reserved -= self.count
 
     def add(self, count: int) -> None:

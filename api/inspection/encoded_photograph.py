@@ -20,10 +20,7 @@ class EncodedPhotograph:
     def decode(self, settings: Settings, config: InputConfig, check_size: CheckSize) -> Photograph:
         """Decodes the file to uint8 [H, W, C] for a model's input. Call it in a thread.
 
-        Args:
-            settings: Limits of the size.
-            config: The model's input.
-            check_size: Called with height and width before any pixel is decoded; may raise.
+        `check_size` is called with height and width before any pixel is decoded, and may raise.
 
         Raises:
             ImageError: If the file is not a complete photograph of a supported kind.

@@ -64,9 +64,8 @@ class InferredPhotograph:
 
 @dataclass(frozen=True)
 class InspectedPhotograph:
-    """A photograph with its prediction.
-
-    `encode_started` is the `time.perf_counter` at which the logits were interpreted.
+    """A photograph with its prediction. `encode_started`: when the logits were interpreted,
+    `time.perf_counter`.
     """
 
     model: ModelIdentity
@@ -76,28 +75,17 @@ class InspectedPhotograph:
 
     @property
     def image(self) -> ImageFacts:
-        """Size and format."""
         return self.inferred.facts.image
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings of the decoder."""
         return self.inferred.facts.warnings
 
 
 @dataclass(frozen=True)
 class Inspector:
-    """Inspects photographs.
-
-    Attributes:
-        settings: Limits of photographs.
-        queue: Bounds the number of photographs in work.
-        memory: Bounds their memory.
-        image_threads: Decode and encode.
-        inference_thread: Runs the networks.
-        watchdog: Watches the steps in threads.
-        metrics: Counts the answers.
-        release_memory: Returns free memory to the system before the next batch.
+    """Inspects photographs; `queue` and `memory` bound those in work, `release_memory` returns free memory to
+    the system before the next batch.
     """
 
     settings: Settings
@@ -110,11 +98,8 @@ class Inspector:
     release_memory: Callable[[], None]
 
     def open(self, model: ServedModel, deadline: float) -> "Inspection":
-        """Returns a context manager for the inspection of one photograph.
-
-        Args:
-            model: The model that inspects the photograph. The caller must hold its `usage`.
-            deadline: `time.perf_counter` at which the client gets a 504.
+        """Returns a context manager for the inspection of one photograph by `model`, whose `usage` the caller
+        holds. At `deadline`, a `time.perf_counter`, the client gets a 504.
         """
         return Inspection(self, model, deadline)
 
@@ -142,7 +127,6 @@ class Inspection:
         self._step: Future[Any] | None = None
 
     def __enter__(self) -> Self:
-        """Admits nothing yet: `infer` does."""
         return self
 
     def __exit__(self, *failure: object) -> None:
@@ -154,11 +138,7 @@ class Inspection:
             step.add_done_callback(partial(self._on_abandoned_step, asyncio.get_running_loop()))
 
     async def infer(self, source: Source, on_decoded: OnDecoded | None = None) -> InferredPhotograph:
-        """Decodes the photograph and runs the network on it.
-
-        Args:
-            source: The photograph.
-            on_decoded: Called with the decoded photograph; None if not needed.
+        """Decodes the photograph, calls `on_decoded` with it, and runs the network on it.
 
         Raises:
             RequestError: 413 if it is too large, 503 if the queue or the memory is full, 504 at the deadline.

@@ -17,7 +17,6 @@ class MemoryMetrics(Collector):
         self._memory, self._bodies, self._models = memory, bodies, models
 
     def collect(self) -> Iterator[Metric]:
-        """Yields the series of a scrape."""
         memory = self._memory
         for name, text, value in (
             ("limit", "Maximum memory of the process.", memory.limit_bytes),

@@ -25,12 +25,8 @@ def tls_options(settings: Settings) -> dict[str, Any]:
 
 
 def load_certificate(certificate: Path, key: Path, context: ssl.SSLContext) -> None:
-    """Loads a certificate into `context`, for its connections from now on.
-
-    Args:
-        certificate: PEM file of the certificate chain.
-        key: PEM file of its private key.
-        context: Is changed; after an error it must not be used.
+    """Loads PEM files of a certificate chain and its key into `context`, which must not be used after an
+    error.
 
     Raises:
         ConfigError: If one of the files cannot be read, or they do not belong together.

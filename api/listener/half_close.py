@@ -13,11 +13,7 @@ STATUS_LINE_START = b"HTTP/1.1 "
 
 
 class StartedResponseTransport:
-    """A connection on which the first bytes of the response are sent before the response is known.
-
-    Args:
-        transport: The connection; nothing of the response has been written.
-    """
+    """A connection on which the first bytes of the response are sent before the response is known."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -25,14 +21,12 @@ class StartedResponseTransport:
         transport.write(STATUS_LINE_START)
 
     def write(self, data: bytes) -> None:
-        """Writes bytes, without those that were sent at the start."""
         if self._is_first:
             self._is_first = False
             data = data.removeprefix(STATUS_LINE_START)
         self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
-        """Forwards everything else to the connection."""
         return getattr(self._transport, name)
 
 

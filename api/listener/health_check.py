@@ -23,15 +23,7 @@ Address = tuple[bool, str, int]
 
 
 def print_health(arguments: Sequence[str]) -> int:
-    """Checks the service and prints one line if it is not healthy; for the command line.
-
-    Args:
-        arguments: `--live` requests `/livez` instead of `/readyz`; `--host`, `--port` and `--tls-certificate`
-            are those of the service and override the environment.
-
-    Returns:
-        The exit code: 0 if the service is healthy, else 1.
-    """
+    """Checks the service, prints one line if it is not healthy, and returns the exit code, 0 or 1."""
     try:
         options = make_parser().parse_args(arguments)
         reason = check(address_of(options), "/livez" if options.live else "/readyz")
@@ -43,11 +35,6 @@ def print_health(arguments: Sequence[str]) -> int:
 
 
 def address_of(options: argparse.Namespace) -> Address:
-    """Returns where the service listens.
-
-    Raises:
-        ValueError: If the port is invalid.
-    """
     if not options.port.isdecimal() or not 0 < int(options.port) < 2**16:
         raise ValueError(f"port {options.port!r}; expected the port of the service, 1 to 65535.")
     return bool(options.tls_certificate), LOOPBACK.get(options.host, options.host), int(options.port)

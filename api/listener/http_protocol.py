@@ -38,17 +38,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Starts the timer of a new connection."""
         super().connection_made(transport)
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the timer of a closed connection."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parses received bytes; limits the size of a head."""
+        """Limits the size of a head."""
         if self._timer is None and (self.cycle is None or self.cycle.response_complete):
             self._start_timer()
         self._in_message = False
@@ -61,10 +59,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             )
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's returns nothing
-        """Handles a client that has finished sending: complete requests are still answered.
+        """Keeps the connection of a client that has finished sending open: complete requests are still
+        answered.
 
-        Returns:
-            Whether the connection stays open. False for https, because TLS closes both directions at once.
+        Returns False for https, because TLS closes both directions at once.
         """
         cycle = self.cycle  # of the last request
         if self.scheme == "https" or cycle is None or cycle.more_body or cycle.response_complete:
@@ -85,28 +83,24 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.loop.call_later(CLIENT_POLL_S, self._check_client)
 
     def on_message_begin(self) -> None:
-        """Handles the first byte of a request."""
         self._in_head = self._in_message = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Handles a header; drops a trailer after the body."""
+        """Drops trailers after the body."""
         if self._in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Handles the end of the headers; stops the timer."""
         self._in_head, self._in_message = False, True
         self._stop_timer()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Handles bytes of a body."""
         self._in_message = True
         super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers invalid HTTP."""
         self._reject(HTTPStatus.BAD_REQUEST, f"{msg} Expected HTTP/1.1.")
 
     def _unsupported_upgrade_warning(self) -> None:

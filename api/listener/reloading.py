@@ -20,13 +20,7 @@ logger = logging.getLogger(__name__)
 
 class Reloader:
     """Reloads keys, certificate and models, one after the other. If a new file or model cannot be used, the
-    old one stays in use.
-
-    Create it in its event loop.
-
-    Args:
-        app: The service's app.
-        tls: Context of new connections; None without https.
+    old one stays in use. Create it in its event loop.
     """
 
     def __init__(self, app: FastAPI, tls: ssl.SSLContext | None) -> None:
@@ -39,7 +33,6 @@ class Reloader:
         self._requested.set()
 
     async def run(self) -> None:
-        """Reloads at each request, without end."""
         while True:
             await self._requested.wait()
             self._requested.clear()

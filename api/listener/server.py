@@ -47,9 +47,7 @@ logger = logging.getLogger(__name__)
 class DrainingServer(uvicorn.Server):
     """A server that answers 503 for a while before it stops, so that clients change to another replica.
 
-    Attributes:
-        exit_code: Exit code of the process: 0 after SIGTERM, 130 after SIGINT, `EXIT_UNFINISHED` after a
-            failure.
+    `exit_code` is 0 after SIGTERM, 130 after SIGINT, `EXIT_UNFINISHED` after a failure.
     """
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, drain_delay_s: float) -> None:
@@ -205,10 +203,8 @@ async def _start_and_reload(
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Binds the address before the model is loaded; connections are accepted only afterwards.
-
-    Raises:
-        ConfigError: If the address is unknown or in use.
+    """Binds the address before the model is loaded; connections are accepted only afterwards. Raises a
+    ConfigError if it is unknown or in use.
     """
     try:
         found: list[Any] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -231,7 +227,6 @@ def _bind(family: int, kind: int, protocol: int, _: str, address: Any) -> socket
 
 
 def url_of(listener: socket.socket, secure: bool = False) -> str:
-    """Returns the URL of a bound socket."""
     host, port = listener.getsockname()[:2]
     scheme = "https" if secure else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

@@ -39,10 +39,8 @@ def set_photograph_counts(request: Request, count: int, refused: Sequence[BatchI
 class AccessMiddleware(HttpMiddleware):
     """Counts each request and its photographs in the metrics, and logs it as one line.
 
-    Without `log`, only failures are logged, except health checks and temporary
-    rejections: there may be thousands, and the metrics count them.
-
-    As second-outermost middleware, it sees the final status.
+    Without `log`, only failures are logged, except health checks and temporary rejections: there may be
+    thousands, and the metrics count them. As second-outermost middleware, it sees the final status.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: bool) -> None:
@@ -51,7 +49,6 @@ class AccessMiddleware(HttpMiddleware):
         self.log = log
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
         started = time.perf_counter()
         path = request_path(scope)  # before a mounted app changes the scope
         answer = StatusSend(send)
@@ -116,9 +113,8 @@ def _refused(scope: Scope) -> Iterator[tuple[BatchItem, Problem]]:
 
 
 def caller_fields(scope: Scope) -> dict[str, str]:
-    """Returns the log fields `request_id`, `client` and `key` of a request, if known.
-
-    The client's address comes from a trusted proxy, else from the connection.
+    """Returns the log fields `request_id`, `client` (from a trusted proxy, else the connection) and `key` of
+    a request, if known.
     """
     state, client = scope.get("state", {}), scope.get("client")
     known = {

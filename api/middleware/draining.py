@@ -10,9 +10,8 @@ from api.middleware.http_middleware import HttpMiddleware, StatusSend
 
 
 class ShutdownMiddleware(HttpMiddleware):
-    """Answers 503 for a request that the server cancels at the end of its drain time.
-
-    If its answer has started, the connection is closed instead.
+    """Answers 503 for a request that the server cancels at the end of its drain time, unless its answer has
+    started.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -20,7 +19,6 @@ class ShutdownMiddleware(HttpMiddleware):
         self.metrics = metrics
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
         answer = StatusSend(send)
         try:
             await self.app(scope, receive, answer)

@@ -4,18 +4,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class StatusSend:
-    """Sends messages of an answer.
-
-    Attributes:
-        status: HTTP status of the answer; 0 before it has started.
-    """
+    """Sends messages of an answer; `status` is its HTTP status, 0 before it has started."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
-        """Sends one message."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         await self._send(message)
@@ -28,10 +23,8 @@ class HttpMiddleware:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one connection."""
         handle = self.handle if scope["type"] == "http" else self.app
         await handle(scope, receive, send)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
         raise NotImplementedError

@@ -27,7 +27,6 @@ class RequestIdMiddleware(HttpMiddleware):
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
         sent = Headers(scope=scope).get(HEADER)
         request_id, refusal = choose_id(sent)
         if sent and refusal:  # also in the log, for comparison with the client's log

@@ -34,7 +34,6 @@ class UninspectedMiddleware(HttpMiddleware):
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
         if scope["method"] != "POST" or not INSPECT_PATHS.fullmatch(request_path(scope)):
             await self.app(scope, receive, send)
             return

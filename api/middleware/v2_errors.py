@@ -13,13 +13,9 @@ PREFIX = "/v2"
 
 
 class ProtocolErrorMiddleware(HttpMiddleware):
-    """Repeats the detail of a problem of /v2 as `error`; does not change other answers.
-
-    It is the outermost middleware, so that every error response has the member `error`.
-    """
+    """Repeats the detail of a problem of /v2 as `error`. As outermost middleware it sees every error."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
         path = scope["path"]
         if path != PREFIX and not path.startswith(f"{PREFIX}/"):
             await self.app(scope, receive, send)

@@ -21,18 +21,12 @@ Labels = Mapping[str, str]
 """Label → version."""
 
 
-def read_labels(path: Path, known: Mapping[str, Path]) -> dict[str, str] | None:
-    """Reads label → version from a JSON file; returns None without a file.
+def parse_labels(path: Path, content: bytes, known: Mapping[str, Path]) -> dict[str, str]:
+    """Parses label → version from the content of the JSON file `path`.
 
     Raises:
-        ArtifactError: If the file is damaged, or names a version that does not exist.
+        ArtifactError: If it is damaged, or names a version that does not exist.
     """
-    content = read_if_exists(path)
-    return None if content is None else parse_labels(path, content, known)
-
-
-def parse_labels(path: Path, content: bytes, known: Mapping[str, Path]) -> dict[str, str]:
-    """Parses the content of a file of labels; raises as `read_labels`."""
     try:
         values = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -85,11 +79,8 @@ def check_labels(path: Path, labels: Labels, known: Mapping[str, Path]) -> None:
 
 @dataclass(frozen=True)
 class LabelChange:
-    """A change that an administrator requests.
-
-    Attributes:
-        action: Its name in the log and the audit.
-        apply: Labels → labels; raises RequestError if the change is not possible.
+    """A change that an administrator requests: its name in log and audit, and a function labels → labels,
+    which raises a RequestError if the change is not possible.
     """
 
     action: str
@@ -146,13 +137,8 @@ ROLL_BACK = LabelChange("roll back", _roll_back)
 
 @dataclass(frozen=True)
 class LabelFileUpdate:
-    """A change of the file of labels that is not written yet.
-
-    Attributes:
-        path: The file.
-        content: Its content; None if it did not exist.
-        before: The labels in it.
-        after: The new labels.
+    """A change of the file of labels that is not written yet; `content` is that of the file, None without
+    one.
     """
 
     path: Path
@@ -161,11 +147,7 @@ class LabelFileUpdate:
     after: Labels
 
     def check_writable(self) -> None:
-        """Checks early, before a model is loaded.
-
-        Raises:
-            RequestError: 409 if the folder is read-only.
-        """
+        """Raises a RequestError, 409, if the folder is read-only: early, before a model is loaded."""
         if not os.access(self.path.parent, os.W_OK):
             raise self._not_writable("it is read-only")
 

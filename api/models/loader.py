@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -41,14 +41,7 @@ class LoadTimes:
 
 
 class ModelLoader:
-    """Loads and replaces the models of a registry.
-
-    Args:
-        settings: Models on disk, their engine, and the keys that must have signed them.
-        registry: The served models.
-        inference_thread: Runs them.
-        budget: Measures the process with its models, and checks what fits.
-    """
+    """Loads and replaces the models of a registry, whose memory a budget measures and checks."""
 
     def __init__(
         self,
@@ -99,13 +92,8 @@ class ModelLoader:
     ) -> ReloadAnswer:
         """Changes the labels of the model `name`, and serves the labelled versions.
 
-        They are loaded and tested before the file is written: so the versions on disk always work, even if
-        the service is killed in between.
-
-        Args:
-            name: Name of the model.
-            change: Change of its labels.
-            write: Writes the change to disk, or raises and changes nothing.
+        They are loaded and tested before `write` writes the file: so the versions on disk always work, even
+        if the service is killed in between.
 
         Raises:
             RequestError: As `reload`, `change` and `write`: then nothing changes.
@@ -163,7 +151,7 @@ class ModelLoader:
             version: await self._load_version(folder, before.get(version), times)
             for version, folder in stored.versions.items()
         }
-        return {version: model.with_labels(_labels(stored, version)) for version, model in served.items()}
+        return {version: replace(model, labels=_labels(stored, version)) for version, model in served.items()}
 
     def _remove(self, name: str) -> None:
         if not self.registry.versions(name):
@@ -177,9 +165,10 @@ class ModelLoader:
         artifact = await asyncio.to_thread(self._open, folder)
         if before is not None and before.identity.sha256 == artifact.sha256:
             return before
-        identity, predictor = await asyncio.to_thread(
-            load_artifact, artifact, self.settings.batch_pixels, self.settings.engine, self.settings.threads
-        )
+        settings, manifest = self.settings, artifact.manifest
+        load = partial(Predictor.from_artifact, batch_pixels=settings.batch_pixels, threads=settings.threads)
+        predictor = await asyncio.to_thread(load, artifact, settings.engine)
+        identity = ModelIdentity(name=manifest.name, version=manifest.version, sha256=artifact.sha256)
         for note in predictor.notes:
             logger.warning("%s: %s", folder, note)
         loaded = time.perf_counter()
@@ -239,27 +228,6 @@ class ModelLoader:
             removed=[version for version in before if version not in now],
             timing_ms=ReloadTiming(**{step: round(ms, 3) for step, ms in vars(times).items()}),
         )
-
-
-def load_artifact(
-    artifact: Artifact, batch_pixels: int | None, engine: str | None = None, threads: int | None = None
-) -> tuple[ModelIdentity, Predictor]:
-    """Loads an artifact after a check of all its files.
-
-    Args:
-        artifact: The opened artifact.
-        batch_pixels: Maximum of pixels in a batch of tiles; None for the engine's advice.
-        engine: Runs it; None for the first that it was exported for and that is installed.
-        threads: Threads of the engine; None for its own choice.
-
-    Raises:
-        ArtifactError: If it is damaged, incomplete, for other engines, or has unexpected content.
-        ConfigError: If the engine has started with another number of threads.
-        MissingExtraError: If the engine is not installed.
-    """
-    predictor = Predictor.from_artifact(artifact, engine, batch_pixels=batch_pixels, threads=threads)
-    manifest = artifact.manifest
-    return ModelIdentity(name=manifest.name, version=manifest.version, sha256=artifact.sha256), predictor
 
 
 async def warm_up(predictor: ImagePredictor, inference_thread: InferenceThread) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Self
 
 from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor
@@ -23,12 +23,10 @@ class Usage:
     idle: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __enter__(self) -> Self:
-        """Counts one more."""
         self.count += 1
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Counts one less."""
         self.count -= 1
         if not self.count:
             self.idle.set()
@@ -46,32 +44,23 @@ class ServedModel:
 
     @property
     def config(self) -> ModelConfig:
-        """Network, input, classes and thresholds."""
         return self.predictor.config
 
     def describe(self, largest: LargestPhotograph) -> ModelDetail:
         """Returns identity, labels, manifest and the `largest` photograph, for a list of models."""
-        manifest: dict[str, Any] = self.config.model_dump(mode="json")
         return ModelDetail(
             **self.identity.model_dump(),
             labels=list(self.labels),
-            manifest=manifest,
+            manifest=self.config.model_dump(mode="json"),
             max_pixels=largest.pixels,
             limited_by=largest.limited_by,
         )
 
     def release_memory(self) -> None:
         """Releases the memory that the engine keeps for large photographs."""
-        release = getattr(self.predictor, "release_memory", None)
-        if release is not None:
-            release()
-
-    def with_labels(self, labels: tuple[str, ...]) -> "ServedModel":
-        """Returns the same model with other labels."""
-        return replace(self, labels=labels)
+        getattr(self.predictor, "release_memory", lambda: None)()
 
     async def wait_until_unused(self) -> None:
-        """Returns when no request uses the model."""
         while self.usage.count:
             self.usage.idle.clear()
             await self.usage.idle.wait()
@@ -82,11 +71,7 @@ Versions = Mapping[str, ServedModel]
 
 
 class ModelRegistry:
-    """Finds models. The table is replaced as a whole, so that a request sees one state of it.
-
-    Args:
-        default: Name of the model for requests that name none.
-    """
+    """Finds models. The table is replaced as a whole, so that a request sees one state of it."""
 
     def __init__(self, default: str | None) -> None:
         self.default = default
@@ -101,11 +86,7 @@ class ModelRegistry:
         return self._table.get(name, {})
 
     def find(self, name: str | None = None, version: str | None = None) -> ServedModel:
-        """Finds the model of a request.
-
-        Args:
-            name: Name of the model; None for the default.
-            version: Version of the model, or a label; None for the stable one.
+        """Finds a model by name (None: the default) and version or label (None: the stable one).
 
         Raises:
             RequestError: 404 if there is no such model or version.

@@ -20,17 +20,8 @@ async def log_reload(
     reloading: Awaitable[ReloadAnswer],
     event: str = "reload",
 ) -> ReloadAnswer:
-    """Awaits `reloading` and logs the result; only an unexpected failure has a traceback.
-
-    Args:
-        registry: The served models.
-        name: Name of the model.
-        requested_by: The client, as fields of the line.
-        reloading: Replaces the model.
-        event: Message of the line.
-
-    Raises:
-        RequestError: As `reloading`.
+    """Awaits `reloading`, which replaces the model `name`, and logs the result with the client `requested_by`
+    as the line `event`; only an unexpected failure has a traceback.
     """
     started = time.perf_counter()
     facts: dict[str, object] = {"model": name, "before": _served(registry, name)}

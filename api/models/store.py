@@ -4,18 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn
 
 from api.errors import RequestError
-from api.models.labels import (
-    LabelChange,
-    LabelFileUpdate,
-    Labels,
-    check_labels,
-    parse_labels,
-    read_if_exists,
-    read_labels,
-)
+from api.models.labels import LabelChange, LabelFileUpdate, Labels, check_labels, parse_labels, read_if_exists
 from api.settings import Settings
 from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
 from segdec.errors import ArtifactError, ConfigError
@@ -25,42 +17,10 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True)
 class StoredModel:
-    """The versions of one model on disk that are to be served.
-
-    Attributes:
-        versions: Version → folder of its artifact.
-        labels: Label → version, for example `{"stable": "3", "canary": "4"}`.
-    """
+    """The versions of one model on disk that are to be served: version → folder, and label → version."""
 
     versions: Mapping[str, Path]
     labels: Mapping[str, str]
-
-
-class ModelStore(Protocol):
-    """Models on disk."""
-
-    def names(self) -> list[str]:
-        """Returns the names of the models on disk now."""
-
-    def find(self, name: str) -> StoredModel | None:
-        """Returns the model `name` as it is on disk now; None if there is none.
-
-        Raises:
-            ArtifactError: If its folder is wrong.
-        """
-
-    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:
-        """Returns the model `name` with changed labels, and the update that writes them.
-
-        Args:
-            name: Name of the model.
-            stable: The version that answers now; it stays stable without a file of labels.
-            change: Change of the labels.
-
-        Raises:
-            RequestError: 404 if there is no such model or version, 409 if the change is not possible.
-            ArtifactError: If the model's folder is wrong.
-        """
 
 
 class SingleModel:
@@ -76,7 +36,7 @@ class SingleModel:
         return [self._name]
 
     def find(self, name: str) -> StoredModel | None:
-        """Returns the one version, labelled stable."""
+        """Returns the one version, labelled stable; None for another name."""
         if name not in self.names():
             return None
         manifest = open_artifact(self.folder).manifest
@@ -87,8 +47,8 @@ class SingleModel:
             )
         return StoredModel({manifest.version: self.folder}, {STABLE: manifest.version})
 
-    def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:  # noqa: ARG002
-        """Raises 409: a single version has no labels to change."""
+    def relabel(self, name: str, stable: str, change: LabelChange) -> NoReturn:  # noqa: ARG002
+        """Raises a RequestError, 409: a single version has no labels to change."""
         raise RequestError(
             409,
             "labels_fixed",
@@ -124,15 +84,29 @@ class ModelFolder:
         return found
 
     def find(self, name: str) -> StoredModel | None:
-        """Returns the labelled versions of a model, or its newest version."""
+        """Returns the labelled versions of a model as they are on disk now, or its newest version; None if
+        there is none.
+
+        Raises:
+            ArtifactError: If its folder is wrong.
+        """
         artifacts = self._artifacts_of(name)
         if not artifacts:
             return None
-        labels = read_labels(self.folder / name / LABELS, artifacts)
-        return _stored_model(name, artifacts, labels or _newest(artifacts))
+        path = self.folder / name / LABELS
+        content = read_if_exists(path)
+        labels = _newest(artifacts) if content is None else parse_labels(path, content, artifacts)
+        return _stored_model(name, artifacts, labels)
 
     def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:
-        """Returns the model with changed labels, and the update that writes them; as `ModelStore.relabel`."""
+        """Returns the model `name` with changed labels, and the update that writes them.
+
+        Without a file of labels, `stable`, the version that answers now, stays stable.
+
+        Raises:
+            RequestError: 404 if there is no such model or version, 409 if the change is not possible.
+            ArtifactError: If the model's folder is wrong.
+        """
         artifacts = self._artifacts_of(name)
         if not artifacts:
             raise RequestError(404, "model_not_found", f"The model '{name}' is not in {self.folder}.")
@@ -143,7 +117,11 @@ class ModelFolder:
         else:
             before = {STABLE: stable} if stable in artifacts else _newest(artifacts)
         after = change.apply(before)
-        _check_versions(name, after, artifacts)
+        for version in after.values():
+            if version not in artifacts:
+                detail = f"Model '{name}' has no version '{version}' on disk."
+                expected = f"Expected one of: {', '.join(artifacts)}."
+                raise RequestError(404, "version_not_found", f"{detail} {expected}")
         check_labels(path, after, artifacts)
         update = LabelFileUpdate(path, content, before, after)
         update.check_writable()
@@ -153,17 +131,12 @@ class ModelFolder:
         return _artifacts(self.folder / name) if PLAIN_NAME.fullmatch(name) else {}
 
 
-def open_store(settings: Settings) -> ModelStore:
-    """Opens the models that the settings name.
-
-    Raises:
-        ConfigError: If they name none.
-    """
+def open_store(settings: Settings) -> SingleModel | ModelFolder:
+    """Opens the models that the settings name."""
     if settings.models is not None:
         return ModelFolder(settings.models)
-    if settings.model is not None:
-        return SingleModel(settings.model)
-    raise ConfigError("No model given. Pass --model FOLDER or --models FOLDER.")
+    assert settings.model is not None, "read_settings has checked it"
+    return SingleModel(settings.model)
 
 
 def _stored_model(name: str, artifacts: Mapping[str, Path], labels: Labels) -> StoredModel:
@@ -175,16 +148,6 @@ def _stored_model(name: str, artifacts: Mapping[str, Path], labels: Labels) -> S
 
 def _newest(artifacts: Mapping[str, Path]) -> dict[str, str]:
     return {STABLE: max(artifacts, key=_sort_key)}
-
-
-def _check_versions(name: str, labels: Labels, artifacts: Mapping[str, Path]) -> None:
-    unknown = [version for version in labels.values() if version not in artifacts]
-    if unknown:
-        raise RequestError(
-            404,
-            "version_not_found",
-            f"Model '{name}' has no version '{unknown[0]}' on disk. Expected one of: {', '.join(artifacts)}.",
-        )
 
 
 def _artifacts(folder: Path) -> dict[str, Path]:

@@ -31,7 +31,6 @@ class InferenceRequest:
     """An inference request.
 
     Attributes:
-        id: Is repeated in the answer; None without one.
         input: Name of the input with the photographs.
         sources: The photographs, encoded or as pixels [H, W, C].
         threshold: Replaces the model's; None for the model's own.

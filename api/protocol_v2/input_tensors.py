@@ -28,11 +28,7 @@ LENGTH_BYTES = 4
 
 
 def split_body(body: bytes, header_length: str | None) -> tuple[bytes, memoryview]:
-    """Splits `body` into its JSON part and the binary part after it.
-
-    Args:
-        body: The whole body.
-        header_length: Bytes of the JSON part, from the request's header; None: all of them.
+    """Splits `body` into its JSON part, of `header_length` bytes (None: all), and the binary part after it.
 
     Raises:
         RequestError: 400 if `header_length` is not a length within the body.
@@ -83,12 +79,7 @@ def _json_error(error: ValidationError) -> RequestError:
 
 
 def read_encoded(tensor: InferInput, binary: memoryview, limit: int) -> list[bytes]:
-    """Reads the elements of a BYTES tensor [n].
-
-    Args:
-        tensor: The tensor, with its data unless that is binary.
-        binary: The binary part of the body.
-        limit: Largest n.
+    """Reads at most `limit` elements of a BYTES tensor [n], from `binary` unless they are in the tensor.
 
     Raises:
         RequestError: 400 if datatype, shape and data do not agree, or n is larger.
@@ -120,11 +111,7 @@ def read_pixels(tensor: InferInput, binary: memoryview, limit: int) -> NDArray[n
 
 
 def check_binary_used(tensors: Sequence[InferInput], binary: memoryview) -> None:
-    """Checks that all bytes belong to a tensor.
-
-    Raises:
-        RequestError: 400 if the binary part is longer than its tensors.
-    """
+    """Raises a RequestError, 400, if the binary part is longer than its tensors."""
     declared = sum(tensor.parameters.binary_data_size or 0 for tensor in tensors)
     if len(binary) > declared:
         raise RequestError(

@@ -118,16 +118,10 @@ def encode_answer(
     outputs: Mapping[str, bool],
     photographs: Sequence[PhotographOutputs],
 ) -> tuple[bytes, dict[str, str]]:
-    """Encodes the answer to a request.
+    """Returns body and headers of the answer to the request with the client's id `request_id`.
 
-    Args:
-        request_id: The client's id; None without one.
-        model: The model that answered.
-        outputs: Name → whether its data follows the JSON part.
-        photographs: Values of the outputs, in the order of the request.
-
-    Returns:
-        The body and the headers.
+    `outputs` maps a name to whether its data follows the JSON part; `photographs` are in the order of the
+    request.
     """
     encoded = [_encode_output(name, photographs, binary=binary) for name, binary in outputs.items()]
     described = [output for output, _ in encoded]

@@ -11,11 +11,7 @@ from api.service import Service
 
 
 async def get_service(request: Request) -> Service:
-    """Returns the running service.
-
-    Raises:
-        RequestError: 503 before it is started.
-    """
+    """Returns the running service; raises a RequestError, 503, before it is started."""
     service: Service | None = request.app.state.service
     if service is None:
         raise service_unavailable(
@@ -25,11 +21,7 @@ async def get_service(request: Request) -> Service:
 
 
 def check_alive(request: Request) -> None:
-    """Raises an error if the service has to be restarted; a service that still starts is alive.
-
-    Raises:
-        RequestError: 503.
-    """
+    """Raises a RequestError, 503, if the service has to be restarted; one that still starts is alive."""
     service: Service | None = request.app.state.service
     if service is not None:
         service.check_alive()

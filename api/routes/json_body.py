@@ -25,15 +25,8 @@ async def read_json_body(
     limit: int = MAX_JSON_BYTES,
     any_type: bool = False,
 ) -> Body:
-    """Reads a JSON body.
-
-    Args:
-        request: Its body has not been read.
-        service: Bounds the memory and the time of bodies.
-        form: Model of the body.
-        deadline: `time.perf_counter` time at which the request is answered 504.
-        limit: Most bytes of the body.
-        any_type: Whether to ignore the Content-Type.
+    """Reads a JSON body, `form`, of at most `limit` bytes until `deadline`; with `any_type` whatever its
+    Content-Type.
 
     Raises:
         RequestError: 415 for another Content-Type, 413 for a larger body, 400 for invalid JSON, 503 without

@@ -38,13 +38,10 @@ class Key:
 
 
 def make_key(name: str) -> tuple[str, str]:
-    """Makes a key for `name`.
+    """Makes a key for `name`; returns the key, which is shown once, and its line for a key file.
 
     A key has 256 random bits, which no dictionary contains: one round of SHA-256 protects it as well as a
     slow password hash, and takes no time.
-
-    Returns:
-        The key, which is shown once, and its line for a key file.
 
     Raises:
         ConfigError: If the name has characters that are special in a key file or a log line.
@@ -58,11 +55,7 @@ def make_key(name: str) -> tuple[str, str]:
 
 
 def print_new_key(name: str) -> None:
-    """Makes a key for `name` and prints it with its line for a key file; for the command line.
-
-    Raises:
-        ConfigError: If the name is invalid.
-    """
+    """Makes a key for `name` and prints it with its line for a key file; for the command line."""
     key, line = make_key(name)
     print(
         f"key, shown only now: {key}\nline for the file of --api-keys, --review-keys or --admin-keys: {line}"
@@ -108,11 +101,10 @@ def _digest(key: str) -> bytes:
 
 
 class Keyring:
-    """The keys that are accepted.
+    """The keys that are accepted, by role.
 
-    Args:
-        keys: Keys by role; a role that is missing has no keys of its own. Without any keys, everyone may
-            predict and review, and nobody may administer. Without keys of `predict`, everyone may predict.
+    A role that is missing has no keys of its own. Without any keys, everyone may predict and review, and
+    nobody may administer. Without keys of `predict`, everyone may predict.
     """
 
     def __init__(self, keys: Mapping[Role, Sequence[Key]]) -> None:
@@ -122,11 +114,7 @@ class Keyring:
 
     @classmethod
     def read(cls, settings: Settings) -> "Keyring":
-        """Reads the files that the settings name.
-
-        Raises:
-            ConfigError: If a file is invalid.
-        """
+        """Reads the files that the settings name; raises a ConfigError if one is invalid."""
         files: dict[Role, Path | None] = {
             "predict": settings.api_keys,
             "review": settings.review_keys,
@@ -136,7 +124,6 @@ class Keyring:
 
     @property
     def names(self) -> list[str]:
-        """Names of all keys."""
         return [key.name for key in self._keys]
 
     def replace_with(self, other: "Keyring") -> None:

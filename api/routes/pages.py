@@ -52,7 +52,6 @@ class PageFiles(StaticFiles):
     """A folder, served with the headers of the pages."""
 
     def file_response(self, *args: Any, **words: Any) -> Response:
-        """Returns the response for one file."""
         response = super().file_response(*args, **words)
         response.headers.update(HEADERS)
         return response
@@ -60,8 +59,7 @@ class PageFiles(StaticFiles):
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
     """Serves the API pages at `/docs` and, if the settings say so, the pages for people with their files.
-
-    None of it needs an API key: a page asks the user for one if the service requires it.
+    None of it needs an API key: a page asks the user for one.
     """
     swagger = Path(str(files("fastapi_offline"))) / "static"
     routes = [_page(API, ()), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]

@@ -25,12 +25,7 @@ T = TypeVar("T")
 class PhotographRequest(Generic[QueryModel]):
     """A request about one photograph; its `with` block keeps the model loaded and counts the body's memory.
 
-    Attributes:
-        request: The request.
-        service: Answers it.
-        model: Inspects the photograph.
-        params: Query and deadline.
-        wants_file: Whether the client accepts the mask alone, as a file.
+    `wants_file`: whether the client accepts the mask alone, as a file.
     """
 
     request: Request
@@ -46,11 +41,7 @@ class PhotographRequest(Generic[QueryModel]):
     def check(
         cls, request: Request, service: Service, model: ServedModel, params: RequestParams[QueryModel]
     ) -> "PhotographRequest[QueryModel]":
-        """Rejects invalid requests before the body is read.
-
-        Raises:
-            RequestError: 400 or 503.
-        """
+        """Rejects invalid requests before the body is read; raises a RequestError, 400 or 503."""
         wants_file = prefers_png(request.headers.get("accept", ""))
         if wants_file and params.query.mask not in ("png", "scores", "classes"):
             raise RequestError(
@@ -64,7 +55,6 @@ class PhotographRequest(Generic[QueryModel]):
         return cls(request, service, model, params, wants_file)
 
     def __enter__(self) -> Self:
-        """Admits nothing yet."""
         enter = self._stack.enter_context
         enter(self.model.usage)
         self._body_bytes = enter(self.service.bodies.reserve())
@@ -72,18 +62,10 @@ class PhotographRequest(Generic[QueryModel]):
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Releases everything."""
         self._stack.close()
 
     async def read_body(self, *, with_part: bool = False) -> Upload:
-        """Reads the photograph.
-
-        Args:
-            with_part: Whether the body may also name the part.
-
-        Raises:
-            RequestError: As `Service.receive` and `read_upload`.
-        """
+        """Reads the photograph and, if `with_part`, its part; errors as `Service.receive`, `read_upload`."""
         limit = self.service.settings.max_body_bytes
         reading = partial(read_upload, self.request, limit, self._body_bytes, with_part=with_part)
         return await self.service.receive(reading, self.params.deadline)

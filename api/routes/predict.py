@@ -24,11 +24,8 @@ router = APIRouter(prefix="/v1", tags=["predict"], dependencies=require_role("pr
 
 
 def describe_photograph(json: type[JsonImage], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the OpenAPI description of a body with one photograph.
-
-    Args:
-        json: Model of a JSON body.
-        fields: Fields of a form in addition to the photograph.
+    """Returns the OpenAPI description of a body with one photograph, as JSON or in a form with further
+    `fields`.
     """
     form = {"type": "object", "required": [FORM_FIELD], "properties": {FORM_FIELD: BINARY_SCHEMA, **fields}}
     return {

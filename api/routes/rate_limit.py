@@ -12,11 +12,6 @@ class RateLimiter:
 
     A bucket is stored as the time at which it is full again, and removed after that. (The in-memory store of
     the package `limits` keeps an entry for each address and starts threads for cleaning.)
-
-    Args:
-        rate: Average requests a second.
-        burst: Requests that may come at once.
-        clock: Monotonic time, seconds.
     """
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -26,11 +21,7 @@ class RateLimiter:
         self._full_at: dict[str, float] = {}  # in the order of the last request
 
     def take_token(self, client: str) -> float:
-        """Takes a token of `client`.
-
-        Returns:
-            0 if there was one, otherwise the seconds until there is one.
-        """
+        """Takes a token of `client`; returns 0 if there was one, otherwise the seconds until there is one."""
         now = self._clock()
         full_at = max(now, self._full_at.get(client, now)) + self._token_s
         wait_s = full_at - now - self._bucket_s

@@ -134,13 +134,8 @@ QueryModel = TypeVar("QueryModel", bound=PredictQuery)
 
 @dataclass(frozen=True)
 class RequestParams(Generic[QueryModel]):
-    """What a request asks for, without its photographs.
-
-    Attributes:
-        request_id: Is repeated in the answer.
-        query: Query of the URL.
-        started: When it started, `time.perf_counter`.
-        deadline: When it is answered 504, `time.perf_counter`.
+    """What a request asks for, without its photographs. `started` and `deadline` (504) are
+    `time.perf_counter`.
     """
 
     request_id: str
@@ -168,9 +163,7 @@ InspectParams = Annotated[RequestParams[InspectQuery], Depends(_inspect_params)]
 def _make_params(request: Request, query: QueryModel, deadline: float) -> RequestParams[QueryModel]:
     if len(request.query_params) < len(request.query_params.multi_items()):
         raise RequestError(
-            400,
-            "bad_parameter",
-            f"query: a parameter was sent twice ({request.url.query}). Expected once.",
+            400, "bad_parameter", f"query: a parameter was sent twice ({request.url.query}). Expected once."
         )
     return RequestParams(request.state.request_id, query, time.perf_counter(), deadline)
 
@@ -179,11 +172,7 @@ def _make_params(request: Request, query: QueryModel, deadline: float) -> Reques
 
 
 def parse_part_facts(fields: Mapping[str, str]) -> PartFields:
-    """Parses what the fields of a form say about a part.
-
-    Raises:
-        RequestError: 400 if a value is invalid.
-    """
+    """Parses what a form says about a part; raises a RequestError, 400, if a value is invalid."""
     try:
         return PartFields.model_validate(fields)
     except ValidationError as error:
@@ -191,10 +180,8 @@ def parse_part_facts(fields: Mapping[str, str]) -> PartFields:
 
 
 def merge_part_facts(query: PartFields, body: PartFields | None) -> PartFields:
-    """Returns what query and body together say about a part.
-
-    Raises:
-        RequestError: 400 if both have different values for the same field.
+    """Returns what query and body together say about a part; raises a RequestError, 400, if both have
+    different values for the same field.
     """
     merged = {
         name: getattr(query, name) for name in PartFields.model_fields if name in query.model_fields_set

@@ -16,12 +16,7 @@ HEADER_PREFIX = "X-Segdec-"
 
 
 def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Answer:
-    """Makes the complete answer. Slow for a large mask, so call it in a thread.
-
-    Args:
-        inspected: The photograph with its prediction.
-        params: Parameters of the request.
-    """
+    """Makes the complete answer. Slow for a large mask, so call it in a thread."""
     prediction = inspected.prediction
     mask = encode_mask(prediction, params.query.mask, params.query.space)
     regions = [RegionAnswer.model_validate(region, from_attributes=True) for region in prediction.regions]
@@ -46,10 +41,8 @@ def make_json_response(inspected: InspectedPhotograph, *, params: RequestParams[
 
 
 def make_mask_response(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Response:
-    """Makes the response for `Accept: image/png`: the mask as the body, all other values in headers. Slow for
-    a large mask.
-
-    Text in the headers is percent-encoded UTF-8.
+    """Makes the response for `Accept: image/png`: the mask as the body, all other values in headers. Call it
+    in a thread.
     """
     prediction = inspected.prediction
     content = encode_mask_file(prediction, params.query.mask, params.query.space)
@@ -75,7 +68,6 @@ def answer_headers(
 
 
 def make_decision(prediction: Prediction) -> Decision:
-    """Returns the `decision` of the answer: label, score and thresholds of the photograph."""
     return Decision(
         label=prediction.label,
         score=prediction.score,

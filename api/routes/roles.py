@@ -29,10 +29,8 @@ class RequireRole:
         self.role = role
 
     async def __call__(self, request: Request) -> None:
-        """Checks one request.
-
-        Raises:
-            RequestError: 401 without a known key, 403 with a key of a lower role, 429 above the rate limit.
+        """Raises a RequestError: 401 without a known key, 403 with a key of a lower role, 429 above the rate
+        limit.
         """
         keyring: Keyring = request.app.state.keyring
         request.state.key = keyring.authorize(self.role, request.headers)
@@ -53,11 +51,7 @@ def role_of(route: APIRoute) -> Role | None:
 
 
 def check_roles(app: FastAPI) -> None:
-    """Refuses an app with a route that declares no role.
-
-    Raises:
-        ConfigError: If there is one.
-    """
+    """Raises a ConfigError if the app has a route that declares no role."""
     for route in app.routes:
         if isinstance(route, APIRoute) and role_of(route) is None:
             raise ConfigError(f"The route {route.path} declares no role. Give its router require_role(…).")

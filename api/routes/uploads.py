@@ -53,11 +53,8 @@ async def read_upload(
 ) -> Upload:
     """Reads an encoded photograph from a raw, multipart or JSON body of at most `limit` bytes.
 
-    Args:
-        request: Its body has not been read.
-        limit: Maximum of bytes.
-        reservation: Reserves memory for the body; before it arrives if its length is known.
-        with_part: Whether a form or JSON may also name the part.
+    `reservation` reserves memory for the body, before it arrives if its length is known. `with_part`: whether
+    a form or JSON may also name the part.
 
     Raises:
         RequestError: 413 for a larger body, 503 if the memory is full, 415 for another type of body, 422 for
@@ -77,10 +74,8 @@ async def read_upload(
 async def read_uploads(
     request: Request, limit: int, reservation: ByteReservation, max_files: int
 ) -> list[Upload]:
-    """Reads up to `max_files` encoded photographs from a multipart or JSON body of at most `limit` bytes.
-
-    Raises:
-        RequestError: As `read_upload`.
+    """Reads up to `max_files` photographs from a multipart or JSON body; arguments and errors as
+    `read_upload`.
     """
     kind = _media_type(request)
     if kind == FORM_TYPE:
@@ -92,10 +87,8 @@ async def read_uploads(
 
 
 async def read_body(request: Request, limit: int, reservation: ByteReservation) -> bytes:
-    """Reads the complete body.
-
-    Raises:
-        RequestError: 413 if it has more than `limit` bytes, 503 if the memory is full.
+    """Reads the complete body; raises a RequestError, 413 if it has more than `limit` bytes, 503 if the
+    memory is full.
     """
     return b"".join([chunk async for chunk in _read_chunks(request, limit, reservation)])
 
@@ -148,25 +141,18 @@ def _unsupported(request: Request, examples: str) -> RequestError:
 
 
 class FormParser(MultiPartParser):
-    """Reads a complete form and keeps its file in memory.
-
-    It uses memory only, because a read-only container has no folder for temporary files; the size of the body
-    is limited.
+    """Reads a complete form and keeps its file in memory: a read-only container has no folder for temporary
+    files, and the size of the body is limited.
     """
 
     spool_max_size = 0
     complete = False
 
     def on_end(self) -> None:
-        """Handles the closing boundary."""
         self.complete = True
 
     async def parse(self) -> FormData:
-        """Reads the form.
-
-        Raises:
-            MultiPartException: If it is invalid or incomplete.
-        """
+        """Raises a MultiPartException if the form is invalid or incomplete."""
         form = await super().parse()
         if not self.complete:
             for file in self._files_to_close_on_error:
@@ -181,8 +167,7 @@ async def read_form(
     """Reads the files of a form. If `with_part` is true, the other fields describe the part.
 
     Raises:
-        RequestError: 413 for a larger body, 503 if the memory is full, 400 if the form is invalid or has
-            other fields.
+        RequestError: As `read_upload`.
     """
     expected = f"Expected {'one file' if max_files == 1 else f'1 to {max_files} files'}. {EXAMPLES}"
     facts = frozenset(PartFields.model_fields if with_part else ())
@@ -234,11 +219,7 @@ class EncodedImage(BaseModel):
     name: str = Field("The image", max_length=MAX_NAME, description="its name in error messages")
 
     def upload(self) -> Upload:
-        """Decodes the file.
-
-        Raises:
-            RequestError: 400 if it is not base64.
-        """
+        """Decodes the file; raises a RequestError, 400, if it is not base64."""
         try:
             return Upload(base64.b64decode(self.b64, validate=True), self.name)
         except ValueError as error:  # also for text that is not ASCII
@@ -305,13 +286,9 @@ def _bad_inspection(error: ValidationError) -> RequestError:
 def parse_json(
     body: bytes, model: type[Body], max_values: int, make_error: Callable[[ValidationError], RequestError]
 ) -> Body:
-    """Parses a JSON body.
+    """Parses a JSON body as `model`; `make_error` makes the error if it does not match.
 
-    Args:
-        body: The complete body.
-        model: Model of the body.
-        max_values: Maximum of values, including one for each comma in texts; limits the memory for parsing.
-        make_error: Makes the error for JSON that does not match the model.
+    At most `max_values` values, including one for each comma in texts, limit the memory for parsing.
 
     Raises:
         RequestError: 400.

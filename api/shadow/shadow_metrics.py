@@ -13,11 +13,7 @@ candidate; it failed; the inspection or the answer could not be stored; its whit
 
 
 class ShadowMetrics:
-    """Counts the answers of candidates and the skipped photographs. For the event loop.
-
-    Args:
-        metrics: Metrics of the service; exports these counters too.
-    """
+    """Counts the answers of candidates and the skipped photographs. For the event loop."""
 
     def __init__(self, metrics: Metrics) -> None:
         model = ("model", "version")
@@ -48,7 +44,6 @@ class ShadowMetrics:
             self._skipped.labels(candidate.name, candidate.version, reason)
 
     def count_answered(self, candidate: ModelIdentity, *, differs: bool) -> None:
-        """Counts a stored answer."""
         self._answered.labels(candidate.name, candidate.version).inc()
         self._differing.labels(candidate.name, candidate.version).inc(differs)
 

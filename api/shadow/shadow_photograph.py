@@ -11,15 +11,7 @@ from segdec.schemas import ModelIdentity
 
 class ShadowMemory:
     """Limits the memory of photographs for candidates, from decoding on. A single photograph may exceed the
-    limit if it is alone.
-
-    Any thread may use it.
-
-    Args:
-        max_bytes: Maximum of all together.
-
-    Attributes:
-        reserved_bytes: Bytes that are reserved now.
+    limit if it is alone. Any thread may use it.
     """
 
     def __init__(self, max_bytes: float) -> None:
@@ -35,7 +27,6 @@ class ShadowMemory:
         return fits
 
     def release_bytes(self, count: int) -> None:
-        """Releases `count` bytes."""
         with self._lock:
             self.reserved_bytes -= count
 
@@ -45,10 +36,8 @@ class ShadowPhotograph:
     """A photograph for a candidate. It refers to the candidate by identity: a replaced model can be deleted.
 
     Attributes:
-        candidate: The version that inspects it.
         same_input: Whether the candidate takes photographs prepared for the stable model.
         threshold: Replaces the candidate's image threshold, 0…1.
-        memory: Limits the memory of all shadow photographs.
         image: The photograph [H, W, C], prepared [h, w, c] if `same_input`; None if there is none.
         size: Height and width of the photograph, px.
         is_waiting: Whether it is in the queue, whose owner releases it.

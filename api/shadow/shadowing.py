@@ -53,14 +53,10 @@ class Shadowing:
     Belongs to the event loop.
 
     Args:
-        models: Has the candidates.
-        inference_thread: Runs them.
         memory: Checks whether a photograph fits.
         limits: Limits of client requests. No candidate runs while one has admitted a request.
         bodies: Limit of request bodies. No candidate runs while bytes are reserved.
         recording: Stores the answers of candidates.
-        metrics: Counts answered and skipped photographs.
-        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -124,12 +120,8 @@ class Shadowing:
     def enqueue(
         self, shadow: ShadowPhotograph | None, inspection: Inspection, stored: StoredInspection | None
     ) -> None:
-        """Enqueues a photograph for its candidate, unless its inspection repeats an earlier one.
-
-        Args:
-            shadow: Has the photograph; None without a candidate.
-            inspection: The inspection by the stable model.
-            stored: Its record; None if it is not stored.
+        """Enqueues a photograph for its candidate, unless `inspection`, by the stable model, repeats an
+        earlier one or is not `stored`.
         """
         if shadow is None or (stored is not None and stored.original is not None):
             return

@@ -1,4 +1,4 @@
-"""Requests to the service as data, each with the function that reads its reply."""
+"""The methods of the clients: each builds a request, with the function that reads its reply."""
 
 import json
 import uuid
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -39,65 +39,8 @@ MAX_KEY = 128
 RELOAD_TIMEOUT_S = 600.0
 """A reload loads, tests and warms up a model before it answers."""
 
-
 FormField = tuple[str, tuple[str | None, bytes, str]]
-
-
-class BatchOptions(TypedDict, total=False):
-    """Options of a request for several photographs.
-
-    Attributes:
-        threshold: Score from which a photograph is defective, 0…1, without a review range; default: the
-            model's own thresholds.
-        mask: Form of the mask: `none`, `png` (default), `rle`, `polygon`, `scores`, or for models with a
-            mask per class `classes` or `class_rle`.
-        space: Grid of the mask: the photograph's pixels (`input`, default) or the network's own (`model`).
-        deadline_ms: Milliseconds after which the service answers 504.
-    """
-
-    threshold: float | None
-    mask: MaskForm
-    space: MaskSpace
-    deadline_ms: float | None
-
-
-class PredictOptions(BatchOptions, total=False):
-    """Options of a request for one photograph.
-
-    Attributes:
-        model: Name of the model; default: the service's own default.
-        version: Version of `model`, or a label of one, for example `stable`.
-    """
-
-    model: str | None
-    version: str | None
-
-
-class InspectOptions(TypedDict, total=False):
-    """Options of a request for one photograph that is recorded.
-
-    Attributes:
-        station: Where it was taken, for example `line3-cam1`.
-        part_id: Identifies the part that it shows.
-        metadata: Stored in the record; JSON of at most 4096 characters.
-        idempotency_key: Identifies the photograph in all requests about it, so that it is recorded once; 1 to
-            128 printable ASCII characters. Default: a new key for each call, shared by its retries.
-        threshold: Score from which it is defective, 0…1, without a review range; default: the model's own
-            thresholds.
-        mask: Form of the mask: `none`, `png` (default), `rle`, `polygon`, or for models with a mask per
-            class `classes` or `class_rle`.
-        deadline_ms: Milliseconds after which the service answers 504; the photograph may still be recorded.
-        model: Name of the model, whose stable version answers; default: the service's own default.
-    """
-
-    station: str
-    part_id: str | None
-    metadata: Mapping[str, Any] | None
-    idempotency_key: str | None
-    threshold: float | None
-    mask: RecordedMaskForm
-    deadline_ms: float | None
-    model: str | None
+"""Name, then file name (None: text), content and type."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +54,7 @@ class Call(Generic[T]):
         params: Query parameters.
         headers: Additional headers of this request.
         content: Body.
-        files: Form instead of a body: field, then name, content and type of its file; a field without a file
-            name is text.
+        files: Form instead of a body.
         retried: Whether to send it again after a transient failure.
         timeout_s: Replaces the client's own.
     """
@@ -140,7 +82,7 @@ class Call(Generic[T]):
         )
 
 
-def predict_call(
+def predict(
     image: ImageSource,
     *,
     threshold: float | None = None,
@@ -150,9 +92,21 @@ def predict_call(
     model: str | None = None,
     version: str | None = None,
 ) -> Call[Answer]:
-    """Returns the request for one photograph; see `PredictOptions`.
+    """Inspects one photograph.
+
+    Args:
+        image: The photograph.
+        threshold: Score from which it is defective, 0…1, without a review range; default: the model's own
+            thresholds.
+        mask: Form of the mask: `none`, `png`, `rle`, `polygon`, `scores`, or for models with a mask per class
+            `classes` or `class_rle`.
+        space: Grid of the mask: the photograph's pixels (`input`) or the network's own (`model`).
+        deadline_ms: Milliseconds after which the service answers 504.
+        model: Name of the model; default: the service's own default.
+        version: Version of `model`, or a label of one, for example `stable`.
 
     Raises:
+        ServiceError: If the service rejects it or does not answer.
         ImageError: With the code `unreadable_file`, if the file cannot be read.
         ConfigError: If the model or version name is invalid, or a version is given without its model.
     """
@@ -166,7 +120,7 @@ def predict_call(
     )
 
 
-def inspect_call(
+def inspect(
     image: ImageSource,
     *,
     station: str = "",
@@ -178,10 +132,23 @@ def inspect_call(
     deadline_ms: float | None = None,
     model: str | None = None,
 ) -> Call[InspectAnswer]:
-    """Returns the request for one photograph that is recorded; see `InspectOptions`.
+    """Inspects and records one photograph. For the other arguments and errors see `predict`.
+
+    Args:
+        image: The photograph.
+        station: Where it was taken, for example `line3-cam1`.
+        part_id: Identifies the part that it shows.
+        metadata: Stored in the record; JSON of at most 4096 characters.
+        idempotency_key: Identifies the photograph in all requests about it, so that it is recorded once; 1 to
+            128 printable ASCII characters. Default: a new key for each call, shared by its retries.
+        threshold: As for `predict`.
+        mask: As for `predict`, but not `scores`.
+        deadline_ms: As for `predict`; the photograph may still be recorded.
+        model: Name of the model, whose stable version answers.
 
     Raises:
-        ImageError: With the code `unreadable_file`, if the file cannot be read.
+        ServiceError: If the service rejects it, cannot record it or does not answer. It may still be
+            recorded: to ask again later, pass the same `idempotency_key` both times.
         ConfigError: If the model name, the key or the metadata is invalid.
     """
     part = {} if part_id is None else {"part_id": part_id}
@@ -202,7 +169,7 @@ def inspect_call(
     )
 
 
-def batch_call(
+def predict_batch(
     images: Sequence[ImageSource],
     *,
     threshold: float | None = None,
@@ -210,10 +177,11 @@ def batch_call(
     space: MaskSpace = "input",
     deadline_ms: float | None = None,
 ) -> Call[list[Answer | Problem]]:
-    """Returns one request for several photographs; see `BatchOptions`.
+    """Inspects several photographs in one request: an answer or a problem for each, in their order.
+
+    For the arguments and errors see `predict`.
 
     Raises:
-        ImageError: With the code `unreadable_file`, if a file cannot be read.
         ValueError: If `images` is empty.
     """
     if not images:
@@ -228,20 +196,27 @@ def batch_call(
     )
 
 
-def models_call() -> Call[list[ModelDetail]]:
-    """Returns the request for the list of models."""
+def models() -> Call[list[ModelDetail]]:
+    """Lists the served models; raises `ServiceError`."""
     return Call("GET", "/v1/models", read_models)
 
 
-def ready_call() -> Call[bool]:
-    """Returns the readiness request; it is not retried because callers poll."""
+def ready() -> Call[bool]:
+    """Returns whether the service answers photographs now; False also if nothing answers. Never retried.
+
+    Raises:
+        ServiceError: If something other than the inspection service answers.
+    """
     return Call("GET", "/readyz", read_ready, retried=False)
 
 
-def reload_call(name: str) -> Call[ReloadAnswer]:
-    """Returns the reload request; it is not retried because the first one may still be running.
+def reload(name: str) -> Call[ReloadAnswer]:
+    """Reloads the model `name` from the service's disk; needs an admin key.
+
+    It is never retried, because the first request may still be running.
 
     Raises:
+        ServiceError: If the service rejects the request or does not answer; it then keeps the model it has.
         ConfigError: If `name` is not a model name.
     """
     path = f"/v1/admin/models/{_segment(name)}/reload"

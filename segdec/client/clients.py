@@ -1,55 +1,68 @@
 """Clients of the inspection service: `Client` is synchronous, `AsyncClient` is for an event loop."""
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Self, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import anyio
 import httpx
 
-from segdec.client.calls import (
-    BatchOptions,
-    Call,
-    ImageSource,
-    InspectOptions,
-    PredictOptions,
-    batch_call,
-    inspect_call,
-    models_call,
-    predict_call,
-    ready_call,
-    reload_call,
-)
+from segdec.client import calls
+from segdec.client.calls import Call
 from segdec.client.connection import connection_options
-from segdec.client.replies import Reply, all_replicas_lost, may_have_crashed, replica_lost
-from segdec.client.retries import MAX_LOSSES, NO_RETRY, RetryPolicy
-from segdec.schemas import Answer, InspectAnswer, ModelDetail, Problem, ReloadAnswer
+from segdec.client.replies import Reply, all_replicas_lost, replica_lost
+from segdec.client.retries import NO_RETRY, RetryPolicy, crashed_twice
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _method(build: Callable[P, Call[T]]) -> Callable[Concatenate["Client", P], T]:
+    """Makes a method of `Client` that sends the request that `build` returns."""
+
+    @wraps(build)
+    def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(build(*args, **kwargs))
+
+    _show_signature(method, build)
+    return method
+
+
+def _async_method(build: Callable[P, Call[T]]) -> Callable[Concatenate["AsyncClient", P], Awaitable[T]]:
+    """As `_method`, for `AsyncClient`: files are read and pixels encoded in a thread, not in the loop."""
+
+    @wraps(build)
+    async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(await anyio.to_thread.run_sync(partial(build, *args, **kwargs)))
+
+    _show_signature(method, build)
+    return method
+
+
+def _show_signature(method: Any, build: Callable[..., object]) -> None:
+    """Sets the signature that `help` shows: that of `build`, after `self`."""
+    parameters = [Parameter("self", Parameter.POSITIONAL_ONLY), *signature(build).parameters.values()]
+    method.__signature__ = signature(build).replace(parameters=parameters, return_annotation=Parameter.empty)
 
 
 def _read(call: Call[T], replies: list[Reply]) -> T:
     last = replies[-1]
-    if (
-        may_have_crashed(last)
-        and not all_replicas_lost(last)
-        and sum(map(may_have_crashed, replies)) >= MAX_LOSSES
-    ):
+    if crashed_twice(replies) and not all_replicas_lost(last):
         raise replica_lost(last)
     return call.read(last)
 
 
 class Client:
-    """Client of an inspection service with retries.
+    """Client of an inspection service with retries. Threads may share it.
 
     It retries after a failed or broken connection and after the statuses 429, 502 and 503. The wait grows,
     has random jitter and is never shorter than Retry-After. A retry is safe: predictions change nothing, and
-    inspections are recorded once because all attempts of a call carry the same Idempotency-Key and
-    X-Request-ID. A replica that took a request and did not answer may have crashed on the photograph. After a
-    connection that broke while waiting for the answer, or a 502, a photograph is therefore sent again only
-    once. Threads may share a client.
+    inspections are recorded once, by the Idempotency-Key that all attempts share. A replica that took a
+    request and did not answer (a broken connection, or 502) may have crashed on the photograph, so it is sent
+    again only once.
 
     Args:
         url: Address of the service, for example http://127.0.0.1:8000.
@@ -85,62 +98,12 @@ class Client:
         self._http = httpx.Client(transport=transport, **connection_options(url, api_key, timeout_s, verify))
         self._sleep = sleep
 
-    def predict(self, image: ImageSource, **options: Unpack[PredictOptions]) -> Answer:
-        """Inspects one photograph; the options are those of `PredictOptions`.
-
-        Raises:
-            ServiceError: If the service rejects it or does not answer.
-            ImageError: If the file cannot be read.
-            ConfigError: If the model or version name is invalid, or a version is given without its model.
-        """
-        return self._run(predict_call(image, **options))
-
-    def inspect(self, image: ImageSource, **options: Unpack[InspectOptions]) -> InspectAnswer:
-        """Inspects and records one photograph; the options are those of `InspectOptions`.
-
-        Raises:
-            ServiceError: If the service rejects it, cannot record it or does not answer. It may still be
-                recorded: to ask again later, pass the same `idempotency_key` both times.
-            ImageError: If the file cannot be read.
-            ConfigError: If the model name, the key or the metadata is invalid.
-        """
-        return self._run(inspect_call(image, **options))
-
-    def predict_batch(
-        self, images: Sequence[ImageSource], **options: Unpack[BatchOptions]
-    ) -> list[Answer | Problem]:
-        """Inspects several photographs in one request: an answer or a problem for each, in their order.
-
-        Raises:
-            ServiceError: If the service rejects the whole request or does not answer.
-            ImageError: If a file cannot be read.
-        """
-        return self._run(batch_call(images, **options))
-
-    def models(self) -> list[ModelDetail]:
-        """Lists the served models.
-
-        Raises:
-            ServiceError: If the service rejects the request or does not answer.
-        """
-        return self._run(models_call())
-
-    def ready(self) -> bool:
-        """Returns whether the service answers photographs now; False also if nothing answers. Never retried.
-
-        Raises:
-            ServiceError: If something other than the inspection service answers.
-        """
-        return self._run(ready_call())
-
-    def reload(self, name: str) -> ReloadAnswer:
-        """Reloads the model `name` from the service's disk; needs an admin key. Never retried.
-
-        Raises:
-            ServiceError: If the service rejects the request or does not answer; it then keeps the model it
-                has.
-        """
-        return self._run(reload_call(name))
+    predict = _method(calls.predict)
+    inspect = _method(calls.inspect)
+    predict_batch = _method(calls.predict_batch)
+    models = _method(calls.models)
+    ready = _method(calls.ready)
+    reload = _method(calls.reload)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -169,10 +132,7 @@ class Client:
 
 
 class AsyncClient:
-    """`Client` for an event loop: the same arguments and methods, which are awaited.
-
-    It reads files and encodes pixels in a thread, so that the loop is not blocked.
-    """
+    """`Client` for an event loop: the same arguments and methods, which are awaited."""
 
     def __init__(
         self,
@@ -191,31 +151,12 @@ class AsyncClient:
         )
         self._sleep = sleep
 
-    async def predict(self, image: ImageSource, **options: Unpack[PredictOptions]) -> Answer:
-        """See `Client.predict`."""
-        return await self._run(await anyio.to_thread.run_sync(partial(predict_call, image, **options)))
-
-    async def inspect(self, image: ImageSource, **options: Unpack[InspectOptions]) -> InspectAnswer:
-        """See `Client.inspect`."""
-        return await self._run(await anyio.to_thread.run_sync(partial(inspect_call, image, **options)))
-
-    async def predict_batch(
-        self, images: Sequence[ImageSource], **options: Unpack[BatchOptions]
-    ) -> list[Answer | Problem]:
-        """See `Client.predict_batch`."""
-        return await self._run(await anyio.to_thread.run_sync(partial(batch_call, images, **options)))
-
-    async def models(self) -> list[ModelDetail]:
-        """See `Client.models`."""
-        return await self._run(models_call())
-
-    async def ready(self) -> bool:
-        """See `Client.ready`."""
-        return await self._run(ready_call())
-
-    async def reload(self, name: str) -> ReloadAnswer:
-        """See `Client.reload`."""
-        return await self._run(reload_call(name))
+    predict = _async_method(calls.predict)
+    inspect = _async_method(calls.inspect)
+    predict_batch = _async_method(calls.predict_batch)
+    models = _async_method(calls.models)
+    ready = _async_method(calls.ready)
+    reload = _async_method(calls.reload)
 
     async def aclose(self) -> None:
         """Closes the connections."""

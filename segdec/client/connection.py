@@ -2,7 +2,7 @@
 
 import ssl
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import httpx
 
@@ -10,29 +10,23 @@ from segdec import __version__
 from segdec.errors import ConfigError
 
 
-class Connection(TypedDict):
-    """Arguments that `httpx.Client` and `httpx.AsyncClient` share."""
-
-    base_url: httpx.URL
-    headers: dict[str, str]
-    timeout: float
-    verify: bool | ssl.SSLContext
-
-
-def connection_options(url: str, api_key: str | None, timeout_s: float, verify: bool | Path) -> Connection:
+def connection_options(
+    url: str, api_key: str | None, timeout_s: float, verify: bool | Path
+) -> dict[str, Any]:
     """Checks the arguments of `segdec.client.Client` and returns those of `httpx.Client`.
 
     Raises:
         ConfigError: If the address, the key or the certificate file is invalid.
     """
-    headers = {"User-Agent": f"segdec/{__version__}", **_authorization(api_key)}
+    headers = {"User-Agent": f"segdec/{__version__}"}
+    if api_key is not None:
+        if not api_key or not all("!" <= character <= "~" for character in api_key):
+            raise ConfigError(
+                "The API key is empty or has spaces or non-ASCII characters. Expected one word of ASCII."
+            )
+        headers["Authorization"] = f"Bearer {api_key}"
     trusted = _trust(verify) if isinstance(verify, Path) else verify
     return {"base_url": _address(url), "headers": headers, "timeout": timeout_s, "verify": trusted}
-
-
-def is_valid_api_key(text: str) -> bool:
-    """Returns whether `text` can be sent as an API key: printable ASCII without spaces."""
-    return bool(text) and all("!" <= character <= "~" for character in text)
 
 
 def _address(url: str) -> httpx.URL:
@@ -43,16 +37,6 @@ def _address(url: str) -> httpx.URL:
     if address.scheme not in ("http", "https") or not address.host:
         raise ConfigError(f"'{url}' is not the URL of a service. Expected one like http://host:8000.")
     return address
-
-
-def _authorization(api_key: str | None) -> dict[str, str]:
-    if api_key is None:
-        return {}
-    if not is_valid_api_key(api_key):
-        raise ConfigError(
-            "The API key is empty or has spaces or non-ASCII characters. Expected one word of ASCII."
-        )
-    return {"Authorization": f"Bearer {api_key}"}
 
 
 def _trust(file: Path) -> ssl.SSLContext:

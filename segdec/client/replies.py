@@ -21,8 +21,6 @@ LOST_ERRORS = (httpx.ReadError, httpx.RemoteProtocolError)
 
 REPLICA_LOST = "replica_lost"
 
-NOT_READY_STATUSES = frozenset({502, 503, 504})
-
 
 def may_have_crashed(reply: Reply) -> bool:
     """Returns whether the replica that took the request may have crashed on its photograph."""
@@ -35,11 +33,8 @@ def may_have_crashed(reply: Reply) -> bool:
 
 def all_replicas_lost(reply: Reply) -> bool:
     """Returns whether the gateway has already tried another replica, which was lost too."""
-    return (
-        isinstance(reply, httpx.Response)
-        and may_have_crashed(reply)
-        and REPLICA_LOST.encode() in reply.content
-    )
+    content = b"" if isinstance(reply, httpx.RequestError) else reply.content
+    return may_have_crashed(reply) and REPLICA_LOST.encode() in content
 
 
 def response_reader(kind: type[Result]) -> Callable[[Reply], Result]:
@@ -58,11 +53,7 @@ def response_reader(kind: type[Result]) -> Callable[[Reply], Result]:
 
 
 def read_batch(reply: Reply, count: int) -> list[Answer | Problem]:
-    """Reads an answer or a problem for each of `count` photographs.
-
-    Raises:
-        ServiceError: As `response_reader`.
-    """
+    """Reads an answer or a problem for each of `count` photographs; raises as `response_reader`."""
     items = response_reader(BatchAnswer)(reply).items
     results = [result for item in items if (result := item.answer or item.problem)]
     if len(results) != count:
@@ -71,21 +62,13 @@ def read_batch(reply: Reply, count: int) -> list[Answer | Problem]:
 
 
 def read_models(reply: Reply) -> list[ModelDetail]:
-    """Reads the list of all served models.
-
-    Raises:
-        ServiceError: As `response_reader`.
-    """
+    """Reads the list of all served models; raises as `response_reader`."""
     return response_reader(ModelList)(reply).models
 
 
 def read_ready(reply: Reply) -> bool:
-    """Reads whether the service is ready; a service that does not answer is not.
-
-    Raises:
-        ServiceError: If something other than the inspection service answered.
-    """
-    if isinstance(reply, httpx.RequestError) or reply.status_code in NOT_READY_STATUSES:
+    """Reads whether the service is ready; a service that does not answer is not."""
+    if isinstance(reply, httpx.RequestError) or reply.status_code in (502, 503, 504):
         return False
     return response_reader(Health)(reply).status == "ready"
 

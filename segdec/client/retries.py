@@ -19,9 +19,6 @@ RETRIED_ERRORS = (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTi
 BACKOFF_S = 0.25
 """Shortest wait before the first retry if the service names none; it doubles with each retry."""
 
-MAX_LOSSES = 2
-"""Replicas that may fail on one photograph before it is not sent again."""
-
 
 @dataclass(frozen=True)
 class RetryPolicy:
@@ -50,7 +47,7 @@ class RetryPolicy:
         if attempt >= self.retries or not is_transient(reply) or all_replicas_lost(reply):
             return None
         asked_s = 0.0 if isinstance(reply, httpx.RequestError) else retry_after_s(reply) or 0.0
-        if asked_s > self.max_wait_s or sum(map(may_have_crashed, replies)) >= MAX_LOSSES:
+        if asked_s > self.max_wait_s or crashed_twice(replies):
             return None
         min_s = (asked_s or BACKOFF_S) * 2.0**attempt
         max_s = min(2 * min_s, self.max_wait_s)
@@ -59,6 +56,11 @@ class RetryPolicy:
 
 
 NO_RETRY = RetryPolicy(retries=0)
+
+
+def crashed_twice(replies: list[Reply]) -> bool:
+    """Returns whether two replicas may have crashed on a photograph, which is then not sent again."""
+    return sum(map(may_have_crashed, replies)) >= 2
 
 
 def is_transient(reply: Reply) -> bool:

@@ -24,12 +24,7 @@ MAX_NAME_BYTES = 200
 
 @dataclass(frozen=True)
 class Claim:
-    """A photograph that is being inspected.
-
-    Attributes:
-        path: Its file.
-        id: Assigned when it was claimed.
-    """
+    """A photograph that is being inspected; its id was assigned when it was claimed."""
 
     path: Path
     id: str
@@ -42,11 +37,7 @@ class DropFolder:
         self._folder, self.inspecting = folder, folder / INSPECTING
 
     def prepare(self) -> None:
-        """Creates missing subfolders; users may have moved them away.
-
-        Raises:
-            OSError: If the folder cannot be written.
-        """
+        """Creates missing subfolders; users may have moved them away."""
         for name in (INSPECTING, DONE, FAILED):
             (self._folder / name).mkdir(exist_ok=True)
 
@@ -79,13 +70,7 @@ class DropFolder:
         return claimed
 
     def finish(self, claim: Claim, outcome: str, details: str | None) -> Path:
-        """Moves a photograph to its final folder and returns its new path.
-
-        Args:
-            claim: The photograph.
-            outcome: DONE or FAILED.
-            details: Content of NAME.json next to it; None: no such file.
-        """
+        """Moves a photograph to DONE or FAILED and returns its new path; `details` become NAME.json there."""
         target = self._free_path(outcome, claim)
         if details is not None:  # written first, so that an interruption repeats it
             write_text_atomic(target.with_name(f"{target.name}.json"), details)

@@ -11,8 +11,6 @@ try:
 except ImportError as error:
     raise MissingExtraError("watchfiles", "watch") from error
 
-STOP_TIMEOUT_MS = 500
-
 
 class FolderEvents:
     """Wakes the command. `stop` may be called from any thread or signal handler.
@@ -52,13 +50,10 @@ class FolderEvents:
 
     def _follow(self) -> None:
         try:
-            for _ in watchfiles.watch(
-                self._folder,
-                watch_filter=None,
-                stop_event=self._stopped,
-                rust_timeout=STOP_TIMEOUT_MS,
-                recursive=False,
-            ):
+            changes = watchfiles.watch(
+                self._folder, watch_filter=None, stop_event=self._stopped, rust_timeout=500, recursive=False
+            )
+            for _ in changes:
                 self._changed.set()
         except OSError as error:
             self._warn(f"no change events for {self._folder} ({error}); it is scanned at regular intervals")

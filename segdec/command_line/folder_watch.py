@@ -9,20 +9,19 @@ from segdec.command_line.incoming_files import IncomingFiles
 from segdec.command_line.inspection_loop import NOT_INSPECTED
 from segdec.command_line.recorded_inspector import InspectionFailedError, RecordedInspector, StoppedError
 from segdec.command_line.score_text import score_text
-from segdec.schemas import InspectAnswer
 
 if TYPE_CHECKING:
     from segdec.command_line.folder_events import FolderEvents
 
 
 class StatusMessages:
-    """Prints on stderr what the command waits for, each message once while it lasts."""
+    """Prints on stderr what the command waits for."""
 
     def __init__(self) -> None:
         self._shown: str | None = None
 
     def report_wait(self, reason: str | None) -> None:
-        """Prints what the command waits for; None: it no longer waits."""
+        """Prints what the command waits for, once while it lasts; None: it no longer waits."""
         if reason == self._shown:
             return
         print("inspecting again" if reason is None else f"waiting: {reason}", file=sys.stderr, flush=True)
@@ -38,11 +37,6 @@ class FolderWatch:
     """The loop of `segdec watch`.
 
     Attributes:
-        folder: Holds the photographs.
-        incoming: Finds the complete ones.
-        inspector: Sends them to the service and waits for the record.
-        events: Wake and stop the loop.
-        messages: Show what it waits for.
         stable_after_s: Seconds without a change after which a photograph is complete.
         scan_interval_s: Seconds between scans of the folder without an event.
         answers: Whether to write each answer next to its photograph.
@@ -111,13 +105,9 @@ class FolderWatch:
             return
         details = f"{answer.model_dump_json(indent=1)}\n" if self.answers else None
         self.folder.finish(claim, DONE, details)
-        _print_row(name, *_describe(answer))
-
-
-def _describe(answer: InspectAnswer) -> tuple[str, ...]:
-    decision = answer.decision
-    score, threshold = score_text(decision.score, decision.threshold, decision.review_threshold)
-    return decision.label, score, threshold, f"record {answer.record_id or 'none'}"
+        decision = answer.decision
+        numbers = score_text(decision.score, decision.threshold, decision.review_threshold)
+        _print_row(name, decision.label, *numbers, f"record {answer.record_id or 'none'}")
 
 
 def _print_row(name: str, *cells: str) -> None:

@@ -31,13 +31,8 @@ def file_signature(status: os.stat_result) -> FileSignature:
 class IncomingFiles:
     """Tracks the photographs that arrive in a folder.
 
-    It ignores links, hidden and temporary files, and files without an image suffix.
-
-    Args:
-        folder: Folder that receives them.
-        stable_after_s: Seconds without a change after which a file is complete. Measured by `clock`, because
-            the writing machine's clock may differ.
-        clock: Monotonic clock, seconds.
+    It ignores links, hidden and temporary files, and files without an image suffix. A file is complete after
+    `stable_after_s` seconds without a change, by `clock`: the writing machine's clock may differ.
     """
 
     def __init__(
@@ -47,25 +42,17 @@ class IncomingFiles:
         self._seen: dict[str, tuple[FileSignature, float]] = {}
 
     def stable_files(self) -> list[Path]:
-        """Scans the folder and returns the complete photographs, oldest first, then by name.
-
-        Raises:
-            OSError: If the folder cannot be read.
-        """
+        """Scans the folder and returns the complete photographs, oldest first, then by name."""
         now = self._clock()
-        oldest = heapq.nsmallest(
+        found = heapq.nsmallest(
             MAX_TRACKED_FILES, self._files(), key=lambda file: (file[0].modified_ns, file[1])
         )
-        before = self._seen
-        self._seen = {
-            name: before[name] if name in before and before[name][0] == signature else (signature, now)
-            for signature, name in oldest
-        }
-        return [
-            self._folder / name
-            for name, (_, since) in self._seen.items()
-            if now - since >= self._stable_after_s
-        ]
+        before, self._seen = self._seen, {}
+        for signature, name in found:
+            seen = before.get(name)
+            self._seen[name] = seen if seen and seen[0] == signature else (signature, now)
+        limit = now - self._stable_after_s
+        return [self._folder / name for name, (_, since) in self._seen.items() if since <= limit]
 
     @property
     def has_files(self) -> bool:

@@ -24,34 +24,24 @@ HEADINGS = ("image", "label", "score", "threshold", "regions")
 
 
 class Report(Protocol):
-    """Receives the results, photograph by photograph."""
+    """Receives the results, photograph by photograph; `add_failure` those that could not be inspected."""
 
-    def add_inspected(self, file: InspectedFile) -> None:
-        """Adds a photograph that was inspected."""
-        ...
+    def add_inspected(self, file: InspectedFile) -> None: ...
 
-    def add_failure(self, path: Path, error: ImageError) -> None:
-        """Adds a photograph that could not be inspected, with the reason."""
-        ...
+    def add_failure(self, path: Path, error: ImageError) -> None: ...
 
 
 def inspect(images: Sequence[Path], inspector: Inspector, report: Report, *more_stages: Stage) -> int:
     """Inspects `images` in order; returns how many could not be inspected.
 
-    Args:
-        images: Image files.
-        inspector: Finds defects in them.
-        report: Receives the results.
-        more_stages: Applied to each inspected file before it is reported, each in its own thread.
+    `more_stages` are applied to each inspected file before it is reported, each in its own thread.
 
     Raises:
         SegdecError: If no further photograph can be inspected.
     """
-    failed = 0
+    failed, in_flight = 0, inspector.max_in_flight + len(more_stages)
     stages = (*inspector.stages, *more_stages)
-    with Pipeline[InspectedFile](
-        images, *stages, max_in_flight=inspector.max_in_flight + len(more_stages)
-    ) as inspected:
+    with Pipeline[InspectedFile](images, *stages, max_in_flight=in_flight) as inspected:
         for path in progress_bar(images, unit="image", leave=False, shown=len(images) > MIN_PROGRESS_IMAGES):
             try:
                 file = next(inspected)
@@ -67,8 +57,7 @@ def print_review_count(reviews: int, images: Sequence[Path]) -> None:
     """Prints on stderr how many of `images` need review."""
     if reviews:
         _print_line(
-            f"FOR REVIEW: {reviews:,} of {len(images):,} photographs. A person must check them.",
-            sys.stderr,
+            f"FOR REVIEW: {reviews:,} of {len(images):,} photographs. A person must check them.", sys.stderr
         )
 
 
@@ -85,23 +74,15 @@ def print_missed_count(missed: int, images: Sequence[Path]) -> None:
 class TerminalTable:
     """Prints one row per photograph, and warnings and errors to stderr, above any progress bar.
 
-    Args:
-        images: All paths that will be printed; the longest sets the width of the first column.
-        labels: Possible labels; the longest sets the width of the second column.
-
-    Attributes:
-        review_count: Photographs with the label `review`.
+    The longest of `images` and `labels` set the widths of the first two columns. `review_count` is the number
+    of photographs with the label `review`.
     """
 
     def __init__(self, images: Sequence[Path], labels: Sequence[str]) -> None:
         self.review_count = 0
-        longest = (
-            max(map(len, map(str, images)), default=0),
-            max(map(len, [*labels, NOT_INSPECTED])),
-            0,
-            len("0.020-0.091") if REVIEW in labels else 0,
-            0,
-        )
+        path_width = max(map(len, map(str, images)), default=0)
+        limits_width = len("0.020-0.091") if REVIEW in labels else 0
+        longest = (path_width, max(map(len, [*labels, NOT_INSPECTED])), 0, limits_width, 0)
         self._widths = [max(len(heading), width) for heading, width in zip(HEADINGS, longest, strict=True)]
 
     def print_headings(self) -> None:

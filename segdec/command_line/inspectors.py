@@ -31,16 +31,7 @@ PHOTOGRAPH_STATUSES = frozenset({408, 413, 415, 422, 500, 504})
 
 @dataclass(frozen=True)
 class Pictures:
-    """Inputs of an overlay.
-
-    Attributes:
-        pixels: Photograph, uint8 [H, W, C].
-        mask: uint8 [H, W], 255 = defect.
-        area: uint8 [H, W], 255 where the photograph is inspected; None = everywhere.
-        class_mask: uint8 [H, W], index of each pixel's class in `classes`, 0 = no defect; None for a model
-            with one mask for all classes.
-        classes: Class names, the good one first.
-    """
+    """Photograph, uint8 [H, W, C], masks [H, W] as in `Prediction`, and the classes of `class_mask`."""
 
     pixels: NDArray[np.uint8]
     mask: NDArray[np.uint8]
@@ -53,17 +44,8 @@ class Pictures:
 class InspectedFile:
     """An image file with the parts of its `Prediction` or `Answer` that the command line uses.
 
-    Attributes:
-        path: The image file.
-        label: `good`, a defect class, or `review`.
-        score: 1 − P(good).
-        threshold: Score from which the photograph is defective.
-        review_threshold: Score from which it needs review; None without a review range.
-        region_labels: Class of each connected defect, highest score first; None for a model with one mask for
-            all classes.
-        integrity: Whether checksums in the file have shown that it is undamaged.
-        warnings: Unexpected changes to the photograph.
-        pictures: None if they were not requested.
+    `region_labels` has the class of each region, None for a model with one mask for all classes. `pictures`
+    are None if they were not requested.
     """
 
     path: Path
@@ -107,16 +89,14 @@ class LocalInspector:
     Args:
         model: The artifact.
         threshold: Replaces its image threshold, 0…1.
-        max_pixels: Limit on height × width of a photograph.
-        threads: Threads of the engine; None for all cores that the process may use.
-        engine: Name of the engine; None for the artifact's preferred one that is installed.
-        accept_webp: Whether to accept WebP, in which damage cannot be detected.
+        max_pixels: As for `decode_image`.
+        threads: As for `Predictor.load`.
+        engine: As for `Predictor.load`.
+        accept_webp: As for `decode_image`.
         trusted: File of public keys; the artifact must be signed by one of them. None: no signature needed.
 
     Raises:
-        ArtifactError: If the artifact cannot be used.
-        ConfigError: If the engine is unknown.
-        MissingExtraError: If the engine is not installed.
+        SegdecError: As `Predictor.load`.
 
     Attributes:
         notes: Warnings about how the engine runs on this machine.
@@ -151,20 +131,13 @@ class LocalInspector:
         self._max_pixels = max_pixels
         self._accept_webp = accept_webp
         self._batcher = Batcher(predictor, threshold=threshold)
-        self.stages: tuple[Stage, ...] = (
-            self._read,
-            self._batcher.prepare,
-            self._batcher.infer,
-            self._interpret,
-        )
+        batcher = self._batcher
+        self.stages: tuple[Stage, ...] = (self._read, batcher.prepare, batcher.infer, self._interpret)
         self.max_in_flight = self._batcher.max_in_flight + 1
 
     def _read(self, path: Path) -> PendingFile:
         photograph = read_image(
-            path,
-            max_pixels=self._max_pixels,
-            white_level=self._white_level,
-            accept_webp=self._accept_webp,
+            path, max_pixels=self._max_pixels, white_level=self._white_level, accept_webp=self._accept_webp
         )
         return PendingFile(
             photograph.pixels, path=path, integrity=photograph.integrity, warnings=photograph.warnings
@@ -172,6 +145,8 @@ class LocalInspector:
 
     def _interpret(self, pending: PendingFile) -> InspectedFile:
         prediction = self._batcher.interpret(pending)
+        classes = tuple(prediction.probabilities)
+        pictures = Pictures(pending.pixels, prediction.mask, prediction.area, prediction.class_mask, classes)
         return InspectedFile(
             path=pending.path,
             label=prediction.label,
@@ -181,26 +156,18 @@ class LocalInspector:
             region_labels=tuple(region.label for region in prediction.regions),
             integrity=pending.integrity,
             warnings=pending.warnings,
-            pictures=Pictures(
-                pending.pixels,
-                prediction.mask,
-                prediction.area,
-                prediction.class_mask,
-                tuple(prediction.probabilities),
-            ),
+            pictures=pictures,
         )
 
 
 class RemoteInspector:
     """Inspects with a service, one request after another; implements `Inspector`.
 
-    Needs neither TensorFlow nor the artifact.
-
     Args:
         client: Client of the service.
-        threshold: Replaces the model's image threshold, 0…1.
-        model: Name of the model; None for the service's default.
-        version: Version of `model`, or a label of one.
+        threshold: As for `Client.predict`.
+        model: As for `Client.predict`.
+        version: As for `Client.predict`.
         pictures: Whether to return pictures; this requests masks and decodes the photographs here too.
 
     Raises:
@@ -253,11 +220,7 @@ class RemoteInspector:
     def _ask(self, data: bytes) -> Answer:
         try:
             return self._client.predict(
-                data,
-                threshold=self._threshold,
-                mask=self._mask,
-                model=self._model,
-                version=self._version,
+                data, threshold=self._threshold, mask=self._mask, model=self._model, version=self._version
             )
         except ServiceError as error:
             if error.status not in PHOTOGRAPH_STATUSES:
@@ -266,29 +229,20 @@ class RemoteInspector:
 
 
 def _make_pictures(answer: Answer, mask: MaskAnswer, pixels: NDArray[np.uint8]) -> Pictures:
-    found = unpack_mask(mask)
+    found, area = unpack_mask(mask), None
+    if answer.inspected_area is not None:
+        area = fill_polygons(answer.inspected_area, answer.image.height, answer.image.width)
     if mask.encoding != "classes":
-        return Pictures(pixels, found, _area(answer))
+        return Pictures(pixels, found, area)
     defects = np.where(found > 0, np.uint8(255), np.uint8(0))
-    return Pictures(pixels, defects, _area(answer), found, tuple(mask.labels or ()))
-
-
-def _area(answer: Answer) -> NDArray[np.uint8] | None:
-    if answer.inspected_area is None:
-        return None
-    return fill_polygons(answer.inspected_area, answer.image.height, answer.image.width)
+    return Pictures(pixels, defects, area, found, tuple(mask.labels or ()))
 
 
 def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bool = True) -> tuple[str, ...]:
     """Returns the possible labels of the model `name`, or of all `models` if it is None.
 
-    Args:
-        models: Served models.
-        name: Name of a model.
-        review: Whether to include `review` if the model has a threshold for it.
-
-    Raises:
-        ConfigError: If the model is not served.
+    `review` is whether to include that label if a model has a threshold for it. Raises ConfigError if the
+    model is not served.
     """
     chosen = _find_served(models, name)
     labels = dict.fromkeys(label for model in chosen for label in model.manifest.get("classes", ()))
@@ -297,15 +251,7 @@ def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bo
 
 
 def choose_mask(models: Iterable[ModelDetail], name: str | None) -> MaskForm:
-    """Returns `classes` if every model of this name has a mask per class, else `png`.
-
-    Args:
-        models: Served models.
-        name: Name of a model; None for all.
-
-    Raises:
-        ConfigError: If the model is not served.
-    """
+    """Returns `classes` if every model of this name, or every one, has a mask per class, else `png`."""
     networks = [model.manifest.get("network", {}) for model in _find_served(models, name)]
     return "classes" if all(network.get("mask_classes") for network in networks) else "png"
 

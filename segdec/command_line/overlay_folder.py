@@ -16,13 +16,9 @@ class OverlayFolder:
 
     For a model with a mask per class also NAME_classes.png, whose pixels are class indices.
 
-    Args:
-        folder: Output folder.
-        images: All photographs that will be written.
-        searched: Folders that were searched for photographs.
-
     Raises:
-        ConfigError: If the folder contains the photographs, is in a searched folder, or cannot be created.
+        ConfigError: If the folder contains the photographs, is in a folder that was `searched` for
+            photographs, or cannot be created.
     """
 
     def __init__(self, folder: Path, images: Sequence[Path], searched: Sequence[Path] = ()) -> None:

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
@@ -62,15 +61,13 @@ class ResultFolder:
 
     Args:
         folder: Result folder; created if missing.
-        model: Model and settings that produce the results. They are stored in the files, and all files of a
-            folder must agree.
+        model: Model and settings that produce the results; all files of a folder must agree.
         read: Whether to read existing results.
 
     Raises:
         ConfigError: If the folder cannot be created or read, or its files come from another model.
 
     Attributes:
-        folder: As given.
         done: Paths of the photographs that already have a row.
         not_inspected: Paths in `done` whose row has an error.
         counts: Photographs that this process added, by label; `NOT_INSPECTED` for errors.
@@ -94,17 +91,11 @@ class ResultFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._write()
 
     def add_inspected(self, file: InspectedFile) -> None:
-        """Adds the row of a photograph that was inspected.
-
-        Raises:
-            OSError: If the folder cannot be written.
-        """
+        """Adds the row of a photograph that was inspected."""
         mask = None if file.pictures is None else file.pictures.mask
         height, width = (None, None) if mask is None else mask.shape
         self._add(
@@ -125,11 +116,7 @@ class ResultFolder:
         )
 
     def add_failure(self, path: Path, error: ImageError) -> None:
-        """Adds the row of a photograph that could not be inspected, with the reason.
-
-        Raises:
-            OSError: If the folder cannot be written.
-        """
+        """Adds the row of a photograph that could not be inspected, with the reason."""
         self._add(NOT_INSPECTED, image=str(path), error=str(error))
 
     def _add(self, kind: str, **row: Any) -> None:

@@ -17,10 +17,7 @@ from segdec.images import SUFFIXES
 
 @dataclass(frozen=True)
 class Shard:
-    """Shard `number` of `count`, counted from 1.
-
-    The shard of a photograph depends only on its path as given.
-    """
+    """Shard `number` of `count`, from 1; that of a photograph depends only on its path as given."""
 
     number: int
     count: int
@@ -130,9 +127,7 @@ def _read_list(file: Path) -> list[Path]:
             "'image' (.csv) or one object with 'image' per line (.jsonl)."
         ) from error
     if not named:
-        raise ConfigError(
-            f"{file} names no photograph. Expected one path per line, relative to the folder of the list."
-        )
+        raise ConfigError(f"{file} names no photograph. Expected paths relative to the folder of the list.")
     return [file.parent / name for name in named]
 
 

@@ -19,12 +19,7 @@ MAX_BATCH = 256
 
 
 class RayInspector:
-    """An actor that loads the model, inspects batches of photographs and writes the results.
-
-    Args:
-        settings: The arguments of `LocalInspector`.
-        folder: Result folder.
-    """
+    """An actor that loads the model, inspects batches of photographs and writes the results."""
 
     def __init__(self, settings: dict[str, Any], folder: Path) -> None:
         self._inspector = LocalInspector(**settings)
@@ -41,12 +36,8 @@ def inspect_on_ray(images: Sequence[Path], settings: dict[str, Any], results: Re
     """Inspects `images`, writes the results to the folder of `results` and counts them there.
 
     Joins the cluster that `RAY_ADDRESS` names, else starts one on this machine. Photographs, model and folder
-    must have the same paths on all machines.
-
-    Args:
-        images: Image files.
-        settings: The arguments of `LocalInspector`; an actor uses one core per engine thread.
-        results: Result folder.
+    must have the same paths on all machines. `settings` are the arguments of `LocalInspector`; an actor uses
+    one core per engine thread.
     """
     if not images:
         return

@@ -44,14 +44,7 @@ class StoppedError(Exception):
 
 
 class InspectionFailedError(Exception):
-    """The photograph cannot be inspected.
-
-    Args:
-        detail: The reason.
-        code: Stable error code for programs.
-        status: HTTP status; None if the service was not asked.
-        request_id: Id of the request in the service's log.
-    """
+    """The photograph cannot be inspected; the arguments are those of `ServiceError`."""
 
     def __init__(
         self, detail: str, code: str, status: int | None = None, request_id: str | None = None
@@ -135,9 +128,8 @@ class RecordedInspector:
                     raise
                 faults += error.status not in BUSY_STATUSES
                 if error.status in REJECTED_STATUSES or error.code == REPLICA_LOST or faults == MAX_FAULTS:
-                    raise InspectionFailedError(
-                        error.detail, error.code, error.status, error.request_id
-                    ) from error
+                    found = (error.detail, error.code, error.status, error.request_id)
+                    raise InspectionFailedError(*found) from error
                 self._wait_until_ready(error.detail, waits)
                 continue
             if answer.record_id is not None or self.accept_unrecorded:

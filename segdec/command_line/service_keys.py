@@ -29,25 +29,9 @@ def explain_key_errors(url: str, file: Path | None, key: str | None) -> Iterator
 
 
 def read_key(file: Path | None) -> str | None:
-    """Returns the API key in `file`, else in the environment, else None.
-
-    Raises:
-        ConfigError: If the file cannot be read or has no valid key.
-    """
-    from segdec.client.connection import is_valid_api_key
-
+    """Returns the API key in `file`, else in the environment, else None; raises `ConfigError`."""
     if file is None:
         return os.environ.get(KEY_VARIABLE) or None
-    key = _read_key_file(file)
-    if not is_valid_api_key(key):
-        raise ConfigError(
-            f"--api-key-file {file} has no valid key: it is empty, or has several words or non-ASCII "
-            "characters. Expected only the key."
-        )
-    return key
-
-
-def _read_key_file(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

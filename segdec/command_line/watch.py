@@ -49,9 +49,7 @@ def add_watch(commands: "Commands") -> None:
         help="finds the part id in a file name, as its group 'part': '^(?P<part>[^_]+)_'",
     )
     command.add_argument(
-        "--answers",
-        action="store_true",
-        help="write each answer next to its photograph: done/part.png.json",
+        "--answers", action="store_true", help="write each answer next to its photograph: done/part.png.json"
     )
     command.add_argument(
         "--settle",

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segdec.errors import ImageError, MissingExtraError
-from segdec.imaging.deflate_strips import check_strips
 from segdec.imaging.header import ALPHA_MODES, GREY_MODES, MODES_16_BIT
+from segdec.imaging.integrity import incomplete
 from segdec.imaging.png_chunks import check_pixels
 from segdec.imaging.tiff_parts import check_parts
 
@@ -26,7 +26,7 @@ def decode_values(picture: "Picture", kind: str, bit_depth: int, data: bytes, na
 
     Args:
         picture: Its header, read by Pillow.
-        kind: The format, one of `segdec.imaging.header.FORMATS`.
+        kind: The format, a value of `segdec.imaging.header.FORMATS`.
         bit_depth: Bits per channel.
         data: The file; for PNG, its essential chunks.
         name: Name in error messages.
@@ -44,9 +44,7 @@ def decode_values(picture: "Picture", kind: str, bit_depth: int, data: bytes, na
     elif kind == "png":
         values = _decode_png(data, name)
     elif kind == "tiff":
-        tags = picture.tag_v2  # type: ignore[attr-defined]
-        check_parts(tags, name)
-        check_strips(data, tags, name)
+        check_parts(data, picture.tag_v2, name)  # type: ignore[attr-defined]
         values = _decode_tiff_16(picture, data, name) if bit_depth > 8 else _decode_other(picture, name)
     else:
         values = _decode_other(picture, name)
@@ -136,8 +134,5 @@ def _decode_by_opencv(data: bytes, grey: bool, name: str) -> Values:
 
 
 def _broken(truncated: bool, name: str, reason: object) -> ImageError:
-    code = "truncated_image" if truncated else "corrupt_image"
     what = "ends before its last pixel" if truncated else "is damaged"
-    return ImageError(
-        f"{name} {what} ({reason}). Expected a complete image; copy or take it again.", code=code
-    )
+    return incomplete(f"{name} {what} ({reason})", truncated=truncated)

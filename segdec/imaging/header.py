@@ -54,11 +54,11 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
         picture: Picture = image.open(io.BytesIO(data), formats=OPENED)
     except (image.DecompressionBombError, image.DecompressionBombWarning) as error:
         limit = image.MAX_IMAGE_PIXELS * (1 if isinstance(error, Warning) else 2)
-        raise _too_large(_png_size(data) or f"more than {limit:,}", name, max_pixels, limit) from error
+        raise _too_large(read_size(data), name, max_pixels, limit) from error
     except Exception as error:  # Pillow's plugins raise any exception
         raise _unrecognised(data, name) from error
     if picture.width * picture.height > max_pixels:
-        raise _too_large(_size(picture.height, picture.width), name, max_pixels, max_pixels)
+        raise _too_large((picture.height, picture.width), name, max_pixels, max_pixels)
     if max(picture.size) > max_side:
         raise ImageError(
             f"{name} has {picture.width} × {picture.height} pixels. Expected sides of at most {max_side:,}; "
@@ -69,11 +69,7 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
 
 
 def import_pillow() -> Any:
-    """Imports the module `PIL.Image`.
-
-    Raises:
-        MissingExtraError: If Pillow is not installed.
-    """
+    """Imports the module `PIL.Image`; raises MissingExtraError if Pillow is not installed."""
     try:
         import PIL.Image
     except ImportError as error:
@@ -81,17 +77,10 @@ def import_pillow() -> Any:
     return PIL.Image
 
 
-def _size(height: int, width: int) -> str:
-    return f"{width} × {height} = {width * height:,}"
-
-
-def _png_size(data: bytes) -> str | None:
-    sides = read_size(data)
-    return None if sides is None else _size(*sides)
-
-
-def _too_large(size: str, name: str, max_pixels: int, limit: int) -> ImageError:
+def _too_large(sides: tuple[int, int] | None, name: str, max_pixels: int, limit: int) -> ImageError:
+    """Returns the error for a picture of these rows and columns; None: more than `limit` pixels."""
     setting = "max_pixels" if max_pixels <= limit else "PIL.Image.MAX_IMAGE_PIXELS"
+    size = f"{sides[1]} × {sides[0]} = {sides[0] * sides[1]:,}" if sides else f"more than {limit:,}"
     return ImageError(
         f"{name} has {size} pixels. Expected at most {min(max_pixels, limit):,}; crop or shrink it, or "
         f"raise the limit {setting}.",
@@ -109,15 +98,13 @@ def _unrecognised(data: bytes, name: str) -> ImageError:
             f"{EXPECTED}; copy the file again.",
             code="corrupt_image",
         )
+    first = data[:8]
+    readable = all(32 <= byte < 127 for byte in first)
+    shown = f"'{first.decode('ascii')}'" if readable else f"the bytes {first.hex(' ')}"
     return ImageError(
-        f"{name} is not an image of a known type (it starts with {_first_bytes(data[:8])}). {EXPECTED}.",
+        f"{name} is not an image of a known type (it starts with {shown}). {EXPECTED}.",
         code="unsupported_type",
     )
-
-
-def _first_bytes(data: bytes) -> str:
-    text = data.decode("latin-1")
-    return f"'{text}'" if text.isascii() and text.isprintable() else f"the bytes {data.hex(' ')}"
 
 
 def check_depth(picture: "Picture", data: bytes, name: str) -> int:

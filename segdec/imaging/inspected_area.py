@@ -23,21 +23,13 @@ MIN_CORNERS = 3
 MAX_BASE64_CHARACTERS = 2**20
 """Characters of a mask in base64; a mask of 4096 × 4096 px with simple shapes needs about 20,000."""
 MAX_MASK_PIXELS = 2**26
-"""Pixels of a mask."""
 
 PROBE_PX = 256
 """Side of the picture on which to test whether anything is left to inspect."""
 
-CACHE_SIZE = 2
-"""Cached areas, for further photographs of the same size."""
-
 
 def check_polygon(polygon: Polygon) -> Polygon:
-    """Returns `polygon` if it is valid.
-
-    Raises:
-        ValueError: If a corner is outside the picture, or fewer than three corners differ.
-    """
+    """Returns `polygon`; raises ValueError if a corner is outside, or fewer than three corners differ."""
     for x, y in polygon:
         if not (0.0 <= x <= 1.0 and 0.0 <= y <= 1.0):
             raise ValueError(
@@ -50,21 +42,13 @@ def check_polygon(polygon: Polygon) -> Polygon:
 
 
 def check_mask(data: str) -> str:
-    """Returns `data` if it is the base64 of a mask PNG.
-
-    Raises:
-        ValueError: If it is not.
-    """
+    """Returns `data` if `decode_mask` accepts it."""
     decode_mask(data)
     return data
 
 
 def decode_mask(data: str) -> Mask:
-    """Reads a mask, uint8 [h, w], from the base64 of an 8-bit grey PNG.
-
-    Raises:
-        ValueError: If it is not such a mask.
-    """
+    """Reads a mask, uint8 [h, w], from the base64 of an 8-bit grey PNG; raises ValueError for other data."""
     expected = f"expected the base64 of a grey 8-bit PNG of at most {MAX_MASK_PIXELS} pixels, or a path"
     try:
         encoded = base64.b64decode(data, validate=True) if len(data) <= MAX_BASE64_CHARACTERS else b""
@@ -87,60 +71,49 @@ def leaves_inspected_pixels(
     return area is None or bool(area.any())
 
 
-@lru_cache(maxsize=CACHE_SIZE)
+@lru_cache(maxsize=2)  # for further photographs of the same size
 def draw_area(
     regions: tuple[Polygon, ...], ignored: tuple[Polygon, ...], mask: str | None, height: int, width: int
 ) -> Mask | None:
-    """Draws the inspected part of a photograph.
+    """Draws the inspected part of a photograph of `height` × `width` px.
 
     Args:
         regions: Inspected polygons, in fractions of width and height; the whole photograph if empty.
         ignored: Polygons that are not inspected.
         mask: The base64 of a PNG, above 0 = inspected, which is stretched to the photograph.
-        height: Rows of the photograph, px.
-        width: Columns of the photograph, px.
+        height: Rows.
+        width: Columns.
 
     Returns:
         Read-only uint8 [height, width], 255 = inspected; None = everywhere.
     """
     if not regions and not ignored and mask is None:
         return None
+
+    def fill(polygon: Polygon) -> NDArray[np.bool_]:
+        corners = np.array(polygon) * (width, height) - 0.5  # pixel centres become integers
+        return fill_polygon(corners, height, width)
+
     inside = np.full((height, width), not regions)
     for polygon in regions:
-        inside |= _fill(polygon, height, width)
+        inside |= fill(polygon)
     if mask is not None:
         stretched = cv2.resize(decode_mask(mask), (width, height), interpolation=cv2.INTER_NEAREST_EXACT)
         inside &= np.asarray(stretched) > 0
     for polygon in ignored:
-        inside &= ~_fill(polygon, height, width)
+        inside &= ~fill(polygon)
     area = inside.view(np.uint8) * np.uint8(255)
     area.flags.writeable = False
     return area
 
 
-def _fill(polygon: Polygon, height: int, width: int) -> NDArray[np.bool_]:
-    corners = np.array(polygon) * (width, height) - 0.5  # pixel centres become integers
-    return fill_polygon(corners, height, width)
-
-
 def fill_outside(image: NDArray[Level], area: Mask) -> NDArray[Level]:
-    """Replaces everything outside the area by the rounded mean of the inside, so that the edge is as weak as
-    possible.
-
-    Args:
-        image: uint8 or float32 [H, W, C].
-        area: uint8 [H, W], above 0 inside; at least one pixel.
-    """
+    """Replaces the outside of [H, W, C] by the rounded mean of the inside (area above 0): a weak edge."""
     return _fill_by(image, area, area)
 
 
 def refill_outside(image: NDArray[Level], area: Mask) -> NDArray[Level]:
-    """Makes the outside uniform again, with its own mean, after a filled image was changed.
-
-    Args:
-        image: uint8 or float32 [H, W, C].
-        area: uint8 [H, W], above 0 inside.
-    """
+    """Makes the outside uniform again, with its own mean, after a filled image was changed."""
     return _fill_by(image, area, (area == 0).view(np.uint8))
 
 

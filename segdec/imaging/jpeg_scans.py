@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from segdec.errors import ImageError
+from segdec.imaging.integrity import incomplete
 
 SIGNATURE = b"\xff\xd8\xff"
 MAX_SCANS = 100
@@ -48,12 +49,7 @@ _MARKER = re.compile(rb"\xff([^\x00\x01\xff\xd0-\xd7])", re.DOTALL)
 
 @dataclass
 class Frame:
-    """The coefficients that the scans so far contain.
-
-    Attributes:
-        progressive: Whether the coefficients are spread over several scans.
-        lowest_bit: For each component, the lowest bit of each of its 64 coefficients so far.
-    """
+    """The scans so far: for each component, the lowest bit of each of its coefficients."""
 
     progressive: bool
     lowest_bit: dict[int, list[int]] = field(default_factory=dict)
@@ -97,11 +93,8 @@ def check_scans(data: bytes, name: str) -> None:
             if frame.complete and not frame.progressive:
                 return  # the usual case: one scan has everything
     if frame is not None and not frame.complete:
-        raise ImageError(
-            f"{name}, a JPEG file, ends before its last scan: its scans ({scans}) contain only a part of the "
-            "picture. Expected a complete image; copy or take it again.",
-            code="truncated_image",
-        )
+        what = f"its scans ({scans}) contain only a part of the picture"
+        raise incomplete(f"{name}, a JPEG file, ends before its last scan: {what}", truncated=True)
 
 
 def _segments(data: bytes, name: str) -> Iterator[tuple[int, bytes]]:

@@ -65,8 +65,10 @@ def draw_overlay(
     if area is not None:
         _outline(canvas, _enlarge(area, factor), INSPECTED)
     if mask is not None:
-        canvas = _fill(canvas, _enlarge(mask, factor))
-        _outline(canvas, _enlarge(mask, factor), PREDICTED)
+        large = _enlarge(mask, factor)
+        tinted = canvas * (1 - OPACITY) + np.array(PREDICTED) * OPACITY
+        canvas = np.where(large[..., None] > 0, tinted.round(), canvas).astype(np.uint8)
+        _outline(canvas, large, PREDICTED)
     if truth is not None:
         _outline(canvas, _enlarge(truth, factor), TRUTH)
     if caption is None:
@@ -83,19 +85,9 @@ def draw_scores(
     *,
     color: Color = PREDICTED,
 ) -> NDArray[np.uint8]:
-    """Tints a photograph by mask scores.
+    """Tints a photograph in `color` by its mask scores [H, W], and outlines the mask.
 
-    Args:
-        image: uint8 [H, W, C], C is 1 (grey) or 3 (RGB).
-        scores: float32 [H, W], 0…1: higher scores get more colour.
-        mask: uint8 [H, W], above 0 = defect: outlined.
-        color: Colour of the tint.
-
-    Returns:
-        uint8 [H, W, 3] RGB.
-
-    Raises:
-        ImageError: With the code `mask_size`, if scores or mask have another size than the image.
+    For types and errors see `draw_overlay`.
     """
     for drawn in (scores, mask):
         _check_size(image, drawn)
@@ -112,20 +104,12 @@ def _to_rgb(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def _check_size(image: NDArray[np.uint8], mask: NDArray[Any] | None) -> None:
     if mask is not None and mask.shape != image.shape[:2]:
-        raise ImageError(
-            f"The mask has {mask.shape} rows and columns, its image {image.shape[:2]}. Expected the same "
-            "size.",
-            code="mask_size",
-        )
+        sizes = f"The mask has {mask.shape} rows and columns, its image {image.shape[:2]}"
+        raise ImageError(f"{sizes}. Expected the same size.", code="mask_size")
 
 
 def _enlarge(image: NDArray[np.uint8], factor: int) -> NDArray[np.uint8]:
     return image.repeat(factor, axis=0).repeat(factor, axis=1)
-
-
-def _fill(canvas: NDArray[np.uint8], mask: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    tinted = canvas * (1 - OPACITY) + np.array(PREDICTED) * OPACITY
-    return np.where(mask[..., None] > 0, tinted.round(), canvas).astype(np.uint8)
 
 
 def _outline(canvas: NDArray[np.uint8], mask: NDArray[np.uint8], color: Color) -> None:
@@ -155,8 +139,8 @@ def draw_caption(caption: str, width: int, legend: Sequence[tuple[str, Color]] =
 
 def _write(bar: NDArray[np.uint8], text: str, origin: tuple[int, int], height: int, color: Color) -> int:
     """Writes `text` with its lower left corner at `origin`; returns the column after it."""
-    thickness = _stroke(height)
-    cv2.putText(bar, text, origin, FONT, _scale(height), color, thickness, cv2.LINE_AA)
+    scale, thickness = _pen(height)
+    cv2.putText(bar, text, origin, FONT, scale, color, thickness, cv2.LINE_AA)
     return origin[0] + _width(text, height)
 
 
@@ -167,12 +151,10 @@ def _wrap(text: str, height: int, width: int) -> list[str]:
 
 
 def _width(text: str, height: int) -> int:
-    return int(cv2.getTextSize(text, FONT, _scale(height), _stroke(height))[0][0])
+    return int(cv2.getTextSize(text, FONT, *_pen(height))[0][0])
 
 
-def _scale(height: int) -> float:
-    return float(cv2.getFontScaleFromHeight(FONT, height, _stroke(height)))
-
-
-def _stroke(height: int) -> int:
-    return max(1, round(height / 10))
+def _pen(height: int) -> tuple[float, int]:
+    """Returns scale and thickness of text of this height."""
+    thickness = max(1, round(height / 10))
+    return cv2.getFontScaleFromHeight(FONT, height, thickness), thickness

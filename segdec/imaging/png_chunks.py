@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterator
 
 from segdec.errors import ImageError
+from segdec.imaging.integrity import incomplete
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 HEADER_BEGIN = SIGNATURE + b"\0\0\0\x0dIHDR"
@@ -51,11 +52,12 @@ def essential_chunks(data: bytes, name: str) -> tuple[bytes, bool]:
     before_pixels, changed = 0, False
     for kind, chunk in _chunks(data, name):
         if (kind == b"IHDR") != (not kinds) or (kind == b"IHDR" and len(chunk) != 25):
-            raise _broken("corrupt_image", name, "IHDR is not its first chunk, or occurs twice")
+            raise _broken(name, "IHDR is not its first chunk, or occurs twice")
         if kind == EXIF and PIXELS in kinds and EXIF not in kinds:
             kept.insert(before_pixels, chunk)
             changed = True
-        elif _is_critical(kind) or kind == TRANSPARENCY or (kind == EXIF and EXIF not in kinds):
+        # Critical chunks start with a capital letter; decoders must reject files with unknown ones.
+        elif not kind[0] & 0x20 or kind == TRANSPARENCY or (kind == EXIF and EXIF not in kinds):
             before_pixels += PIXELS not in kinds and kind != PIXELS
             kept.append(chunk)
         else:
@@ -66,41 +68,28 @@ def essential_chunks(data: bytes, name: str) -> tuple[bytes, bool]:
 
 
 def check_pixels(data: bytes, name: str) -> None:
-    """Rejects a PNG whose pixel data is far larger than its picture: decoders decompress all of it.
-
-    Args:
-        data: The file's essential chunks, already checked.
-        name: Name in error messages.
+    """Rejects a PNG (its essential chunks) with far more pixel data than pixels: decoders decompress all.
 
     Raises:
         ImageError: With the code `corrupt_image`.
     """
     chunks = [chunk for kind, chunk in _chunks(data, name, checksums=False) if kind == PIXELS]
-    largest = 2 * _unpacked_bytes(data) + PIECE  # an interlaced picture has more rows
+    width, height = int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+    row_bytes = (width * data[24] * CHANNELS.get(data[25], 4) + 7) // 8 + 1  # the first one is the filter
+    largest = 2 * row_bytes * height + PIECE  # an interlaced picture has more rows
     if sum(map(len, chunks)) * MAX_RATIO <= largest + MAX_UNCHECKED:
         return
     unpacker, unpacked = zlib.decompressobj(), 0
     for chunk in chunks:
         rest: bytes | memoryview = chunk[LENGTH_BYTES + KIND_BYTES : -CHECKSUM_BYTES]
         while rest and not unpacker.eof:
-            unpacked += len(_unpack(unpacker, rest, name))
+            try:
+                unpacked += len(unpacker.decompress(rest, PIECE))
+            except zlib.error as error:
+                raise _broken(name, f"its pixels cannot be decompressed ({error})") from error
             rest = unpacker.unconsumed_tail
             if unpacked > largest:
-                raise _broken("corrupt_image", name, "it has far more pixels than its header says")
-
-
-def _unpacked_bytes(data: bytes) -> int:
-    """Returns the size of a picture that is not interlaced; each row starts with one more byte."""
-    width, height = int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
-    bits = data[24] * CHANNELS.get(data[25], 4)
-    return ((width * bits + 7) // 8 + 1) * height
-
-
-def _unpack(unpacker: "zlib._Decompress", packed: bytes | memoryview, name: str) -> bytes:
-    try:
-        return unpacker.decompress(packed, PIECE)
-    except zlib.error as error:
-        raise _broken("corrupt_image", name, f"its pixels cannot be decompressed ({error})") from error
+                raise _broken(name, "it has far more pixels than its header says")
 
 
 def _chunks(data: bytes, name: str, *, checksums: bool = True) -> Iterator[tuple[bytes, memoryview]]:
@@ -111,17 +100,17 @@ def _chunks(data: bytes, name: str, *, checksums: bool = True) -> Iterator[tuple
         body = start + LENGTH_BYTES
         end = body + KIND_BYTES + length + CHECKSUM_BYTES
         if end > len(view):
-            raise _broken("truncated_image", name, "its last chunk is missing or truncated")
+            raise _broken(name, "its last chunk is missing or truncated", truncated=True)
         kind = bytes(view[body : body + KIND_BYTES])
         if checksums and zlib.crc32(view[body : end - CHECKSUM_BYTES]) != int.from_bytes(
             view[end - CHECKSUM_BYTES : end]
         ):
-            raise _broken("corrupt_image", name, f"the checksum of its {_describe(kind, start)} is wrong")
+            raise _broken(name, f"the checksum of its {_describe(kind, start)} is wrong")
         yield kind, view[start:end]
         if kind == b"IEND":
             return
         start = end
-    raise _broken("corrupt_image", name, f"it has more than {MAX_CHUNKS:,} chunks")
+    raise _broken(name, f"it has more than {MAX_CHUNKS:,} chunks")
 
 
 def _describe(kind: bytes, start: int) -> str:
@@ -131,13 +120,5 @@ def _describe(kind: bytes, start: int) -> str:
     return f"{'pixels' if kind == PIXELS else 'part'} ({name})"
 
 
-def _is_critical(kind: bytes) -> bool:
-    """Critical chunks start with a capital letter; decoders must reject files with unknown ones."""
-    return not kind[0] & 0x20
-
-
-def _broken(code: str, name: str, what: str) -> ImageError:
-    return ImageError(
-        f"{name} is not a complete PNG file: {what}. Expected a complete image; copy or take it again.",
-        code=code,
-    )
+def _broken(name: str, what: str, *, truncated: bool = False) -> ImageError:
+    return incomplete(f"{name} is not a complete PNG file: {what}", truncated=truncated)

@@ -9,13 +9,9 @@ from numpy.typing import NDArray
 def fill_polygon(corners: NDArray[np.float64], height: int, width: int) -> NDArray[np.bool_]:
     """Returns which integer points (x, y) are inside a polygon: bool [height, width].
 
-    The polygon may intersect itself. Each edge flips all points to its right in the rows that it crosses. A
-    point on an edge belongs to the polygon on the right of the edge, or below it.
-
-    Args:
-        corners: x and y of each corner [N, 2]; the last joins the first.
-        height: Rows.
-        width: Columns.
+    `corners` [N, 2] are x and y of each corner; the last joins the first, and edges may intersect. Each edge
+    flips all points to its right in the rows that it crosses. A point on an edge belongs to the polygon on
+    the right of the edge, or below it.
     """
     flips = np.zeros((height, width + 1), np.uint8)
     for start, end in zip(corners, np.roll(corners, -1, axis=0), strict=True):

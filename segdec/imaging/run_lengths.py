@@ -7,11 +7,7 @@ from segdec.errors import MissingExtraError
 
 
 def encode_run_lengths(mask: NDArray[np.uint8]) -> str:
-    """Returns the `counts` of a mask [H, W], above 0 = defect.
-
-    Raises:
-        MissingExtraError: If `pycocotools` is not installed.
-    """
+    """Returns the `counts` of a mask [H, W], above 0 = defect."""
     try:
         from pycocotools import mask as coco  # optional
     except ImportError as error:
@@ -25,9 +21,6 @@ def decode_run_lengths(text: str) -> list[int]:
     Each character encodes five bits, low bits first, and whether more follow. From the fourth number on, only
     the difference to the number two before is stored. `pycocotools` is not used because it warns with NumPy
     2.
-
-    Args:
-        text: The `counts` of a mask.
 
     Returns:
         Alternating runs of good and defect pixels; the caller checks that they fill the picture.

@@ -69,12 +69,8 @@ class Entry:
 def check_directory(data: bytes, name: str, max_pixels: int) -> None:
     """Rejects a TIFF whose directory needs too much memory or does not describe a photograph.
 
-    Unreadable entries are left to the decoder.
-
-    Args:
-        data: The file.
-        name: Name in error messages.
-        max_pixels: Limit on the pixels of one tile, which may be larger than the picture.
+    Unreadable entries are left to the decoder. `max_pixels` limits one tile, which may be larger than the
+    picture.
 
     Raises:
         ImageError: With the code `corrupt_image`, `too_many_pixels` or `unsupported_type`.
@@ -84,39 +80,37 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
     for entry in _entries(data):
         tag_bytes += entry.count * TYPE_BYTES.get(entry.type, 0)
         if entry.type not in BYTE_TYPES and entry.count > MAX_VALUES:
-            raise ImageError(
-                f"{name}, a TIFF file, has {entry.count:,} values in its tag {entry.tag}. Expected at most "
-                f"{MAX_VALUES:,}; save it with larger strips or tiles.",
-                code="corrupt_image",
-            )
+            found = f"has {entry.count:,} values in its tag {entry.tag}"
+            raise _rejected(name, found, f"at most {MAX_VALUES:,}; save it with larger strips or tiles")
         if entry.tag in values:  # decoders disagree on which one counts
-            raise ImageError(
-                f"{name}, a TIFF file, has its tag {entry.tag} twice. Expected it once; save it again.",
-                code="corrupt_image",
-            )
+            raise _rejected(name, f"has its tag {entry.tag} twice", "it once; save it again")
         values[entry.tag] = entry.value
-        if entry.tag in METADATA_DIRECTORIES:
-            _check_metadata(data, entry.value, name)
+        if entry.tag in METADATA_DIRECTORIES:  # decoders parse all of its values
+            inner = _entries(data, entry.value)
+            count = sum(each.count for each in inner if each.type not in BYTE_TYPES)
+            if count > MAX_METADATA_VALUES:
+                expected = f"at most {MAX_METADATA_VALUES:,}; save it without metadata"
+                raise _rejected(name, f"has {count:,} values in its metadata", expected)
     if tag_bytes > len(data):  # tags that share bytes are read once each
-        raise ImageError(
-            f"{name}, a TIFF file, has {len(data):,} bytes, but its tags need {tag_bytes:,}. Expected tags "
-            "inside the file; copy or save it again.",
-            code="corrupt_image",
-        )
-    _check_tile(values.get(TILE_WIDTH, 0), values.get(TILE_HEIGHT, 0), name, max_pixels)
-    _check_compression(values.get(COMPRESSION, 1), name)
-    _check_kind(values.get(NEW_SUBFILE_TYPE, 0), values.get(SUBFILE_TYPE, 0), name)
+        found = f"has {len(data):,} bytes, but its tags need {tag_bytes:,}"
+        raise _rejected(name, found, "tags inside the file; copy or save it again")
+    width, height = values.get(TILE_WIDTH, 0), values.get(TILE_HEIGHT, 0)
+    if width * height > max_pixels:
+        found = f"has tiles of {width} × {height} = {width * height:,} pixels"
+        expected = f"at most {max_pixels:,}; save it with smaller tiles"
+        raise _rejected(name, found, expected, code="too_many_pixels")
+    compression = values.get(COMPRESSION, 1)
+    if compression not in ACCEPTED_COMPRESSIONS:
+        expected = "none, LZW, deflate or PackBits, which detect an early end; save it so, or as PNG"
+        raise _rejected(name, f"is compressed by method {compression}", expected, code="unsupported_type")
+    newer, older = values.get(NEW_SUBFILE_TYPE, 0), values.get(SUBFILE_TYPE, 0)
+    if newer & REDUCED_OR_MASK or older == REDUCED:
+        found = "has as its first picture a smaller copy or a mask of another one"
+        raise _rejected(name, found, "the photograph itself; save it alone", code="unsupported_type")
 
 
-def _check_metadata(data: bytes, start: int, name: str) -> None:
-    """Rejects a large metadata directory: decoders parse all of its values."""
-    count = sum(entry.count for entry in _entries(data, start) if entry.type not in BYTE_TYPES)
-    if count > MAX_METADATA_VALUES:
-        raise ImageError(
-            f"{name}, a TIFF file, has {count:,} values in its metadata. Expected at most "
-            f"{MAX_METADATA_VALUES:,}; save it without metadata.",
-            code="corrupt_image",
-        )
+def _rejected(name: str, found: str, expected: str, code: str = "corrupt_image") -> ImageError:
+    return ImageError(f"{name}, a TIFF file, {found}. Expected {expected}.", code=code)
 
 
 def read_orientation(exif: bytes) -> int:
@@ -138,40 +132,8 @@ def numbers(tags: Tags, tag: int, name: str, default: tuple[int, ...] = ()) -> t
     found = tags.get(tag, default)
     values = found if isinstance(found, tuple) else (found,)
     if not all(isinstance(value, int) for value in values) or (tag in tags and not values):
-        raise ImageError(
-            f"{name}, a TIFF file, has no integer in its tag {tag}. Expected one; save it again.",
-            code="corrupt_image",
-        )
+        raise _rejected(name, f"has no integer in its tag {tag}", "one; save it again")
     return values
-
-
-def _check_tile(width: int, height: int, name: str, max_pixels: int) -> None:
-    if width * height > max_pixels:
-        raise ImageError(
-            f"{name}, a TIFF file, has tiles of {width} × {height} = {width * height:,} pixels. "
-            f"Expected at most {max_pixels:,}; save it with smaller tiles.",
-            code="too_many_pixels",
-        )
-
-
-def _check_compression(compression: int, name: str) -> None:
-    if compression not in ACCEPTED_COMPRESSIONS:
-        raise ImageError(
-            f"{name}, a TIFF file, is compressed by method {compression}. Expected none, LZW, deflate or "
-            "PackBits, whose early end is always detected; save it with one of these, or as PNG.",
-            code="unsupported_type",
-        )
-
-
-def _check_kind(newer: int, older: int, name: str) -> None:
-    """Checks the newer and the older tag of a picture's kind."""
-    if newer & REDUCED_OR_MASK or older == REDUCED:
-        tag, value = (NEW_SUBFILE_TYPE, newer) if newer & REDUCED_OR_MASK else (SUBFILE_TYPE, older)
-        raise ImageError(
-            f"The first picture in the TIFF file {name} is a smaller copy or a mask of another one (its tag "
-            f"{tag} is {value}). Expected the photograph itself; save it alone.",
-            code="unsupported_type",
-        )
 
 
 def _entries(data: bytes, start: int | None = None) -> Iterator[Entry]:
@@ -186,10 +148,8 @@ def _entries(data: bytes, start: int | None = None) -> Iterator[Entry]:
         width = struct.calcsize(order + layout) + field
         for place in range(start + size, start + size + min(count, 2**16) * width, width):
             tag, kind, number = struct.unpack_from(order + layout, data, place)
-            place_of_value = place + width - field
-            bytes_of_value = data[place_of_value : place_of_value + NUMBER_BYTES.get(kind, 0)]
-            yield Entry(
-                tag, kind, number, int.from_bytes(bytes_of_value, "little" if order == "<" else "big")
-            )
+            value_start = place + width - field
+            value = data[value_start : value_start + NUMBER_BYTES.get(kind, 0)]
+            yield Entry(tag, kind, number, int.from_bytes(value, "little" if order == "<" else "big"))
     except (struct.error, OverflowError):
         return

@@ -1,8 +1,13 @@
-"""Checks that a TIFF file has enough strips or tiles for its picture."""
+"""Checks that a TIFF file has all strips or tiles of its picture, and the checksums of deflated ones.
 
-from dataclasses import dataclass
+libtiff stops decompressing a strip as soon as the picture is full and never checks the checksum (RFC 1950,
+section 2.2). If zeros overwrite the rest of a strip, they often decode to a long run of equal pixels, and no
+decoder reports an error.
+"""
 
-from segdec.errors import ImageError
+import zlib
+
+from segdec.imaging.integrity import incomplete
 from segdec.imaging.tiff_directory import (
     BITS,
     CHANNELS,
@@ -24,68 +29,63 @@ from segdec.imaging.tiff_directory import (
 SEPARATE = 2
 """Planar configuration with one plane per channel."""
 
-
-@dataclass(frozen=True)
-class Parts:
-    """The strips or tiles of a picture.
-
-    Attributes:
-        places: Offset of each in the file.
-        lengths: Bytes of each in the file; empty if the directory does not say.
-        needed: Number of strips or tiles that cover the picture.
-        part_bytes: Maximum size of each after decompression.
-    """
-
-    places: tuple[int, ...]
-    lengths: tuple[int, ...]
-    needed: int
-    part_bytes: int
+UNCOMPRESSED, DEFLATE = 1, (8, 32946)
+PIECE_BYTES = 2**16
 
 
-def check_parts(tags: Tags, name: str) -> None:
-    """Rejects a TIFF with too few strips or tiles for its picture: Pillow fills the rest with black.
+def check_parts(data: bytes, tags: Tags, name: str) -> None:
+    """Rejects a TIFF with too few strips or tiles, which Pillow fills with black, or damaged deflated ones.
 
     Args:
-        tags: The first directory.
-        name: Name of the file in error messages.
+        data: The file.
+        tags: Its first directory.
+        name: Name in error messages.
 
     Raises:
-        ImageError: With the code `truncated_image`, or as `numbers`.
-    """
-    found = parts(tags, name)
-    size = sum(found.lengths)
-    too_short = found.lengths and size < _needed_bytes(tags, name)
-    if len(found.places) < found.needed or 0 in found.lengths or too_short:
-        raise ImageError(
-            f"{name}, a TIFF file, has {len(found.places)} parts of {size:,} bytes, but its picture needs "
-            f"{found.needed} parts. Expected a complete image; copy or take it again.",
-            code="truncated_image",
-        )
-
-
-def parts(tags: Tags, name: str) -> Parts:
-    """Returns the strips or tiles of a picture.
-
-    Raises:
-        ImageError: As `numbers`.
+        ImageError: With the code `truncated_image` or `corrupt_image`.
     """
     tiled = TILES in tags
     places = numbers(tags, TILES if tiled else STRIPS, name)
-    lengths = numbers(tags, TILE_BYTES if tiled else STRIP_BYTES, name)
+    lengths = numbers(tags, TILE_BYTES if tiled else STRIP_BYTES, name)  # empty if the directory does not say
     width, height = numbers(tags, WIDTH, name)[0], numbers(tags, HEIGHT, name)[0]
     part_width = max(numbers(tags, TILE_WIDTH, name, (width,))[0], 1) if tiled else width
     part_height = max(numbers(tags, TILE_HEIGHT if tiled else STRIP_HEIGHT, name, (height,))[0], 1)
+    bits = numbers(tags, BITS, name, (1,))
+    compression = numbers(tags, COMPRESSION, name, (1,))[0]
     channels = numbers(tags, CHANNELS, name, (1,))[0]
     separate = numbers(tags, PLANES, name, (1,))[0] == SEPARATE
     needed = -(-width // max(part_width, 1)) * -(-height // part_height) * (channels if separate else 1)
-    rows = part_height if tiled else min(part_height, height)
-    bits = part_width * max(numbers(tags, BITS, name, (1,))) * (1 if separate else channels)
-    return Parts(places, lengths, needed, -(-bits // 8) * rows)
+
+    size = sum(lengths)
+    min_bytes = width * sum(bits) // 8 * height if compression == UNCOMPRESSED else 0
+    if len(places) < needed or 0 in lengths or (lengths and size < min_bytes):
+        what = f"has {len(places)} parts of {size:,} bytes, but its picture needs {needed} parts"
+        raise incomplete(f"{name}, a TIFF file, {what}", truncated=True)
+    if compression in DEFLATE:
+        rows = part_height if tiled else min(part_height, height)
+        part_bits = part_width * max(bits) * (1 if separate else channels)
+        view = memoryview(data)
+        for place, length in zip(places[:needed], lengths or (len(data),) * needed, strict=False):
+            _check_deflated(view[place : place + length], -(-part_bits // 8) * rows, name)
 
 
-def _needed_bytes(tags: Tags, name: str) -> int:
-    """Returns the minimum size of all parts; known only without compression."""
-    if numbers(tags, COMPRESSION, name, (1,))[0] != 1:
-        return 0
-    bits = sum(numbers(tags, BITS, name, (1,)))
-    return numbers(tags, WIDTH, name)[0] * bits // 8 * numbers(tags, HEIGHT, name)[0]
+def _check_deflated(packed: memoryview, max_bytes: int, name: str) -> None:
+    """Stops when a strip exceeds its size, so that a small file costs no more than its picture."""
+    unpacker, unpacked = zlib.decompressobj(), 0
+    for start in range(0, len(packed), PIECE_BYTES):
+        rest: bytes | memoryview = packed[start : start + PIECE_BYTES]
+        while rest and not unpacker.eof:
+            try:
+                unpacked += len(unpacker.decompress(rest, PIECE_BYTES))
+            except zlib.error as error:
+                raise _broken(name, f"its pixels cannot be decompressed ({error})") from error
+            rest = unpacker.unconsumed_tail
+            if unpacked > max_bytes:
+                raise _broken(name, "a strip or tile has too many pixels")
+        if unpacker.eof:
+            return
+    raise _broken(name, "a strip or tile ends early", truncated=True)
+
+
+def _broken(name: str, what: str, *, truncated: bool = False) -> Exception:
+    return incomplete(f"{name} is not a complete TIFF file: {what}", truncated=truncated)

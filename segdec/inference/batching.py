@@ -17,12 +17,7 @@ MAX_BATCH = 8
 
 @dataclass(eq=False)
 class PendingPhotograph:
-    """A photograph that is being predicted.
-
-    Attributes:
-        pixels: uint8 [H, W, C].
-        inferred: The logits of its batch, and its row there.
-    """
+    """A photograph uint8 [H, W, C]; `inferred` receives the logits of its batch, and its row there."""
 
     pixels: NDArray[np.uint8]
     inferred: Future[tuple[Logits, int]] = field(default_factory=Future)
@@ -34,8 +29,7 @@ Pending = TypeVar("Pending", bound=PendingPhotograph)
 class PredictionSteps(Protocol):
     """The methods of `segdec.predictor.Predictor`; a protocol, because that module imports this one."""
 
-    @property
-    def batch_pixels(self) -> int: ...
+    batch_pixels: int
 
     def warmup_shape(self) -> tuple[int, int, int]: ...
 
@@ -52,13 +46,8 @@ class Batcher:
     """Batches photographs between `prepare`, `infer` and `interpret`, each of which runs in its own thread.
 
     Waiting photographs of the same prepared size share a batch; none waits for later ones. Batches have 1, 2,
-    4, 8… photographs, because some engines need set-up time for each new batch size.
-
-    Args:
-        steps: The steps of the predictor.
-        threshold: Replaces the model's image threshold, 0…1.
-        batch_size: Limit on the photographs in a batch; None: as many of the usual size as `batch_pixels`
-            allows, at most 8.
+    4, 8… photographs, because some engines need set-up time for each new batch size. For the arguments see
+    `Predictor.predict_many`.
 
     Attributes:
         max_in_flight: Photographs in progress that keep the network busy: one batch in the network, one
@@ -85,10 +74,7 @@ class Batcher:
         return pending
 
     def infer(self, pending: Pending) -> Pending:
-        """Runs the network, unless the photograph was in an earlier batch.
-
-        An error applies to every photograph of the batch; `interpret` raises it.
-        """
+        """Runs the network, unless the photograph was in an earlier batch; `interpret` raises its errors."""
         if not pending.inferred.done():
             batch = [self._waiting.popleft() for _ in range(self._next_batch_size())]
             try:

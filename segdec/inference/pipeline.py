@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from threading import Event
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 R = TypeVar("R")
@@ -47,13 +46,15 @@ class Pipeline(Iterator[R]):
         self._pending: deque[Future[R]] = deque()
         self._threads = [ThreadPoolExecutor(1, f"stage-{number}") for number in range(len(stages) + 1)]
         self._stopped = Event()
-        self._stop = weakref.finalize(
-            self, _stop, self._threads, self._stopped
-        )  # the threads hold no reference to the pipeline
+        # The threads hold no reference to the pipeline.
+        self._stop = weakref.finalize(self, _stop, self._threads, self._stopped)
 
     def __next__(self) -> R:
         while self._stop.alive and len(self._pending) < self._max_in_flight:
-            self._pending.append(self._start())
+            future: Future[Any] = self._threads[0].submit(next, self._items)
+            for thread, stage in zip(self._threads[1:], self._stages, strict=True):
+                future = thread.submit(_continue, stage, future, self._stopped)
+            self._pending.append(future)
         try:
             if self._pending:
                 return self._pending.popleft().result()
@@ -64,9 +65,7 @@ class Pipeline(Iterator[R]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -75,13 +74,6 @@ class Pipeline(Iterator[R]):
         self._pending.clear()
         for thread in self._threads:
             thread.shutdown(wait=True)
-
-    def _start(self) -> Future[Any]:
-        """Starts the next item."""
-        future = self._threads[0].submit(next, self._items)
-        for thread, stage in zip(self._threads[1:], self._stages, strict=True):
-            future = thread.submit(_continue, stage, future, self._stopped)
-        return future
 
 
 def _continue(stage: Stage, before: Future[Any], stopped: Event) -> Any:

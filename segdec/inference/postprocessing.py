@@ -38,8 +38,7 @@ class Prediction:
 
     Attributes:
         label: `good` (the first class), a defect class, or `review` between the two thresholds. The class is
-            the most
-            probable one, or with a mask per class that of the region with the highest score.
+            the most probable one, or with a mask per class that of the region with the highest score.
         score: 1 − P(good).
         log_odds: The network's own ln(P(defect) / P(good)), before calibration.
         threshold: Score from which the photograph is defective.
@@ -94,11 +93,16 @@ def interpret(
         ConfigError: If `threshold` is not in 0…1.
         SegdecError: If a logit is not a finite number.
     """
-    _check_finite(mask_logits, class_logits)
-    limit = _checked_threshold(config.thresholds.score if threshold is None else threshold)
+    if not (np.isfinite(mask_logits).all() and np.isfinite(class_logits).all()):
+        raise SegdecError(
+            "The network returned logits that are not finite: its weights are damaged or its training "
+            "diverged. Use another model."
+        )
+    limit = config.thresholds.score if threshold is None else float(threshold)
+    if not 0.0 <= limit <= 1.0:
+        raise ConfigError(f"threshold={limit} is not a score. Expected a number from 0 to 1.")
     review = config.thresholds.review if threshold is None else None
-    odds = defect_log_odds(class_logits)
-    probabilities = calibrated_probabilities(class_logits, odds, config.calibration)  # [C]
+    odds, probabilities = _calibrated(class_logits, config.calibration)
     score = min(float(probabilities[1:].sum()), 1.0)  # 1 − P(good), exact even if P(good) rounds to 1
     doubtful = review is not None and review <= score < limit
     grid_scores, grid_classes, mask_scores, classes = _mask_scores(mask_logits, size, config)
@@ -140,10 +144,7 @@ def interpret(
 def _mask_scores(
     mask_logits: NDArray[np.float32], size: tuple[int, int], config: ModelConfig
 ) -> tuple[NDArray[np.float32], NDArray[np.uint8] | None, NDArray[np.float32], NDArray[np.uint8] | None]:
-    """Returns scores and classes on the logits' grid [h/s, w/s], then on the photograph [H, W].
-
-    Classes are None if M is 1.
-    """
+    """Returns scores, and classes if M > 1, on the logits' grid [h/s, w/s], then on the photograph [H, W]."""
 
     def restore(scores: NDArray[np.float32]) -> NDArray[np.float32]:
         return restore_mask(scores, config.input, *size, config.network.mask_stride)
@@ -165,15 +166,7 @@ def _grid_area(config: ModelConfig, size: tuple[int, int]) -> NDArray[np.bool_]:
 
 
 def find_regions(mask: NDArray[np.uint8], scores: NDArray[np.float32]) -> tuple[Region, ...]:
-    """Finds the connected regions of `mask` [H, W], with 8-connectivity.
-
-    Args:
-        mask: uint8, above 0 = defect.
-        scores: float32 [H, W], the mask scores.
-
-    Returns:
-        Regions, highest score first, then largest first.
-    """
+    """Finds the 8-connected regions of a mask [H, W], above 0 = defect: highest score first, then largest."""
     count, found, boxes, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
     numbered = np.asarray(found, dtype=np.int32)  # [H, W], 0 = no defect
     stats = np.asarray(boxes).tolist()  # x, y, width, height, area
@@ -188,35 +181,21 @@ def _classed_regions(
     class_mask: NDArray[np.uint8], scores: NDArray[np.float32], classes: Sequence[str]
 ) -> tuple[Region, ...]:
     """Returns the connected regions of all classes in one order."""
-    return _ordered(
-        replace(region, label=name)
-        for number, name in enumerate(classes)
-        if number
-        for region in find_regions((class_mask == number).view(np.uint8), scores)
-    )
+    found: list[Region] = []
+    for number, name in enumerate(classes[1:], start=1):
+        regions = find_regions((class_mask == number).view(np.uint8), scores)
+        found += [replace(region, label=name) for region in regions]
+    return _ordered(found)
 
 
-def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Returns the class probabilities of `logits` [C]."""
-    shifted = np.exp(logits.astype(np.float64) - logits.max())
-    return np.asarray(shifted / shifted.sum())
-
-
-def defect_log_odds(logits: NDArray[np.float32]) -> float:
-    """Returns ln(P(defect) / P(good)) of `logits` [C], exact even if one probability rounds to 1."""
+def _calibrated(logits: NDArray[np.float32], calibration: Calibration) -> tuple[float, NDArray[np.float64]]:
+    """Returns ln(P(defect) / P(good)) before calibration, and calibrated class probabilities [C]."""
     defects = logits[1:].astype(np.float64)
-    highest = defects.max()
-    return float(highest + np.log(np.exp(defects - highest).sum()) - np.float64(logits[0]))
-
-
-def calibrated_probabilities(
-    logits: NDArray[np.float32], log_odds: float, calibration: Calibration
-) -> NDArray[np.float64]:
-    """Returns class probabilities [C] with the calibrated probability of a defect."""
-    moved = calibration.slope * log_odds + calibration.intercept
-    good = 1 / (1 + np.exp(np.minimum(moved, 700.0)))
-    defect = 1 / (1 + np.exp(np.minimum(-moved, 700.0)))
-    return np.concatenate([[good], defect * softmax(logits[1:])])
+    total = np.logaddexp.reduce(defects)
+    odds = float(total - np.float64(logits[0]))  # exact even if one probability rounds to 1
+    moved = calibration.slope * odds + calibration.intercept
+    good, defect = (1 / (1 + np.exp(np.minimum(signed, 700.0))) for signed in (moved, -moved))
+    return odds, np.concatenate([[good], defect * np.exp(defects - total)])
 
 
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -238,17 +217,3 @@ def _region(
     contours, _ = cv2.findContours(inside, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE, offset=(x, y))
     polygon = tuple(map(tuple, contours[0][:, 0].tolist()))
     return Region((x, y, width, height), area_px, score_max, polygon)
-
-
-def _check_finite(mask_logits: NDArray[np.float32], class_logits: NDArray[np.float32]) -> None:
-    if not (np.isfinite(mask_logits).all() and np.isfinite(class_logits).all()):
-        raise SegdecError(
-            "The network returned logits that are not finite: its weights are damaged or its training "
-            "diverged. Use another model."
-        )
-
-
-def _checked_threshold(threshold: float) -> float:
-    if not 0.0 <= threshold <= 1.0:
-        raise ConfigError(f"threshold={threshold} is not a score. Expected a number from 0 to 1.")
-    return float(threshold)

@@ -45,9 +45,17 @@ def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) 
         ValueError: If `image` is not a uint8 array [H, W, C].
     """
     check_image(image)
-    converted = _convert_channels(_fill(image, config), config, channels)
-    scaled = _resize(converted, *scaled_size(config, *image.shape[:2]))
-    return _pad(scaled, input_size(config, *image.shape[:2]), "edge")
+    height, width = image.shape[:2]
+    area = config.inspected_area(height, width)
+    if area is not None and not area.any():
+        raise ImageError(
+            f"The image of {width} × {height} px has no pixel in the model's inspected area. Expected a "
+            "larger image, like those in training.",
+            code="nothing_inspected",
+        )
+    filled = image if area is None else fill_outside(image, area)
+    scaled = _resize(_convert_channels(filled, config, channels), *scaled_size(config, height, width))
+    return _pad(scaled, input_size(config, height, width), "edge")
 
 
 def prepare_mask(mask: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uint8]:
@@ -75,13 +83,7 @@ def prepare_classes(classes: NDArray[np.uint8], config: InputConfig) -> NDArray[
 
 
 def prepare_area(config: InputConfig, height: int, width: int) -> NDArray[np.uint8] | None:
-    """Returns the inspected area of a prepared photograph, uint8 [h, w], 255 inside; None = everywhere.
-
-    Args:
-        config: The policy and the area.
-        height: Rows of the photograph, px.
-        width: Columns of the photograph, px.
-    """
+    """Returns the inspected area of a prepared photograph, uint8 [h, w], 255 inside; None = everywhere."""
     area = config.inspected_area(height, width)
     return None if area is None else prepare_mask(area, config)
 
@@ -107,10 +109,8 @@ def restore_mask(
     rows, columns = input_size(config, height, width)
     cells = (rows // stride, columns // stride)
     if scores.shape != cells:
-        raise ValueError(
-            f"Wrong mask scores {scores.shape}. "
-            f"Expected {cells} for a photograph of {height} × {width} at {stride} px per score."
-        )
+        expected = f"{cells} for a photograph of {height} × {width} at {stride} px per score"
+        raise ValueError(f"Wrong mask scores {scores.shape}. Expected {expected}.")
     inside = scaled_size(config, height, width)
     rows, columns = (-(-side // stride) for side in inside)  # without cells that are only padding
     grid = scores[:rows, :columns, None]
@@ -146,14 +146,7 @@ def scaled_size(config: InputConfig, height: int, width: int) -> tuple[int, int]
 
 
 def cell_area(config: InputConfig, height: int, width: int, stride: int = STRIDE) -> float:
-    """Returns how many pixels of a photograph of `height` × `width` one mask score covers.
-
-    Args:
-        config: The policy with which the photograph is prepared.
-        height: Rows of the photograph, px.
-        width: Columns of the photograph, px.
-        stride: The network's `mask_stride`, px of its input.
-    """
+    """Returns how many pixels of a photograph of `height` × `width` one mask score covers."""
     rows, columns = scaled_size(config, height, width)
     return stride**2 * height * width / (rows * columns)
 
@@ -167,8 +160,7 @@ def check_image(image: NDArray[np.uint8]) -> None:
     """
     if image.ndim != 3 or 0 in image.shape:
         raise ValueError(
-            f"Wrong image shape {image.shape}. Expected [H, W, C]; consider image[..., None] for a grey "
-            "image."
+            f"Wrong image shape {image.shape}. Expected [H, W, C]; use image[..., None] for grey."
         )
     if image.dtype != np.uint8:
         raise ValueError(f"Wrong image type {image.dtype}. Expected uint8 values 0…255.")
@@ -177,20 +169,6 @@ def check_image(image: NDArray[np.uint8]) -> None:
             f"The image has {image.shape[2]} channels. Expected 1 (grey) or 3 (RGB); remove the others.",
             code="unsupported_channels",
         )
-
-
-def _fill(image: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uint8]:
-    height, width = image.shape[:2]
-    area = config.inspected_area(height, width)
-    if area is None:
-        return image
-    if not area.any():
-        raise ImageError(
-            f"The image of {width} × {height} px has no pixel in the model's inspected area. Expected a "
-            "larger image, like those in training.",
-            code="nothing_inspected",
-        )
-    return fill_outside(image, area)
 
 
 def _convert_channels(image: NDArray[np.uint8], config: InputConfig, channels: int) -> NDArray[np.uint8]:
@@ -227,9 +205,8 @@ def _pad(
     """Pads `image` [H, W, …] at the bottom and on the right to `size`."""
     if image.shape[:2] == size:
         return image
-    missing = [(0, size[0] - image.shape[0]), (0, size[1] - image.shape[1])]
-    missing += [(0, 0)] * (image.ndim - 2)
-    return np.pad(image, missing, mode=mode)
+    missing = [(0, size[0] - image.shape[0]), (0, size[1] - image.shape[1]), (0, 0)]
+    return np.pad(image, missing[: image.ndim], mode=mode)
 
 
 def _resize(image: NDArray[Value], rows: int, columns: int) -> NDArray[Value]:

@@ -18,7 +18,7 @@ def max_class_scores(logits: Scores, restore: Callable[[Scores], Scores]) -> tup
 
     Args:
         logits: float32 [h, w, M], one per defect class.
-        restore: Turns the logits [h, w] of one class into scores at the photograph's size [H, W].
+        restore: Turns the logits [h, w] of one class into scores [H, W].
 
     Returns:
         Scores float32 [H, W], and class indices uint8 [H, W] from 1; the first of equal ones.

@@ -5,8 +5,7 @@ on it (a border of half the receptive field) are taken from the neighbouring til
 tiles, logits are blended linearly. With batch normalisation the result equals that of the photograph in one
 piece. Instance and feature normalisation and encoders with squeeze-and-excitation use statistics of the tile,
 so that neighbours always differ; for these networks at least half of the overlap is blended. Tiles outside
-the inspected
-area are skipped.
+the inspected area are skipped.
 
     tile          |  used alone  |  blended  | border |
     its neighbour           | border |  blended  |  used alone  |
@@ -18,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.config import STRIDE, InputConfig, ModelConfig, NetworkConfig
+from segdec.config import STRIDE, InputConfig, ModelConfig
 from segdec.engines import Engine, Logits
 
 OUTSIDE_LOGIT = -20.0
@@ -56,9 +55,7 @@ def infer_tiles(
 ) -> Logits:
     """Runs the network on the tiles of prepared photographs.
 
-    Memory holds the photographs, their mask logits and one batch of tiles. The peak of a whole prediction,
-    without the network, is 10 bytes per pixel of a grey photograph at mask stride 8 and 17 at stride 1
-    (measured with 10,000 × 10,000 px).
+    Memory holds the photographs, their mask logits and one batch of tiles.
 
     Args:
         engine: Runs the network.
@@ -84,19 +81,21 @@ def infer_tiles(
     stride = config.network.mask_stride
     height, width, masks = images.shape[1] // stride, images.shape[2] // stride, config.network.mask_channels
     mask = np.zeros((len(images), height, width, masks), np.float32)
-    for y, x in set(np.ndindex(len(rows.starts), len(columns.starts))) - set(places):
-        place = mask[:, rows.logits(y), columns.logits(x)]
+
+    def add(image: int | slice, y: int, x: int, logits: NDArray[np.float32] | float) -> None:
+        place = mask[image, rows.logits(y), columns.logits(x)]  # [(B,) h, w, M]; the photograph may end in it
         weights = np.multiply.outer(rows.weights[y], columns.weights[x])[..., None]
-        place += OUTSIDE_LOGIT * weights[: place.shape[1], : place.shape[2]]
+        place += (weights * logits)[: place.shape[-3], : place.shape[-2]]
+
+    for y, x in set(np.ndindex(len(rows.starts), len(columns.starts))) - set(places):
+        add(slice(None), y, x, OUTSIDE_LOGIT)
     classes = []
     for first in range(0, len(tiles), at_once):
         batch = tiles[first : first + at_once]
         parts = [images[i, rows.pixels(y), columns.pixels(x)] for i, y, x in batch]
         found = engine.infer(np.stack([_pad_tile(part, rows.tile, columns.tile) for part in parts]))
         for (i, y, x), logits in zip(batch, found.mask, strict=True):
-            place = mask[i, rows.logits(y), columns.logits(x)]
-            weights = np.multiply.outer(rows.weights[y], columns.weights[x])[..., None]
-            place += (weights * logits)[: place.shape[0], : place.shape[1]]
+            add(i, y, x, logits)
         classes.append(found.classes)
     of_tiles = np.concatenate(classes)  # [B · tiles, classes]
     return Logits(mask, most_defective(of_tiles.reshape(len(images), -1, of_tiles.shape[1])))
@@ -105,21 +104,19 @@ def infer_tiles(
 def tile_starts(side: int, tile: int, overlap: int, cell: int = STRIDE) -> tuple[int, ...]:
     """Returns the first pixels of the tiles that cover `side` pixels, ascending.
 
-    All tiles have `tile` pixels; neighbours overlap by at least `overlap`. The last one ends at the side's
-    end, or after it if cells or the side's length require it.
+    Neighbours overlap by at least `overlap` px, or by `tile` − `cell` if that is less. The last one ends at
+    the side's end, or after it if cells or the side's length require it.
 
     Args:
         side: Pixels to cover, a multiple of 8.
         tile: Pixels of a tile, a multiple of 8.
-        overlap: Minimum overlap of neighbours, px, a multiple of 8, less than `tile`; if `tile` −
-            `overlap` is less than `cell`, neighbours overlap by `tile` − `cell`.
+        overlap: A multiple of 8, less than `tile`.
         cell: Pixels of the network's coarsest features.
     """
     if side <= tile:
         return (0,)
-    units = -(
-        -(side - tile) // cell
-    )  # spread evenly in whole cells, so that pooling is aligned as without tiles
+    # Spread evenly in whole cells, so that pooling is aligned as without tiles.
+    units = -(-(side - tile) // cell)
     steps = -(-units // max((tile - overlap) // cell, 1))
     return tuple(cell * (units * step // steps) for step in range(steps + 1))
 
@@ -127,7 +124,7 @@ def tile_starts(side: int, tile: int, overlap: int, cell: int = STRIDE) -> tuple
 def inspected_tiles(
     config: InputConfig, shape: tuple[int, ...], rows: tuple[int, ...], columns: tuple[int, ...]
 ) -> list[tuple[int, int]]:
-    """Returns the tiles that contain an inspected pixel or are within 8 px of one, row by row.
+    """Returns row and column index of the tiles that are within 8 px of an inspected pixel, row by row.
 
     The margin covers the padding, which adds less than 8 px.
 
@@ -136,9 +133,6 @@ def inspected_tiles(
         shape: Rows and columns of the prepared photograph, px.
         rows: First rows of the tiles, px.
         columns: First columns of the tiles, px.
-
-    Returns:
-        Row and column index of each tile.
     """
     every = list(np.ndindex(len(rows), len(columns)))
     area = config.inspected_area(shape[0], shape[1])
@@ -205,7 +199,9 @@ def most_defective(classes: NDArray[np.float32]) -> NDArray[np.float32]:
 def _tile_axis(side: int, tile: int, config: ModelConfig) -> TileAxis:
     stride = config.network.mask_stride
     starts = tile_starts(side, tile, config.tile_overlap, config.network.coarsest_stride)
-    border = -(-_border_px(config.network) // stride)
+    # Half of the receptive field without the 8 px of the cell itself, in whole cells.
+    border_px = -(-(config.network.receptive_field - STRIDE) // 2 // STRIDE) * STRIDE
+    border = -(-border_px // stride)
     min_blend_share = 0.5 if config.network.has_global_context else 0.0
     weights = blending_weights(
         tuple(start // stride for start in starts), tile // stride, border, min_blend_share
@@ -217,12 +213,6 @@ def _pad_tile(part: NDArray[np.uint8], height: int, width: int) -> NDArray[np.ui
     """Pads a tile [h, w, C] at the end of the photograph, in the same way as preprocessing."""
     missing = (height - part.shape[0], width - part.shape[1])
     return np.pad(part, [(0, missing[0]), (0, missing[1]), (0, 0)], mode="edge") if any(missing) else part
-
-
-def _border_px(network: NetworkConfig) -> int:
-    """Returns the width of the border, px, in which mask logits differ from those without tiles."""
-    # Half of the receptive field without the 8 px of the cell itself.
-    return -(-(network.receptive_field - STRIDE) // 2 // STRIDE) * STRIDE
 
 
 def _check_images(shape: tuple[int, ...], tile: tuple[int, int]) -> None:

@@ -49,19 +49,14 @@ def clean_exit(extra: str | None = None, *, group: str | None = None) -> Iterato
         print("interrupted", file=sys.stderr)
         raise SystemExit(EXIT_INTERRUPTED) from None
     except BrokenPipeError:
-        _drop_output()
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)  # so that the last flush of Python does not fail again
+        os.close(null)
         raise SystemExit(EXIT_BROKEN_PIPE) from None
     except OSError as error:  # a full disk or a missing permission
         place = f"{error.filename}: " if error.filename else ""
         print(f"error: {place}{error.strerror or error}", file=sys.stderr)
         raise SystemExit(EXIT_ERROR) from None
-
-
-def _drop_output() -> None:
-    """Discards the output, so that the last flush of Python does not fail again."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.close(null)
 
 
 def import_tensorflow(*, trains: bool = False) -> None:
@@ -93,13 +88,7 @@ def import_tensorflow(*, trains: bool = False) -> None:
 
 
 def progress_bar(items: Iterable[Any] | None = None, *, shown: bool = True, **options: Any) -> Any:
-    """Returns a `tqdm` progress bar on stderr, which is shown only on a terminal.
-
-    Args:
-        items: Items to iterate over; None if the caller calls `update`.
-        shown: Whether to show it at all.
-        options: Options of `tqdm`.
-    """
+    """Returns a `tqdm` progress bar on stderr, which is shown only on a terminal and if `shown`."""
     from tqdm import tqdm
 
     return tqdm(items, disable=None if shown else True, **(options | _bar_shape()))
@@ -114,21 +103,12 @@ def _bar_shape() -> dict[str, int]:
     if size.columns and size.lines:
         return {}
     usual = shutil.get_terminal_size()
-    return {
-        "ncols": size.columns or usual.columns,
-        "nrows": size.lines or usual.lines,
-        "dynamic_ncols": False,
-    }
+    columns, rows = size.columns or usual.columns, size.lines or usual.lines
+    return {"ncols": columns, "nrows": rows, "dynamic_ncols": False}
 
 
 def raise_pixel_limit(max_pixels: int) -> None:
-    """Raises Pillow's limit on image size to `max_pixels`; never lowers it.
-
-    The limit applies to the whole process, so only an entry point may change it.
-
-    Raises:
-        MissingExtraError: If Pillow is not installed.
-    """
+    """Raises Pillow's limit on image size to `max_pixels`, for the whole process; never lowers it."""
     image = import_pillow()
     if image.MAX_IMAGE_PIXELS is not None:  # None: no limit
         image.MAX_IMAGE_PIXELS = max(image.MAX_IMAGE_PIXELS, max_pixels)

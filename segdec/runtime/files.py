@@ -19,11 +19,7 @@ ABANDONED_S = 86_400.0
 
 
 def write_bytes_atomic(path: Path, data: bytes) -> None:
-    """Writes `data` to `path` atomically: on an error, the file stays as it was.
-
-    Raises:
-        OSError: If the folder is missing, full or not writable.
-    """
+    """Writes `data` to `path` atomically: on an error, the file stays as it was."""
     temporary = path.with_name(f".{uuid4().hex}.tmp")
     try:
         with temporary.open("xb") as file:
@@ -70,9 +66,7 @@ def atomic_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
 def remove_temporary_files(folder: Path, name: str | None = None) -> None:
     """Removes the temporary files and folders of killed writers; no other process may write in `folder`.
 
-    Args:
-        folder: Folder to clean up; it may be missing.
-        name: Only temporary folders of the target with this name.
+    With a `name`, only temporary folders of the target with this name. `folder` may be missing.
     """
     for path in folder.glob(".*.tmp" if name is None else _leftovers_of(name)):
         if path.is_dir():
@@ -109,35 +103,31 @@ def _staged(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def folder_lock(folder: Path, *, wait: bool = True) -> Iterator[None]:
+def folder_lock(folder: Path, *, wait: bool = True) -> Iterator[bool]:
     """Locks a folder for one process; the lock ends with the process and survives a rename of the folder.
 
-    Args:
-        folder: Folder to lock.
-        wait: Whether to wait until the lock is free.
+    Yields whether it is locked: not if it was removed, or the system has no locks for folders.
 
     Raises:
         BlockingIOError: If another process has the lock and `wait` is false.
     """
     with ExitStack() as stack:
+        locked = False
         if fcntl is not None:
             try:
                 descriptor = os.open(folder, os.O_RDONLY)
                 stack.callback(os.close, descriptor)
                 fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                locked = True
             except BlockingIOError:
                 raise
-            except OSError:  # removed, or on a file system without locks for folders
+            except OSError:
                 pass
-        yield
+        yield locked
 
 
 def fsync_folder(folder: Path) -> None:
-    """Flushes a folder's entries to disk, so that they survive a power loss.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Flushes a folder's entries to disk, so that they survive a power loss."""
     if fcntl is None:  # Windows cannot open folders
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -150,25 +140,11 @@ def fsync_folder(folder: Path) -> None:
 def _remove_abandoned(target: Path) -> None:
     """Removes the temporary folders that killed writers of `target` left."""
     for path in target.parent.glob(_leftovers_of(target.name)):
-        with suppress(OSError):  # another process is removing it
-            _remove_if_abandoned(path)
-
-
-def _remove_if_abandoned(path: Path) -> None:
-    old = time.time() - path.stat().st_mtime > ABANDONED_S
-    with ExitStack() as stack:
-        if fcntl is not None:
-            descriptor = os.open(path, os.O_RDONLY)
-            stack.callback(os.close, descriptor)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                old = True
-            except BlockingIOError:
-                return  # its writer is running
-            except OSError:
-                pass
-        if old:
-            shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):  # its writer is running, or another process is removing it
+            old = time.time() - path.stat().st_mtime > ABANDONED_S
+            with folder_lock(path, wait=False) as locked:
+                if locked or old:
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def _leftovers_of(name: str) -> str:

@@ -18,10 +18,8 @@ def gpu_unused_reason() -> str | None:
     """Returns why TensorFlow, already imported, does not use a GPU that the machine has.
 
     TensorFlow prints the reason only during its import, which the entry points hide. Another process
-    therefore imports it again; this takes seconds, but only if a GPU is present and unused.
-
-    Returns:
-        TensorFlow's messages; None if it uses a GPU, there is none, or `CUDA_VISIBLE_DEVICES` hides them.
+    therefore imports it again; this takes seconds, but only if a GPU is present and unused. None if
+    TensorFlow uses a GPU, there is none, or `CUDA_VISIBLE_DEVICES` hides them.
     """
     import tensorflow as tf
 
@@ -38,10 +36,6 @@ def gpu_unused_reason() -> str | None:
         timeout=TIMEOUT_S,
         check=False,
     )
-    return _reasons(asked.stderr) or "TensorFlow gives no reason. Try: nvidia-smi"
-
-
-def _reasons(printed: str) -> str:
-    """Returns the distinct messages about GPUs in TensorFlow's output, without time and source."""
-    messages = [line.partition("] ")[2] for line in printed.splitlines() if re.search("gpu|cuda", line, re.I)]
-    return " ".join(dict.fromkeys(message.strip() for message in messages if message.strip()))
+    lines = [line for line in asked.stderr.splitlines() if re.search("gpu|cuda", line, re.I)]
+    messages = dict.fromkeys(line.partition("] ")[2].strip() for line in lines)  # without time and source
+    return " ".join(filter(None, messages)) or "TensorFlow gives no reason. Try: nvidia-smi"

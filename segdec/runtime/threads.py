@@ -1,8 +1,6 @@
-"""Numbers of threads.
+"""Numbers of threads: the engine uses one per core that the process may use, the other steps one each.
 
-The engine uses one thread per core that the process may use, or as many as the operator sets. The other steps
-(decoding, preprocessing, postprocessing, writing) are short and use one thread each. OpenCV uses only the
-calling thread, because its own thread pool would compete with the engine.
+OpenCV uses only the calling thread, because its own thread pool would compete with the engine.
 """
 
 import os
@@ -12,10 +10,7 @@ MAX_THREADS = 1024
 
 
 def available_cores() -> int:
-    """Counts the cores that this process may use by its affinity (`taskset`, a container's `cpuset`).
-
-    It ignores a quota of processor time (`docker run --cpus`).
-    """
+    """Counts the cores that this process may use by its affinity, without quotas (`docker run --cpus`)."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # the system has no affinity

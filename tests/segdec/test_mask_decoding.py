@@ -24,8 +24,7 @@ def as_png(pixels: NDArray[np.uint8]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "pixels"),
-    [("png", [[0, 255, 255], [0, 0, 255]]), ("scores", [[0, 255, 128], [1, 0, 255]])],
+    ("encoding", "pixels"), [("png", [[0, 255, 255], [0, 0, 255]]), ("scores", [[0, 255, 128], [1, 0, 255]])]
 )
 def test_pictures_come_back_as_they_are(encoding: str, pixels: list[list[int]]) -> None:
     drawn = np.array(pixels, np.uint8)

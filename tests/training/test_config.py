@@ -1,7 +1,7 @@
 import pytest
 
 from segdec.errors import ConfigError
-from training.config import ExperimentConfig, TargetConfig, changeable_settings
+from training.config import ExperimentConfig, changeable_settings
 from training.experiment_file import load_experiment, save_experiment
 
 MINIMAL = "[stages.segment]\nsteps = 3\n"
@@ -73,6 +73,7 @@ def test_environment_variables_are_ignored(experiment, monkeypatch):
             "synchronized_batch_norm = true\n[network]\nnormalization = 'instance'\n" + MINIMAL,
             "network.normalization=instance; expected it with batch only",
         ),
+        (MINIMAL + "balance = 'dynamic'\n", "segment.balance=dynamic, but this stage trains one loss"),
         ("", "no stage has steps"),
         ("a = [", "is not valid TOML"),
     ],
@@ -150,9 +151,3 @@ def test_settings_that_may_change_when_a_run_is_resumed():
         "threshold.refused_share",
         "threshold.confidence",
     }
-
-
-@pytest.mark.parametrize(("weighting", "factor"), [("uniform", 3.0), ("distance", 1.0)])
-def test_positive_weight_is_applied_once(weighting, factor):
-    """With `distance` the weights of the pixels hold it."""
-    assert TargetConfig(positive_weight=3.0, weighting=weighting).cross_entropy_weight == factor

@@ -29,17 +29,10 @@ class FeatureCache:
 
     Attributes:
         shapes: Shape of the features of one image, by name.
-        images: Number of images.
     """
 
     def __init__(
-        self,
-        encoder: keras.Model,
-        shape: tuple[int, ...],
-        cache: ArrayCache,
-        images: int,
-        *,
-        maps: int = 1,
+        self, encoder: keras.Model, shape: tuple[int, ...], cache: ArrayCache, images: int, *, maps: int = 1
     ) -> None:
         features = encoder.compute_output_spec(keras.KerasTensor((1, *shape)))
         self.shapes: dict[str, tuple[int, ...]] = {name: one.shape[1:] for name, one in features.items()}
@@ -58,11 +51,9 @@ class FeatureCache:
         self._encode = tf.function(encode, input_signature=[tf.TensorSpec(shape, tf.float32)])
 
     def get(self, key: Hashable, load: Callable[[], Arrays]) -> Arrays:
-        """Returns the features and maps of an image.
+        """Returns the features and maps of an image; `key` is example and flips.
 
-        Args:
-            key: Example and flips.
-            load: Returns the `image` [h, w, C], float32 0…255, and further maps.
+        `load` returns the `image` [h, w, C], float32 0…255, and its maps.
         """
         features = self._cache.get(key)
         if features is None:

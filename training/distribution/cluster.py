@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import socket
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,7 +27,7 @@ class Cluster:
     Attributes:
         jobs: Addresses `host:port` of the tasks of each job: `chief`, `worker`, `ps`.
         task: Job of this process.
-        index: Index of this process within its job.
+        index: Its index within its job.
     """
 
     jobs: Mapping[str, tuple[str, ...]]
@@ -120,7 +119,8 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
     if values == {} or (isinstance(values, dict) and values.get("cluster") == {}):
         return None
     config = _validate(values)
-    cluster = Cluster(_read_jobs(config.cluster), _modern(config.task.type), config.task.index)
+    task = "chief" if config.task.type == "master" else config.task.type
+    cluster = Cluster(_read_jobs(config.cluster), task, config.task.index)
     _check_jobs(cluster.jobs)
     _check_addresses(cluster.jobs)
     _check_task(cluster)
@@ -136,31 +136,28 @@ def find_cluster() -> Cluster | None:
     cluster = read_cluster()
     if cluster is None or cluster.is_alone:
         return None
-    check_own_port(cluster)
+    listen(cluster).close()  # TensorFlow would report only "Could not start gRPC server"
     return cluster
 
 
-def check_own_port(cluster: Cluster) -> None:
-    """Checks that this process can listen on its port; TensorFlow reports only "Could not start gRPC server".
+def listen(cluster: Cluster) -> socket.socket:
+    """Listens on the port of this process on all interfaces: others may know it by another host name.
 
     Raises:
         ConfigError: If it cannot.
     """
-    port = int(cluster.address.rpartition(":")[2])
-    family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # Connections in TIME_WAIT do not block the port, a listening socket does.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-        except OSError as error:
-            taken = error.errno == errno.EADDRINUSE
-            remedy = "Stop the process that uses it" if taken else "Allow this process to listen on it"
-            raise ConfigError(
-                f"{cluster.name} cannot listen on port {port} of its address {cluster.address}: "
-                f"{os.strerror(error.errno or 0)}. {remedy}, or give {cluster.name} another port in the "
-                f"{TF_CONFIG_VARIABLE} of all tasks."
-            ) from None
+    port, both = int(cluster.address.rpartition(":")[2]), socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    try:
+        return socket.create_server(("", port), family=family, dualstack_ipv6=both)
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        remedy = "Stop the process that uses it" if taken else "Allow this process to listen on it"
+        raise ConfigError(
+            f"{cluster.name} cannot listen on port {port} of its address {cluster.address}: "
+            f"{os.strerror(error.errno or 0)}. {remedy}, or give {cluster.name} another port in the "
+            f"{TF_CONFIG_VARIABLE} of all tasks."
+        ) from None
 
 
 def _parse(text: str) -> Any:
@@ -186,53 +183,47 @@ def _validate(values: Any) -> ClusterConfig:
         raise ConfigError(f"{where}: {detail['msg']}, got {detail['input']!r}. Expected {EXAMPLE}.") from None
 
 
-def _modern(job: str) -> str:
-    return "chief" if job == "master" else job
+def _invalid(problem: str) -> ConfigError:
+    return ConfigError(f"{TF_CONFIG_VARIABLE}: {problem}")
 
 
 def _read_jobs(written: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """The jobs with addresses, in the order of `JOBS`."""
     jobs: dict[str, tuple[str, ...]] = {}
     for name, addresses in written.items():
-        job = _modern(name)
+        job = "chief" if name == "master" else name
         if job not in (*JOBS, "evaluator"):
-            raise ConfigError(
-                f"{TF_CONFIG_VARIABLE}: unknown job {name!r} in 'cluster'. Expected {', '.join(JOBS)}."
-            )
+            raise _invalid(f"unknown job {name!r} in 'cluster'. Expected {', '.join(JOBS)}.")
         jobs[job] = jobs.get(job, ()) + addresses
     return {job: jobs[job] for job in JOBS if jobs.get(job)}
 
 
 def _check_jobs(jobs: Mapping[str, tuple[str, ...]]) -> None:
-    counts = {job: len(jobs.get(job, ())) for job in JOBS}
-    if counts["chief"] > 1:
-        raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: {counts['chief']} chiefs: {', '.join(jobs['chief'])}. "
-            "Expected one at most: declare the others as workers."
+    chiefs, workers, servers = (len(jobs.get(job, ())) for job in JOBS)
+    if chiefs > 1:
+        listed = ", ".join(jobs["chief"])
+        raise _invalid(f"{chiefs} chiefs: {listed}. Expected one at most: declare the others as workers.")
+    if servers and not chiefs:
+        raise _invalid(
+            f"{servers} ps and no chief. Parameter servers need a chief that coordinates: add a 'chief' with "
+            "one address, or remove 'ps' to train synchronously."
         )
-    if counts["ps"] and not counts["chief"]:
-        raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: {counts['ps']} ps and no chief. Parameter servers need a chief that "
-            "coordinates: add a 'chief' with one address, or remove 'ps' to train synchronously."
-        )
-    if counts["ps"] and not counts["worker"]:
-        raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: {counts['ps']} ps and no worker. The chief only coordinates: "
-            "add a 'worker' with one address or more."
-        )
+    if servers and not workers:
+        raise _invalid(f"{servers} ps and no worker. The chief only coordinates: add a 'worker'.")
 
 
 def _check_addresses(jobs: Mapping[str, tuple[str, ...]]) -> None:
-    tasks = [(address, f"{job} {index}") for job in jobs for index, address in enumerate(jobs[job])]
-    for address, task in tasks:
-        _check_address(address, task)
-    for address, count in Counter(address for address, _ in tasks).items():
-        if count > 1:
-            same = " and ".join(task for other, task in tasks if other == address)
-            raise ConfigError(
-                f"{TF_CONFIG_VARIABLE}: {same} have the same address {address!r}. Expected different ones: "
-                "change the host or the port."
-            )
+    tasks: dict[str, str] = {}
+    for job, addresses in jobs.items():
+        for index, address in enumerate(addresses):
+            task = f"{job} {index}"
+            _check_address(address, task)
+            if address in tasks:
+                raise _invalid(
+                    f"{tasks[address]} and {task} have the same address {address!r}. Expected different "
+                    "ones: change the host or the port."
+                )
+            tasks[address] = task
 
 
 def _check_address(address: str, task: str) -> None:
@@ -249,26 +240,23 @@ def _check_address(address: str, task: str) -> None:
     elif not bracketed and not plain:
         problem = f"has the host {host!r}, which is not a name or IP address"
     if problem:
-        raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: the address {address!r} of {task} {problem}. Expected host:port, "
-            "as in 10.0.0.5:2222 or [fd00::5]:2222."
+        raise _invalid(
+            f"the address {address!r} of {task} {problem}. Expected host:port, as in 10.0.0.5:2222 or "
+            "[fd00::5]:2222."
         )
 
 
 def _check_task(cluster: Cluster) -> None:
-    if cluster.task == "evaluator":
-        raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: this process is an evaluator, which runs do not use: the chief "
-            "validates. Do not start tasks of this type."
+    task, count = cluster.task, len(cluster.jobs.get(cluster.task, ()))
+    if task == "evaluator":
+        raise _invalid(
+            "this process is an evaluator, which runs do not use: the chief validates. Do not start tasks of "
+            "this type."
         )
-    if cluster.task not in JOBS:
-        raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: unknown task type {cluster.task!r}. Expected one of {', '.join(JOBS)}."
-        )
-    count = len(cluster.jobs.get(cluster.task, ()))
+    if task not in JOBS:
+        raise _invalid(f"unknown task type {task!r}. Expected one of {', '.join(JOBS)}.")
     if cluster.index >= count:
-        raise ConfigError(
-            f"{TF_CONFIG_VARIABLE}: this process is {cluster.task} {cluster.index}, but 'cluster' has "
-            f"{count} address(es) of {cluster.task}. Indices start at 0: correct the index, or add the "
-            "address."
+        raise _invalid(
+            f"this process is {task} {cluster.index}, but 'cluster' has {count} address(es) of {task}. "
+            "Indices start at 0: correct the index, or add the address."
         )

@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from segdec.errors import ConfigError
@@ -31,23 +30,6 @@ LAUNCH_HELP = (
 )
 
 
-@dataclass(frozen=True)
-class LaunchOptions:
-    """Options of `launch`.
-
-    Attributes:
-        workers: Number of workers.
-        servers: Number of parameter servers.
-        experiment: Path of the experiment file.
-        flags: Further arguments of each task's `run`.
-    """
-
-    workers: int
-    servers: int
-    experiment: str
-    flags: tuple[str, ...]
-
-
 def launch(arguments: Sequence[str]) -> int:
     """Trains on a local cluster: `--workers N [--ps P] EXPERIMENT.toml [--fresh] [--field value]…`.
 
@@ -60,10 +42,13 @@ def launch(arguments: Sequence[str]) -> int:
     if "--help" in arguments or "-h" in arguments:
         print(LAUNCH_HELP)
         return 0
-    options = parse_options(arguments)
-    load_experiment(Path(options.experiment), [flag for flag in options.flags if flag != FRESH])
-    command = [sys.executable, "-m", "training", "run", options.experiment, *options.flags]
-    tasks = make_tasks(make_clusters(options.workers, options.servers), command)
+    workers, servers, (experiment, *flags) = _parse(arguments)
+    load_experiment(Path(experiment), [flag for flag in flags if flag != FRESH])
+    command = [sys.executable, "-m", "training", "run", experiment, *flags]
+    tasks = [
+        Task(cluster.name, command, {TF_CONFIG_VARIABLE: cluster.to_tf_config()}, server=cluster.is_server)
+        for cluster in make_clusters(workers, servers)
+    ]
     print("Starting", ", ".join(task.name for task in tasks), flush=True)
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     end = ProcessGroup(tasks, sys.stdout.buffer, color=color).run()
@@ -71,12 +56,8 @@ def launch(arguments: Sequence[str]) -> int:
     return end.code
 
 
-def parse_options(arguments: Sequence[str]) -> LaunchOptions:
-    """Parses the arguments of `launch`; `--workers` and `--ps` may be anywhere.
-
-    Raises:
-        ConfigError: If there is no experiment, or a number is invalid.
-    """
+def _parse(arguments: Sequence[str]) -> tuple[int, int, list[str]]:
+    """Numbers of workers and parameter servers, and the other arguments: experiment and flags."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--ps", type=int, default=0)
@@ -91,7 +72,7 @@ def parse_options(arguments: Sequence[str]) -> LaunchOptions:
         raise ConfigError(f"--ps {counts.ps} is too small. Expected 0 or more. {LAUNCH_USAGE}")
     if not rest or rest[0].startswith("-"):
         raise ConfigError(f"No experiment given. {LAUNCH_USAGE}")
-    return LaunchOptions(counts.workers, counts.ps, rest[0], tuple(rest[1:]))
+    return counts.workers, counts.ps, rest
 
 
 def make_clusters(workers: int, servers: int = 0) -> list[Cluster]:
@@ -100,14 +81,6 @@ def make_clusters(workers: int, servers: int = 0) -> list[Cluster]:
     ports = find_ports(sum(sizes.values()))
     jobs = {job: tuple(f"127.0.0.1:{ports.pop()}" for _ in range(size)) for job, size in sizes.items()}
     return [Cluster(jobs, job, index) for job, size in sizes.items() for index in range(size)]
-
-
-def make_tasks(clusters: Sequence[Cluster], command: Sequence[str]) -> list[Task]:
-    """Creates a task of `command` for each process, with its `TF_CONFIG`."""
-    return [
-        Task(cluster.name, command, {TF_CONFIG_VARIABLE: cluster.to_tf_config()}, server=cluster.is_server)
-        for cluster in clusters
-    ]
 
 
 def find_ports(count: int) -> list[int]:

@@ -1,19 +1,14 @@
-"""Waits for the other processes of a cluster, with a timeout, before TensorFlow starts.
+"""Waits for the other processes of a cluster before TensorFlow starts.
 
-If a process is missing, TensorFlow blocks without a message, holds the GIL and ignores SIGTERM. This module
-reports the missing processes and reacts to signals.
-
-In a synchronous cluster each process connects to the chief, sends its name and waits; once all names have
-arrived, the chief answers. In a cluster with parameter servers the chief connects to the workers and servers,
-which listen anyway.
+If a process is missing, TensorFlow blocks without a message, holds the GIL and ignores SIGTERM. Here each
+process connects to the chief, sends its name and waits; once all names have arrived, the chief answers.
 """
 
 import socket
 import time
 from contextlib import ExitStack, suppress
 
-from segdec.errors import ConfigError
-from training.distribution.cluster import Cluster
+from training.distribution.cluster import Cluster, listen
 from training.distribution.interruption import PeerLostError
 
 GO = b"go\n"
@@ -59,7 +54,7 @@ def _accept_peers(cluster: Cluster, deadline: float) -> None:
     """Waits in the chief until all others have connected, then answers all of them."""
     missing = {name for name in cluster.trainers if name != cluster.name}
     with ExitStack() as open_sockets:
-        listener = open_sockets.enter_context(_listen(cluster.address))
+        listener = open_sockets.enter_context(listen(cluster))
         callers: list[socket.socket] = []
         while missing:
             listener.settimeout(_remaining(deadline, f"{', '.join(sorted(missing))} did not connect"))
@@ -103,19 +98,6 @@ def _connect(address: str, name: str, deadline: float) -> socket.socket:
             return socket.create_connection((host.strip("[]"), int(port)), timeout=remaining)
         except OSError:  # not started yet: the connection is refused or the host name is unknown
             time.sleep(min(PAUSE_S, remaining))
-
-
-def _listen(address: str) -> socket.socket:
-    """Listens on all interfaces: the host name in `address` may be known to the others only."""
-    both = socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if both else socket.AF_INET
-    try:
-        return socket.create_server(("", int(address.rpartition(":")[2])), family=family, dualstack_ipv6=both)
-    except OSError as error:
-        raise ConfigError(
-            f"Cannot listen on the address {address} of this process: {error.strerror}. Stop the process "
-            "that uses the port, or set another one in TF_CONFIG."
-        ) from error
 
 
 def _hello(caller: socket.socket) -> str:

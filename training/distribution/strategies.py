@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from segdec.errors import ConfigError
-from training.config import ExperimentConfig
+from training.config import CLUSTERED, ExperimentConfig
 from training.distribution.cluster import Cluster
 from training.distribution.devices import find_devices, select_gpus
 
@@ -21,16 +21,11 @@ NAMES = {
 def choose_strategy(
     name: str, devices: str | None = None, cluster: Cluster | None = None
 ) -> tf.distribute.Strategy:
-    """Builds the strategy `name`; call it before TensorFlow starts.
+    """Builds the strategy `name` of an experiment; call it before TensorFlow starts.
 
     In a cluster `auto` trains asynchronously if there are parameter servers, otherwise synchronously. On one
-    machine it mirrors over several devices, or uses the only one. `mirrored` and `central-storage` use all
-    devices, `single` the first.
-
-    Args:
-        name: A value of `ExperimentConfig.strategy`.
-        devices: See `find_devices`; for None `auto` uses one logical CPU device.
-        cluster: The processes of the run; None = only this one.
+    machine it mirrors over several devices, or uses the only one; without `devices` that is one logical CPU
+    device. `mirrored` and `central-storage` use all devices, `single` the first.
 
     Raises:
         ConfigError: If machine or cluster do not support the strategy or the devices.
@@ -38,7 +33,13 @@ def choose_strategy(
     name = check_strategy(name, devices, cluster)
     if cluster is None:
         return _local(name, devices)
-    resolver = _resolver(cluster, select_gpus(devices))
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        _cluster_spec(cluster),
+        task_type=cluster.task,
+        task_id=cluster.index,
+        rpc_layer="grpc",
+        num_accelerators={"GPU": select_gpus(devices)},
+    )
     if name == "parameter-server":
         return tf.distribute.ParameterServerStrategy(resolver)
     return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
@@ -56,32 +57,22 @@ def divisible_batch_size(config: ExperimentConfig, strategy: tf.distribute.Strat
     """Returns the global batch size, reduced to a divisible one with `drop_remainder`.
 
     Raises:
-        ConfigError: If it is not divisible by replicas and parts; see `check_batch_size`.
+        ConfigError: If it is not divisible by the replicas times the parts of each stage's accumulation.
     """
     size, replicas = config.batch_size, strategy.num_replicas_in_sync
-    parts = [stage.accumulate for _, stage in config.stages if stage.steps]
+    all_parts = [stage.accumulate for _, stage in config.stages if stage.steps]
     if config.data.drop_remainder:
-        size = size - size % (replicas * math.lcm(*parts)) or size
-    for count in parts:
-        check_batch_size(size, strategy, count)
+        size = size - size % (replicas * math.lcm(*all_parts)) or size
+    for parts in all_parts:
+        if size % (replicas * parts):
+            accumulated = f" times accumulate={parts}" if parts > 1 else ""
+            expected = -(-size // (replicas * parts)) * replicas * parts
+            raise ConfigError(
+                f"batch_size={size} is not divisible by the {replicas} replicas{accumulated}. Expected a "
+                f"multiple: set --batch-size to {expected}, or drop the remainder of each batch with "
+                "--data.drop-remainder."
+            )
     return size
-
-
-def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy, parts: int = 1) -> None:
-    """Checks that `batch_size` is a multiple of the number of replicas times `parts`.
-
-    Raises:
-        ConfigError: If it is not.
-    """
-    replicas = strategy.num_replicas_in_sync
-    if batch_size % (replicas * parts):
-        accumulated = f" times accumulate={parts}" if parts > 1 else ""
-        expected = -(-batch_size // (replicas * parts)) * replicas * parts
-        raise ConfigError(
-            f"batch_size={batch_size} is not divisible by the {replicas} replicas{accumulated}. Expected a "
-            f"multiple: set --batch-size to {expected}, or drop the remainder of each batch with "
-            "--data.drop-remainder."
-        )
 
 
 def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> str:
@@ -91,7 +82,7 @@ def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> s
         ConfigError: If cluster or machine do not support it.
     """
     if cluster is None:
-        if name in ("multi-worker", "parameter-server"):
+        if name in CLUSTERED:
             servers = " --ps 1" if name == "parameter-server" else ""
             raise ConfigError(
                 f"strategy={name} needs several processes, but TF_CONFIG contains no others. Set TF_CONFIG "
@@ -101,16 +92,16 @@ def check_strategy(name: str, devices: str | None, cluster: Cluster | None) -> s
         return name
     needed = "parameter-server" if cluster.has_parameter_servers else "multi-worker"
     if name not in ("auto", needed):
-        synchronous = (
-            " TensorFlow 2 does not train synchronously with parameter servers. For synchronous training "
-            "remove 'ps' from TF_CONFIG: each worker then stores the weights. On one machine "
-            "strategy=central-storage stores them on the CPU."
-        )
-        raise ConfigError(
+        message = (
             f"strategy={name} does not fit TF_CONFIG: {cluster.describe()}. Expected strategy={needed} or "
             "auto; for a run of this process only, unset TF_CONFIG."
-            f"{synchronous if name == 'multi-worker' else ''}"
         )
+        if name == "multi-worker":
+            message += (
+                " For synchronous training remove 'ps' from TF_CONFIG: each worker then stores the weights. "
+                "On one machine strategy=central-storage stores them on the CPU."
+            )
+        raise ConfigError(message)
     if devices is not None and devices.startswith("cpu:") and devices != "cpu:1":
         raise ConfigError(
             f"devices={devices}: TensorFlow runs one replica per worker on CPUs. Expected cpu:1 or GPUs; for "
@@ -136,24 +127,11 @@ def _local(name: str, devices: str | None) -> tf.distribute.Strategy:
     return tf.distribute.OneDeviceStrategy(names[0])
 
 
-def _resolver(cluster: Cluster, gpus: int) -> tf.distribute.cluster_resolver.ClusterResolver:
-    return tf.distribute.cluster_resolver.SimpleClusterResolver(
-        tf.train.ClusterSpec({job: list(tasks) for job, tasks in cluster.jobs.items()}),
-        task_type=cluster.task,
-        task_id=cluster.index,
-        rpc_layer="grpc",
-        num_accelerators={"GPU": gpus},
-    )
+def _cluster_spec(cluster: Cluster) -> tf.train.ClusterSpec:
+    return tf.train.ClusterSpec({job: list(tasks) for job, tasks in cluster.jobs.items()})
 
 
 def serve(cluster: Cluster, devices: str | None) -> None:
     """Runs a worker or parameter server for the coordinator; never returns."""
     select_gpus(devices)
-    server = tf.distribute.Server(
-        tf.train.ClusterSpec({job: list(tasks) for job, tasks in cluster.jobs.items()}),
-        job_name=cluster.task,
-        task_index=cluster.index,
-        protocol="grpc",
-        start=True,
-    )
-    server.join()
+    tf.distribute.Server(_cluster_spec(cluster), cluster.task, cluster.index, protocol="grpc").join()

@@ -10,7 +10,6 @@ from pytest import MonkeyPatch
 from api.inference.network_cost import NetworkCost
 from api.models import loader, store
 from segdec.artifact import MANIFEST, manifest_sha256
-from segdec.schemas import ModelIdentity
 from tests.api.conftest import StubPredictor
 
 NAME = "parts"
@@ -33,7 +32,7 @@ class StubModels:
         self.loaded: list[str] = []
         monkeypatch.setattr(store, "_check_identity", lambda *_: None)
         monkeypatch.setattr(loader, "open_artifact", self._open)
-        monkeypatch.setattr(loader, "load_artifact", self._load)
+        monkeypatch.setattr(loader, "Predictor", SimpleNamespace(from_artifact=self._load))
         monkeypatch.setattr(loader, "run_self_test", self._test)
         monkeypatch.setattr(loader, "measure_cost", self._measure)
         monkeypatch.setattr(loader, "gc", SimpleNamespace(collect=lambda: 0))
@@ -58,13 +57,14 @@ class StubModels:
         (self.folder / NAME / "labels.json").write_text(json.dumps(labels))
 
     def _open(self, folder: Path) -> Any:
-        return SimpleNamespace(folder=folder, sha256=manifest_sha256(folder))
+        name, version = folder.parts[-2:]
+        return SimpleNamespace(
+            manifest=SimpleNamespace(name=name, version=version), sha256=manifest_sha256(folder)
+        )
 
-    def _load(self, artifact: Any, *_: object) -> tuple[ModelIdentity, StubPredictor]:
-        name, version = artifact.folder.parts[-2:]
-        self.loaded.append(version)
-        identity = ModelIdentity(name=name, version=version, sha256=artifact.sha256)
-        return identity, self.predictors[version]
+    def _load(self, artifact: Any, *_: object, **__: object) -> StubPredictor:
+        self.loaded.append(artifact.manifest.version)
+        return self.predictors[artifact.manifest.version]
 
     async def _measure(self, *_: object) -> NetworkCost:
         return NetworkCost()

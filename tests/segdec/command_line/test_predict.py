@@ -281,7 +281,7 @@ def test_service_needs_no_tensorflow(photographs: Path, service_url: str) -> Non
         (["--url", "x:8000"], "'x:8000' is not the URL"),
         (["--url", "http://x", "--api-key-file", "no"], "--api-key-file no cannot be read: No such file"),
         (["--url", "http://x", "--api-key-file", "a/part.png"], "cannot be read: it is not text"),
-        (["--url", "http://x", "--api-key-file", "empty"], "--api-key-file empty has no valid key"),
+        (["--url", "http://x", "--api-key-file", "empty"], "The API key is empty or has spaces"),
     ],
 )
 def test_conflicting_options(

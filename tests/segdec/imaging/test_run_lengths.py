@@ -18,8 +18,7 @@ def test_characters_encode_five_bits(text: str, counts: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [("14 ", "' '"), ("1é", "'é'"), ("14o", "end inside a number"), ("o" * 10_000, "'o'")],
+    ("text", "words"), [("14 ", "' '"), ("1é", "'é'"), ("14o", "end inside a number"), ("o" * 10_000, "'o'")]
 )
 def test_invalid_codes_are_reported(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from training.config import AugmentationConfig
-from training.data.augmentation import AugmentationParameters, augment, transform_geometry
+from training.data.augmentation import AugmentationParameters, augment, draw_parameters, transform_geometry
 
 STILL = {"flip_horizontal": False, "flip_vertical": False}
 NO_DRAW = AugmentationParameters(*[0.5] * len(AugmentationParameters._fields))  # no flip, no change
@@ -37,9 +37,7 @@ def test_flips_and_turns_move_image_and_mask_alike_and_all_occur(shape, settings
 
 def test_shifts_are_whole_pixels_by_hand():
     image, mask = make_example()
-    draws = NO_DRAW._replace(
-        shift_down=1.0, shift_right=0.25
-    )  # 25 % of 16 down, half of 25 % of 24 to the left
+    draws = NO_DRAW._replace(shift_down=1.0, shift_right=0.25)  # 25 % of 16 down, half of 25 % of 24 left
     moved, moved_mask = transform_geometry(image, mask, draws, AugmentationConfig(**STILL, shift=0.25))[:2]
     np.testing.assert_array_equal(moved_mask[4:, :21] > 0, mask[:12, 3:] > 0)
     np.testing.assert_array_equal(moved[4:, :21], image[:12, 3:])
@@ -52,9 +50,8 @@ def test_scale_grows_about_the_middle(draw, side):
     mask = np.zeros((32, 32), np.uint8)
     mask[8:24, 8:24] = 255
     draws = NO_DRAW._replace(scale=draw)
-    image, moved = transform_geometry(mask[..., None], mask, draws, AugmentationConfig(**STILL, scale=0.5))[
-        :2
-    ]
+    config = AugmentationConfig(**STILL, scale=0.5)
+    image, moved, *_ = transform_geometry(mask[..., None], mask, draws, config)
     rows, columns = np.nonzero(moved)
     assert (rows.min(), rows.max()) == (columns.min(), columns.max())
     assert rows.min() + rows.max() == 31
@@ -75,31 +72,21 @@ def test_a_shift_does_not_remove_a_defect():
     assert np.argwhere(moved[0][..., 0] == 255).tolist() == np.argwhere(moved[1]).tolist() == [[4, 2]]
 
 
-def test_brightness_shifts_all_pixels_alike_within_its_limit():
+def test_intensity_changes():
+    """Brightness shifts all pixels alike, noise is as strong as drawn, blur spreads a point."""
     image, _ = make_example()
     shifts = [run(number, **STILL, brightness=0.05)[0] - image for number in range(8)]
-    assert all(np.ptp(shift) < 1e-4 for shift in shifts)
-    assert all(abs(shift[0, 0, 0]) <= 0.05 * 255 for shift in shifts)
+    assert all(np.ptp(shift) < 1e-4 and abs(shift[0, 0, 0]) <= 0.05 * 255 for shift in shifts)
     assert len({round(float(shift[0, 0, 0]), 3) for shift in shifts}) == 8
-
-
-def test_noise_is_as_strong_as_drawn():
-    image = np.full((64, 64, 3), 128, np.uint8)
-    random = np.random.default_rng(0)
-    drawn = AugmentationParameters(
-        *np.random.default_rng(0).random(len(AugmentationParameters._fields))
-    ).noise
-    changed = augment(image, None, random, AugmentationConfig(**STILL, noise=0.1))[0]
-    assert changed.std() == pytest.approx(25.5 * drawn, rel=0.05)
-    assert changed.mean() == pytest.approx(128, abs=1)
-
-
-def test_blur_spreads_a_point_and_keeps_its_sum():
-    image = np.zeros((33, 33, 1), np.uint8)
-    image[16, 16] = 255
-    changed = augment(image, None, np.random.default_rng(0), AugmentationConfig(**STILL, blur_px=2.0))[0]
-    assert 0 < changed[16, 15, 0] == changed[15, 16, 0] < changed[16, 16, 0] < 255
-    assert changed.sum() == pytest.approx(255, rel=0.1)  # of 8 bits
+    flat, config = np.full((64, 64, 3), 128, np.uint8), AugmentationConfig(**STILL, noise=0.1)
+    noisy = augment(flat, None, np.random.default_rng(0), config).image
+    assert noisy.std() == pytest.approx(25.5 * draw_parameters(np.random.default_rng(0)).noise, rel=0.05)
+    assert noisy.mean() == pytest.approx(128, abs=1)
+    point = np.zeros((33, 33, 1), np.uint8)
+    point[16, 16] = 255
+    blurred = augment(point, None, np.random.default_rng(0), AugmentationConfig(**STILL, blur_px=2.0)).image
+    assert 0 < blurred[16, 15, 0] == blurred[15, 16, 0] < blurred[16, 16, 0] < 255
+    assert blurred.sum() == pytest.approx(255, rel=0.1)  # of 8 bits
 
 
 def test_same_seed_same_result_and_one_setting_leaves_the_others_draws_alone():

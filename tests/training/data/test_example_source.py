@@ -10,6 +10,8 @@ from segdec.errors import ConfigError
 from training.data.array_cache import ArrayCache
 from training.data.example_source import PhotographSource, TileSource
 
+TILES = {"policy": "tile", "height": 16, "width": 24}
+
 
 def make_source(shapes, cache_mb=10, unmasked=(), **geometry):
     """Photograph 0 is good, the others have a defect in the first pixel."""
@@ -66,27 +68,14 @@ def test_different_sizes_are_rejected():
         source.common_shape()
 
 
-TILES = {"policy": "tile", "height": 16, "width": 24}
-
-
 def test_tiles_are_labelled_by_their_own_part_of_the_mask():
     # 16 px of 24 rows with 8 shared: rows 0 and 8. 24 px of 40 columns: 0 and 16.
-    photographs, _ = make_source([(20, 38), (5, 7)], **TILES)
-    source = TileSource(photographs, InputConfig(**TILES), 8)
-    assert source.common_shape() == (16, 24, 1)
-    assert [source.name(index) for index in range(len(source))] == [
-        "r0[0,0]",
-        "r0[16,0]",
-        "r0[0,8]",
-        "r0[16,8]",
-        "r1[0,0]",
-    ]
-    assert source.labels == [0, 0, 0, 0, 1]
-    larger, _ = make_source([(20, 38)] * 2, **TILES)
-    source = TileSource(larger, InputConfig(**TILES), 8)
+    source = TileSource(make_source([(20, 38), (20, 38)], **TILES)[0], InputConfig(**TILES), 8)
+    assert source.common_shape() == source[4].image.shape == (16, 24, 1)
+    names = ["r0[0,0]", "r0[16,0]", "r0[0,8]", "r0[16,8]", "r1[0,0]"]
+    assert [source.name(index) for index in range(5)] == names
     assert source.labels == [0, 0, 0, 0, 1, 0, 0, 0]
     assert source[4].mask.shape == (16, 24)
-    assert source[4].image.shape == (16, 24, 1)
     assert (source[5].mask, source.supervised[5]) == (None, True)
 
 

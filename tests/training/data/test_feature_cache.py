@@ -1,5 +1,7 @@
 """Features are those of the encoder, computed once; where they lie changes no bit of them."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,6 @@ from training.experiment_file import load_experiment
 
 tf = pytest.importorskip("tensorflow")
 
-from segdec.network.network import build_network  # noqa: E402
 from training.data.array_cache import ArrayCache  # noqa: E402
 from training.data.feature_cache import FeatureCache  # noqa: E402
 from training.data.input_pipeline import InputPipeline  # noqa: E402
@@ -19,7 +20,7 @@ from training.optimization.pretrained import build_initial_network, load_pretrai
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
-BATCH = 8
+BATCH = 4
 FLIPS = AugmentationConfig()
 
 
@@ -43,33 +44,18 @@ def data(config):
     return load_run_data(config)
 
 
-TARGETS = ("target", "weight", "label")
-
-
-class CountingEncoder:
-    """An encoder, and how often it was asked."""
-
-    def __init__(self, features):
-        self.asked = 0
-        self._encode = features._encode
-        features._encode = self
-
-    def __call__(self, image):
-        self.asked += 1
-        return self._encode(image)
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def make(config, data, network):
-    """Builds a pipeline of features, on a cache of that many MB, and what counts how many are computed."""
+    """Builds a pipeline of features on a cache, and a list that grows with each feature computed."""
+    shared = FeatureCache(network.encoder, data.shape, ArrayCache(0), 1)
 
-    def make(cache=None, threads=2, **changes):
-        images = len(data.examples) * FLIPS.variants
-        features = FeatureCache(network.encoder, data.shape, cache or ArrayCache(100), images)
-        encoder = CountingEncoder(features)
+    def make(cache=None, **changes):
+        features, computed = copy.copy(shared), []
+        features._cache = cache or ArrayCache(100)
+        features._encode = lambda image: computed.append(1) or shared._encode(image)
         changed = config.model_copy(update=changes)
-        pool = ReadingPool(threads)
-        return InputPipeline(data.examples, data.shape, changed, pool, features), encoder
+        # Two threads may begin with the same image at a time.
+        return InputPipeline(data.examples, data.shape, changed, ReadingPool(1), features), computed
 
     return make
 
@@ -78,107 +64,77 @@ def collect(pipeline, *arguments):
     return list(pipeline.batches(*arguments).as_numpy_iterator())
 
 
-def check_equal(ours, theirs):
-    assert ours.keys() == theirs.keys()
-    for name, value in theirs.items():
-        np.testing.assert_array_equal(ours[name], value, err_msg=name, strict=True)
+def check_equal(ours, theirs, names=None):
+    assert names or ours.keys() == theirs.keys()
+    for name in names or theirs:
+        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name, strict=True)
 
 
-def plain_pipeline(config, data):
-    return InputPipeline(data.examples, data.shape, config, ReadingPool(2))
+TARGETS = ("target", "weight", "label")
 
 
-@pytest.mark.parametrize("mask_stride", [8, 1])
-def test_features_are_those_of_the_flipped_images(config, data, make, network, mask_stride):
-    """And targets are those that stand beside the images otherwise."""
-    if mask_stride == 8:
-        pipeline, _ = make()
-    else:
-        config = replace_network(config, mask_stride=1)
-        network = build_network(config.network)
-        features = FeatureCache(network.encoder, data.shape, ArrayCache(100), len(data.examples))
-        pipeline = InputPipeline(data.examples, data.shape, config, ReadingPool(2), features)
-    for ours, expected in zip(
-        collect(pipeline, 1, 2, 5), collect(plain_pipeline(config, data), 1, 2, 5), strict=True
-    ):
-        features = network.encoder(expected.pop("image"), training=False)
-        assert ours.keys() == features.keys() | expected.keys()
-        check_equal({name: ours[name] for name in expected}, expected)
+def test_features_are_those_of_the_flipped_images_wherever_they_lie(config, data, make, network, tmp_path):
+    """Their targets are those of the images."""
+    kept, on_disk, computed_anew = (
+        make(cache)[0] for cache in (None, ArrayCache(0, tmp_path, 100), ArrayCache(0))
+    )
+    plain = InputPipeline(data.examples, data.shape, config, ReadingPool(2))
+    pipelines = (kept, on_disk, computed_anew, plain)
+    for ours, *others, expected in zip(*(collect(one, 1, 2, 5) for one in pipelines), strict=True):
+        for other in others:
+            check_equal(other, ours)
+        check_equal(ours, expected, TARGETS)
+        features = network.encoder(expected["image"], training=False)
+        assert ours.keys() == features.keys() | set(TARGETS)
         for name, value in features.items():
             assert ours[name].dtype == np.float16
             np.testing.assert_allclose(ours[name], value, rtol=6e-4, atol=1e-5, err_msg=name)
 
 
-def replace_network(config, **changes):
-    return config.model_copy(update={"network": config.network.model_copy(update=changes)})
-
-
-def test_each_form_of_an_image_is_computed_once(make, data):
-    pipeline, encoder = make(threads=1)  # several may begin with the same one at a time
+def test_each_form_of_an_image_is_computed_once(make, data, tmp_path):
+    pipeline, computed = make(ArrayCache(0, tmp_path, 100))
     collect(pipeline, 0, 0, 40)
-    assert encoder.asked <= len(data.examples) * FLIPS.variants
-    asked = encoder.asked
-    assert asked > len(data.examples)  # several forms of each
+    asked = len(computed)
+    assert len(data.examples) < asked <= len(data.examples) * FLIPS.variants
     collect(pipeline, 0, 0, 40)
-    assert encoder.asked == asked
-    still, encoder = make(
-        threads=1, augmentation=AugmentationConfig(flip_horizontal=False, flip_vertical=False)
-    )
-    for stage in range(3):
-        collect(still, stage, 0, 20)
-    assert encoder.asked == len(data.examples)
-
-
-@pytest.mark.parametrize("kept", ["on disk", "not at all"])
-def test_the_location_of_cached_features_changes_no_bit(make, tmp_path, kept):
-    caches = {
-        "on disk": ArrayCache(0, tmp_path, 100),
-        "not at all": ArrayCache(0),
-    }
-    pipeline, encoder = make(caches[kept], threads=1)
-    expected, all_kept = make(threads=1)
-    for ours, theirs in zip(collect(pipeline, 2, 0, 12), collect(expected, 2, 0, 12), strict=True):
-        check_equal(ours, theirs)
-    assert (encoder.asked == all_kept.asked) == (kept == "on disk")
-    assert encoder.asked == 12 * BATCH or kept != "not at all"
+    assert len(computed) == asked
 
 
 def test_examples_with_a_synthetic_defect_are_computed_each_time(make, config, data):
-    """They are others each time; the rest is kept as ever."""
     changes = AugmentationConfig(synthetic=1.0)
-    pipeline, encoder = make(threads=1, augmentation=changes)
-    batches = collect(pipeline, 0, 0, 10)
-    synthetic, kept = 10 * BATCH // 2, len(data.examples) * FLIPS.variants
-    assert synthetic < encoder.asked <= synthetic + kept
-    asked = encoder.asked
-    for ours, theirs in zip(collect(pipeline, 0, 0, 10), batches, strict=True):
-        check_equal(ours, theirs)
-    assert encoder.asked == asked + synthetic
-    plain = plain_pipeline(config.model_copy(update={"augmentation": changes}), data)
-    for ours, theirs in zip(batches, collect(plain, 0, 0, 10), strict=True):
-        check_equal({name: ours[name] for name in TARGETS}, {name: theirs[name] for name in TARGETS})
+    pipeline, computed = make(augmentation=changes)
+    batches = collect(pipeline, 0, 0, 4)
+    synthetic = 4 * BATCH // 2
+    asked = len(computed)
+    assert synthetic < asked
+    plain = InputPipeline(
+        data.examples, data.shape, config.model_copy(update={"augmentation": changes}), ReadingPool(2)
+    )
+    for again, first, theirs in zip(
+        collect(pipeline, 0, 0, 4), batches, collect(plain, 0, 0, 4), strict=True
+    ):
+        check_equal(again, first)
+        check_equal(first, theirs, TARGETS)
+    assert len(computed) == asked + synthetic
 
 
 def test_feature_noise_replaces_a_synthetic_defect_in_cached_features(make, network):
     """A defect of its mask, and the features elsewhere are those of the photograph."""
-    noise = {"augmentation": AugmentationConfig(synthetic=1.0, feature_noise=1.0)}
-    pipeline, encoder = make(threads=1, **noise)
+    pipeline, computed = make(augmentation=AugmentationConfig(synthetic=1.0, feature_noise=1.0))
     (batch,) = collect(pipeline, 0, 0, 1)
-    assert encoder.asked == BATCH
+    assert len(computed) == BATCH
     names, seen = pipeline.global_batch(0, 1)
-    check_equal({name: batch[name] for name in TARGETS}, {name: seen[name] for name in TARGETS})
+    check_equal(batch, seen, TARGETS)
     clean = network.encoder(seen["image"], training=False)
     for row, (name, label) in enumerate(zip(names, batch["label"], strict=True)):
-        changed = [
-            not np.allclose(batch[key][row], clean[key][row], rtol=6e-4, atol=1e-5) for key in sorted(clean)
-        ]
-        assert name.endswith("+ feature noise") == bool(label) == any(changed)
-        assert bool(batch["target"][row].any()) == bool(label)
+        changed = any(
+            not np.allclose(batch[key][row], clean[key][row], rtol=6e-4, atol=1e-5) for key in clean
+        )
+        assert name.endswith("+ feature noise") == bool(label) == changed == bool(batch["target"][row].any())
     assert batch["label"].tolist() == [1, 0] * (BATCH // 2)
-    asked = encoder.asked
     (again,) = collect(pipeline, 0, 0, 1)
     check_equal(again, batch)
-    assert encoder.asked == asked  # noise is added to what is kept
+    assert len(computed) == BATCH  # noise is added to what is kept
 
 
 def test_a_shortage_of_the_cache_is_reported(network, data):
@@ -195,16 +151,10 @@ def test_a_shortage_of_the_cache_is_reported(network, data):
 
 @pytest.mark.parametrize(
     ("changes", "cached"),
-    [
-        ({}, True),
-        ({"flip_horizontal": False, "synthetic": 0.5, "transplant": 0.5}, True),
-        ({"rotate": True}, False),
-        ({"blur_px": 0.1}, False),
-    ],
+    [({}, True), ({"flip_horizontal": False, "synthetic": 0.5}, True), ({"blur_px": 0.1}, False)],
 )
 def test_features_are_cached_with_flips_only(config, changes, cached):
     changed = config.model_copy(update={"augmentation": AugmentationConfig(**changes)})
     assert changed.caches_features == cached
-    trained = changed.model_copy(update={"encoder_trainable": "top"})
-    assert not trained.caches_features
+    assert not changed.model_copy(update={"encoder_trainable": "top"}).caches_features
     assert not ExperimentConfig(stages={"joint": {"steps": 1}}).caches_features

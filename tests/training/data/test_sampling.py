@@ -43,9 +43,7 @@ def test_frequency_prefers_images_drawn_less_often():
     assert first != second  # drawn, not gone through
 
 
-@pytest.mark.parametrize(
-    "counts", [[0, 0, 0, 0], [1, 0, 0, 0, 0], [1, 1, 0, 0], [3, 2, 2, 1, 1, 4], [2, 2, 2], [5]]
-)
+@pytest.mark.parametrize("counts", [[0, 0, 0, 0], [1, 1, 0, 0], [3, 2, 2, 1, 1, 4], [5]])
 def test_weights_are_the_published_ones(counts):
     """(1 − f/max − median + 1)^(4 · ln N), the median being that of 1 − f/max (Božič et al. 2021)."""
     used = np.array(counts) / max(1, *counts)

@@ -5,12 +5,13 @@ import shlex
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from training.__main__ import main
 from training.distribution import launch as launcher
-from training.distribution.cluster import check_own_port, read_cluster
+from training.distribution.cluster import listen, read_cluster
 from training.distribution.process_group import GroupResult
 
 
@@ -21,17 +22,13 @@ def started(monkeypatch):
     class Recorder(list):
         end = GroupResult(0)
 
-    tasks = Recorder()
-
-    class Group:
-        def __init__(self, given, output, *, color):
+        def group(self, given, output, *, color):
             assert (output, color) == (sys.stdout.buffer, False)
-            tasks.extend(given)
+            self.extend(given)
+            return SimpleNamespace(run=lambda: self.end)
 
-        def run(self):
-            return tasks.end
-
-    monkeypatch.setattr(launcher, "ProcessGroup", Group)
+    tasks = Recorder()
+    monkeypatch.setattr(launcher, "ProcessGroup", tasks.group)
     return tasks
 
 
@@ -41,20 +38,18 @@ def leave(*words):
     return left.value.code
 
 
-@pytest.mark.parametrize("place", ["before", "after"])
-def test_workers(started, tiny_experiment, place, capsys):
-    words = ["--workers", "2"], [tiny_experiment, "--fresh", "--data.cache-mb", "9", "--strategy=auto"]
-    assert leave(*(words[0] + words[1] if place == "before" else words[1] + words[0])) == 0
+def test_workers(started, tiny_experiment, capsys):
+    assert leave(tiny_experiment, "--fresh", "--data.cache-mb", "9", "--workers", "2", "--strategy=auto") == 0
     assert [task.name for task in started] == ["worker 0", "worker 1"]
     clusters = [read_cluster(task.environment) for task in started]
     assert len(set(clusters[0].jobs["worker"])) == 2
     assert clusters[0].jobs == clusters[1].jobs
     assert [cluster.index for cluster in clusters] == [0, 1]
+    flags = ["--fresh", "--data.cache-mb", "9", "--strategy=auto"]
     for task, cluster in zip(started, clusters, strict=True):
-        flags = ["--fresh", "--data.cache-mb", "9", "--strategy=auto"]
         assert task.command == [sys.executable, "-m", "training", "run", str(tiny_experiment), *flags]
         assert not task.server
-        check_own_port(cluster)
+        listen(cluster).close()
     assert capsys.readouterr().out == "Starting worker 0, worker 1\n"
 
 
@@ -63,8 +58,7 @@ def test_parameter_servers(started, tiny_experiment):
     assert [task.name for task in started] == ["chief", "worker 0", "worker 1", "ps 0"]
     assert [task.server for task in started] == [False, True, True, True]
     jobs = read_cluster(started[0].environment).jobs
-    assert {job: len(addresses) for job, addresses in jobs.items()} == {"chief": 1, "worker": 2, "ps": 1}
-    assert len({address for addresses in jobs.values() for address in addresses}) == 4
+    assert {job: len(set(addresses)) for job, addresses in jobs.items()} == {"chief": 1, "worker": 2, "ps": 1}
 
 
 @pytest.mark.parametrize(
@@ -72,24 +66,19 @@ def test_parameter_servers(started, tiny_experiment):
     [
         (["E"], ["--workers is missing", "Usage: "]),
         (["--workers", "0", "E"], ["--workers 0", "1 or more"]),
-        (["--workers", "-2", "E"], ["--workers -2", "1 or more"]),
         (["--workers", "two", "E"], ["--workers", "'two'", "Usage: "]),
         (["--workers"], ["--workers", "expected one argument"]),
         (["--workers", "2", "--ps", "-1", "E"], ["--ps -1", "0 or more"]),
-        (["--workers", "2"], ["No experiment given", "Usage: "]),
-        (["--workers", "2", "--seed", "3", "E"], ["No experiment given"]),
+        (["--workers", "2", "--seed", "3", "E"], ["No experiment given", "Usage: "]),
         (["--workers", "2", "nowhere.toml"], ["nowhere.toml", "No such file"]),
         (["--workers", "2", "E", "--sed", "3"], ["--sed", "--seed"]),
-        (["--worker", "2", "--workers", "2", "E"], ["No experiment given"]),
-        (["--workers", "2", "E", "--seed", "-1"], ["seed"]),
     ],
 )
 def test_bad_words(started, tiny_experiment, capsys, words, expected):
     assert leave(*(tiny_experiment if word == "E" else word for word in words)) == 2
     printed = capsys.readouterr().err
     assert printed.startswith("error: ")
-    for word in expected:
-        assert word in printed
+    assert all(word in printed for word in expected)
     assert started == []
 
 

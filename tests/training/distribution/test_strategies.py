@@ -4,10 +4,11 @@ import pytest
 
 from segdec.errors import ConfigError
 from tests import forked
+from training.config import ExperimentConfig
 
 tf = pytest.importorskip("tensorflow")
 
-from training.distribution.strategies import check_batch_size, choose_strategy, describe_strategy  # noqa: E402
+from training.distribution.strategies import choose_strategy, describe_strategy, divisible_batch_size  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
@@ -16,13 +17,10 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
     ("name", "devices", "taken"),
     [
         ("auto", None, "single on 1 × CPU"),
-        ("auto", "cpu:1", "single on 1 × CPU"),
         ("auto", "cpu:2", "mirrored on 2 × CPU"),
-        ("single", None, "single on 1 × CPU"),
         ("single", "cpu:1", "single on 1 × CPU"),
         ("mirrored", None, "mirrored on 2 × CPU"),
         ("mirrored", "cpu:1", "mirrored on 1 × CPU"),
-        ("central-storage", None, "central-storage on 2 × CPU"),
         ("central-storage", "cpu:2", "central-storage on 2 × CPU"),
     ],
 )
@@ -57,11 +55,18 @@ def test_unavailable_devices(name, devices, message):
 
 def test_a_batch_that_does_not_divide_names_both_numbers():
     strategy = choose_strategy("mirrored", "cpu:2")
-    check_batch_size(4, strategy)
-    with pytest.raises(
-        ConfigError, match=r"batch_size=3 is not divisible by the 2 replicas.*--batch-size to 4"
-    ):
-        check_batch_size(3, strategy)
+
+    def size(batch_size, **data):
+        stages = {"joint": {"steps": 1, "accumulate": 2}}
+        return divisible_batch_size(
+            ExperimentConfig(batch_size=batch_size, stages=stages, data=data), strategy
+        )
+
+    assert (size(8), size(7, drop_remainder=True)) == (8, 4)
+    for batch_size, data in ((7, {}), (3, {"drop_remainder": True})):
+        message = f"batch_size={batch_size} is not divisible by the 2 replicas times accumulate=2"
+        with pytest.raises(ConfigError, match=rf"{message}.*--batch-size to {-(-batch_size // 4) * 4}"):
+            size(batch_size, **data)
 
 
 @pytest.mark.slow

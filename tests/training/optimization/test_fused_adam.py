@@ -1,4 +1,4 @@
-"""Adam by one kernel a variable, against the paper and against Keras."""
+"""Adam by one kernel a variable, against the paper; its state is that of Keras."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from training.optimization.fused_adam import FusedAdam  # noqa: E402
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 START = {"kernel": [[1.0, -2.0], [0.5, 3.0]], "bias": [0.1, 0.0]}
-RATE, STEPS = 2.0**-7, 5  # a rate that float32 holds, as Keras does
+RATE, STEPS = 2.0**-7, 5  # a rate that float32 holds
 
 
 def gradients(step):
@@ -32,8 +32,8 @@ def by_the_paper():
     return values
 
 
-def make(optimizer_class, dtype="float64"):
-    variables = [keras.Variable(value, dtype=dtype, name=name) for name, value in START.items()]
+def make(optimizer_class):
+    variables = [keras.Variable(value, dtype="float64", name=name) for name, value in START.items()]
     optimizer = optimizer_class(RATE)
     optimizer.build(variables)
     return variables, optimizer
@@ -69,22 +69,11 @@ def test_steps_are_those_of_the_paper(take):
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-12)
 
 
-def test_steps_in_float32_are_those_of_keras():
-    """To 1e-4 of what a step moves: float32 has no 0.999, and Keras takes 1 − 0.999 in float64."""
-    ours, theirs = make(FusedAdam, "float32"), make(keras.optimizers.Adam, "float32")
-    for variables, optimizer in (ours, theirs):
-        for step in range(STEPS):
-            optimizer.apply([tf.constant(one, tf.float32) for one in gradients(step)], variables)
-    for one, other, start in zip(ours[0], theirs[0], START.values(), strict=True):
-        np.testing.assert_allclose(one.numpy() - start, other.numpy() - start, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize(("saved", "restored"), [(keras.optimizers.Adam, FusedAdam), (FusedAdam, FusedAdam)])
-def test_a_checkpoint_of_keras_adam_goes_on(saved, restored, tmp_path):
-    variables, optimizer = make(saved)
+def test_a_checkpoint_of_keras_adam_goes_on(tmp_path):
+    variables, optimizer = make(keras.optimizers.Adam)
     in_a_graph(optimizer, variables)
     path = tf.train.Checkpoint(optimizer=optimizer).write(str(tmp_path / "adam"))
-    _, other = make(restored)
+    _, other = make(FusedAdam)
     tf.train.Checkpoint(optimizer=other).read(path).assert_consumed()
     for one, same in zip(optimizer.variables, other.variables, strict=True):
         np.testing.assert_array_equal(one.numpy(), same.numpy())

@@ -26,11 +26,11 @@ def test_clipping_by_hand():
         gradients, _ = replica_gradients(losses, [first, second], batch, parts=parts)
         return clip(gradients, tf.linalg.global_norm(gradients), clip_norm)
 
-    for parts in (1, 2):
-        np.testing.assert_allclose(run(parts, 1.0), [0.6, 0.8], rtol=1e-6)
-        np.testing.assert_allclose(run(parts, 9.0), [3.0, 4.0], rtol=1e-6)
+    np.testing.assert_allclose(run(1, 9.0), [3.0, 4.0], rtol=1e-6)
+    np.testing.assert_allclose(run(2, 1.0), [0.6, 0.8], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_step_reduces_once(tiny_config, monkeypatch):
     """Gradients, losses, numbers of images and requests to stop go into one message."""
     messages = []
@@ -49,9 +49,7 @@ def test_a_step_reduces_once(tiny_config, monkeypatch):
     # With this on each replica the time to trace a step would grow with their square.
     monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", None)
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
-    Training(stage_config(config, "joint", clip_norm=0.05), "mirrored", multi_process=True).run(
-        make_batches(2)
-    )
+    Training(stage_config(config, "joint", clip_norm=0.05), "mirrored").run(make_batches(2), tf.constant(0.0))
     assert len(messages) == 1  # while the one graph of the step is traced
     assert len(messages[0]) > 10
 

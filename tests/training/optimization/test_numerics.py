@@ -6,7 +6,6 @@ from training.experiment_file import load_experiment
 pytest.importorskip("tensorflow")
 
 from training.optimization.numerics import compute_dtype, emulates_bfloat16
-from training.run.run_log import read_log
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -30,13 +29,8 @@ def test_the_cpu_decides_what_is_multiplied_in(has_bfloat16, precision, tiny_exp
 
 
 @pytest.mark.slow
-def test_a_run_in_bfloat16_works_on_any_cpu_and_says_where_it_gains_nothing(
-    has_bfloat16, tiny_experiment, tmp_path
-):
-    flags = ["--runs", str(tmp_path), "--precision", "mixed_bfloat16", "--stages.segment.steps", "1"]
-    flags += ["--stages.decision.steps", "0", "--stages.joint.steps", "1"]
-    trainer = Trainer(load_experiment(tiny_experiment, flags))
-    notes = [line for line in trainer.describe_start().splitlines() if "is emulated" in line]
-    assert len(notes) == (0 if has_bfloat16 else 1)
-    stages = [record["stage"] for record in read_log(trainer.run().path) if record["kind"] == "train"]
-    assert stages == ["segment", "joint"]
+def test_a_run_in_bfloat16_works_on_any_cpu(tiny_experiment, tmp_path):
+    flags = ["--runs", str(tmp_path), "--precision", "mixed_bfloat16", "--stages.segment.steps", "0"]
+    trainer = Trainer(load_experiment(tiny_experiment, [*flags, "--stages.decision.steps", "0"]))
+    assert ("is emulated" in trainer.describe_start()) == emulates_bfloat16(trainer.config)
+    assert trainer.run().has_result

@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 
 from training.config import ExperimentConfig, LossConfig, StageConfig, StagesConfig, TargetConfig
-from training.experiment_file import load_experiment
 
 tf = pytest.importorskip("tensorflow")
 
-from segdec.errors import ConfigError  # noqa: E402
 from segdec.network.network import build_network  # noqa: E402
-from training.data.targets import build_targets  # noqa: E402
 from training.optimization.losses import segmentation_loss  # noqa: E402
 from training.optimization.objective import stage_losses  # noqa: E402
 from training.stages import STAGES  # noqa: E402
@@ -70,20 +67,6 @@ def test_a_refined_mask_is_trained_at_both_sizes(network, weighting, factor):
     np.testing.assert_allclose(ours, expected_segmentation(network, factor), rtol=1e-5)
 
 
-@pytest.mark.parametrize("weighting", ["uniform", "distance"])
-def test_the_positive_weight_counts_once(network, weighting):
-    """Of a photograph that is one defect, as deep everywhere, each weighting makes the loss threefold."""
-    batch, stride = make_batch(network.config.mask_stride), network.config.mask_stride
-    mask = np.full((SIDE, SIDE), 255, np.uint8)
-    found = []
-    for positive_weight in (1.0, 3.0):
-        target = TargetConfig(weighting=weighting, positive_weight=positive_weight)
-        share, weight = build_targets(mask, mask.shape, target, stride)
-        batch |= {name: np.stack([map_] * IMAGES) for name, map_ in (("target", share), ("weight", weight))}
-        found.append(losses(network, target=target, batch=batch)["segmentation_loss"])
-    np.testing.assert_allclose(found[1], 3.0 * found[0], rtol=1e-5)
-
-
 def test_an_image_of_unknown_mask_trains_the_decision_alone(network):
     batch = make_batch(network.config.mask_stride)
     batch["target"][1], batch["weight"][1] = 0, 0
@@ -107,8 +90,3 @@ def test_dynamic_balance_moves_from_segmentation_to_decision(network, steps_take
     ours = losses(network, steps_taken=step, balance="dynamic", **weights)
     expected = balance * 0.5 * ours["segmentation_loss"] + (1 - balance) * 4.0 * ours["decision_loss"]
     np.testing.assert_allclose(ours["loss"], expected, rtol=1e-6)
-
-
-def test_a_stage_of_one_loss_has_no_balance(tiny_experiment, stage="segment"):
-    with pytest.raises(ConfigError, match=f"{stage}.balance=dynamic, but this stage trains one loss"):
-        load_experiment(tiny_experiment, [f"--stages.{stage}.balance", "dynamic"])
