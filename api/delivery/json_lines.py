@@ -15,7 +15,7 @@ LINE_START = b'{"specversion":'
 
 
 class JsonLines:
-    """A file of complete lines in an existing folder; a new one is created if it is moved away (logrotate)."""
+    """A file of complete lines in an existing folder; one that is moved away (logrotate) is created again."""
 
     name = "jsonl"
 
