@@ -72,9 +72,7 @@ def retrain(run, reviewed, *words):
 
 
 @pytest.mark.slow
-def test_the_next_version_begins_with_the_weights_of_the_former(
-    run, model, write_reviewed, read_weights, capsys
-):
+def test_the_next_version_begins_with_the_weights_of_the_former(run, model, write_reviewed, capsys):
     reviewed = write_reviewed()
     retrain(run, reviewed, "--parent", model, "--force")
     printed = capsys.readouterr().out
@@ -92,37 +90,31 @@ def test_the_next_version_begins_with_the_weights_of_the_former(
     assert {line for line in before if line[0] != "#"} < set(after)
     comparison = compare_runs(next_run / "parent", next_run)
     assert (comparison.photographs, comparison.left_out) == (8, 0)
-    again = Trainer(config.model_copy(update={"name": "again"})).run().path
-    for name, array in read_weights(next_run).items():
-        assert (array == read_weights(again)[name]).all()
 
 
 @pytest.mark.slow
-def test_a_stopped_command_goes_on(run, model, write_reviewed, monkeypatch, capsys):
-    reviewed, words = write_reviewed(), ("--parent", model, "--force")
+def test_a_stopped_command_goes_on_and_a_worse_version_needs_force(
+    run, model, write_reviewed, monkeypatch, capsys
+):
+    reviewed, words = write_reviewed(), ("--parent", model)
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "run", lambda _: pytest.fail("stopped here"))
         with pytest.raises(pytest.fail.Exception):
             retrain(run, reviewed, *words)
     assert RunFolder(run.with_name("tiny_2")).has_result is False
     capsys.readouterr()
-    retrain(run, reviewed, *words)
-    assert "reviewed " not in capsys.readouterr().out
+    monkeypatch.setattr(comparison, "combine_verdicts", lambda _: "worse")
+    with pytest.raises(SystemExit) as refused:
+        retrain(run, reviewed, *words)
+    printed, error = capsys.readouterr()
+    assert "reviewed " not in printed
+    assert re.search(r"error: tiny 2 is worse than 1 and was not exported\..*--force", error)
+    assert refused.value.code == 2 and not model.with_name("2").exists()
+    retrain(run, reviewed, *words, "--force")
     assert read_manifest(model.with_name("2")).version == "2"
     with pytest.raises(SystemExit):
         retrain(run, write_reviewed("others"), *words, "--version", "2", "--out", model.with_name("3"))
     assert "tiny_2' is another run" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_worse_version_is_not_exported(run, model, write_reviewed, monkeypatch, capsys):
-    monkeypatch.setattr(comparison, "combine_verdicts", lambda _: "worse")
-    with pytest.raises(SystemExit) as refused:
-        retrain(run, write_reviewed(), "--parent", model)
-    assert refused.value.code == 2 and not model.with_name("2").exists()
-    assert re.search(
-        r"error: tiny 2 is worse than 1 and was not exported\..*--force", capsys.readouterr().err
-    )
 
 
 @pytest.mark.slow
