@@ -44,54 +44,32 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_toy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder to create")
-    parser.add_argument("--count", type=int, default=400, help="number of samples (default: %(default)s)")
-    parser.add_argument(
-        "--size", type=int, default=128, help="height and width, pixels (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--classes", type=int, default=2, choices=CLASS_COUNTS, help="2 or 4 (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--surface", default=BRUSHED, choices=SURFACES, help="material of the parts (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of all random choices (default: %(default)s)"
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing toy set at OUT")
+    add = parser.add_argument
+    add("out", type=Path, metavar="OUT", help="folder to create")
+    add("--count", type=int, default=400, help="number of samples (default: %(default)s)")
+    add("--size", type=int, default=128, help="height and width, pixels (default: %(default)s)")
+    add("--classes", type=int, default=2, choices=CLASS_COUNTS, help="2 or 4 (default: %(default)s)")
+    add("--surface", default=BRUSHED, choices=SURFACES, help="material of the parts (default: %(default)s)")
+    add("--seed", type=int, default=0, help="seed of all random choices (default: %(default)s)")
+    add("--overwrite", action="store_true", help="replace an existing toy set at OUT")
     parser.set_defaults(command=commands.toy)
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("layout", metavar="NAME", help=f"layout: {', '.join(LAYOUTS)}")
-    parser.add_argument("root", metavar="ROOT", help="folder of the data set; for shards also a URL")
-    parser.add_argument(
-        "--mask-threshold",
-        type=int,
-        choices=range(255),
-        metavar="N",
-        help="a mask pixel is defective if its value is above N; see data.mask_threshold",
-    )
-    parser.add_argument(
-        "--max-pixels",
-        type=parse_pixel_limit,
-        default=DEFAULT_MAX_PIXELS,
-        metavar="N",
-        help="limit on height × width of a photograph; see data.max_pixels (default: %(default)s)",
-    )
+    add = parser.add_argument
+    add("layout", metavar="NAME", help=f"layout: {', '.join(LAYOUTS)}")
+    add("root", metavar="ROOT", help="folder of the data set; for shards also a URL")
+    threshold = "a mask pixel is defective if its value is above N; see data.mask_threshold"
+    add("--mask-threshold", type=int, choices=range(255), metavar="N", help=threshold)
+    limit = "limit on height × width of a photograph; see data.max_pixels (default: %(default)s)"
+    add("--max-pixels", type=parse_pixel_limit, default=DEFAULT_MAX_PIXELS, metavar="N", help=limit)
 
 
 def _add_splits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--splits", type=Path, metavar="FILE", help="split file, replaces the split of the layout"
-    )
-    parser.add_argument(
-        "--allow-leak",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="photograph or group that may be in two splits, or have a near duplicate there; repeatable",
-    )
+    add = parser.add_argument
+    add("--splits", type=Path, metavar="FILE", help="split file, replaces the split of the layout")
+    leak = "photograph or group that may be in two splits, or have a near duplicate there; repeatable"
+    add("--allow-leak", action="append", default=[], metavar="NAME", help=leak)
 
 
 def _add_skip_broken(parser: argparse.ArgumentParser) -> None:
@@ -103,48 +81,27 @@ def _add_skip_broken(parser: argparse.ArgumentParser) -> None:
 def _add_inspect(parser: argparse.ArgumentParser) -> None:
     _add_source(parser)
     _add_splits(parser)
-    parser.add_argument(
-        "--out", type=Path, default=Path("contact_sheet.png"), help="PNG to write (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--white-level",
-        type=parse_white_level,
-        metavar="N",
-        help="value that is white in 16-bit photographs; see input.white_level",
-    )
-    parser.add_argument(
-        "--twins",
-        dest="duplicates",
-        type=Path,
-        metavar="FILE",
-        help="text file to write: all near duplicates in different splits",
-    )
+    add = parser.add_argument
+    add("--out", type=Path, default=Path("contact_sheet.png"), help="PNG to write (default: %(default)s)")
+    white = "value that is white in 16-bit photographs; see input.white_level"
+    add("--white-level", type=parse_white_level, metavar="N", help=white)
+    near = "text file to write: all near duplicates in different splits"
+    add("--twins", dest="duplicates", type=Path, metavar="FILE", help=near)
     parser.set_defaults(command=commands.inspect)
 
 
 def _add_split(parser: argparse.ArgumentParser) -> None:
     _add_source(parser)
     _add_skip_broken(parser)
-    parser.add_argument(
-        "out",
-        type=Path,
-        metavar="OUT",
-        help="file to write; with --folds a folder for fold_0.txt, fold_1.txt, …",
-    )
-    parser.add_argument("--folds", type=int, metavar="K", help="write K folds; fold k tests part k")
-    parser.add_argument(
-        "--val", type=float, default=VAL_FRACTION, help="share for validation (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--test", type=float, help=f"share for testing, not with --folds (default: {TEST_FRACTION})"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the split (default: %(default)s)")
-    parser.add_argument(
-        "--group-twins",
-        dest="group_duplicates",
-        action="store_true",
-        help="keep near duplicates in one split",
-    )
+    add = parser.add_argument
+    out = "file to write; with --folds a folder for fold_0.txt, fold_1.txt, …"
+    add("out", type=Path, metavar="OUT", help=out)
+    add("--folds", type=int, metavar="K", help="write K folds; fold k tests part k")
+    add("--val", type=float, default=VAL_FRACTION, help="share for validation (default: %(default)s)")
+    add("--test", type=float, help=f"share for testing, not with --folds (default: {TEST_FRACTION})")
+    add("--seed", type=int, default=0, help="seed of the split (default: %(default)s)")
+    near = "keep near duplicates in one split"
+    add("--group-twins", dest="group_duplicates", action="store_true", help=near)
     parser.set_defaults(command=commands.split)
 
 
@@ -152,14 +109,11 @@ def _add_pack(parser: argparse.ArgumentParser) -> None:
     _add_source(parser)
     _add_splits(parser)
     _add_skip_broken(parser)
-    parser.add_argument("out", metavar="OUT", help="folder to create, or a URL such as gs://bucket/parts")
-    parser.add_argument(
-        "--shard-mb",
-        type=int,
-        default=DEFAULT_SHARD_MB,
-        help="approximate size of a shard, MB (default: %(default)s)",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace existing shards at OUT")
+    add = parser.add_argument
+    add("out", metavar="OUT", help="folder to create, or a URL such as gs://bucket/parts")
+    size = "approximate size of a shard, MB (default: %(default)s)"
+    add("--shard-mb", type=int, default=DEFAULT_SHARD_MB, help=size)
+    add("--overwrite", action="store_true", help="replace existing shards at OUT")
     parser.set_defaults(command=commands.pack)
 
 

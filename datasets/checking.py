@@ -188,10 +188,7 @@ def format_problem(problem: Problem) -> str:
 
 
 def _in_threads(
-    check: "_RecordCheck",
-    records: Sequence[Record],
-    threads: int,
-    progress: Progress,
+    check: "_RecordCheck", records: Sequence[Record], threads: int, progress: Progress
 ) -> Iterator[CheckedPhotograph | Problem]:
     """Yields results in the order of `records`."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix="check")

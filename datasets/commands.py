@@ -2,14 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from datasets.checking import (
     ANY_WHITE_LEVEL,
@@ -22,7 +19,7 @@ from datasets.checking import (
 from datasets.contact_sheet import contact_sheet
 from datasets.folds import Duplicates, find_clusters, split_by_share, split_into_folds
 from datasets.layouts.toy import write_toy
-from datasets.leaks import NearLeak, format_near_leak, near_duplicates, raise_if_unusable, warn_of_near_leaks
+from datasets.leaks import format_near_leak, near_duplicates, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import SHARDS, load_dataset
 from datasets.overview import describe
 from datasets.sample import Dataset
@@ -38,8 +35,7 @@ from segdec.runtime.files import atomic_folder, write_text_atomic
 Item = TypeVar("Item")
 
 LARGE_CLUSTER_SHARE = 0.1
-"""Share of the photographs above which a cluster of near duplicates brings a warning: it makes splits "
-"uneven."""
+"""Share of the photographs above which a cluster of near duplicates brings a warning: splits get uneven."""
 
 
 def toy(options: argparse.Namespace) -> None:
@@ -63,25 +59,25 @@ def inspect(options: argparse.Namespace) -> None:
         raise DatasetError(
             f"The folder {options.out.parent} does not exist. Create it, or choose another --out."
         )
-    if options.layout == SHARDS:
-        import_tensorflow()
     dataset = _load(options, options.splits)
     checked = _check(options, dataset, options.white_level)
     if checked.photographs:
         print(describe(dataset, checked.photographs))
         sheet = contact_sheet(checked.dataset, white_level=options.white_level, max_pixels=options.max_pixels)
-        _write_sheet(options.out, sheet)
+        with _writing(f"The contact sheet {options.out}", "--out"):
+            write_png(options.out, sheet)
         print(f"\ncontact sheet: {options.out}")
     leaks = warn_of_near_leaks(dataset, checked.photographs, options.allow_leak)
     if options.duplicates is not None:
-        _write_near_leaks(options.duplicates, leaks)
+        with _writing(f"The list {options.duplicates}", "--twins"):
+            lines = [f"{format_near_leak(leak)}\n" for leak in leaks]
+            write_text_atomic(options.duplicates, "".join(lines))
+        print(f"near duplicates in different splits: {options.duplicates}")
     raise_if_unusable(dataset, checked, allowed_leaks=options.allow_leak)
 
 
 def split(options: argparse.Namespace) -> None:
     """Writes a split file, or one split file for each fold."""
-    if options.layout == SHARDS:
-        import_tensorflow()
     if options.out.exists():
         raise DatasetError(f"{options.out} exists. Choose another path, or remove it.")
     if options.folds is not None and options.test is not None:
@@ -91,40 +87,28 @@ def split(options: argparse.Namespace) -> None:
     checked = _check(options, _load(options, None), ANY_WHITE_LEVEL)
     if not options.skip_broken:
         raise_if_problems(checked.dataset)
-    checked = _without_broken(checked)
-    duplicates = _near_duplicates(checked) if options.group_duplicates else ()
+    dataset, photographs = _without_broken(checked), checked.photographs
+    near = _near_duplicates(checked) if options.group_duplicates else ()
     how = f"python -m datasets split {options.layout}: groups and equal photographs together, "
     how += "near duplicates together, " if options.group_duplicates else ""
-    if options.folds is None:
-        test = TEST_FRACTION if options.test is None else options.test
-        how += f"val {options.val:g}, test {test:g}, seed {options.seed}"
-        assigned = split_by_share(
-            checked.dataset,
-            checked.photographs,
-            val=options.val,
-            test=test,
-            seed=options.seed,
-            duplicates=duplicates,
-        )
-        write = partial(write_splits, options.out, assigned.records, comment=how)
-    else:
-        how += f"fold {{}} of {options.folds}, val {options.val:g} of the others, seed {options.seed}"
-        folds = split_into_folds(
-            checked.dataset,
-            checked.photographs,
-            folds=options.folds,
-            val=options.val,
-            seed=options.seed,
-            duplicates=duplicates,
-        )
-        write = partial(_write_folds, options.out, list(folds), how)
-    try:
-        write()
-    except OSError as error:
-        raise DatasetError(
-            f"{options.out} cannot be written ({error.strerror}). Choose another path."
-        ) from error
-    print(f"{len(checked.photographs)} photographs split in {options.out}")
+    val, seed = options.val, options.seed
+    with _writing(str(options.out), "path"):
+        if options.folds is None:
+            test = TEST_FRACTION if options.test is None else options.test
+            how += f"val {val:g}, test {test:g}, seed {seed}"
+            assigned = split_by_share(
+                dataset, photographs, val=val, test=test, seed=seed, duplicates=near
+            ).records
+            write_splits(options.out, assigned, comment=how)
+        else:
+            how += f"fold {{}} of {options.folds}, val {val:g} of the others, seed {seed}"
+            folds = split_into_folds(
+                dataset, photographs, folds=options.folds, val=val, seed=seed, duplicates=near
+            )
+            with atomic_folder(options.out) as folder:
+                for number, fold in enumerate(folds):
+                    write_splits(folder / f"fold_{number}.txt", fold.records, comment=how.format(number))
+    print(f"{len(photographs)} photographs split in {options.out}")
 
 
 def _near_duplicates(checked: CheckedDataset) -> Duplicates:
@@ -143,13 +127,6 @@ def _near_duplicates(checked: CheckedDataset) -> Duplicates:
     return duplicates
 
 
-def _write_folds(out: Path, folds: Sequence[Dataset], how: str) -> None:
-    """Writes all folds or none."""
-    with atomic_folder(out) as folder:
-        for number, fold in enumerate(folds):
-            write_splits(folder / f"fold_{number}.txt", fold.records, comment=how.format(number))
-
-
 def pack(options: argparse.Namespace) -> None:
     """Writes the data set as shards."""
     import_tensorflow()
@@ -159,10 +136,10 @@ def pack(options: argparse.Namespace) -> None:
     checked = _check(options, packed, ANY_WHITE_LEVEL)
     warn_of_near_leaks(dataset, checked.photographs, options.allow_leak)
     raise_if_unusable(dataset, checked, allowed_leaks=options.allow_leak, skip_broken=options.skip_broken)
-    checked = _without_broken(checked)
-    with progress_bar(total=len(checked.photographs), desc="packing", unit="image") as bar:
+    usable = _without_broken(checked)
+    with progress_bar(total=len(usable.records), desc="packing", unit="image") as bar:
         index = write_shards(
-            checked.dataset,
+            usable,
             options.out,
             shard_mb=options.shard_mb,
             overwrite=options.overwrite,
@@ -177,6 +154,8 @@ def pack(options: argparse.Namespace) -> None:
 
 
 def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
+    if options.layout == SHARDS:
+        import_tensorflow()
     return load_dataset(options.layout, options.root, splits, mask_threshold=options.mask_threshold)
 
 
@@ -192,30 +171,21 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
     return checked
 
 
-def _without_broken(checked: CheckedDataset) -> CheckedDataset:
+def _without_broken(checked: CheckedDataset) -> Dataset:
     """Lists the problems on stderr and returns the data set without them."""
     for problem in checked.dataset.problems:
         print(f"left out: {format_problem(problem)}", file=sys.stderr)
-    return replace(checked, dataset=replace(checked.dataset, problems=()))
+    return replace(checked.dataset, problems=())
 
 
-def _write_sheet(path: Path, sheet: NDArray[np.uint8]) -> None:
+@contextmanager
+def _writing(what: str, choice: str) -> Iterator[None]:
     try:
-        write_png(path, sheet)
+        yield
     except OSError as error:
         raise DatasetError(
-            f"The contact sheet {path} cannot be written ({error.strerror}). Choose another --out."
+            f"{what} cannot be written ({error.strerror}). Choose another {choice}."
         ) from error
-
-
-def _write_near_leaks(path: Path, leaks: Sequence[NearLeak]) -> None:
-    try:
-        write_text_atomic(path, "".join(f"{format_near_leak(leak)}\n" for leak in leaks))
-    except OSError as error:
-        raise DatasetError(
-            f"The list {path} cannot be written ({error.strerror}). Choose another --twins."
-        ) from error
-    print(f"near duplicates in different splits: {path}")
 
 
 def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:

@@ -1,13 +1,13 @@
 """Detects the layout of a folder from file names and JSON keys, without reading photographs."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from datasets.annotations.labels import is_good
 from datasets.layouts import coco, cvat, dagm, kolektor2, magnetic_tile, manifest, mvtec, severstal
-from datasets.layouts.listing import files, subfolders
-from datasets.layouts.photograph_tree import folders_below, photographs_below
+from datasets.layouts.listing import files, files_below, photographs_below, subfolders
 from datasets.text_file import read_json
 from segdec.errors import DatasetError
 
@@ -36,22 +36,21 @@ def detect_layout(root: Path) -> str:
 
 def _describe_no_match(root: Path) -> str:
     looked_for = "\n".join(f"  {name:<14} {what}" for name, (what, _) in LAYOUT_SIGNS.items())
+    good, photographs = root / "good", [] if root.is_file() else photographs_below(root)
     if root.is_file():
-        return (
+        text = (
             f"{root} is a file, but neither COCO annotations nor a manifest. Expected a folder of "
-            f"photographs with good ones in the subfolder 'good'. Searched for:\n{looked_for}"
+            "photographs with good ones in the subfolder 'good'."
         )
-    photographs = len(photographs_below(root))
-    if not photographs:
-        return (
-            f"{root} holds no photograph. Expected a folder of photographs with good ones in "
-            f"{root / 'good'}. Searched for:\n{looked_for}"
+    elif photographs:
+        text = (
+            f"{root} holds {len(photographs)} photographs, but does not show which are good. Put good ones "
+            f"into {good}, defective ones into {root / 'defect'} and their masks into "
+            f"{root / 'masks' / 'defect'}."
         )
-    return (
-        f"{root} holds {photographs} photographs, but does not show which are good. Put good ones into "
-        f"{root / 'good'}, defective ones into {root / 'defect'} and their masks into "
-        f"{root / 'masks' / 'defect'}. Searched for:\n{looked_for}"
-    )
+    else:
+        text = f"{root} holds no photograph. Expected a folder of photographs with good ones in {good}."
+    return f"{text} Searched for:\n{looked_for}"
 
 
 # === Signs ===
@@ -62,55 +61,44 @@ def _names(folder: Path) -> set[str]:
 
 
 def _holds(*names: str) -> Matcher:
-    """Matches a folder with one of these files, or one of these files itself."""
-    return lambda root: (
-        root.name in names if root.is_file() else any((root / name).is_file() for name in names)
-    )
+    """Matches a folder with one of these files."""
+    return lambda root: any((root / name).is_file() for name in names)
 
 
 def _folder_like(pattern: str) -> Matcher:
     return lambda root: any(re.fullmatch(pattern, name) for name in _names(root))
 
 
-def _json_files(folder: Path) -> list[Path]:
-    return [path for path in files(folder) if path.suffix.lower() == ".json"] if folder.is_dir() else []
+def _contents(paths: Iterable[Path]) -> Iterator[object]:
+    """The contents of JSON files that can be read."""
+    for path in paths:
+        with suppress(DatasetError):
+            yield read_json(path)
 
 
 def _is_coco(root: Path) -> bool:
-    if root.is_file():
-        return root.suffix.lower() == ".json" and _has_lists(root)
-    return any(_has_lists(path) for path in (*_json_files(root), *_json_files(root / coco.FOLDER)))
-
-
-def _has_lists(path: Path) -> bool:
-    content = _content(path)
-    return isinstance(content, dict) and all(isinstance(content.get(name), list) for name in coco.LISTS)
+    paths = [root] if root.suffix.lower() == ".json" else []
+    if root.is_dir():
+        folders = (folder for folder in (root, root / coco.FOLDER) if folder.is_dir())
+        paths = [path for folder in folders for path in files(folder, ".json")]
+    return any(
+        isinstance(content, dict) and all(isinstance(content.get(name), list) for name in coco.LISTS)
+        for content in _contents(paths)
+    )
 
 
 def _is_label_studio(root: Path) -> bool:
-    contents = (_content(path) for path in _json_files(root))
     return any(
         isinstance(content, list) and bool(content) and isinstance(content[0], dict) and "data" in content[0]
-        for content in contents
+        for content in _contents(files(root, ".json"))
     )
 
 
 def _is_labelme(root: Path) -> bool:
-
-    for folder in folders_below(root):
-        for path in _json_files(folder):
-            content = _content(path)
-            if isinstance(content, dict) and isinstance(content.get("shapes"), list):
-                return True
-    return False
-
-
-def _content(path: Path) -> object:
-    """The content of a JSON file; None if it cannot be read."""
-    try:
-        return read_json(path)
-    except DatasetError:
-        return None
+    return any(
+        isinstance(content, dict) and isinstance(content.get("shapes"), list)
+        for content in _contents(files_below(root, ".json"))
+    )
 
 
 def _is_kolektor2(root: Path) -> bool:
@@ -124,7 +112,7 @@ def _is_mvtec(root: Path) -> bool:
 
 
 def _is_severstal(root: Path) -> bool:
-    return severstal.PHOTOGRAPHS in _names(root) and (root / severstal.TABLE).is_file()
+    return severstal.PHOTOGRAPHS in _names(root) and _holds(severstal.TABLE)(root)
 
 
 def _is_dagm(root: Path) -> bool:
@@ -144,10 +132,7 @@ LAYOUT_SIGNS: dict[str, tuple[str, Matcher]] = {
     "labelme": ("JSON files of LabelMe beside the photographs", _is_labelme),
     "cvat": (f"{cvat.FILE} of CVAT", _holds(cvat.FILE)),
     "label_studio": ("a JSON file of Label Studio's tasks", _is_label_studio),
-    "shards": (
-        "index.json and records.table of packed shards",
-        lambda root: (root / "records.table").is_file(),
-    ),
+    "shards": ("index.json and records.table of packed shards", _holds("records.table")),
     "mvtec": ("train/good/ and test/ of a category of MVTec AD", _is_mvtec),
     "kolektor": ("folders kos01/ and so on of KolektorSDD", _folder_like(r"kos\d+")),
     "kolektor2": ("train/ and test/ with masks *_GT.png of KolektorSDD2", _is_kolektor2),

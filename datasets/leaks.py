@@ -134,9 +134,7 @@ def near_duplicates_for_split(
     return duplicates, ()
 
 
-def _thumbnails(
-    photographs: Sequence[CheckedPhotograph],
-) -> tuple[Sequence[CheckedPhotograph], list[bytes]]:
+def _thumbnails(photographs: Sequence[CheckedPhotograph]) -> tuple[Sequence[CheckedPhotograph], list[bytes]]:
     """The photographs that were read, and the thumbnail of each."""
     if isinstance(photographs, UnreadPhotographs):
         return (), []

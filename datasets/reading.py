@@ -68,11 +68,7 @@ def read_files(record: Record, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files
 
 
 def decode(
-    record: Record,
-    files: Files,
-    *,
-    white_level: int | None = None,
-    max_pixels: int = DEFAULT_MAX_PIXELS,
+    record: Record, files: Files, *, white_level: int | None = None, max_pixels: int = DEFAULT_MAX_PIXELS
 ) -> Sample:
     """Decodes the files of `record`; arguments, result and errors as in `read`."""
     name = str(record.image_file)

@@ -16,7 +16,6 @@ Split = Literal["train", "val", "test"]
 Supervision = Literal["mask", "box", "label"]
 """Kind of annotation: defect pixels, rectangles around defects, or the class alone."""
 
-
 MaskValues = tuple[tuple[int, int], ...]
 """Pairs of mask value and class index."""
 
@@ -32,8 +31,7 @@ class Record:
         name: Path below the root without its suffix, POSIX form; unique within the data set.
         image_file: The photograph.
         mask_file: Its full-size defect mask, a file or a `DrawnMask`, which is read like a file; None for a
-            good
-            photograph, and for a defective one with only a class.
+            good photograph, and for a defective one with only a class.
         label: Index of the class; 0 is good.
         group: Records of one group (one item, one tile) are always in one split.
         split: The split, or None if the record is left out.
@@ -88,8 +86,7 @@ def identity(
 class LazyRecords(Sequence[Record], ABC):
     """Records sorted by name and created on access; all of them have a split.
 
-    Properties of all records are computed from columns, without creating any: a million records then take a
-    small part of the memory and time of a million objects.
+    Properties of all records are computed from columns, so that a million records need no million objects.
     """
 
     @abstractmethod

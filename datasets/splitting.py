@@ -17,9 +17,24 @@ from segdec.errors import DatasetError
 from segdec.runtime.files import write_text_atomic
 
 SPLITS: tuple[Split, ...] = get_args(Split)
+SPLITS_FILE = "splits.txt"
 
 VAL_FRACTION = 0.2
 TEST_FRACTION = 0.2
+
+
+def assign_splits(dataset: Dataset, folder: Path) -> Dataset:
+    """Returns the data set with the splits of `splits.txt` in `folder`, or else with the default split.
+
+    If any record has a split from its annotation, nothing changes.
+
+    Raises:
+        DatasetError: If `splits.txt` is invalid.
+    """
+    if any(record.split for record in dataset.records):
+        return dataset
+    path = folder / SPLITS_FILE
+    return apply_splits(dataset, path) if path.exists() else default_split(dataset)
 
 
 def apply_splits(dataset: Dataset, path: Path) -> Dataset:

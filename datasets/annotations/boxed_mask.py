@@ -35,12 +35,7 @@ class BoxedMask:
         return replace(self, mask=mask, max_pixels=max_pixels)
 
     def read_bytes(self) -> bytes:
-        """Returns the boxes as a PNG file.
-
-        Raises:
-            OSError: If the mask cannot be read.
-            ImageError: If it is not a mask.
-        """
+        """Returns the boxes as a PNG file; OSError or ImageError if the mask cannot be read."""
         data, name = self.mask.read_bytes(), str(self.mask)
         if self.threshold is None:
             return encode_png(box_classes(decode_mask_values(data, name, max_pixels=self.max_pixels)))

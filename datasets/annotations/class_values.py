@@ -55,8 +55,8 @@ def draw_parts(
 
     Args:
         name: File and entry of the annotation, for messages.
-        height: Height of the photograph, px.
-        width: Width of the photograph, px.
+        height: Pixels of the photograph.
+        width: Pixels.
         parts: Class and shape of each defect.
     """
     if len({label for label, _ in parts}) == 1:

@@ -11,13 +11,8 @@ from datasets.annotations.shapes import Box, Polygon, check_inside
 def read_shapes(annotation: dict[str, Any], label: str, height: int, width: int) -> list[LabelledShape]:
     """Reads the segmentation of one annotation, or its box if it has no segmentation.
 
-    A crowd (`iscrowd`) is drawn like any other annotation.
-
-    Args:
-        annotation: An entry of `annotations`.
-        label: The name of its category.
-        height: Height of the photograph, px.
-        width: Width of the photograph, px.
+    A crowd (`iscrowd`) is drawn like any other annotation. `height` and `width` are those of the photograph,
+    px.
 
     Raises:
         ValueError: If it has neither, or cannot be drawn.

@@ -1,7 +1,4 @@
-"""Ellipses, rotated boxes, lines and points.
-
-A pixel belongs to a shape that contains its centre, as in `datasets.annotations.shapes`.
-"""
+"""Ellipses, rotated boxes, lines and points; see `datasets.annotations.shapes` for coordinates."""
 
 import math
 from dataclasses import dataclass
@@ -9,24 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.annotations.drawn_mask import Shape
-from datasets.annotations.shapes import MAX_COORDINATE_PX, Extent, Point, Polygon
+from datasets.annotations.shapes import MAX_COORDINATE_PX, Extent, Point, Polygon, finite, touched_pixels
 
 LINE_WIDTH_PX = 10.0
 """Width of a drawn line or point: annotations have no width, and LabelMe draws 10 px."""
 
 CURVE_ERROR_PX = 0.01
 """Largest distance between an ellipse and its polygon."""
-
-
-def check_overlaps(shape: Shape, height: int, width: int) -> None:
-    """Raises ValueError if a shape is entirely outside its picture; part of it may be outside."""
-    left, top, right, bottom = shape.extent
-    if right <= 0 or bottom <= 0 or left >= width or top >= height:
-        raise ValueError(
-            f"the shape from ({left:g}, {top:g}) to ({right:g}, {bottom:g}) is outside the picture of "
-            f"{width}×{height} pixels (width × height)"
-        )
 
 
 def ellipse(cx: float, cy: float, rx: float, ry: float, degrees: float = 0.0) -> Polygon:
@@ -65,10 +51,6 @@ def box_corners(x: float, y: float, width: float, height: float) -> list[Point]:
 class Line:
     """An open line with a width and round ends; a disc for a single point.
 
-    Attributes:
-        points: x and y, px; at least one.
-        width_px: Width of the line.
-
     Raises:
         ValueError: If there is no point, or a coordinate is not finite.
     """
@@ -80,8 +62,7 @@ class Line:
         if not self.points:
             raise ValueError("the line has no points")
         for value in (value for point in self.points for value in point):
-            if not abs(value) <= MAX_COORDINATE_PX:
-                raise ValueError(f"the coordinate {value:g} is out of range")
+            finite(value)
 
     @property
     def area_px(self) -> float:
@@ -102,15 +83,11 @@ class Line:
 
     def _fill_segment(self, mask: NDArray[np.uint8], start: Point, end: Point) -> None:
         reach = self.width_px / 2
-        rows = _touched(min(start[1], end[1]) - reach, max(start[1], end[1]) + reach, mask.shape[0])
-        columns = _touched(min(start[0], end[0]) - reach, max(start[0], end[0]) + reach, mask.shape[1])
+        rows = touched_pixels(min(start[1], end[1]) - reach, max(start[1], end[1]) + reach, mask.shape[0])
+        columns = touched_pixels(min(start[0], end[0]) - reach, max(start[0], end[0]) + reach, mask.shape[1])
         y = np.arange(rows.start, rows.stop)[:, None] + 0.5 - start[1]
         x = np.arange(columns.start, columns.stop)[None, :] + 0.5 - start[0]
         dx, dy = end[0] - start[0], end[1] - start[1]
         along = np.clip((x * dx + y * dy) / ((dx * dx + dy * dy) or 1.0), 0, 1)
         near = (x - along * dx) ** 2 + (y - along * dy) ** 2 <= reach * reach
         mask[rows, columns][near] = 255
-
-
-def _touched(low: float, high: float, side: int) -> slice:
-    return slice(min(max(math.floor(low), 0), side), min(max(math.ceil(high), 0), side))

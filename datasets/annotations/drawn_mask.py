@@ -11,7 +11,7 @@ from segdec.images import DEFAULT_MAX_PIXELS, encode_png
 
 
 class Shape(Protocol):
-    """One annotated part of a photograph."""
+    """One annotated part of a photograph, in px from its top left corner."""
 
     @property
     def area_px(self) -> float:
@@ -19,7 +19,7 @@ class Shape(Protocol):
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
-        """Left, top, right and bottom, px from the top left corner of the photograph."""
+        """Left, top, right and bottom."""
 
     def fill(self, mask: NDArray[np.uint8]) -> None:
         """Sets the pixels of the shape in `mask` [H, W] to 255."""
@@ -31,8 +31,8 @@ class DrawnMask:
 
     Attributes:
         name: File and entry of the annotation, for messages.
-        height: Height of the photograph, px.
-        width: Width of the photograph, px.
+        height: Pixels of the photograph.
+        width: Pixels.
         shapes: The shapes; they may overlap.
         max_pixels: Limit on height × width, because an annotation can name any size.
         values: Mask value of each shape, later ones over earlier ones; if empty, 255.

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from datasets.annotations import label_studio_rle
-from datasets.annotations.curves import box_corners, check_overlaps, ellipse, rotated
+from datasets.annotations.curves import box_corners, ellipse, rotated
+from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
 from datasets.annotations.labels import read_label
-from datasets.annotations.shapes import Bitmap, Box, Polygon, check_inside, numbers
+from datasets.annotations.shapes import Bitmap, Box, Polygon, check_inside, numbers, read_points
 
 CHOICES = "choices"
 LABELS = "labels"
@@ -23,7 +24,6 @@ NO_SHAPE = frozenset(
 )
 """Types of results without a shape."""
 
-Drawn = Polygon | Box | Bitmap
 Value = dict[str, Any]
 
 
@@ -52,19 +52,15 @@ def drawn_results(results: list[Any]) -> list[tuple[int, Any]]:
     With separate tools for shape and label, a drawing has two results with one id. The second repeats the
     shape and adds the label, so the first is left out.
     """
-    labelled = {
-        _id(result) for result in results if isinstance(result, dict) and result.get("type") == LABELS
+    objects = {number: r for number, r in enumerate(results, start=1) if isinstance(r, dict)}
+    labelled = {str(result.get("id")) for result in objects.values() if result.get("type") == LABELS}
+    left_out = {
+        number
+        for number, result in objects.items()
+        if result.get("type") in NO_SHAPE
+        or (result.get("type") in _SHAPES and str(result.get("id")) in labelled)
     }
-    return [
-        (number, result)
-        for number, result in enumerate(results, start=1)
-        if not isinstance(result, dict)
-        or not (result.get("type") in NO_SHAPE or (result.get("type") in _SHAPES and _id(result) in labelled))
-    ]
-
-
-def _id(result: dict[str, Any]) -> str:
-    return str(result.get("id"))
+    return [each for each in enumerate(results, start=1) if each[0] not in left_out]
 
 
 def read_shape(result: object) -> LabelledShape:
@@ -79,10 +75,8 @@ def read_shape(result: object) -> LabelledShape:
     if result.get("image_rotation"):
         raise ValueError("the picture was rotated in the tool; rotate the photograph's file instead")
     height, width = result_size(result)
-    label = _label(value, kind)
-    drawn = _SHAPES[kind](value, height, width)
-    may_reach_over = kind == "ellipse" or bool(value.get("rotation"))
-    (check_overlaps if may_reach_over else check_inside)(drawn, height, width)
+    label, drawn = _label(value, kind), _SHAPES[kind](value, height, width)
+    check_inside(drawn, height, width, may_exceed=kind == "ellipse" or bool(value.get("rotation")))
     return LabelledShape(label, drawn, is_box=kind == "rectangle")
 
 
@@ -112,12 +106,11 @@ def _rotation(value: Value) -> float:
     return numbers([value.get("rotation") or 0.0])[0]
 
 
-def _polygon(value: Value, height: int, width: int) -> Drawn:
-    corners = Polygon.from_pairs(value["points"]).points
-    return Polygon(tuple((x / 100 * width, y / 100 * height) for x, y in corners))
+def _polygon(value: Value, height: int, width: int) -> Shape:
+    return Polygon(tuple((x / 100 * width, y / 100 * height) for x, y in read_points(value["points"])))
 
 
-def _rectangle(value: Value, height: int, width: int) -> Drawn:
+def _rectangle(value: Value, height: int, width: int) -> Shape:
     """Rotates about the top left corner."""
     x, y, columns, rows = _pixels(value, height, width, "x", "y", "width", "height")
     if not _rotation(value):
@@ -125,13 +118,13 @@ def _rectangle(value: Value, height: int, width: int) -> Drawn:
     return rotated(box_corners(x, y, columns, rows), (x, y), _rotation(value))
 
 
-def _ellipse(value: Value, height: int, width: int) -> Drawn:
+def _ellipse(value: Value, height: int, width: int) -> Shape:
     """Rotates about the centre."""
     x, y, rx, ry = _pixels(value, height, width, "x", "y", "radiusX", "radiusY")
     return ellipse(x, y, rx, ry, _rotation(value))
 
 
-def _brush(value: Value, height: int, width: int) -> Drawn:
+def _brush(value: Value, height: int, width: int) -> Shape:
     if value.get("format") != "rle":
         raise ValueError(f"the brush has the format {value.get('format')!r:.40}; expected 'rle'")
     alpha = label_studio_rle.decode(value["rle"], height, width)
@@ -142,7 +135,7 @@ def _brush(value: Value, height: int, width: int) -> Drawn:
     return Bitmap.from_mask(left, top, alpha[top : rows[-1] + 1, left : columns[-1] + 1])
 
 
-_SHAPES: dict[str, Callable[[Value, int, int], Drawn]] = {
+_SHAPES: dict[str, Callable[[Value, int, int], Shape]] = {
     "polygon": _polygon,
     "rectangle": _rectangle,
     "ellipse": _ellipse,

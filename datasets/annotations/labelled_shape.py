@@ -10,13 +10,7 @@ from segdec.images import DEFAULT_MAX_SIDE, MAX_PIXEL_LIMIT
 
 @dataclass(frozen=True)
 class LabelledShape:
-    """A shape with its label.
-
-    Attributes:
-        label: From the annotation tool.
-        shape: The shape.
-        is_box: Whether it is a rectangle around the defect, not the defect itself.
-    """
+    """A shape with its label; `is_box` if it is a rectangle around the defect, not the defect itself."""
 
     label: str
     shape: Shape
@@ -24,11 +18,7 @@ class LabelledShape:
 
 
 def largest_class(parts: Iterable[tuple[int, Shape]]) -> int:
-    """Returns the class whose shapes have the largest total area, the lowest one if equal.
-
-    Args:
-        parts: Class index and shape of each defect; at least one.
-    """
+    """Returns the class of the largest total area, the lowest one if equal; `parts` are class and shape."""
     areas_px: dict[int, float] = defaultdict(float)
     for label, shape in parts:
         areas_px[label] += shape.area_px

@@ -8,10 +8,11 @@ import binascii
 import math
 from collections.abc import Callable
 
-from datasets.annotations.curves import Line, check_overlaps, ellipse
+from datasets.annotations.curves import Line, ellipse
+from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.labelled_shape import LabelledShape
 from datasets.annotations.labels import read_label
-from datasets.annotations.shapes import Bitmap, Box, Point, Polygon, check_inside, numbers
+from datasets.annotations.shapes import Bitmap, Box, Point, Polygon, check_inside, read_points
 from segdec.errors import ImageError
 from segdec.images import decode_mask
 
@@ -21,11 +22,9 @@ BACKGROUND = "_background_"
 ROUND = frozenset({"circle", "line", "linestrip", "point"})
 """Shapes that may exceed the picture, because the annotator did not set their extent."""
 
-Drawn = Polygon | Box | Line | Bitmap
 
-
-def read_shape(shape: object, height: int, width: int) -> LabelledShape | None:
-    """Reads one shape, None for background; ValueError if it cannot be drawn."""
+def read_shape(shape: object, height: int, width: int) -> list[LabelledShape]:
+    """Reads one shape, an empty list for background; ValueError if it cannot be drawn."""
     if not isinstance(shape, dict):
         raise ValueError("the shape is not a JSON object")
     label = read_label(shape.get("label"))
@@ -33,54 +32,40 @@ def read_shape(shape: object, height: int, width: int) -> LabelledShape | None:
     if not isinstance(kind, str) or kind not in _SHAPES:
         raise ValueError(f"the shape type {kind!r:.40} is unknown; expected one of {', '.join(_SHAPES)}")
     drawn = _SHAPES[kind](shape)
-    (check_overlaps if kind in ROUND else check_inside)(drawn, height, width)
-    return None if label == BACKGROUND else LabelledShape(label, drawn, is_box=kind == "rectangle")
+    check_inside(drawn, height, width, may_exceed=kind in ROUND)
+    return [] if label == BACKGROUND else [LabelledShape(label, drawn, is_box=kind == "rectangle")]
 
 
-def _points(shape: dict[str, object], count: int | None = None) -> tuple[Point, ...]:
-    listed = shape.get("points")
-    if not isinstance(listed, list):
-        raise ValueError("the shape has no list of points")
-    pairs = [numbers(point) for point in listed]
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError("a point does not have two numbers, x and y")
-    if count is not None and len(pairs) != count:
-        raise ValueError(f"a {shape.get('shape_type')} has {len(pairs)} points; expected {count}")
-    return tuple((pair[0], pair[1]) for pair in pairs)
+def _points(shape: dict[str, object], *counts: int) -> tuple[Point, ...]:
+    points = read_points(shape.get("points"))
+    if counts and len(points) not in counts:
+        expected = " or ".join(map(str, counts))
+        raise ValueError(f"a {shape.get('shape_type')} has {len(points)} points; expected {expected}")
+    return points
 
 
-def _rectangle(shape: dict[str, object]) -> Drawn:
-    points = _points(shape)
-    if len(points) not in (2, 4):
-        raise ValueError(f"a rectangle has {len(points)} points; expected 2 or 4")
+def _rectangle(shape: dict[str, object]) -> Shape:
+    points = _points(shape, 2, 4)
     if len(points) == 4:  # other programs write all corners, also of rotated rectangles
         return Polygon(points)
     x, y = zip(*points, strict=True)
     return Box(min(x), min(y), max(x) - min(x), max(y) - min(y))
 
 
-def _circle(shape: dict[str, object]) -> Drawn:
+def _circle(shape: dict[str, object]) -> Shape:
     centre, edge = _points(shape, 2)
     radius = math.dist(centre, edge)
     return ellipse(*centre, radius, radius)
 
 
-def _point(shape: dict[str, object]) -> Drawn:
-    return Line(_points(shape, 1))
-
-
-def _line(shape: dict[str, object]) -> Drawn:
-    return Line(_points(shape, 2))
-
-
-def _linestrip(shape: dict[str, object]) -> Drawn:
+def _linestrip(shape: dict[str, object]) -> Shape:
     points = _points(shape)
     if len(points) < 2:
         raise ValueError(f"a linestrip has {len(points)} points; expected at least 2")
     return Line(points)
 
 
-def _mask(shape: dict[str, object]) -> Drawn:
+def _mask(shape: dict[str, object]) -> Shape:
     """Decodes the picture in `mask`; the two points are its corner pixels."""
     (left, top), (right, bottom) = _points(shape, 2)
     text = shape.get("mask")
@@ -100,12 +85,12 @@ def _mask(shape: dict[str, object]) -> Drawn:
     return Bitmap.from_mask(int(left), int(top), pixels)
 
 
-_SHAPES: dict[str, Callable[[dict[str, object]], Drawn]] = {
+_SHAPES: dict[str, Callable[[dict[str, object]], Shape]] = {
     "polygon": lambda shape: Polygon(_points(shape)),
     "rectangle": _rectangle,
     "circle": _circle,
-    "line": _line,
+    "line": lambda shape: Line(_points(shape, 2)),
     "linestrip": _linestrip,
-    "point": _point,
+    "point": lambda shape: Line(_points(shape, 1)),
     "mask": _mask,
 }

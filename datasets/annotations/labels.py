@@ -1,8 +1,4 @@
-"""Maps labels of annotation tools to classes.
-
-The classes are `good` and the sorted names of all other labels. The labels `good` and `ok`, in any case, mean
-that there is no defect.
-"""
+"""Maps labels of annotation tools to classes."""
 
 from collections.abc import Iterable
 
@@ -14,16 +10,12 @@ GOOD_NAMES = frozenset({GOOD, "ok"})
 
 
 def is_good(label: str) -> bool:
-    """Returns whether `label` means that there is no defect."""
+    """Returns whether `label` means that there is no defect: `good` or `ok`, in any case."""
     return label.lower() in GOOD_NAMES
 
 
 def read_label(value: object) -> str:
-    """Returns a label from an annotation file without surrounding spaces.
-
-    Raises:
-        ValueError: If it is not a string, empty or not printable.
-    """
+    """Returns a label without surrounding spaces; ValueError if it is not a string, empty or unprintable."""
     if not isinstance(value, str):
         raise ValueError(f"the label {value!r:.40} is not a string")
     label = value.strip()

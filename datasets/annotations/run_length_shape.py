@@ -89,7 +89,6 @@ class RunLengthShape:
 
     @property
     def area_px(self) -> float:
-        """Number of pixels marked."""
         return float(self._pairs()[:, 1].sum())
 
     @property
@@ -98,7 +97,6 @@ class RunLengthShape:
         return 0.0, 0.0, float(self.width), float(self.height)
 
     def fill(self, mask: NDArray[np.uint8]) -> None:
-        """Sets the marked pixels of `mask` [height, width] to 255."""
         starts, lengths = self._pairs().T
         steps = np.zeros(self.height * self.width + 1, np.int8)
         steps[starts] += 1

@@ -31,10 +31,10 @@ MAX_COORDINATE_PX = 2.0**24
 """Largest coordinate; larger than any picture, and safe from overflow."""
 
 
-def check_inside(shape: Shape, height: int, width: int) -> None:
+def check_inside(shape: Shape, height: int, width: int, *, may_exceed: bool = False) -> None:
     """Raises ValueError if a shape is outside its picture, entirely or by more than `TOLERANCE_PX`.
 
-    Smaller parts outside are cut off when the shape is drawn.
+    With `may_exceed` only if it is entirely outside. Parts outside are cut off when the shape is drawn.
     """
     left, top, right, bottom = shape.extent
     size = f"{width}×{height} pixels (width × height)"
@@ -43,7 +43,7 @@ def check_inside(shape: Shape, height: int, width: int) -> None:
             f"the shape from ({left:g}, {top:g}) to ({right:g}, {bottom:g}) is outside the picture of {size}"
         )
     for axis, low, high, side in (("x", left, right, width), ("y", top, bottom, height)):
-        if low < -TOLERANCE_PX or high > side + TOLERANCE_PX:
+        if not may_exceed and (low < -TOLERANCE_PX or high > side + TOLERANCE_PX):
             value = low if low < -TOLERANCE_PX else high
             raise ValueError(f"{axis} = {value:g} is outside the picture of {size}")
 
@@ -51,11 +51,22 @@ def check_inside(shape: Shape, height: int, width: int) -> None:
 def numbers(values: object) -> tuple[float, ...]:
     """Returns `values` as finite numbers; ValueError if it is not a list of these."""
     if not isinstance(values, list | tuple):
-        raise ValueError(f"{_short(values)} is not a list of numbers")
+        raise ValueError(f"{values!r:.40} is not a list of numbers")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{_short(value)} is not a number")
-    return tuple(_finite(value) for value in values)
+            raise ValueError(f"{value!r:.40} is not a number")
+    return tuple(finite(value) for value in values)
+
+
+def read_points(values: object) -> tuple[Point, ...]:
+    """Returns [[x, y], …] as points; ValueError if it is not a list of pairs of finite numbers."""
+    if not isinstance(values, list | tuple):
+        raise ValueError(f"{values!r:.40} is not a list of points")
+    pairs = [numbers(value) for value in values]
+    for pair in pairs:
+        if len(pair) != 2:
+            raise ValueError(f"a point of {len(pair)} numbers; expected x and y")
+    return tuple((pair[0], pair[1]) for pair in pairs)
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,7 @@ class Polygon:
     def __post_init__(self) -> None:
         for point in self.points:
             for value in point:
-                _finite(value)
+                finite(value)
         different = len(set(self.points))
         if different < 3:
             raise ValueError(f"a polygon of {different} different points has no area; expected at least 3")
@@ -87,17 +98,6 @@ class Polygon:
             raise ValueError(f"a polygon of {len(flat)} numbers has an x without a y")
         return cls(tuple(zip(flat[::2], flat[1::2], strict=True)))
 
-    @classmethod
-    def from_pairs(cls, values: object) -> "Polygon":
-        """Reads LabelMe's [[x, y], …]. Raises ValueError like the constructor."""
-        if not isinstance(values, list | tuple):
-            raise ValueError(f"{_short(values)} is not a list of points")
-        pairs = [numbers(value) for value in values]
-        for pair in pairs:
-            if len(pair) != 2:
-                raise ValueError(f"a point of {len(pair)} numbers; expected x and y")
-        return cls(tuple((pair[0], pair[1]) for pair in pairs))
-
     @property
     def area_px(self) -> float:
         """Area by the shoelace formula."""
@@ -106,14 +106,12 @@ class Polygon:
 
     @property
     def extent(self) -> Extent:
-        """Left, top, right and bottom, px."""
         x, y = zip(*self.points, strict=True)
         return min(x), min(y), max(x), max(y)
 
     def fill(self, mask: NDArray[np.uint8]) -> None:
-        """Sets the pixels of the polygon in `mask` [H, W] to 255."""
         left, top, right, bottom = self.extent
-        columns, rows = _pixels(left, right, mask.shape[1]), _pixels(top, bottom, mask.shape[0])
+        columns, rows = touched_pixels(left, right, mask.shape[1]), touched_pixels(top, bottom, mask.shape[0])
         corners = np.array(self.points) - (columns.start + 0.5, rows.start + 0.5)  # centres become integers
         part = mask[rows, columns]
         inside = fill_polygon(corners, *part.shape)
@@ -144,7 +142,7 @@ class Box:
 
     def __post_init__(self) -> None:
         for value in (self.x, self.y, self.width, self.height):
-            _finite(value)
+            finite(value)
         if self.width <= 0 or self.height <= 0:
             raise ValueError(f"the box of {self.width:g}×{self.height:g} pixels is empty")
 
@@ -160,21 +158,15 @@ class Box:
 
     @property
     def area_px(self) -> float:
-        """Width × height."""
         return self.width * self.height
 
     @property
     def extent(self) -> Extent:
-        """Left, top, right and bottom, px."""
         return self.x, self.y, self.x + self.width, self.y + self.height
 
     def fill(self, mask: NDArray[np.uint8]) -> None:
-        """Sets the pixels of the box in `mask` [H, W] to 255."""
-        rows, columns = (
-            _centres(self.y, self.height, mask.shape[0]),
-            _centres(self.x, self.width, mask.shape[1]),
-        )
-        mask[rows, columns] = 255
+        columns = _centres(self.x, self.width, mask.shape[1])
+        mask[_centres(self.y, self.height, mask.shape[0]), columns] = 255
 
 
 @dataclass(frozen=True)
@@ -210,7 +202,6 @@ class Bitmap:
 
     @property
     def area_px(self) -> float:
-        """Number of pixels marked."""
         return float(self._unpacked().sum())
 
     @property
@@ -219,7 +210,6 @@ class Bitmap:
         return self.x, self.y, self.x + self.width, self.y + self.height
 
     def fill(self, mask: NDArray[np.uint8]) -> None:
-        """Sets the pixels of the bitmap in `mask` [H, W] to 255."""
         left, top, right, bottom = self.x, self.y, self.x + self.width, self.y + self.height
         part = mask[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
         inside = self._unpacked()[max(-top, 0) :, max(-left, 0) :]
@@ -230,8 +220,8 @@ class Bitmap:
         return bits.reshape(self.height, self.width).astype(np.bool_)
 
 
-def _pixels(low: float, high: float, side: int) -> slice:
-    """The pixels that an interval touches along a side of the picture."""
+def touched_pixels(low: float, high: float, side: int) -> slice:
+    """Returns the pixels that an interval touches along a side of the picture."""
     return slice(min(max(math.floor(low), 0), side), min(max(math.ceil(high), 0), side))
 
 
@@ -243,16 +233,12 @@ def _centres(start: float, length: float, side: int) -> slice:
     return slice(min(max(first, 0), side), min(max(last, 0), side))
 
 
-def _finite(value: float) -> float:
+def finite(value: float) -> float:
+    """Returns a coordinate; ValueError if it is not finite or larger than `MAX_COORDINATE_PX`."""
     try:
         number = float(value)
     except OverflowError:  # JSON has whole numbers of any length
         number = math.inf
     if not abs(number) <= MAX_COORDINATE_PX:
-        raise ValueError(f"the coordinate {_short(value)} is out of range")
+        raise ValueError(f"the coordinate {value!r:.40} is out of range")
     return number
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:40]}…"

@@ -1,33 +1,33 @@
-"""Converts the annotations of all tools to records.
+"""Collects the annotations of a tool's files and converts them to records.
 
 A photograph without a defect is good. Its shapes make the mask, and its class is the one with the largest
-area (`largest_class`). With several classes the mask holds the class of each pixel, and the smaller of two
-overlapping shapes is on top. A mask with a rectangle in it has the supervision `box`. Without shapes, the
-label of the photograph decides, with the supervision `label`.
+area. With several classes the mask holds the class of each pixel, and the smaller of two overlapping shapes
+is on top. A mask with a rectangle in it has the supervision `box`. Without shapes, the label of the
+photograph decides, with the supervision `label`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from datasets.annotations.class_values import draw_parts
 from datasets.annotations.labelled_shape import LabelledShape, largest_class
 from datasets.annotations.labels import class_names, is_good
-from datasets.layouts.photograph_tree import record_name
-from datasets.layouts.split_assignment import assign_splits
+from datasets.layouts.listing import record_name
 from datasets.sample import Dataset, Problem, Record, Supervision
+from datasets.splitting import assign_splits
+from segdec.errors import DatasetError
 
-Entry = TypeVar("Entry")
 
-
-@dataclass(frozen=True)
+@dataclass
 class AnnotationRecord:
-    """The annotation of one photograph; `build_dataset` creates its `Record` when all classes are known.
+    """The annotation of one photograph; it becomes a `Record` when all classes are known.
 
     Attributes:
         photograph: The file.
+        name: Name of the record.
         place: File and entry of the annotation.
         height: Height of the photograph in the annotation tool, px.
         width: Width of the photograph in the annotation tool, px.
@@ -36,33 +36,12 @@ class AnnotationRecord:
     """
 
     photograph: Path
+    name: str
     place: str
     height: int = 0
     width: int = 0
-    shapes: tuple[LabelledShape, ...] = ()
-    labels: tuple[str, ...] = ()
-
-
-def read_shapes(
-    entries: Iterable[tuple[str, Entry]], read: Callable[[Entry], LabelledShape | None], name: str, tool: str
-) -> tuple[tuple[LabelledShape, ...], list[Problem]]:
-    """Returns the shapes of the entries, and a problem for each that cannot be drawn.
-
-    Args:
-        entries: Location and content of each entry.
-        read: Reads the shape from the content; raises ValueError if it is invalid.
-        name: Name of the record.
-        tool: Name of the annotation tool.
-    """
-    shapes, problems = [], []
-    for place, entry in entries:
-        try:
-            shape = read(entry)
-        except ValueError as error:
-            problems.append(problem(place, f"{error}. Correct it in {tool} and export again.", name))
-        else:
-            shapes += [shape] if shape else []
-    return tuple(shapes), problems
+    shapes: list[LabelledShape] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
 
 
 def problem(place: str, text: str, name: str = "") -> Problem:
@@ -70,53 +49,75 @@ def problem(place: str, text: str, name: str = "") -> Problem:
     return Problem(place, text[:1].upper() + text[1:], name)
 
 
-def build_dataset(
-    root: Path, annotations: Sequence[AnnotationRecord], problems: Iterable[Problem]
-) -> Dataset:
-    """Builds the data set, with the split of `splits.txt` in `root` or the default split.
+class AnnotationReader:
+    """Collects the annotations and the problems of one data set.
 
     Args:
-        root: Folder of the data set.
-        annotations: One for each photograph. Two annotations of one photograph, or two photographs with one
-            name, are problems.
-        problems: Problems found so far; their photographs are left out.
-
-    Raises:
-        DatasetError: If the split file is invalid.
+        root: Folder of the data set; names are relative to it.
+        advice: Sentence for the user that ends each problem of an annotation.
     """
-    found = [*problems, *_twice(root, annotations)]
-    broken = {each.name for each in found}
-    classes = class_names(label for each in annotations for label in _labels(each))
-    records = []
-    for annotation in annotations:
-        name = record_name(root, annotation.photograph)
-        if name in broken:
-            continue
+
+    def __init__(self, root: Path, advice: str) -> None:
+        self.root = root
+        self._advice = advice
+        self.annotations: list[AnnotationRecord] = []
+        self._problems: list[Problem] = []
+
+    def add(self, photograph: Path, place: str, height: int = 0, width: int = 0) -> AnnotationRecord:
+        """Adds the annotation of a photograph; the caller fills in shapes and labels."""
+        name = record_name(self.root, photograph)
+        self.annotations.append(AnnotationRecord(photograph, name, place, height, width))
+        return self.annotations[-1]
+
+    @contextmanager
+    def problem_at(self, place: str, *names: str, advice: str | None = None) -> Iterator[None]:
+        """Turns an error of the block into a problem at `place` of each of the records `names`.
+
+        Args:
+            place: File and entry.
+            names: Records that are then left out.
+            advice: Replaces the advice of the reader.
+        """
         try:
-            records.append(_record(name, annotation, classes))
-        except ValueError as error:
-            found.append(problem(annotation.place, f"{error}.", name))
-    dataset = Dataset(classes, tuple(sorted(records, key=lambda record: record.name)), tuple(found))
-    return assign_splits(dataset, root)
+            yield
+        except (ValueError, OSError, DatasetError) as error:
+            text = f"{error}".removesuffix(".")
+            end = self._advice if advice is None else advice
+            self._problems += [problem(place, f"{text}. {end}".rstrip(), name) for name in names or [""]]
 
+    def dataset(self, classes: tuple[str, ...] = ()) -> Dataset:
+        """Builds the data set, with the split of `splits.txt` in `root` or the default split.
 
-def _twice(root: Path, annotations: Sequence[AnnotationRecord]) -> Iterable[Problem]:
-    """Yields a problem for each photograph with two annotations, and each name of two photographs."""
-    by_name: dict[str, list[AnnotationRecord]] = defaultdict(list)
-    for annotation in annotations:
-        by_name[record_name(root, annotation.photograph)].append(annotation)
-    for name, group in by_name.items():
-        if len(group) == 1:
-            continue
-        places = " and ".join(each.place for each in group)
-        photographs = sorted({str(each.photograph) for each in group})
-        if len(photographs) == 1:
-            yield Problem(
-                places, f"The photograph {photographs[0]} has {len(group)} annotations. Keep one.", name
-            )
-        else:
-            text = f"Two photographs have the name '{name}': {' and '.join(photographs)}. Rename one of them."
-            yield Problem(photographs[1], text, name)
+        Two annotations of one photograph, or two photographs with one name, are problems.
+
+        Args:
+            classes: All classes, `good` first; by default `good` and the sorted labels of the defects.
+
+        Raises:
+            DatasetError: If the split file is invalid.
+        """
+        self._problems += self._repeated()
+        broken = {each.name for each in self._problems}
+        classes = classes or class_names(label for each in self.annotations for label in _labels(each))
+        records = []
+        for annotation in sorted(self.annotations, key=lambda each: each.name):
+            if annotation.name not in broken:
+                with self.problem_at(annotation.place, annotation.name, advice=""):
+                    records.append(_record(annotation, classes))
+        return assign_splits(Dataset(classes, tuple(records), tuple(self._problems)), self.root)
+
+    def _repeated(self) -> Iterator[Problem]:
+        by_name: dict[str, list[AnnotationRecord]] = defaultdict(list)
+        for annotation in self.annotations:
+            by_name[annotation.name].append(annotation)
+        for name, group in by_name.items():
+            first, *others = sorted({str(each.photograph) for each in group})
+            if others:
+                text = f"Two photographs have the name '{name}': {' and '.join([first, *others])}. Rename one"
+                yield Problem(others[0], f"{text} of them.", name)
+            elif len(group) > 1:
+                text = f"The photograph {first} has {len(group)} annotations. Keep one."
+                yield Problem(" and ".join(each.place for each in group), text, name)
 
 
 def _defects(annotation: AnnotationRecord) -> list[LabelledShape]:
@@ -129,42 +130,27 @@ def _labels(annotation: AnnotationRecord) -> set[str]:
     return drawn or {label for label in annotation.labels if not is_good(label)}
 
 
-def _label(defects: Sequence[LabelledShape], classes: tuple[str, ...]) -> int:
-    """The class of the largest area; areas are not computed for a single class."""
-    labels = {defect.label for defect in defects}
-    if len(labels) == 1:
-        return classes.index(labels.pop())
-    return largest_class((classes.index(defect.label), defect.shape) for defect in defects)
-
-
-def _record(name: str, annotation: AnnotationRecord, classes: tuple[str, ...]) -> Record:
+def _record(annotation: AnnotationRecord, classes: Sequence[str]) -> Record:
     """The record; ValueError if shapes and labels contradict each other."""
-    defects = _defects(annotation)
-    said_good = any(is_good(label) for label in annotation.labels)
+    name, defects = annotation.name, _defects(annotation)
     others = sorted({label for label in annotation.labels if not is_good(label)})
     supervision: Supervision = "mask"
     mask, values, label = None, None, 0
-    if said_good and (defects or others):
+    if any(map(is_good, annotation.labels)) and (defects or others):
         marked = sorted({defect.label for defect in defects}.union(others))
-        raise ValueError(f"The photograph has the labels good and {', '.join(marked)}. Keep one of the two")
+        raise ValueError(f"the photograph has the labels good and {', '.join(marked)}. Keep one of the two")
     if defects:
         parts = [(classes.index(defect.label), defect.shape) for defect in defects]
         mask, values = draw_parts(annotation.place, annotation.height, annotation.width, parts)
-        label = _label(defects, classes)
+        label = largest_class(parts)
         supervision = "box" if any(defect.is_box for defect in defects) else "mask"
+    elif len(others) > 1:
+        raise ValueError(
+            f"the photograph has the labels {' and '.join(others)}, and no shapes to compare. Keep one "
+            "label, or draw the defects"
+        )
     elif others:
-        if len(others) > 1:
-            raise ValueError(
-                f"The photograph has the labels {' and '.join(others)}, and no shapes to compare. Keep one "
-                "label, or draw the defects"
-            )
         label, supervision = classes.index(others[0]), "label"
     return Record(
-        name,
-        annotation.photograph,
-        mask,
-        label,
-        group=name,
-        supervision=supervision,
-        mask_values=values,
+        name, annotation.photograph, mask, label, group=name, supervision=supervision, mask_values=values
     )

@@ -18,19 +18,17 @@ Reference:
 
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from datasets.annotations.coco_shapes import read_shapes
-from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
+from datasets.annotations.labelled_shape import read_annotated_size
 from datasets.annotations.labels import read_label
-from datasets.layouts.annotation_records import AnnotationRecord, build_dataset, problem
-from datasets.layouts.listing import files
-from datasets.layouts.photograph_tree import record_name
-from datasets.sample import Dataset, Problem
+from datasets.layouts.annotation_records import AnnotationReader, AnnotationRecord
+from datasets.layouts.listing import files, record_name
+from datasets.sample import Dataset
 from datasets.text_file import read_json
 from segdec.errors import DatasetError
 
@@ -41,6 +39,9 @@ PREFIX = "instances_"
 LISTS = ("images", "annotations", "categories")
 
 _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
+
+Photographs = dict[int | str, AnnotationRecord | None]
+"""Image id → annotation of the photograph; None for an image with a problem."""
 
 
 def index(root: Path) -> Dataset:
@@ -55,18 +56,22 @@ def index(root: Path) -> Dataset:
     """
     path, folder = _find(root)
     images, annotations, categories = _lists(path)
-    return _CocoFile(path, folder, _names(path, categories)).read(images, annotations)
+    names = _category_names(path, categories)
+    found = AnnotationReader(Path(os.path.normpath(folder)), "Correct the entry, or export again.")
+    photographs = _read_images(found, path, images)
+    _read_annotations(found, path, annotations, photographs, names)
+    return found.dataset()
 
 
 def _find(root: Path) -> tuple[Path, Path]:
     """The JSON file, and the folder of relative file names."""
     if root.is_file():
         return root, root.parent.parent if root.parent.name == FOLDER else root.parent
-    found = _json_files(root)
+    found = files(root, ".json")
     if root / FILE in found:
         found = [root / FILE]
     elif not found and (root / FOLDER).is_dir():
-        found = _json_files(root / FOLDER)
+        found = files(root / FOLDER, ".json")
     if len(found) != 1:
         names = ", ".join(path.name for path in found)
         raise DatasetError(
@@ -74,10 +79,6 @@ def _find(root: Path) -> tuple[Path, Path]:
             "or a single JSON file: give the file itself as the root."
         )
     return found[0], root
-
-
-def _json_files(folder: Path) -> list[Path]:
-    return [path for path in files(folder) if path.suffix.lower() == ".json"]
 
 
 def _lists(path: Path) -> tuple[list[Any], list[Any], list[Any]]:
@@ -92,9 +93,9 @@ def _lists(path: Path) -> tuple[list[Any], list[Any], list[Any]]:
     return held["images"], held["annotations"], held["categories"]
 
 
-def _names(path: Path, categories: list[Any]) -> dict[object, str]:
+def _category_names(path: Path, categories: list[Any]) -> dict[int | str, str]:
     """Id → name of each category."""
-    names: dict[object, str] = {}
+    names: dict[int | str, str] = {}
     for number, category in enumerate(categories):
         place = f"{path}, categories[{number}]"
         try:
@@ -106,95 +107,73 @@ def _names(path: Path, categories: list[Any]) -> dict[object, str]:
     return names
 
 
-class _CocoFile:
-    """Reads the lists of one file and collects problems."""
-
-    def __init__(self, path: Path, folder: Path, names: dict[object, str]) -> None:
-        self._path = path
-        self._folder = Path(os.path.normpath(folder))
-        self._names = names
-        subset = path.stem.removeprefix(PREFIX) if path.stem.startswith(PREFIX) else ""
-        self._middles = ("", PHOTOGRAPHS, *((f"{PHOTOGRAPHS}/{subset}", subset) if subset else ()))
-        self._problems: list[Problem] = []
-        self._photographs: dict[object, AnnotationRecord] = {}
-        self._shapes: dict[object, list[LabelledShape]] = defaultdict(list)
-        self._broken: set[object] = set()
-        """Ids of images with a problem; their annotations are ignored."""
-
-    def read(self, images: list[Any], annotations: list[Any]) -> Dataset:
-        shared = _shared_ids(images)
-        for number, entry in enumerate(images):
-            self._read_image(entry, f"{self._path}, images[{number}]", shared)
-        shared = _shared_ids(annotations)
-        for number, entry in enumerate(annotations):
-            self._read_annotation(entry, f"{self._path}, annotations[{number}]", shared)
-        found = [
-            replace(photograph, shapes=tuple(self._shapes[key]))
-            for key, photograph in self._photographs.items()
-        ]
-        return build_dataset(self._folder, found, self._problems)
-
-    def _read_image(self, entry: Any, place: str, shared: dict[object, int]) -> None:
-        name = ""
-        try:
+def _read_images(found: AnnotationReader, path: Path, images: list[Any]) -> Photographs:
+    subset = path.stem.removeprefix(PREFIX) if path.stem.startswith(PREFIX) else ""
+    below = ("", PHOTOGRAPHS, *((f"{PHOTOGRAPHS}/{subset}", subset) if subset else ()))
+    photographs: Photographs = {}
+    counts = _count_ids(images)
+    for number, entry in enumerate(images):
+        place = f"{path}, images[{number}]"
+        with found.problem_at(place):
             key = _key(entry, "id")
-            self._broken.add(key)
-            path = self._photograph(entry.get("file_name"))
-            name = record_name(self._folder, path)
-            if key in shared:
-                raise ValueError(f"{shared[key]} images have the id {key!r:.40}")
-            if not path.is_file():
-                raise ValueError(f"the photograph {path} does not exist")
-            height, width = read_annotated_size(entry.get("height"), entry.get("width"))
-        except (ValueError, OSError) as error:
-            self._complain(place, error, name)
-        else:
-            self._broken.discard(key)
-            self._photographs[key] = AnnotationRecord(path, place, height, width)
+            photographs[key] = None
+            photograph = _photograph(found.root, below, entry.get("file_name"))
+            with found.problem_at(place, record_name(found.root, photograph)):
+                if counts[key] > 1:
+                    raise ValueError(f"{counts[key]} images have the id {key!r:.40}")
+                if not photograph.is_file():
+                    raise ValueError(f"the photograph {photograph} does not exist")
+                size = read_annotated_size(entry.get("height"), entry.get("width"))
+                photographs[key] = found.add(photograph, place, *size)
+    return photographs
 
-    def _photograph(self, file_name: object) -> Path:
-        """The path of a photograph, which need not exist; ValueError if it is not below the folder."""
-        if not isinstance(file_name, str) or not file_name.strip() or not file_name.isprintable():
-            raise ValueError(f"the file_name {file_name!r:.40} is not a file name")
-        relative = file_name.strip().replace("\\", "/")  # as Windows writes it
-        places = [Path(os.path.normpath(self._folder / middle / relative)) for middle in self._middles]
-        for place in places:
-            if not place.is_relative_to(self._folder) or ".." in place.relative_to(self._folder).parts:
-                raise ValueError(f"the file_name {file_name} is outside {self._folder}")
-        return next((place for place in places if place.is_file()), places[1])
 
-    def _read_annotation(self, entry: Any, place: str, shared: dict[object, int]) -> None:
-        name = ""
-        try:
+def _photograph(root: Path, folders: tuple[str, ...], file_name: object) -> Path:
+    """The path of a photograph, which need not exist; ValueError if it is not below `root`."""
+    if not isinstance(file_name, str) or not file_name.strip() or not file_name.isprintable():
+        raise ValueError(f"the file_name {file_name!r:.40} is not a file name")
+    relative = file_name.strip().replace("\\", "/")  # as Windows writes it
+    places = [Path(os.path.normpath(root / folder / relative)) for folder in folders]
+    for place in places:
+        if not place.is_relative_to(root) or ".." in place.relative_to(root).parts:
+            raise ValueError(f"the file_name {file_name} is outside {root}")
+    return next((place for place in places if place.is_file()), places[1])
+
+
+def _read_annotations(
+    found: AnnotationReader,
+    path: Path,
+    annotations: list[Any],
+    photographs: Photographs,
+    names: dict[int | str, str],
+) -> None:
+    counts = _count_ids(annotations)
+    for number, entry in enumerate(annotations):
+        place = f"{path}, annotations[{number}]"
+        with found.problem_at(place):
             image_id = _key(entry, "image_id")
-            if image_id in self._broken:
-                return
-            photograph = self._photographs.get(image_id)
-            if photograph is None:
+            if image_id not in photographs:
                 raise ValueError(f"no image has the id {image_id!r:.40}")
-            name = record_name(self._folder, photograph.photograph)
-            key = _key(entry, "id") if "id" in entry else None
-            if key in shared:
-                raise ValueError(f"{shared[key]} annotations have the id {key!r:.40}")
-            category_id = _key(entry, "category_id")
-            if category_id not in self._names:
-                raise ValueError(f"no category has the id {category_id!r:.40}")
-            label = self._names[category_id]
-            self._shapes[image_id] += read_shapes(entry, label, photograph.height, photograph.width)
-        except ValueError as error:
-            self._complain(place, error, name)
-
-    def _complain(self, place: str, error: Exception, name: str) -> None:
-        self._problems.append(problem(place, f"{error}. Correct the entry, or export again.", name))
+            photograph = photographs[image_id]
+            if photograph is None:
+                continue
+            with found.problem_at(place, photograph.name):
+                key = _key(entry, "id") if "id" in entry else None
+                if counts[key] > 1:
+                    raise ValueError(f"{counts[key]} annotations have the id {key!r:.40}")
+                category_id = _key(entry, "category_id")
+                if category_id not in names:
+                    raise ValueError(f"no category has the id {category_id!r:.40}")
+                label, height, width = names[category_id], photograph.height, photograph.width
+                photograph.shapes += read_shapes(entry, label, height, width)
 
 
-def _shared_ids(entries: list[Any]) -> dict[object, int]:
-    """Returns each repeated id with its count."""
-    counts: Counter[object] = Counter()
+def _count_ids(entries: list[Any]) -> Counter[int | str | None]:
+    counts: Counter[int | str | None] = Counter()
     for entry in entries:
         with suppress(ValueError):  # reported when the entry is read
             counts[_key(entry, "id")] += 1
-    return {key: count for key, count in counts.items() if count > 1}
+    return counts
 
 
 def _key(entry: Any, name: str) -> int | str:

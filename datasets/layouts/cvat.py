@@ -17,14 +17,13 @@ from pathlib import Path, PurePosixPath
 
 from datasets.annotations.cvat_shapes import read_shape
 from datasets.annotations.cvat_xml import Element, read_images
-from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
+from datasets.annotations.labelled_shape import read_annotated_size
 from datasets.annotations.labels import read_label
-from datasets.layouts.annotation_records import AnnotationRecord, build_dataset, problem, read_shapes
-from datasets.layouts.photograph_tree import photographs_below, record_name
-from datasets.sample import Dataset, Problem
+from datasets.layouts.annotation_records import AnnotationReader
+from datasets.layouts.listing import photographs_below
+from datasets.sample import Dataset
 from segdec.errors import DatasetError
 
-TOOL = "CVAT"
 FILE = "annotations.xml"
 IMAGES = "images"
 TAG = "tag"
@@ -37,7 +36,7 @@ def index(root: Path) -> Dataset:
         DatasetError: If a folder cannot be listed, photographs or `annotations.xml` are missing, or the split
             file is invalid.
     """
-    photographs = photographs_below(root)
+    photographs = set(photographs_below(root))
     source = root / FILE
     if not photographs or not source.is_file():
         raise DatasetError(
@@ -45,28 +44,26 @@ def index(root: Path) -> Dataset:
             f"{'the' if source.is_file() else 'no'} file {FILE}. Expected both: in CVAT, export the task as "
             "'CVAT for images 1.1' with 'Save images', and unpack the archive."
         )
-    try:
-        images = read_images(source)
-    except ValueError as error:
-        broken = problem(str(source), f"{error}. Export the task again as 'CVAT for images 1.1'.")
-        return build_dataset(root, [], [broken])
-    return _read_images(root, images, set(photographs))
+    found = AnnotationReader(root, "Correct it in CVAT and export again.")
+    with found.problem_at(str(source), advice="Export the task again as 'CVAT for images 1.1'."):
+        for image in read_images(source):
+            _read_image(found, image, photographs)
+    return found.dataset()
 
 
-def _read_images(root: Path, images: list[Element], known: set[Path]) -> Dataset:
-    annotations: list[AnnotationRecord] = []
-    problems: list[Problem] = []
-    for image in images:
-        place = _place(root, image)
-        try:
-            photograph = _photograph(root, image, known)
-        except ValueError as error:
-            problems.append(problem(place, f"{error}."))
-            continue
-        annotation, found = _annotation(root, photograph, image)
-        annotations.append(annotation)
-        problems += found
-    return build_dataset(root, annotations, problems)
+def _read_image(found: AnnotationReader, image: Element, photographs: set[Path]) -> None:
+    place = _place(found, image)
+    with found.problem_at(place, advice=""):
+        annotation = found.add(_photograph(found.root, image, photographs), place)
+        with found.problem_at(place, annotation.name):
+            tags = [element for element in image.children if element.tag == TAG]
+            annotation.labels = [read_label(element.text("label")) for element in tags]
+            size = read_annotated_size(image.attributes.get("height"), image.attributes.get("width"))
+            annotation.height, annotation.width = size
+            for element in image.children:
+                if element.tag != TAG:
+                    with found.problem_at(_place(found, element), annotation.name):
+                        annotation.shapes.append(read_shape(element, *size))
 
 
 def _photograph(root: Path, image: Element, known: set[Path]) -> Path:
@@ -75,8 +72,7 @@ def _photograph(root: Path, image: Element, known: set[Path]) -> Path:
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in (*parts, *PurePosixPath(subset).parts):
         raise ValueError(f"the name {name[:80]!r} is outside the data set. Expected a path below {IMAGES}")
-    places = [root / IMAGES / name, root / IMAGES / subset / name, root / name]
-    for path in places:
+    for path in (root / IMAGES / name, root / IMAGES / subset / name, root / name):
         if path in known:
             return path
     raise ValueError(
@@ -85,24 +81,5 @@ def _photograph(root: Path, image: Element, known: set[Path]) -> Path:
     )
 
 
-def _annotation(root: Path, photograph: Path, image: Element) -> tuple[AnnotationRecord, list[Problem]]:
-    place, name = _place(root, image), record_name(root, photograph)
-    problems: list[Problem] = []
-    tags = [element for element in image.children if element.tag == TAG]
-    shapes = [element for element in image.children if element.tag != TAG]
-    labels: list[str] = []
-    drawn: tuple[LabelledShape, ...] = ()
-    height = width = 0
-    try:
-        labels = [read_label(element.text("label")) for element in tags]
-        height, width = read_annotated_size(image.attributes.get("height"), image.attributes.get("width"))
-    except ValueError as error:
-        problems.append(problem(place, f"{error}. Export it again.", name))
-    else:
-        entries = [(_place(root, element), element) for element in shapes]
-        drawn, problems = read_shapes(entries, lambda element: read_shape(element, height, width), name, TOOL)
-    return AnnotationRecord(photograph, place, height, width, drawn, tuple(labels)), problems
-
-
-def _place(root: Path, element: Element) -> str:
-    return f"{root / FILE}, line {element.line}"
+def _place(found: AnnotationReader, element: Element) -> str:
+    return f"{found.root / FILE}, line {element.line}"

@@ -18,10 +18,11 @@ Reference:
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import PublishedPair, build_dataset, files_by_name, pair_files
+from datasets.layouts.published_pairs import Found, build_dataset, pair_files
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
 from datasets.text_file import read_text
@@ -33,9 +34,6 @@ FOLDERS: dict[str, Split] = {"Train": "train", "Test": "test"}
 
 _LABELS = "Label"
 _LABELS_FILE = "Labels.txt"
-_CLASS = re.compile(r"Class\d+")
-_PHOTOGRAPH = re.compile(r"(\d+)\.PNG")
-_MASK = re.compile(r"(\d+)_label\.PNG")
 _LABEL_LINE = re.compile(r"\s*\d+\s+([01])\s+(\d+)\.PNG\b")
 
 
@@ -53,7 +51,7 @@ def index(root: Path) -> Dataset:
     if any(folder.name in FOLDERS for folder in folders):
         found = _of_class(root, "")
     else:
-        classes = [folder for folder in folders if _CLASS.fullmatch(folder.name)]
+        classes = [folder for folder in folders if re.fullmatch(r"Class\d+", folder.name)]
         found = [entry for folder in classes for entry in _of_class(folder, f"{folder.name}/")]
     if not found:
         raise DatasetError(
@@ -64,42 +62,34 @@ def index(root: Path) -> Dataset:
     return split_off_validation(build_dataset(CLASSES, found))
 
 
-def _of_class(folder: Path, prefix: str) -> list[Record | Problem]:
-    present = {path.name for path in subfolders(folder)}
-    found: list[Record | Problem] = []
+def _of_class(folder: Path, prefix: str) -> Found:
+    found: Found = []
     for name, split in FOLDERS.items():
-        if name in present:
-            found += _of_split(folder / name, f"{prefix}{name}", split)
-        else:
+        labels = folder / name / _LABELS
+        if not (folder / name).is_dir():
             found.append(Problem(str(folder), f"The folder {name} is missing. Expected {folder / name}."))
+        elif not labels.is_dir():
+            text = f"The folder {_LABELS} is missing. Expected {labels / _LABELS_FILE}."
+            found.append(Problem(str(folder / name), text))
+        else:
+            found += _of_split(folder / name, f"{prefix}{name}", split)
     return found
 
 
-def _of_split(folder: Path, prefix: str, split: Split) -> list[Record | Problem]:
+def _of_split(folder: Path, prefix: str, split: Split) -> Found:
     """Records, named `<prefix>/0576`, and problems of one folder `Train` or `Test`."""
-    label_folder = folder / _LABELS
-    if label_folder not in subfolders(folder):
-        return [
-            Problem(str(folder), f"The folder {_LABELS} is missing. Expected {label_folder / _LABELS_FILE}.")
-        ]
-    pairs = pair_files(
-        files_by_name(folder, _PHOTOGRAPH, prefix),
-        files_by_name(label_folder, _MASK, prefix),
-        lambda name: folder / f"{Path(name).name}.PNG",
-        lambda name: label_folder / f"{Path(name).name}_label.PNG",
-        mask_needed=False,
-    )
-    found = [_record(entry, split) if isinstance(entry, PublishedPair) else entry for entry in pairs]
+    labels = folder / _LABELS / _LABELS_FILE
+    masks = (labels.parent, "_label.PNG")
+    found = pair_files(prefix, r"\d+", (folder, ".PNG"), masks, mask_needed=False)
     try:
-        defective, problems = _read_labels(label_folder / _LABELS_FILE, prefix)
+        defective, problems = _read_labels(labels, prefix)
     except DatasetError as error:
-        text = f"{error} Copy it from the published set."
-        return [*found, Problem(str(label_folder / _LABELS_FILE), text)]
+        return [*found, Problem(str(labels), f"{error} Copy it from the published set.")]
     absent = sorted(defective.keys() - {entry.name for entry in found})
     return [
-        *(_checked(entry, defective.get(entry.name), label_folder) for entry in found),
+        *(_labelled(entry, split, defective.get(entry.name), labels) for entry in found),
         *problems,
-        *(Problem(str(label_folder / _LABELS_FILE), f"{name}.PNG is missing.", name) for name in absent),
+        *(Problem(str(labels), f"{name}.PNG is missing.", name) for name in absent),
     ]
 
 
@@ -118,23 +108,20 @@ def _read_labels(path: Path, prefix: str) -> tuple[dict[str, bool], list[Problem
     return defective, problems
 
 
-def _record(found: PublishedPair, split: Split) -> Record:
-    label = int(found.mask is not None)
-    return Record(
-        found.name, found.photograph, found.mask, label=label, group=found.name, split=split, mask_threshold=0
-    )
-
-
-def _checked(found: Record | Problem, defective: bool | None, label_folder: Path) -> Record | Problem:
-    """Returns `found`, or a problem if Labels.txt does not list or contradicts it."""
-    if isinstance(found, Problem) or defective == bool(found.label):
-        return found
-    labels = label_folder / _LABELS_FILE
+def _labelled(
+    entry: Record | Problem, split: Split, defective: bool | None, labels: Path
+) -> Record | Problem:
+    """The record with label and split, or a problem if Labels.txt does not list or contradicts it."""
+    if isinstance(entry, Problem):
+        return entry
+    masked = entry.mask_file is not None
+    if defective == masked:
+        return replace(entry, label=int(masked), split=split)
     if defective is None:
         text = f"{labels} does not list it. Add a line, or remove the photograph."
     else:
         text = (
             f"{labels} labels it {'defective' if defective else 'good'}, but its mask "
-            f"{'exists' if found.label else 'is missing'}. Copy both again from the published set."
+            f"{'exists' if masked else 'is missing'}. Copy both again from the published set."
         )
-    return Problem(str(found.image_file), text, found.name)
+    return Problem(str(entry.image_file), text, entry.name)

@@ -23,11 +23,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD, is_good
-from datasets.layouts.listing import files, subfolders
+from datasets.layouts.listing import UNSUPPORTED_SUFFIXES, files, subfolders
 from datasets.layouts.mask_pairing import pair_masks
-from datasets.layouts.photograph_tree import UNSUPPORTED_SUFFIXES
-from datasets.layouts.split_assignment import assign_splits
 from datasets.sample import Dataset, Problem, Record
+from datasets.splitting import assign_splits
 from datasets.supervision import apply_supervision
 from segdec.errors import DatasetError
 from segdec.images import SUFFIXES

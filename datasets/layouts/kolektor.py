@@ -11,27 +11,18 @@ Reference:
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import (
-    PublishedPair,
-    build_dataset,
-    files_by_name,
-    pair_files,
-    read_masks,
-)
-from datasets.sample import Dataset, Problem, Record
+from datasets.layouts.published_pairs import build_dataset, pair_files, read_masks
+from datasets.sample import Dataset, Record
 from segdec.errors import DatasetError
 
 CLASSES = ("good", "defect")
 
 EXTRA_COPY = "kos21/Part7"
 """Some copies of the set hold kos21/Part6 again under this name; it is ignored."""
-
-_ITEM = re.compile(r"kos\d+")
-_PHOTOGRAPH = re.compile(r"(Part\d+)\.jpg")
-_MASK = re.compile(r"(Part\d+)_label\.bmp")
 
 
 def index(root: Path) -> Dataset:
@@ -43,29 +34,20 @@ def index(root: Path) -> Dataset:
     Raises:
         DatasetError: If the root cannot be listed or holds no item.
     """
-    items = [folder for folder in subfolders(root) if _ITEM.fullmatch(folder.name)]
-    pairs = [found for item in items for found in _pairs(item)]
-    if not pairs:
+    items = [folder for folder in subfolders(root) if re.fullmatch(r"kos\d+", folder.name)]
+    found = [
+        entry
+        for item in items
+        for entry in pair_files(item.name, r"Part\d+", (item, ".jpg"), (item, "_label.bmp"))
+        if entry.name != EXTRA_COPY
+    ]
+    if not found:
         raise DatasetError(
             f"The folder {root} holds no KolektorSDD photographs. Expected {root / 'kos01' / 'Part0.jpg'} "
             "and so on: give the folder of kos01, kos02, …"
         )
-    return build_dataset(CLASSES, read_masks(pairs, _record))
+    return build_dataset(CLASSES, read_masks(found, _labelled))
 
 
-def _pairs(item: Path) -> list[PublishedPair | Problem]:
-    root = item.parent
-    found = pair_files(
-        files_by_name(item, _PHOTOGRAPH, item.name),
-        files_by_name(item, _MASK, item.name),
-        lambda name: root / f"{name}.jpg",
-        lambda name: root / f"{name}_label.bmp",
-    )
-    return [entry for entry in found if entry.name != EXTRA_COPY]
-
-
-def _record(found: PublishedPair, marks_defect: bool) -> Record:
-    group = found.name.partition("/")[0]
-    return Record(
-        found.name, found.photograph, found.mask, label=int(marks_defect), group=group, mask_threshold=0
-    )
+def _labelled(record: Record, marks_defect: bool) -> Record:
+    return replace(record, label=int(marks_defect), group=record.name.partition("/")[0])

@@ -12,27 +12,18 @@ Reference:
     fully supervised learning, Computers in Industry, 2021.
 """
 
-import re
+from dataclasses import replace
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import (
-    PublishedPair,
-    build_dataset,
-    files_by_name,
-    pair_files,
-    read_masks,
-)
-from datasets.sample import Dataset, Problem, Record, Split
+from datasets.layouts.published_pairs import Found, build_dataset, pair_files, read_masks
+from datasets.sample import Dataset, Record, Split
 from datasets.splitting import split_off_validation
 from segdec.errors import DatasetError
 
 CLASSES = ("good", "defect")
 
 FOLDERS: dict[str, Split] = {"train": "train", "test": "test"}
-
-_PHOTOGRAPH = re.compile(r"(\d+)\.png")
-_MASK = re.compile(r"(\d+)_GT\.png")
 
 
 def index(root: Path) -> Dataset:
@@ -45,10 +36,10 @@ def index(root: Path) -> Dataset:
     Raises:
         DatasetError: If the root cannot be listed, or lacks photographs for training or testing.
     """
-    present = {folder.name for folder in subfolders(root)}
-    pairs = []
+    subfolders(root)  # raises if this fails
+    pairs: Found = []
     for name in FOLDERS:
-        found = _pairs(root / name) if name in present else []
+        found = pair_files(name, r"\d+", (root / name, ".png"), (root / name, "_GT.png"))
         if not found:
             raise DatasetError(
                 f"The folder {root} holds no KolektorSDD2 photographs for '{name}'. Expected "
@@ -56,27 +47,8 @@ def index(root: Path) -> Dataset:
                 f"{' and '.join(FOLDERS)}."
             )
         pairs += found
-    return split_off_validation(build_dataset(CLASSES, read_masks(pairs, _record)))
+    return split_off_validation(build_dataset(CLASSES, read_masks(pairs, _labelled)))
 
 
-def _pairs(folder: Path) -> list[PublishedPair | Problem]:
-    root = folder.parent
-    return pair_files(
-        files_by_name(folder, _PHOTOGRAPH, folder.name),
-        files_by_name(folder, _MASK, folder.name),
-        lambda name: root / f"{name}.png",
-        lambda name: root / f"{name}_GT.png",
-    )
-
-
-def _record(found: PublishedPair, marks_defect: bool) -> Record:
-    split = FOLDERS[found.name.partition("/")[0]]
-    return Record(
-        found.name,
-        found.photograph,
-        found.mask,
-        label=int(marks_defect),
-        group=found.name,
-        split=split,
-        mask_threshold=0,
-    )
+def _labelled(record: Record, marks_defect: bool) -> Record:
+    return replace(record, label=int(marks_defect), split=FOLDERS[record.name.partition("/")[0]])

@@ -18,21 +18,17 @@ Reference:
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from datasets.annotations.label_studio_shapes import drawn_results, read_choices, read_shape, result_size
-from datasets.layouts.annotation_records import AnnotationRecord, build_dataset, problem, read_shapes
-from datasets.layouts.listing import files
-from datasets.layouts.photograph_tree import photographs_below, record_name
-from datasets.sample import Dataset, Problem
+from datasets.layouts.annotation_records import AnnotationReader
+from datasets.layouts.listing import files, photographs_below
+from datasets.sample import Dataset
 from datasets.text_file import read_json
 from segdec.errors import DatasetError
 from segdec.images import SUFFIXES
-
-TOOL = "Label Studio"
 
 _UPLOAD_PREFIX = re.compile(r"[0-9a-f]{8}-")
 """Label Studio adds this prefix to the name of an uploaded file."""
@@ -47,31 +43,27 @@ def index(root: Path) -> Dataset:
         DatasetError: If a folder cannot be listed, photographs or exports are missing, or the split file is
             invalid.
     """
-    photographs = photographs_below(root)
-    sources = [path for path in files(root) if path.suffix.lower() == ".json"]
+    photographs, sources = photographs_below(root), files(root, ".json")
     if not photographs or not sources:
         raise DatasetError(
             f"The folder {root} holds {len(photographs)} photographs and, at its top level, {len(sources)} "
             "JSON files. Expected photographs and a Label Studio export in the format 'JSON'."
         )
-    annotations: list[AnnotationRecord] = []
-    problems: list[Problem] = []
-    finder = _Finder(photographs)
+    found = AnnotationReader(root, "Correct it in Label Studio and export again.")
+    by_name: dict[str, list[Path]] = defaultdict(list)
+    for path in photographs:
+        by_name[path.name].append(path)
     for source in sources:
-        try:
-            tasks = _tasks(source, read_json(source))
-        except DatasetError as error:
-            problems.append(Problem(str(source), str(error)))
-            continue
-        for number, task in enumerate(tasks, start=1):
-            found, wrong = _read_task(root, _place(source, number, task), task, finder)
-            annotations += [found] if found else []
-            problems += wrong
-    return build_dataset(root, annotations, problems)
+        with found.problem_at(str(source), advice=""):
+            for number, task in enumerate(_tasks(source), start=1):
+                key = task["id"] if isinstance(task.get("id"), int) else f"number {number}"
+                _read_task(found, f"{source}, task {key}", task, by_name)
+    return found.dataset()
 
 
-def _tasks(source: Path, content: object) -> list[Task]:
+def _tasks(source: Path) -> list[Task]:
     """The tasks of an export; DatasetError if it is invalid."""
+    content = read_json(source)
     if isinstance(content, list) and all(_is_task(task) for task in content):
         return content
     raise DatasetError(
@@ -88,62 +80,41 @@ def _given(task: Task) -> Any:
     return task.get("annotations", task.get("completions"))  # the key of versions before 1.0
 
 
-def _place(source: Path, number: int, task: Task) -> str:
-    return f"{source}, task {task['id'] if isinstance(task.get('id'), int) else f'number {number}'}"
-
-
-def _read_task(
-    root: Path, place: str, task: Task, finder: "_Finder"
-) -> tuple[AnnotationRecord | None, list[Problem]]:
-    annotation = _choose([given for given in _given(task) if isinstance(given, dict)])
-    if annotation is None:
-        return None, []
-    try:
-        photograph = finder.find(_address(task["data"]))
-    except ValueError as error:
-        return None, [problem(place, f"{error}.")]
-    results = annotation.get("result")
-    return _read_results(root, place, photograph, results if isinstance(results, list) else [])
+def _read_task(found: AnnotationReader, place: str, task: Task, by_name: dict[str, list[Path]]) -> None:
+    chosen = _choose([given for given in _given(task) if isinstance(given, dict)])
+    if chosen is None:
+        return
+    with found.problem_at(place, advice=""):
+        annotation = found.add(_find(by_name, _address(task["data"])), place)
+        results = chosen["result"] if isinstance(chosen.get("result"), list) else []
+        sizes = set()
+        for number, result in drawn_results(results):
+            with found.problem_at(f"{place}, result {number}", annotation.name):
+                annotation.shapes.append(read_shape(result))
+                sizes.add(result_size(result))
+        with found.problem_at(place, annotation.name):
+            annotation.labels = [label for result in results for label in read_choices(result)]
+            if len(sizes) > 1:
+                several = " and ".join(f"{width}×{height}" for height, width in sorted(sizes))
+                raise ValueError(f"the results refer to pictures of {several} pixels")
+        annotation.height, annotation.width = next(iter(sizes), (0, 0))
 
 
 def _choose(annotations: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The ground truth or the latest annotation that was not cancelled."""
     finished = [each for each in annotations if not each.get("was_cancelled")]
 
-    def rank(number: int) -> tuple[bool, str, int]:
-        each = finished[number]
-        time = str(each.get("updated_at") or each.get("created_at") or "")  # ISO 8601 sorts as text
-        return each.get("ground_truth") is True, time, number
+    def rank(each: dict[str, Any]) -> tuple[bool, str]:
+        time = each.get("updated_at") or each.get("created_at") or ""  # ISO 8601 sorts as text
+        return each.get("ground_truth") is True, str(time)
 
-    return finished[max(range(len(finished)), key=rank)] if finished else None
-
-
-def _read_results(
-    root: Path, place: str, photograph: Path, results: list[Any]
-) -> tuple[AnnotationRecord, list[Problem]]:
-    name = record_name(root, photograph)
-    entries = [(f"{place}, result {number}", result) for number, result in drawn_results(results)]
-    drawn, problems = read_shapes(entries, read_shape, name, TOOL)
-    labels: list[str] = []
-    sizes = set()
-    try:
-        labels = [label for result in results for label in read_choices(result)]
-        sizes = {result_size(result) for _, result in entries} if not problems else set()
-    except ValueError as error:
-        problems.append(problem(place, f"{error}. Export it again.", name))
-    if len(sizes) > 1:
-        several = " and ".join(f"{width}×{height}" for height, width in sorted(sizes))
-        text = f"The results refer to pictures of {several} pixels. Annotate the photograph again."
-        problems.append(problem(place, text, name))
-    height, width = sizes.pop() if len(sizes) == 1 else (0, 0)
-    return AnnotationRecord(photograph, place, height, width, drawn, tuple(labels)), problems
+    return max(reversed(finished), key=rank, default=None)  # the last one of equal ones
 
 
 # === Photographs ===
 
 
-@dataclass(frozen=True)
-class _Address:
+class _Address(NamedTuple):
     """The folders and the file name in the data of a task."""
 
     folders: tuple[str, ...]
@@ -177,30 +148,22 @@ def _split(text: str) -> _Address:
     return _Address(path.parts[:-1], path.name)
 
 
-class _Finder:
-    """Finds photographs by name."""
-
-    def __init__(self, photographs: list[Path]) -> None:
-        self._by_name: dict[str, list[Path]] = defaultdict(list)
-        for path in photographs:
-            self._by_name[path.name].append(path)
-
-    def find(self, address: _Address) -> Path:
-        """Returns the photograph at `address`; ValueError if there is none, or more than one."""
-        plain = _UPLOAD_PREFIX.sub("", address.file_name, count=1)
-        found = self._by_name.get(address.file_name) or self._by_name.get(plain, [])
-        if not found:
-            raise ValueError(
-                f"the photograph {address.file_name[:80]!r} is missing. Copy it to a folder below the root, "
-                f"with this name or as {plain[:80]!r}"
-            )
-        agreeing = [_common_end(path.parent.parts, address.folders) for path in found]
-        best = [path for path, count in zip(found, agreeing, strict=True) if count == max(agreeing)]
-        if len(best) > 1:
-            raise ValueError(
-                f"the photograph {plain!r} may be {' or '.join(map(str, best))}. Rename or remove the others"
-            )
-        return best[0]
+def _find(by_name: dict[str, list[Path]], address: _Address) -> Path:
+    """Returns the photograph at `address`; ValueError if there is none, or more than one."""
+    plain = _UPLOAD_PREFIX.sub("", address.file_name, count=1)
+    found = by_name.get(address.file_name) or by_name.get(plain, [])
+    if not found:
+        raise ValueError(
+            f"the photograph {address.file_name[:80]!r} is missing. Copy it to a folder below the root, with "
+            f"this name or as {plain[:80]!r}"
+        )
+    agreeing = [_common_end(path.parent.parts, address.folders) for path in found]
+    best = [path for path, count in zip(found, agreeing, strict=True) if count == max(agreeing)]
+    if len(best) > 1:
+        raise ValueError(
+            f"the photograph {plain!r} may be {' or '.join(map(str, best))}. Rename or remove the others"
+        )
+    return best[0]
 
 
 def _common_end(parts: tuple[str, ...], others: tuple[str, ...]) -> int:

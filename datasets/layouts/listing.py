@@ -1,10 +1,17 @@
-"""Lists folders in a fixed order, with one clear error if that fails."""
+"""Lists folders and photographs in a fixed order, with one clear error if that fails."""
 
 import errno
 import stat
+from collections import deque
 from pathlib import Path
 
 from segdec.errors import DatasetError
+from segdec.images import SUFFIXES
+
+UNSUPPORTED_SUFFIXES = frozenset(
+    {".avif", ".cr2", ".dng", ".gif", ".heic", ".heif", ".jp2", ".nef", ".pgm", ".pnm", ".ppm", ".raw"}
+)
+"""Photograph types that are not supported."""
 
 _CLUTTER = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
 
@@ -14,12 +21,43 @@ def subfolders(folder: Path) -> list[Path]:
     return [path for path in _entries(folder) if stat.S_ISDIR(_mode(path))]
 
 
-def files(folder: Path) -> list[Path]:
+def files(folder: Path, *suffixes: str) -> list[Path]:
     """Lists the visible files in `folder`, sorted by name; DatasetError if that fails.
 
-    Includes broken and circular links, so that reading them reports the missing photograph.
+    Includes broken and circular links, so that reading them reports the missing photograph. With `suffixes`
+    in lower case, other files are left out.
     """
-    return [path for path in _entries(folder) if stat.S_ISREG(_mode(path))]
+    found = [path for path in _entries(folder) if stat.S_ISREG(_mode(path))]
+    return [path for path in found if not suffixes or path.suffix.lower() in suffixes]
+
+
+def files_below(root: Path, *suffixes: str) -> list[Path]:
+    """Lists `files` of `root` and of all visible folders below it, sorted.
+
+    Follows links, and lists each folder once.
+    """
+    folders: dict[Path, Path] = {}  # resolved path → path
+    waiting = deque([root])
+    while waiting:
+        folder = waiting.popleft()
+        if folders.setdefault(folder.resolve(), folder) is not folder:
+            continue
+        for inner in subfolders(folder):
+            if inner.is_symlink():
+                waiting.append(inner)
+            else:
+                waiting.appendleft(inner)
+    return sorted(path for folder in folders.values() for path in files(folder, *suffixes))
+
+
+def photographs_below(root: Path) -> list[Path]:
+    """Lists all photographs below `root`, sorted; DatasetError if a folder cannot be listed."""
+    return files_below(root, *SUFFIXES)
+
+
+def record_name(root: Path, photograph: Path) -> str:
+    """Returns the path of `photograph` below `root` without suffix, POSIX form."""
+    return photograph.relative_to(root).with_suffix("").as_posix()
 
 
 def _entries(folder: Path) -> list[Path]:

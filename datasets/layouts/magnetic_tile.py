@@ -19,17 +19,11 @@ Reference:
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import (
-    PublishedPair,
-    build_dataset,
-    files_by_name,
-    pair_files,
-    read_masks,
-)
+from datasets.layouts.published_pairs import Found, build_dataset, pair_files, read_masks
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
 from segdec.errors import DatasetError
@@ -50,9 +44,7 @@ _PREFIX = "MT_"
 FREE = "MT_Free"
 _EMPTY_MASKS = "MT_Uneven"
 _IMAGES = "Imgs"
-_PHOTOGRAPH = re.compile(r"(.+)\.jpg")
-_MASK = re.compile(r"(.+)\.png")
-_STEM = re.compile(r"exp(\d+)_num_(\d+)")
+_NUMBER = re.compile(r".*/exp(\d+)_num_(\d+)")
 
 
 def index(root: Path) -> Dataset:
@@ -76,8 +68,8 @@ def index(root: Path) -> Dataset:
             f"{root / 'MT_Blowhole' / _IMAGES} and so on: give their parent folder."
         )
     classes = (GOOD, *(_class_name(name) for name in defects))
-    groups = _groups(found.name for found in pairs if isinstance(found, PublishedPair))
-    found = read_masks(pairs, lambda *found: _record(classes, groups, *found), threshold=MASK_THRESHOLD)
+    groups = _groups(entry.name for entry in pairs if isinstance(entry, Record))
+    found = read_masks(pairs, lambda *entry: _labelled(classes, groups, *entry))
     return default_split(build_dataset(classes, found))
 
 
@@ -85,17 +77,13 @@ def _class_name(folder: str) -> str:
     return GOOD if folder == FREE else folder.removeprefix(_PREFIX).lower()
 
 
-def _pairs(folder: Path) -> list[PublishedPair | Problem]:
-    root, images = folder.parent, folder / _IMAGES
-    if images not in subfolders(folder):
+def _pairs(folder: Path) -> Found:
+    images = folder / _IMAGES
+    if not images.is_dir():
         return [Problem(str(folder), f"The folder holds no photographs. Expected them in {images}.")]
-    prefix = f"{folder.name}/{_IMAGES}"
+    prefix, mask_needed = f"{folder.name}/{_IMAGES}", folder.name != FREE
     return pair_files(
-        files_by_name(images, _PHOTOGRAPH, prefix),
-        files_by_name(images, _MASK, prefix),
-        lambda name: root / f"{name}.jpg",
-        lambda name: root / f"{name}.png",
-        mask_needed=folder.name != FREE,
+        prefix, ".+", (images, ".jpg"), (images, ".png"), threshold=MASK_THRESHOLD, mask_needed=mask_needed
     )
 
 
@@ -110,7 +98,7 @@ class _Tile:
 
 def _groups(names: Iterable[str]) -> dict[str, str]:
     """Returns the group of each photograph with a number in its name."""
-    matches = ((name, _STEM.fullmatch(_stem(name))) for name in names)
+    matches = ((name, _NUMBER.fullmatch(name)) for name in names)
     numbered = sorted((int(match[2]), int(match[1]), name) for name, match in matches if match)
     groups: dict[str, str] = {}
     tiles: list[_Tile] = []  # the most recently extended one is last
@@ -126,30 +114,20 @@ def _groups(names: Iterable[str]) -> dict[str, str]:
     return groups
 
 
-def _stem(name: str) -> str:
-    return name.rpartition("/")[2]
-
-
-def _record(
-    classes: tuple[str, ...], groups: dict[str, str], found: PublishedPair, marks_defect: bool
+def _labelled(
+    classes: tuple[str, ...], groups: dict[str, str], record: Record, marks_defect: bool
 ) -> Record | Problem:
-    folder = found.name.partition("/")[0]
-    if found.name not in groups:
+    folder = record.name.partition("/")[0]
+    if record.name not in groups:
         text = "The name has no number. Expected exp<exposure>_num_<number>.jpg: restore the published name."
-        return Problem(str(found.photograph), text, found.name)
-    known = marks_defect == (folder != FREE)
-    if not known and folder != _EMPTY_MASKS:
-        text = (
-            f"The mask marks {'a' if marks_defect else 'no'} defect (a value above {MASK_THRESHOLD}), but it "
-            f"is in {folder}. Copy it again from the published set, or remove both files."
-        )
-        return Problem(str(found.mask), text, found.name)
-    return Record(
-        found.name,
-        found.photograph,
-        found.mask if known else None,
-        label=classes.index(_class_name(folder)),
-        group=groups[found.name],
-        supervision="mask" if known else "label",
-        mask_threshold=MASK_THRESHOLD,
+        return Problem(str(record.image_file), text, record.name)
+    record = replace(record, label=classes.index(_class_name(folder)), group=groups[record.name])
+    if marks_defect == (folder != FREE):
+        return record
+    if folder == _EMPTY_MASKS:
+        return replace(record, mask_file=None, supervision="label")
+    text = (
+        f"The mask marks {'a' if marks_defect else 'no'} defect (a value above {MASK_THRESHOLD}), but it is "
+        f"in {folder}. Copy it again from the published set, or remove both files."
     )
+    return Problem(str(record.mask_file), text, record.name)

@@ -32,8 +32,8 @@ from datasets.annotations.labels import GOOD, class_names, is_good
 from datasets.annotations.manifest_file import ManifestEntry, read_manifest
 from datasets.layouts.annotation_records import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
-from datasets.layouts.split_assignment import assign_splits
 from datasets.sample import Dataset, Problem, Record
+from datasets.splitting import assign_splits
 from datasets.text_file import read_text
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name

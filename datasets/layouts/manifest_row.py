@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from datasets.annotations.drawn_mask import DrawnMask, Shape
 from datasets.annotations.labels import GOOD, is_good, read_label
-from datasets.annotations.shapes import Box, Polygon, check_inside
+from datasets.annotations.shapes import Box, Polygon, check_inside, read_points
 from datasets.layouts.mask_pairing import LOSSY_SUFFIXES
 from datasets.sample import Split, Supervision
 from datasets.splitting import SPLITS
@@ -119,7 +119,7 @@ def _polygons(values: Values) -> tuple[Polygon, ...]:
 
 def _polygon(points: object) -> Polygon:
     paired = isinstance(points, list) and points and isinstance(points[0], list)
-    return Polygon.from_pairs(points) if paired else Polygon.from_flat(points)
+    return Polygon(read_points(points)) if paired else Polygon.from_flat(points)
 
 
 def _listed(values: Values, one: str, several: str) -> list[object]:

@@ -17,11 +17,11 @@ Reference:
     unsupervised anomaly detection, Conference on Computer Vision and Pattern Recognition, 2019.
 """
 
-import re
+from dataclasses import replace
 from pathlib import Path
 
-from datasets.layouts.listing import subfolders
-from datasets.layouts.published_pairs import PublishedPair, build_dataset, files_by_name, pair_files
+from datasets.layouts.listing import files, subfolders
+from datasets.layouts.published_pairs import Found, build_dataset, pair_files
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
 from segdec.errors import DatasetError
@@ -31,8 +31,6 @@ GOOD = "good"
 _TRAIN = "train"
 _TEST = "test"
 _MASKS = "ground_truth"
-_PHOTOGRAPH = re.compile(r"(.+)\.png")
-_MASK = re.compile(r"(.+)_mask\.png")
 
 
 def index(root: Path) -> Dataset:
@@ -47,7 +45,7 @@ def index(root: Path) -> Dataset:
     if not _is_category(root):
         raise _no_category(root)
     defects = [name for name in _below(root / _TEST) if name != GOOD]
-    found = [*_good(root, f"{_TRAIN}/{GOOD}"), *_good(root, f"{_TEST}/{GOOD}"), *_misplaced(root)]
+    found: Found = [*_good(root, f"{_TRAIN}/{GOOD}"), *_good(root, f"{_TEST}/{GOOD}"), *_misplaced(root)]
     for name in {*defects, *_below(root / _MASKS)} - {GOOD}:
         found += _defective(root, name, defects)
     if not found:
@@ -84,31 +82,21 @@ def _exists(folder: Path) -> bool:
     return folder in subfolders(folder.parent)
 
 
-def _files(folder: Path, pattern: re.Pattern[str], prefix: str) -> dict[str, Path]:
-    return files_by_name(folder, pattern, prefix) if folder.name in _below(folder.parent) else {}
+def _good(root: Path, name: str) -> list[Record]:
+    if not (root / name).is_dir():
+        return []
+    photographs = [path for path in files(root / name) if path.suffix == ".png"]
+    return [Record(f"{name}/{p.stem}", p, None, label=0, group=f"{name}/{p.stem}") for p in photographs]
 
 
-def _good(root: Path, name: str) -> list[Record | Problem]:
-    photographs = _files(root / name, _PHOTOGRAPH, name)
-    return [Record(name, path, None, label=0, group=name) for name, path in photographs.items()]
-
-
-def _defective(root: Path, class_name: str, defects: list[str]) -> list[Record | Problem]:
-    prefix, masks = f"{_TEST}/{class_name}", root / _MASKS / class_name
-    pairs = pair_files(
-        _files(root / prefix, _PHOTOGRAPH, prefix),
-        _files(masks, _MASK, prefix),
-        lambda name: root / f"{name}.png",
-        lambda name: masks / f"{Path(name).name}_mask.png",
-    )
+def _defective(root: Path, class_name: str, defects: list[str]) -> Found:
+    prefix = f"{_TEST}/{class_name}"
+    masks = root / _MASKS / class_name
+    found = pair_files(prefix, ".+", (root / prefix, ".png"), (masks, "_mask.png"))
     return [
-        _record(found, defects.index(class_name) + 1) if isinstance(found, PublishedPair) else found
-        for found in pairs
+        replace(entry, label=defects.index(class_name) + 1) if isinstance(entry, Record) else entry
+        for entry in found
     ]
-
-
-def _record(found: PublishedPair, label: int) -> Record:
-    return Record(found.name, found.photograph, found.mask, label=label, group=found.name, mask_threshold=0)
 
 
 def _misplaced(root: Path) -> list[Problem]:

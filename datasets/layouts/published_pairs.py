@@ -1,67 +1,64 @@
 """Common steps of published layouts: pair photographs and masks, read the masks, build the data set."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.layouts.listing import files
 from datasets.sample import Dataset, Problem, Record
 from segdec.errors import ImageError
-from segdec.images import read_mask
+from segdec.images import decode_mask, read_file
 
-FilesOf = Callable[[str], Path]
-"""Returns the path of a file in the published tree from the name of the record."""
-
-
-@dataclass(frozen=True)
-class PublishedPair:
-    """A photograph and its mask.
-
-    Attributes:
-        name: Name of the record.
-        photograph: The photograph.
-        mask: The mask; None for a good photograph that needs none.
-    """
-
-    name: str
-    photograph: Path
-    mask: Path | None
-
-
-def files_by_name(folder: Path, pattern: re.Pattern[str], prefix: str) -> dict[str, Path]:
-    """Lists files in `folder` whose name matches `pattern`: `<prefix>/<first group>` → file."""
-    matches = ((pattern.fullmatch(path.name), path) for path in files(folder))
-    return {f"{prefix}/{match[1]}": path for match, path in matches if match}
+Found = list[Record | Problem]
 
 
 def pair_files(
-    photographs: Mapping[str, Path],
-    masks: Mapping[str, Path],
-    photograph_of: FilesOf,
-    mask_of: FilesOf,
+    prefix: str,
+    stem: str,
+    photographs: tuple[Path, str],
+    masks: tuple[Path, str],
     *,
+    threshold: int = 0,
     mask_needed: bool = True,
-) -> list[PublishedPair | Problem]:
-    """Returns a pair for each name that has both files, and a problem for each name that has only one.
+) -> Found:
+    """Pairs photographs and masks with the same stem.
 
     Args:
-        photographs: Name of the record → photograph.
-        masks: Name of the record → mask.
-        photograph_of: Returns the expected path of a photograph.
-        mask_of: Returns the expected path of a mask.
+        prefix: Records are named `<prefix>/<stem>`.
+        stem: Regular expression of the stems; other files are ignored.
+        photographs: Folder of the photographs, and the end of their file names after the stem.
+        masks: The same for masks.
+        threshold: `mask_threshold` of the records.
         mask_needed: Whether a photograph without a mask is a problem.
+
+    Returns:
+        A record of class 0 for each pair, in its own group, and a problem for each file without the other.
     """
-    found: list[PublishedPair | Problem] = []
-    for name in sorted(photographs.keys() | masks.keys()):
-        if name not in masks and mask_needed:
-            found.append(_missing("mask", mask_of(name), "photograph", photographs[name], name))
-        elif name not in photographs:
-            found.append(_missing("photograph", photograph_of(name), "mask", masks[name], name))
+    stems, masked = _stems(stem, *photographs), _stems(stem, *masks)
+    found: Found = []
+    for key in sorted(stems | masked):
+        name, photograph, mask = f"{prefix}/{key}", _file(photographs, key), _file(masks, key)
+        if key not in stems:
+            found.append(_missing("photograph", photograph, "mask", mask, name))
+        elif key in masked:
+            found.append(Record(name, photograph, mask, 0, name, mask_threshold=threshold))
+        elif mask_needed:
+            found.append(_missing("mask", mask, "photograph", photograph, name))
         else:
-            found.append(PublishedPair(name, photographs[name], masks.get(name)))
+            found.append(Record(name, photograph, None, 0, name, mask_threshold=threshold))
     return found
+
+
+def _stems(stem: str, folder: Path, end: str) -> set[str]:
+    pattern = re.compile(f"({stem}){re.escape(end)}")
+    matches = (pattern.fullmatch(path.name) for path in (files(folder) if folder.is_dir() else ()))
+    return {match[1] for match in matches if match}
+
+
+def _file(place: tuple[Path, str], stem: str) -> Path:
+    folder, end = place
+    return folder / f"{stem}{end}"
 
 
 def _missing(what: str, expected: Path, other: str, path: Path, name: str) -> Problem:
@@ -69,33 +66,26 @@ def _missing(what: str, expected: Path, other: str, path: Path, name: str) -> Pr
     return Problem(str(path), f"{text} {other}.", name)
 
 
-def read_masks(
-    pairs: Iterable[PublishedPair | Problem],
-    record: Callable[[PublishedPair, bool], Record | Problem],
-    *,
-    threshold: int = 0,
-) -> list[Record | Problem]:
-    """Reads the masks of pairs in parallel and creates the records.
+def read_masks(found: Found, label: Callable[[Record, bool], Record | Problem]) -> Found:
+    """Reads the masks of the records in parallel; unreadable ones become problems.
 
     Args:
-        pairs: Pairs and problems; problems are returned unchanged.
-        record: Creates the record of a pair; the second argument is whether its mask marks a defect.
-        threshold: A mask pixel is defective if its value is above this.
+        found: Records and problems; problems are returned unchanged.
+        label: Completes a record; the second argument is whether its mask marks a defect.
     """
 
-    def read(found: PublishedPair | Problem) -> Record | Problem:
-        if isinstance(found, Problem):
-            return found
-        if found.mask is None:
-            return record(found, False)
+    def read(entry: Record | Problem) -> Record | Problem:
+        if isinstance(entry, Problem):
+            return entry
+        mask, threshold = entry.mask_file, entry.mask_threshold or 0
         try:
-            marks_defect = bool(read_mask(found.mask, threshold=threshold).any())
+            defect = mask is not None and decode_mask(read_file(mask), str(mask), threshold=threshold).any()
+            return label(entry, bool(defect))
         except ImageError as error:
-            return Problem(str(found.mask), str(error), found.name)
-        return record(found, marks_defect)
+            return Problem(str(entry.mask_file), str(error), entry.name)
 
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(read, pairs))
+        return list(pool.map(read, found))
 
 
 def build_dataset(classes: tuple[str, ...], found: Iterable[Record | Problem]) -> Dataset:

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.layouts import folder
-from datasets.layouts.split_assignment import SPLITS_FILE
 from datasets.sample import Dataset, Sample
-from datasets.splitting import default_split, write_splits
+from datasets.splitting import SPLITS_FILE, default_split, write_splits
 from datasets.toy_board import CIRCUIT_BOARD
 from datasets.toy_materials import METAL, WOOD, Material, render
 from datasets.toy_surface import DEFECTS, Canvas, distractors, light, texture, visible

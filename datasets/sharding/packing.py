@@ -6,16 +6,9 @@ from pathlib import Path
 
 from datasets import file_systems
 from datasets.checking import ANY_WHITE_LEVEL, check_dataset, raise_if_problems
-from datasets.reading import Files, read_files
-from datasets.sample import Dataset, Record
-from datasets.shard_file import (
-    FOOTER_BYTES,
-    HEADER_BYTES,
-    MASK,
-    NAME,
-    PHOTOGRAPH,
-    encode_record,
-)
+from datasets.reading import read_files
+from datasets.sample import Dataset
+from datasets.shard_file import FOOTER_BYTES, HEADER_BYTES, MASK, NAME, PHOTOGRAPH, encode_record
 from datasets.sharding.record_table import PackedRecord, RecordTable
 from datasets.sharding.shard_index import (
     INDEX_FILE,
@@ -48,15 +41,12 @@ def pack(
     Records that were not checked yet (see `datasets.checking`) are checked first.
 
     Args:
-        dataset: The data set.
+        dataset: The records.
         out: Folder to create, or a URL that TensorFlow can write.
         shard_mb: Approximate size of a shard, MB.
         overwrite: Replace shards at `out`; a folder with other content is never replaced.
         max_pixels: Limit on height × width of photographs and masks.
         advance: Called after each record.
-
-    Returns:
-        The written index.
 
     Raises:
         DatasetError: If no record has a split, the data set has problems (lists all), or `out` exists or
@@ -67,23 +57,18 @@ def pack(
     if shard_mb < 1:
         raise DatasetError(f"--shard-mb {shard_mb} is too small. Expected at least 1.")
     check_free(dataset, out, overwrite=overwrite)
-    shards = plan_shards(_checked(dataset, max_pixels), shard_mb * 1_000_000)
+    # Files are packed unchanged; training sets the white level.
+    checked = check_dataset(
+        packable(dataset), white_level=ANY_WHITE_LEVEL, max_pixels=max_pixels, trusted=lambda _: True
+    ).dataset
+    raise_if_problems(checked)
+    shards = plan_shards(checked, shard_mb * 1_000_000)
     with _new_set(out, overwrite) as folder:
         written = [_write_shard(folder, shard, max_pixels, advance) for shard in shards]
         records = RecordTable.from_records(entry for _, entries in written for entry in entries)
         index = ShardIndex(dataset.classes, tuple(shard for shard, _ in written), records)
         write_index(folder, index)
     return index
-
-
-def _checked(dataset: Dataset, max_pixels: int) -> Dataset:
-    """The records that have a split, with shape and digests; records that have these were checked before."""
-    # Files are packed unchanged; training sets the white level.
-    checked = check_dataset(
-        packable(dataset), white_level=ANY_WHITE_LEVEL, max_pixels=max_pixels, trusted=lambda _: True
-    ).dataset
-    raise_if_problems(checked)
-    return checked
 
 
 def check_free(dataset: Dataset, out: str, *, overwrite: bool) -> None:
@@ -144,11 +129,16 @@ def _write_shard(
     with file_systems.record_writer(place) as write:
         for record in shard.records:
             files = read_files(record, max_pixels=max_pixels)
-            data = encode_record(_features(record, files))
-            length = HEADER_BYTES + len(data) + FOOTER_BYTES
+            if record.shape is None or files.digests() != record.digests:
+                raise DatasetError(
+                    f"{record.image_file} or its mask has changed since the check. Pack again when no other "
+                    "program writes to the data set."
+                )
+            features = {NAME: record.name.encode(), PHOTOGRAPH: files.photograph}
+            data = encode_record(features if files.mask is None else {**features, MASK: files.mask})
             write(data)
-            entries.append(_packed_record(record, files, shard, end, length))
-            end += length
+            entries.append(PackedRecord(record, shard.number, end, HEADER_BYTES + len(data) + FOOTER_BYTES))
+            end += entries[-1].bytes
             advance()
     size = file_systems.size(place)
     if size != end:
@@ -156,35 +146,3 @@ def _write_shard(
             f"{place} has {size} bytes after {end} were written. Check the disk and pack again."
         )
     return PackedShard(name=shard.name, bytes=end), entries
-
-
-def _features(record: Record, files: Files) -> dict[str, bytes]:
-    features = {NAME: record.name.encode(), PHOTOGRAPH: files.photograph}
-    return features if files.mask is None else {**features, MASK: files.mask}
-
-
-def _packed_record(
-    record: Record, files: Files, shard: PlannedShard, offset: int, length: int
-) -> PackedRecord:
-    digests = files.digests()
-    if record.shape is None or digests != record.digests:
-        raise DatasetError(
-            f"{record.image_file} or its mask has changed since the check. Pack again when no other program "
-            "writes to the data set."
-        )
-    photograph, *mask = digests
-    return PackedRecord(
-        name=record.name,
-        split=shard.split,
-        label=record.label,
-        group=record.group,
-        supervision=record.supervision,
-        mask_threshold=record.mask_threshold,
-        mask_values=record.mask_values,
-        shard=shard.number,
-        offset=offset,
-        bytes=length,
-        shape=record.shape,
-        photograph_sha256=photograph,
-        mask_sha256=mask[0] if mask else None,
-    )

@@ -1,17 +1,16 @@
 """The records of a set of shards as one table: 115 bytes and a name for each, on disk and in memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, get_args, overload
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import VALUES_ARE_CLASSES, MaskValues, Split, Supervision, identity
+from datasets.sample import VALUES_ARE_CLASSES, Record, Split, Supervision, identity
+from datasets.shard_file import MASK, PHOTOGRAPH, ShardFile
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 SUPERVISIONS: tuple[Supervision, ...] = get_args(Supervision)
-ROWS_PER_CHUNK = 10_000
-"""Rows that are converted to Python objects at a time."""
 
 NO_THRESHOLD = -1
 """Value in the column `mask_threshold` of a record without a threshold."""
@@ -39,36 +38,23 @@ _ROW = np.dtype(
 
 
 class PackedRecord(NamedTuple):
-    """One photograph.
+    """A record with split, shape and digests, and its place.
 
     Attributes:
-        name: Name of the record; this and all fields up to `mask_threshold` are as in the original layout.
+        record: The record; its files may be elsewhere.
         shard: Number of its shard.
         offset: Start of its TFRecord in the shard, bytes.
         bytes: Length of the TFRecord with its frame.
-        shape: Height, width (px) and channels of the photograph.
-        photograph_sha256: Digest of the photograph's file, in hex.
-        mask_sha256: Digest of the mask's file; None without a mask.
-        mask_values: None, or `VALUES_ARE_CLASSES`.
     """
 
-    name: str
-    split: Split
-    label: int
-    group: str
-    supervision: Supervision
-    mask_threshold: int | None
+    record: Record
     shard: int
     offset: int
     bytes: int
-    shape: tuple[int, int, int]
-    photograph_sha256: str
-    mask_sha256: str | None
-    mask_values: MaskValues | None = None
 
 
-class RecordTable(Sequence[PackedRecord]):
-    """Packed records sorted by name and created on access.
+class RecordTable:
+    """Packed records sorted by name.
 
     Args:
         rows: One row for each record, of the type `_ROW`.
@@ -80,23 +66,22 @@ class RecordTable(Sequence[PackedRecord]):
         self._text = text
 
     @classmethod
-    def from_records(cls, records: Iterable[PackedRecord]) -> "RecordTable":
+    def from_records(cls, packed: Iterable[PackedRecord]) -> "RecordTable":
         """Builds the table of these records."""
-        ordered = sorted(records, key=lambda record: record.name)
+        ordered = sorted(packed, key=lambda entry: entry.record.name)
         rows, text = np.zeros(len(ordered), _ROW), bytearray()
-        for row, record in zip(rows, ordered, strict=True):
-            name = record.name.encode()
+        for row, (record, *place) in zip(rows, ordered, strict=True):
+            name, (photograph, *mask) = record.name.encode(), record.digests or ()
             text += name + (record.group.encode() if record.group != record.name else b"")
             row["text_end"], row["name_bytes"] = len(text), len(name)
-            row["label"], row["split"] = record.label, SPLITS.index(record.split)
+            row["label"], row["split"] = record.label, SPLITS.index(record.split or "train")
             row["supervision"] = SUPERVISIONS.index(record.supervision)
             threshold = NO_THRESHOLD if record.mask_threshold is None else record.mask_threshold
             row["mask_threshold"] = threshold if record.mask_values is None else CLASS_MASK
-            row["shard"], row["offset"], row["bytes"] = record.shard, record.offset, record.bytes
-            row["shape"] = record.shape
-            row["photograph"] = np.frombuffer(bytes.fromhex(record.photograph_sha256), np.uint8)
-            row["mask"] = np.frombuffer(bytes.fromhex(record.mask_sha256 or "00" * 32), np.uint8)
-            row["masked"] = record.mask_sha256 is not None
+            row["shard"], row["offset"], row["bytes"] = place
+            row["shape"], row["masked"] = record.shape or 0, bool(mask)
+            row["photograph"] = np.frombuffer(bytes.fromhex(photograph), np.uint8)
+            row["mask"] = np.frombuffer(bytes.fromhex(mask[0]), np.uint8) if mask else 0
         return cls(rows, bytes(text))
 
     @classmethod
@@ -112,39 +97,41 @@ class RecordTable(Sequence[PackedRecord]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @overload
-    def __getitem__(self, place: int) -> PackedRecord: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[PackedRecord]: ...
-
-    def __getitem__(self, place: int | slice) -> PackedRecord | list[PackedRecord]:
-        if isinstance(place, slice):
-            return [self._record(number) for number in range(len(self))[place]]
-        return self._record(range(len(self))[place])
+    def record(self, place: int, shards: Sequence[str]) -> Record:
+        """Returns the record in the row `place`; `shards` are the paths or URLs of all shards."""
+        (
+            _, _, label, split, supervision, threshold, shard, offset, length, shape, photograph, mask, masked
+        ) = self.rows[place].tolist()  # fmt: skip
+        name, group = self._texts(place)
+        height, width, channels = shape.tolist()
+        digests = (bytes(photograph).hex(), bytes(mask).hex())[: 2 if masked else 1]
+        features = zip((PHOTOGRAPH, MASK), digests, strict=False)
+        files = [ShardFile(shards[shard], offset, length, name, *feature) for feature in features]
+        return Record(
+            name,
+            files[0],
+            files[1] if masked else None,
+            label,
+            group,
+            SPLITS[split],
+            SUPERVISIONS[supervision],
+            None if threshold in (NO_THRESHOLD, CLASS_MASK) else threshold,
+            VALUES_ARE_CLASSES if threshold == CLASS_MASK else None,
+            (height, width, channels),
+            digests,
+        )
 
     def identities(self, places: NDArray[np.int32]) -> Iterator[bytes]:
-        """Yields `Record.identity` of these records, ten times faster than from records."""
-        for start in range(0, len(places), ROWS_PER_CHUNK):
-            chosen = places[start : start + ROWS_PER_CHUNK]
-            part = self.rows[chosen]
-            columns = [
-                part[name].tolist() for name in ("split", "label", "supervision", "mask_threshold", "masked")
-            ]
-            files = zip(part["photograph"], part["mask"], strict=True)
-            for place, split, label, supervision, threshold, masked, (photograph, mask) in zip(
-                chosen.tolist(), *columns, files, strict=True
-            ):
-                yield identity(
-                    self._texts(place)[0],
-                    SPLITS[split],
-                    label,
-                    SUPERVISIONS[supervision],
-                    None if threshold in (NO_THRESHOLD, CLASS_MASK) else threshold,
-                    photograph.tobytes()
-                    + (mask.tobytes() if masked else b"")
-                    + (repr(VALUES_ARE_CLASSES).encode() if threshold == CLASS_MASK else b""),
-                )
+        """Yields `Record.identity` of these records, without creating them."""
+        for place in places.tolist():
+            row = self.rows[place].tolist()
+            _, _, label, split, supervision, threshold, *_, photograph, mask, masked = row
+            contents = bytes(photograph) + (bytes(mask) if masked else b"")
+            if threshold == CLASS_MASK:
+                contents += repr(VALUES_ARE_CLASSES).encode()
+            known = None if threshold in (NO_THRESHOLD, CLASS_MASK) else threshold
+            name, _ = self._texts(place)
+            yield identity(name, SPLITS[split], label, SUPERVISIONS[supervision], known, contents)
 
     def _texts(self, place: int) -> tuple[str, str]:
         """The name and the group."""
@@ -153,25 +140,3 @@ class RecordTable(Sequence[PackedRecord]):
         middle = start + int(self.rows["name_bytes"][place])
         name = str(self._text[start:middle], "utf-8")
         return name, str(self._text[middle:end], "utf-8") if middle < end else name
-
-    def _record(self, place: int) -> PackedRecord:
-        (
-            _, _, label, split, supervision, threshold, shard, offset, length, shape, photograph, mask, masked
-        ) = self.rows[place].tolist()  # fmt: skip
-        name, group = self._texts(place)
-        height, width, channels = shape.tolist()
-        return PackedRecord(
-            name,
-            SPLITS[split],
-            label,
-            group,
-            SUPERVISIONS[supervision],
-            None if threshold in (NO_THRESHOLD, CLASS_MASK) else threshold,
-            shard,
-            offset,
-            length,
-            (height, width, channels),
-            bytes(photograph).hex(),
-            bytes(mask).hex() if masked else None,
-            VALUES_ARE_CLASSES if threshold == CLASS_MASK else None,
-        )

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.sample import LazyRecords, Record, Split
-from datasets.shard_file import MASK, PHOTOGRAPH, ShardFile
 from datasets.sharding.record_table import SPLITS, SUPERVISIONS, RecordTable
 
 
@@ -40,7 +39,7 @@ class ShardRecords(LazyRecords):
     def __getitem__(self, index: int | slice) -> "Record | ShardRecords":
         if isinstance(index, slice):
             return ShardRecords(self._table, self._shards, self._places[index])
-        return self._record(int(self._places[index]))
+        return self._table.record(int(self._places[index]), self._shards)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -48,30 +47,23 @@ class ShardRecords(LazyRecords):
     __hash__ = None  # type: ignore[assignment]
 
     def of_split(self, split: Split) -> "ShardRecords":
-        """Returns the records of `split`."""
         chosen = self._places[self._column("split") == SPLITS.index(split)]
         return ShardRecords(self._table, self._shards, chosen)
 
     def labels(self) -> NDArray[np.int64]:
-        """Returns the class of each, [N]."""
         return self._column("label").astype(np.int64)
 
     def unlocalized(self) -> NDArray[np.bool_]:
-        """Returns `is_unlocalized` of each record, [N]."""
         by_label = self._column("supervision") == SUPERVISIONS.index("label")
         unlocalized: NDArray[np.bool_] = (self._column("label") != 0) & (~self._column("masked") | by_label)
         return unlocalized
 
     def shapes(self) -> dict[tuple[int, int, int], int]:
-        """Returns all shapes, each with the index of its first photograph."""
         shapes, first = np.unique(self._column("shape"), axis=0, return_index=True)
-        return {
-            (height, width, channels): index
-            for (height, width, channels), index in zip(shapes.tolist(), first.tolist(), strict=True)
-        }
+        found = zip(shapes.tolist(), first.tolist(), strict=True)
+        return {(height, width, channels): index for (height, width, channels), index in found}
 
     def equal_files(self) -> list[tuple[int, ...]]:
-        """Returns the indices of equal photograph files, one tuple for each set of equal files."""
         digests = np.ascontiguousarray(self._column("photograph"))
         beginnings = digests.view("<u8")[:, 0]
         order = np.argsort(beginnings, kind="stable")
@@ -82,28 +74,8 @@ class ShardRecords(LazyRecords):
         return [tuple(found) for found in same.values() if len(found) > 1]
 
     def identities(self) -> Iterator[bytes]:
-        """Yields `Record.identity` of each record, in order."""
         return self._table.identities(self._places)
 
     def _column(self, name: str) -> NDArray[Any]:
         column: NDArray[Any] = self._table.rows[name][self._places]
         return column
-
-    def _record(self, place: int) -> Record:
-        entry = self._table[place]
-        shard, where = self._shards[entry.shard], (entry.offset, entry.bytes, entry.name)
-        photograph = ShardFile(shard, *where, PHOTOGRAPH, entry.photograph_sha256)
-        mask = ShardFile(shard, *where, MASK, entry.mask_sha256) if entry.mask_sha256 else None
-        return Record(
-            entry.name,
-            photograph,
-            mask,
-            label=entry.label,
-            group=entry.group,
-            split=entry.split,
-            supervision=entry.supervision,
-            mask_threshold=entry.mask_threshold,
-            mask_values=entry.mask_values,
-            shape=entry.shape,
-            digests=(entry.photograph_sha256, *([entry.mask_sha256] if entry.mask_sha256 else [])),
-        )

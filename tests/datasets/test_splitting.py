@@ -45,10 +45,7 @@ def test_names_may_hold_blanks_and_the_file_a_byte_order_mark(split_file):
         ("train Kos01/Part0\n", "Nearest known name: 'kos01/Part0'"),
         ("# note\ntrain\n", r"splits\.txt, line 2: invalid line 'train'"),
         ("trian kos01\n", r"line 1: invalid line 'trian kos01'\. Expected one of train, val, test"),
-        (
-            "train kos01\n\ntest kos01\n",
-            "line 3: the photograph 'kos01/Part0' .* in line 1 to 'train'",
-        ),
+        ("train kos01\n\ntest kos01\n", "line 3: the photograph 'kos01/Part0' .* in line 1 to 'train'"),
         ("train kos01\nval kos01/Part1\n", "line 2: the photograph 'kos01/Part1' is assigned to 'val'"),
         ("train kos01/Part0\ntest kos01/Part1\n", "line 2: the group 'kos01' is assigned to 'test'"),
         ("# nothing\n", "has no line with a name"),

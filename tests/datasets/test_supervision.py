@@ -89,10 +89,7 @@ def test_a_mask_that_is_not_there_is_a_problem_for_each_photograph(folder_root, 
     [
         ("label dent/x\n", r"supervision\.txt, line 1: .* named 'dent/x'.*Nearest known name: 'dent/c'"),
         ("labl dent\n", "line 1: invalid line 'labl dent'. Expected one of mask, box, label"),
-        (
-            "label dent\nbox dent/c\n",
-            "line 2: the photograph 'dent/c' has 'box' here and 'label' in line 1",
-        ),
+        ("label dent\nbox dent/c\n", "line 2: the photograph 'dent/c' has 'box' here and 'label' in line 1"),
         ("# nothing\n", "has no line with a name"),
     ],
 )

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from datasets.annotations.label_studio_rle import decode
@@ -30,26 +29,17 @@ def test_stream_written_by_hand():
     assert decode(packed(*PICTURE), height=3, width=1).tolist() == [[0], [255], [128]]
 
 
-def test_large_empty_picture():
-    words = 512 * 512 * 4
-    full = [(1, 1), (3, 2), (65535, 16), (0, 8)]
-    assert not np.any(decode(packed(*header(words), *full * 16), height=512, width=512))
-
-
 @pytest.mark.parametrize(
     ("values", "size", "reason"),
     [
         (packed(*PICTURE), (1, 4), "have 12 values; expected 16"),
         (packed(*PICTURE), (2**20, 2**20), "too large"),
         (packed(*PICTURE)[:12], (1, 3), "end too early"),
-        ([], (1, 3), "end too early"),
         (packed(*header(12, word_bits=16)), (1, 3), "words of 16 bits"),
         (packed(*header(12), (1, 1), (2, 2), (12, 8), (0, 8)), (1, 3), "exceed the"),
         ([256], (1, 3), "not bytes"),
-        ([-1], (1, 3), "not bytes"),
         ([1.5], (1, 3), "not bytes"),
         ("abc", (1, 3), "not a list of numbers"),
-        ([True], (1, 3), "not a number"),
     ],
 )
 def test_damage_is_named(values, size, reason):

@@ -4,7 +4,7 @@ import pytest
 
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.run_length_shape import RunLengthShape
-from datasets.annotations.shapes import Bitmap, Box, Polygon, check_inside
+from datasets.annotations.shapes import Bitmap, Box, Polygon, check_inside, read_points
 from segdec.images import decode_mask
 
 
@@ -31,12 +31,9 @@ def test_pixel_belongs_to_the_polygon_that_holds_its_centre():
 
 
 def test_polygon_too_thin_to_hold_a_centre_marks_the_pixels_it_runs_through():
-    assert rows(drawn(Polygon.from_flat([1.6, 1, 1.8, 4, 1.7, 4]), height=5, width=3)) == [
-        "000",
-        "010",
-        "010",
-        "010",
-        "010",  # its lower end lies on the edge between two pixels: of the lower one
+    # its lower end lies on the edge between two pixels: of the lower one
+    assert rows(drawn(Polygon.from_flat([1.6, 1, 1.8, 4, 1.7, 4]), height=5, width=3)) == ["000"] + 4 * [
+        "010"
     ]
 
 
@@ -66,28 +63,22 @@ def test_drawn_mask_reads_as_a_png_file():
     pixels = decode_mask(mask.read_bytes(), str(mask))
     assert rows(pixels // 255)[:4] == ["00000000", "00111000", "00111110", "00001110"]
     assert cv2.countNonZero(pixels) == 6 + 6 - 1  # one pixel is in both
-    assert hash(mask) == hash(DrawnMask(mask.name, 6, 8, mask.shapes))
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: Polygon.from_flat([1, 1, 2, 2]), "a polygon of 2 different points"),
-        (lambda: Polygon.from_flat([]), "a polygon of 0 different points"),
-        (lambda: Polygon.from_flat([1, 1, 1, 1, 1, 1, 2, 2]), "a polygon of 2 different points"),
         (lambda: Polygon.from_flat([1, 1, 2, 2, 3]), "5 numbers has an x without a y"),
         (lambda: Polygon.from_flat([1, 1, 2, "2", 3, 3]), "'2' is not a number"),
         (lambda: Polygon.from_flat([1, 1, True, 2, 3, 3]), "True is not a number"),
         (lambda: Polygon.from_flat({"size": [1, 1]}), "not a list of numbers"),
         (lambda: Polygon.from_flat([1, 1, float("nan"), 2, 3, 3]), "the coordinate nan"),
         (lambda: Polygon.from_flat([1, 1, 10**400, 2, 3, 3]), "the coordinate 1000"),
-        (lambda: Polygon(((0.0, 0.0), (1.0, 0.0), (1.0, float("inf")))), "the coordinate inf"),
-        (lambda: Polygon.from_pairs([[1, 1], [2, 2, 2], [3, 3]]), "a point of 3 numbers"),
-        (lambda: Polygon.from_pairs("1,1"), "not a list of points"),
-        (lambda: Box(1, 1, 0, 5), "the box of 0×5 pixels is empty"),
-        (lambda: Box(1, 1, 5, -2), "5×-2"),
+        (lambda: read_points([[1, 1], [2, 2, 2], [3, 3]]), "a point of 3 numbers"),
+        (lambda: read_points("1,1"), "not a list of points"),
+        (lambda: Box(1, 1, 5, -2), "the box of 5×-2 pixels is empty"),
         (lambda: Box.from_list([1, 2, 3]), "the box has 3 numbers"),
-        (lambda: Box.from_list([1, 2, 3, None]), "None is not a number"),
         (lambda: Bitmap.from_mask(0, 0, np.zeros((2, 2))), "marks no pixel"),
         (lambda: Bitmap.from_mask(0, 0, np.zeros((2, 0))), r"shape \(2, 0\)"),
     ],
@@ -113,10 +104,7 @@ def test_shape_outside_its_picture_is_refused_naming_the_coordinate(shape, words
 
 
 def test_shape_over_the_edge_by_a_pixel_is_accepted():
-    for shape in (
-        Box(-1, -1, 10, 8),
-        Polygon.from_flat([-0.4, 0, 8.6, 0, 8, 6.9]),
-        Bitmap.from_mask(7, 5, np.ones((2, 2))),
-    ):
+    for shape in (Box(-1, -1, 10, 8), Polygon.from_flat([-0.4, 0, 8.6, 0, 8, 6.9])):
         check_inside(shape, 6, 8)
     check_inside(RunLengthShape.from_starts("1 48", 6, 8), 6, 8)
+    check_inside(Box(-9, 0, 10, 6), 6, 8, may_exceed=True)

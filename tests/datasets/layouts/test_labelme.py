@@ -8,6 +8,7 @@ import pytest
 from datasets.layouts.labelme import index
 from datasets.reading import read
 from segdec.errors import DatasetError
+from tests.datasets.layouts.contents import block, check_problems, described, marked
 
 SIZE = {"imageHeight": 12, "imageWidth": 20}  # of `write_picture`
 
@@ -34,29 +35,12 @@ def annotate(tmp_path, write_picture):
 
 
 def shape(label, kind, *points, **more):
-    return {
-        "label": label,
-        "points": [list(point) for point in points],
-        "group_id": None,
-        "description": "",
-        "shape_type": kind,
-        "flags": {},
-        "mask": None,
-        **more,
-    }
+    listed = [list(point) for point in points]
+    return {"label": label, "points": listed, "group_id": None, "shape_type": kind, "mask": None, **more}
 
 
 def encoded(pixels):
     return base64.b64encode(bytes(cv2.imencode(".png", np.array(pixels, np.uint8))[1])).decode()
-
-
-def marked(record):
-    """The defect pixels as (row, column)."""
-    return [tuple(place) for place in np.argwhere(read(record).mask).tolist()]
-
-
-def block(rows, columns):
-    return [(row, column) for row in rows for column in columns]
 
 
 def only(root):
@@ -76,11 +60,7 @@ def only(root):
         (shape("dent", "rectangle", (2, 1), (5, 1), (5, 3), (2, 3)), block((1, 2), (2, 3, 4)), "box"),
         # centres within 1.5 of (4, 4) are at ±0.5 of it in both directions, none at (±0.5, ±1.5)
         (shape("dent", "circle", (4, 4), (4, 5.5)), block((3, 4), (3, 4)), "mask"),
-        (
-            shape("dent", "mask", (3, 2), (5, 3), mask=encoded([[1, 0, 1], [0, 1, 0]])),
-            [(2, 3), (2, 5), (3, 4)],
-            "mask",
-        ),
+        (shape("dent", "mask", (3, 2), (5, 3), mask=encoded([[1, 0, 1]] * 2)), block((2, 3), (3, 5)), "mask"),
     ],
     ids=["polygon", "triangle", "rectangle", "four-point rectangle", "circle", "mask"],
 )
@@ -119,13 +99,13 @@ def test_tree_of_photographs(annotate, tmp_path, write_picture):
     dataset = index(tmp_path)
     assert dataset.problems == ()
     assert dataset.classes == ("good", "dent", "scratch", "stain")
-    assert [(r.name, r.label, r.supervision, r.mask_file is None) for r in dataset.records] == [
-        ("a", 2, "box", False),  # the scratch is larger than the dent; one of them is a rectangle
-        ("b", 0, "mask", True),
-        ("e", 3, "label", True),
-        ("f", 0, "mask", True),
-        ("line-2/d", 0, "mask", True),
-        ("line-2/day.1/c", 0, "mask", True),
+    assert described(dataset) == [
+        ("a", "scratch", "box", True),  # the scratch is larger than the dent; one of them is a rectangle
+        ("b", "good", "mask", False),
+        ("e", "stain", "label", False),
+        ("f", "good", "mask", False),
+        ("line-2/d", "good", "mask", False),
+        ("line-2/day.1/c", "good", "mask", False),
     ]
     assert np.count_nonzero(read(dataset.records[0]).mask) == 16 + 1
     assert {record.split for record in dataset.records} <= {"train", "val", "test"}
@@ -159,24 +139,28 @@ def test_a_file_without_its_photograph_leaves_those_of_its_stem_out(annotate, tm
 
 def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
     box = shape("dent", "rectangle", (0, 0), (1, 1))
+    broken = {
+        "base64": (shape("dent", "mask", (0, 0), (1, 1), mask="§"), "not base64"),
+        "kind": (shape("dent", "cuboid", (0, 0), (1, 1)), "The shape type 'cuboid' is unknown"),
+        "label": (box | {"label": None}, "The label None is not a string"),
+        "number": (shape("dent", "polygon", (0, 0), (1, "x"), (3, 3)), "'x' is not a number"),
+        "outside": (shape("dent", "polygon", (30, 1), (35, 1), (35, 3)), "outside the picture of 20×12"),
+        "picture": (shape("dent", "mask", (0, 0), (1, 1), mask="aGVsbG8="), "mask of the shape is not a pic"),
+        "points": (box | {"points": 3}, "not a list of points"),
+        "span": (shape("dent", "mask", (0, 0), (1, 1), mask=encoded([[1, 1, 1]])), "its points span 2×2"),
+        "text": (7, "not a JSON object"),
+        "three": (shape("dent", "rectangle", (0, 0), (1, 1), (2, 1)), "has 3 points; expected 2 or 4"),
+    }
+    for name, (drawn, _) in broken.items():
+        annotate(name, box, drawn)
+    annotate("size", box, imageHeight=None)
     annotate("good")
     annotate("fine", box)
-    annotate("line", shape("dent", "polygon", (0, 0), (3, 3)), shape("dent", "polygon", (0, 0), (1, 1)))
-    annotate("outside", shape("dent", "polygon", (30, 1), (35, 1), (35, 3)))
-    annotate("kind", shape("dent", "cuboid", (0, 0), (1, 1)))
-    annotate("label", box | {"label": None})
-    annotate("number", shape("dent", "polygon", (0, 0), (1, "x"), (3, 3)))
-    annotate("points", box | {"points": 3})
-    annotate("picture", shape("dent", "mask", (0, 0), (1, 1), mask="aGVsbG8="))
-    annotate("span", shape("dent", "mask", (0, 0), (1, 1), mask=encoded([[1, 1, 1]])))
-    annotate("base64", shape("dent", "mask", (0, 0), (1, 1), mask="§"))
-    annotate("size", box, imageHeight=None)
-    annotate("huge", box, imageHeight=10**9)
     annotate("both", box, flags={"ok": True})
     annotate("flags", flags={"dent": True, "pore": True})
     annotate("gone", box).unlink()
     annotate("other", box, imagePath="good.png")
-    for name, text in (("broken", '{\n"shapes": ['), ("deep", "[" * 10**5), ("list", "[]"), ("text", "\xff")):
+    for name, text in (("cut", '{\n"shapes": ['), ("deep", "[" * 10**5), ("list", "[]"), ("utf8", "\xff")):
         write_picture(tmp_path / f"{name}.png")
         (tmp_path / f"{name}.json").write_bytes(text.encode("latin-1"))
     annotate("twin", box)
@@ -185,37 +169,24 @@ def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
     (tmp_path / "twice_2.json").write_text((tmp_path / "twice.json").read_text())
     dataset = index(tmp_path)
     assert [record.name for record in dataset.records] == ["fine", "good"]
-    messages = {}
-    for problem in dataset.problems:
-        messages.setdefault(problem.name, []).append(f"{problem.place}: {problem.text}")
-    expected = {
-        "line": ["line.json, shape 1: A polygon of 2 different points", "line.json, shape 2: A polygon of 2"],
-        "outside": ["outside the picture of 20×12 pixels"],
-        "kind": ["The shape type 'cuboid' is unknown"],
-        "label": ["The label None is not a string"],
-        "number": ["'x' is not a number"],
-        "points": ["no list of points"],
-        "picture": ["The mask of the shape is not a picture"],
-        "span": ["is 3×1 pixels (width × height), its points span 2×2"],
-        "base64": ["not base64"],
-        "size": ["The size 20×None"],
-        "huge": ["above the limit"],
-        "both": ["has the labels good and dent"],
-        "flags": ["has the labels dent and pore"],
-        "": ["gone.json: The photograph is missing: there is no picture 'gone'"],
-        "other": ["other.json: The file belongs to"],
-        "broken": ["broken.json is not JSON: Expecting value: line 2 column 12"],
-        "deep": ["deep.json is not JSON"],
-        "list": ["no list 'shapes'"],
-        "text": ["not UTF-8"],
-        "twin": ["Two photographs have the name 'twin'"],
-        "twice": ["twice.json and ", "has 2 annotations"],
-    }
-    assert messages.keys() == expected.keys()
-    for name, parts in expected.items():
-        text = "\n".join(messages[name])
-        assert all(part in text for part in parts), text
-    assert sum(len(texts) for texts in messages.values()) == len(expected) + 1  # `line` has two
+    expected = [(f"{name}.json, shape 2", name, words) for name, (_, words) in broken.items()]
+    expected += [
+        ("cut.json", "cut", "cut.json is not JSON: Expecting value: line 2 column 12"),
+        ("deep.json", "deep", "deep.json is not JSON"),
+        ("gone.json", "", "The photograph is missing: there is no picture 'gone'"),
+        ("list.json", "list", "no list 'shapes'"),
+        ("other.json", "other", "The file belongs to"),
+        ("size.json", "size", "The size 20×None"),
+        ("utf8.json", "utf8", "not UTF-8"),
+    ]
+    expected.sort()
+    expected += [
+        ("twice_2.json", "twice", "has 2 annotations"),
+        ("", "twin", "Two photographs have the name 'twin'"),
+        ("both.json", "both", "has the labels good and dent"),
+        ("flags.json", "flags", "has the labels dent and pore"),
+    ]
+    check_problems(dataset, expected)
 
 
 @pytest.mark.parametrize("content", ["nothing", "photographs", "files", "other files"])

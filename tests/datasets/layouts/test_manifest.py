@@ -1,13 +1,12 @@
 import json
 import re
 
-import numpy as np
 import pytest
 
 from datasets.layouts.manifest import index
 from datasets.loading import load_dataset
-from datasets.reading import read
 from segdec.errors import DatasetError
+from tests.datasets.layouts.contents import block, check_problems, described, marked
 
 
 @pytest.fixture
@@ -28,24 +27,6 @@ def write_lines(root, *entries):
     lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in entries]
     (root / "manifest.jsonl").write_text("\n".join(lines), encoding="utf-8")
     return root
-
-
-def described(dataset):
-    return [
-        (record.name, dataset.classes[record.label], record.supervision, record.mask_file is not None)
-        for record in dataset.records
-    ]
-
-
-def messages(dataset):
-    """Place after the file's name, record and text of each problem."""
-    return [(p.place.rsplit(", ", 1)[1], p.name, p.text) for p in dataset.problems]
-
-
-def drawn(dataset, name):
-    """Rows and columns that the mask of a record covers: first and last."""
-    rows, columns = np.nonzero(read(next(r for r in dataset.records if r.name == name)).mask)
-    return rows.min(), rows.max(), columns.min(), columns.max(), rows.size
 
 
 def test_each_kind_of_annotation_has_its_supervision(root):
@@ -69,11 +50,11 @@ def test_each_kind_of_annotation_has_its_supervision(root):
         ("line/d", "dent", "mask", True),
         ("line/e", "scratch", "label", False),
     ]
-    assert drawn(dataset, "line/b") == (4, 5, 5, 7, 6)
-    assert drawn(dataset, "line/c") == (1, 4, 2, 6, 6 + 1)
-    assert drawn(dataset, "line/d") == (1, 2, 2, 4, 6)
-    assert {record.group for record in dataset.records} == {record.name for record in dataset.records}
-    assert None not in {record.split for record in dataset.records}
+    _, b, c, d, _ = dataset.records
+    assert marked(b) == block((4, 5), (5, 6, 7))
+    assert marked(c) == [*block((1, 2), (2, 3, 4)), (4, 6)]
+    assert marked(d) == block((1, 2), (2, 3, 4))
+    assert all(record.group == record.name and record.split for record in dataset.records)
 
 
 def test_json_lines_hold_lists(root):
@@ -100,7 +81,7 @@ def test_json_lines_hold_lists(root):
         ("line/b", "dent", "box", True),
         ("line/c", "dent", "mask", True),
     ]
-    assert [drawn(dataset, name)[-1] for name in ("line/b", "line/c", "fourth")] == [7, 6, 7]
+    assert [len(marked(record)) for record in dataset.records if record.label] == [7, 7, 6]
     assert dataset.records[0].group == "7"
 
 
@@ -139,19 +120,14 @@ def test_classes_file_sets_their_order_and_names_the_nearest(root):
     dataset = index(root)
     assert dataset.classes == ("good", "scratch", "dent")
     assert [(r.name, r.label) for r in dataset.records] == [("line/a", 0), ("line/b", 2)]
-    ((line, name, text),) = messages(dataset)
-    assert (line, name) == ("line 4", "line/c")
-    assert text.startswith(
-        "The label 'scrach' is not one of the classes in classes.txt: good, scratch, dent. Did"
-    )
-    assert "mean 'scratch'" in text
+    words = "'scrach' is not one of the classes in classes.txt: good, scratch, dent. Did you mean 'scratch'?"
+    check_problems(dataset, [("line 4", "line/c", words)])
 
 
 def test_labels_that_differ_by_case_alone_are_a_problem(root):
     write_csv(root, "image,label\nline/a.png,good\nline/b.png,dent\nline/c.png,Dent\nline/d.png,dent\n")
-    ((line, name, text),) = messages(index(root))
-    assert (line, name) == ("line 4", "line/c")
-    assert "'Dent' differs only by case from 'dent' of 2 photographs" in text
+    words = "'Dent' differs only by case from 'dent' of 2 photographs"
+    check_problems(index(root), [("line 4", "line/c", words)])
 
 
 def test_all_problems_are_reported_at_once_and_other_photographs_stay(root, write_picture):
@@ -208,10 +184,7 @@ def test_all_problems_are_reported_at_once_and_other_photographs_stay(root, writ
         ("line 20", f"line/{'x' * 300}", "does not exist"),
         ("line 21", "line/b", "the boxes are not a list"),
     ]
-    found = messages(dataset)
-    assert [(line, name) for line, name, _ in found] == [(line, name) for line, name, _ in expected]
-    for (line, _, text), (_, _, words) in zip(found, expected, strict=True):
-        assert words.lower() in text.lower(), line
+    check_problems(dataset, expected)
     assert described(dataset) == [("line/a", "good", "mask", False), ("line/d", "dent", "label", False)]
 
 
@@ -231,9 +204,7 @@ def test_photograph_that_stands_there_twice_is_reported_with_all_its_lines(root,
         ("lines 6 and 7", "other", "2 times, as dent"),
         ("lines 2 and 5", "line/a", "a.png and"),
     ]
-    assert [found[:2] for found in messages(dataset)] == [(line, name) for line, name, _ in expected]
-    for (_, _, text), (_, _, words) in zip(messages(dataset), expected, strict=True):
-        assert words in text
+    check_problems(dataset, expected)
 
 
 def test_group_in_two_splits_is_a_problem(root):
@@ -244,9 +215,7 @@ def test_group_in_two_splits_is_a_problem(root):
             "line/c.png,dent,test,p1\nline/d.png,dent,test,p2\n",
         )
     )
-    ((lines, name, text),) = messages(dataset)
-    assert (lines, name) == ("lines 2 and 4", "p1")
-    assert "'p1' is assigned to test and train" in text
+    check_problems(dataset, [("lines 2 and 4", "p1", "'p1' is assigned to test and train")])
     assert [record.name for record in dataset.records] == ["line/d"]
 
 
@@ -273,9 +242,8 @@ def test_file_that_is_no_manifest_is_refused(root, text, words):
 
 def test_cells_beyond_the_last_column_are_a_problem(root):
     write_csv(root, "image,label,box\nline/a.png,good,\nline/b.png,dent,2,1,3,2\n")
-    ((line, _, text),) = messages(index(root))
-    assert line == "line 3"
-    assert text.startswith("3 cells are beyond the last column: quote cells")
+    expected = [("line 3", "", "3 cells are beyond the last column: quote cells")]
+    check_problems(index(root), expected)
 
 
 def test_root_without_a_manifest_or_with_two_is_refused(root):

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from datasets.layouts.severstal import index
-from datasets.reading import read
 from segdec.errors import DatasetError
+from tests.datasets.layouts.contents import check_problems, described, marked
 
 HEADER = "ImageId,ClassId,EncodedPixels\n"
 
@@ -23,18 +23,12 @@ def write_set(tmp_path):
     return write
 
 
-def described(dataset):
-    return [(record.name, record.label, record.mask_file is not None) for record in dataset.records]
-
-
 def test_all_rows_of_a_photograph_are_drawn_down_the_columns(write_set):
     # pixel 1 is the upper left one, 257 the first of the second column, 409600 the last of all
     dataset = index(write_set("a1.jpg,3,1 2 257 1\na1.jpg,1,409600 1\na1.jpg,3,255 1\n"))
-    sample = read(dataset.records[0])
-    rows, columns = np.nonzero(sample.mask)
-    assert sorted(zip(rows, columns, strict=True)) == [(0, 0), (0, 1), (1, 0), (254, 0), (255, 1599)]
+    assert marked(dataset.records[0]) == [(0, 0), (0, 1), (1, 0), (254, 0), (255, 1599)]
     assert dataset.classes == ("good", "defect_1", "defect_2", "defect_3", "defect_4")
-    assert described(dataset) == [("a1", 3, True), ("b2", 0, False), ("c3", 0, False)]
+    assert [(record.name, record.label) for record in dataset.records] == [("a1", 3), ("b2", 0), ("c3", 0)]
     assert dataset.problems == ()
 
 
@@ -46,7 +40,7 @@ def test_label_is_the_class_of_most_pixels_and_the_lowest_of_equal_ones(write_se
 def test_table_of_the_competition_is_read(write_set):
     rows = "".join(f"a1.jpg_{k},{'7 3' if k == 2 else ''}\n" for k in (1, 2, 3, 4)) + "b2.jpg_1,\n"
     dataset = index(write_set(rows, header="ImageId_ClassId,EncodedPixels\n"))
-    assert described(dataset) == [("a1", 2, True), ("b2", 0, False), ("c3", 0, False)]
+    assert [record.label for record in dataset.records] == [2, 0, 0]
 
 
 def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set):
@@ -60,20 +54,15 @@ def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set)
             "b2.jpg,1,1 5 3 4\n"
         )
     )
-    assert described(dataset) == [("c3", 0, False)]
-    messages = [
-        (problem.place.rsplit(", ", 1)[1], problem.name, problem.text) for problem in dataset.problems
-    ]
+    assert described(dataset) == [("c3", "good", "mask", False)]
     expected = [
-        ("line 2", "a1", "the run of 2 pixels from pixel 409600 exceeds the picture of 1600×256"),
-        ("line 4", "gone", "gone.jpg: the photograph is not in train_images"),
-        ("line 5", "b2", "the class '5' is not one of"),
-        ("line 6", "b2", "3 numbers arrived; expected pairs"),
-        ("line 7", "b2", "from pixel 1 and from pixel 3 overlap"),
+        ("line 2, a1.jpg", "a1", "the run of 2 pixels from pixel 409600 exceeds the picture of 1600×256"),
+        ("line 4, gone.jpg", "gone", "the photograph is not in train_images"),
+        ("line 5, b2.jpg", "b2", "the class '5' is not one of"),
+        ("line 6, b2.jpg", "b2", "3 numbers arrived; expected pairs"),
+        ("line 7, b2.jpg", "b2", "from pixel 1 and from pixel 3 overlap"),
     ]
-    assert [(line, name) for line, name, _ in messages] == [(line, name) for line, name, _ in expected]
-    for (_, _, text), (_, _, words) in zip(messages, expected, strict=True):
-        assert words in text
+    check_problems(dataset, expected)
 
 
 def test_root_that_is_no_such_set_is_refused(write_set, tmp_path):

@@ -72,8 +72,8 @@ def test_shards_are_alike_and_always_the_same(heavy_root, tmp_path):
         "train-00001-of-00002.tfrecord",
     ]
     for number in range(2):
-        entries = sorted((e for e in index.records if e.shard == number), key=lambda entry: entry.offset)
-        labels = [entry.label for entry in entries]
+        rows = index.records.rows[index.records.rows["shard"] == number]
+        labels = rows["label"][np.argsort(rows["offset"])].tolist()
         assert Counter(labels) == {0: 8, 1: 2}
         assert labels != sorted(labels) != labels[::-1]
     pack(dataset, str(tmp_path / "two"), shard_mb=1)

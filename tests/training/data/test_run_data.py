@@ -13,6 +13,7 @@ pytest.importorskip("tensorflow")
 from datasets import check_cache, file_systems
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
+from datasets.sample import Record
 from datasets.sharding.packing import pack
 from datasets.sharding.record_table import PackedRecord, RecordTable
 from datasets.sharding.shard_index import PackedShard, ShardIndex, write_index
@@ -111,17 +112,21 @@ def test_shards_are_not_read_at_the_start(load, packed, monkeypatch):
 
 def test_index_of_shards_needs_little_memory(load, tmp_path):
     """An object for each record would need ten times as much."""
-    count, digest = 10_000, "0" * 64
-    records = (
-        PackedRecord(
-            f"line/{number:09}", "train" if number % 5 else "val", label, str(number), "mask", None,
-            0, number, 1, (512, 1408, 1), f"{number:064x}", digest if label else None,
-        )
-        for number, label in enumerate([1, 0, 0, 0, 0, 0, 0, 0] * (count // 8))
-    )  # fmt: skip
+    count, image, shape = 10_000, Path("image"), (512, 1408, 1)
+
+    def packed(number):
+        digests, split = (f"{number:064x}",), "train" if number % 5 else "val"
+        files, label = (image, None if number % 8 else image), int(number % 8 == 0)
+        name, both = f"line/{number:09}", digests + digests * label
+        record = Record(name, *files, label, str(number), split, shape=shape, digests=both)
+        return PackedRecord(record, shard=0, offset=number, bytes=1)
+
     (tmp_path / "all.tfrecord").write_bytes(bytes(count))
     shards = (PackedShard(name="all.tfrecord", bytes=count),)
-    write_index(str(tmp_path), ShardIndex(("good", "defect"), shards, RecordTable.from_records(records)))
+    write_index(
+        str(tmp_path),
+        ShardIndex(("good", "defect"), shards, RecordTable.from_records(map(packed, range(count)))),
+    )
     config = load(*from_shards(str(tmp_path)))
     config = config.model_copy(update={"data": config.data.model_copy(update={"splits": None})})
     tracemalloc.start()
