@@ -40,18 +40,7 @@ READ_ERRORS = (
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """The last evaluation of a run.
-
-    Attributes:
-        path: The run folder.
-        seed: Seed of the training; None if unknown.
-        split: The evaluated split.
-        classes: Names of the model's classes, the good one first.
-        results: One per image.
-        mask_scores: Histograms of the mask scores of all images whose defect pixels are known.
-        defect_rate: Share of defective images for which the score is a probability; None if it is not
-            calibrated.
-    """
+    """The last evaluation of a run; see `Evaluation`."""
 
     path: Path
     seed: int | None

@@ -81,15 +81,9 @@ class RunFolder:
     def open(
         cls, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None = None, *, fresh: bool
     ) -> Self:
-        """Creates the folder of a run, or resumes the one that exists, and locks it until `close`.
+        """Creates the folder of a run, or resumes or replaces (`fresh`) the one that exists; locks it.
 
         Partial files of a killed process are removed.
-
-        Args:
-            config: The experiment.
-            data: Its images.
-            encoder: Origin of the initial encoder weights, if any are read.
-            fresh: Whether to replace an existing run.
 
         Raises:
             RunError: If the folder is not a run, belongs to another configuration, other data or other
@@ -99,13 +93,16 @@ class RunFolder:
         if not folder.path.exists():
             lock = folder._create(config, data, encoder)
         elif fresh:
-            lock = folder._replace(config, data, encoder)
+            folder.check_is_run()
+            with folder.locked():
+                lock = folder._create(config, data, encoder)
         else:
             folder.check_is_run()
             folder._check_unchanged(config, data, encoder)
             lock = lock_folder(folder.path)
-        folder = cls(folder.path, lock)
-        folder._remove_leftovers()
+        folder, place = cls(folder.path, lock), folder.path.resolve()
+        remove_temporary_files(place)
+        remove_temporary_files(place.parent, place.name)
         if folder.has_result:
             config = folder._with_own_threshold(config)
         with explained_disk_errors(folder.path):
@@ -137,11 +134,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Locks a finished run until the block ends.
-
-        Raises:
-            RunError: If another process uses the folder.
-        """
+        """Locks the folder until the block ends; raises a `RunError` if another process uses it."""
         lock = lock_folder(self.path)
         try:
             yield
@@ -149,28 +142,17 @@ class RunFolder:
             lock.release()
 
     def check_is_run(self) -> None:
-        """Checks that this is the folder of a run.
-
-        Raises:
-            RunError: If it is not.
-        """
+        """Raises a `RunError` unless this is the folder of a run."""
         if not self._config_path.is_file():
             raise RunError(
                 f"'{self.path}' is not a run folder: it has no config.toml. Give the folder of a run, or "
                 "another --name to start one."
             )
 
-    def _create(
-        self,
-        config: ExperimentConfig,
-        data: RunData,
-        encoder: EncoderWeights | None,
-        *,
-        overwrite: bool = False,
-    ) -> FileLock:
+    def _create(self, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None) -> FileLock:
         """Takes the lock before the folder appears, so that no other process can be faster."""
         try:
-            with atomic_folder(self.path, overwrite=overwrite) as staged:
+            with atomic_folder(self.path, overwrite=self.path.exists()) as staged:
                 new = RunFolder(staged)
                 new._config_path.write_text(save_experiment(config), encoding="utf-8")
                 write_splits(new.splits, data.dataset.records, comment=_data_line(data))
@@ -184,14 +166,6 @@ class RunFolder:
                 f"Another process has just created '{self.path}'. Wait until it has ended, or choose another "
                 "--name."
             ) from error
-
-    def _replace(self, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None) -> FileLock:
-        self.check_is_run()
-        former = lock_folder(self.path)
-        try:
-            return self._create(config, data, encoder, overwrite=True)
-        finally:
-            former.release()
 
     def _check_unchanged(
         self, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None
@@ -226,11 +200,6 @@ class RunFolder:
             )
         return config.model_copy(update={"threshold": own})
 
-    def _remove_leftovers(self) -> None:
-        path = self.path.resolve()
-        remove_temporary_files(path)
-        remove_temporary_files(path.parent, path.name)
-
     # === Reading ===
 
     def experiment(self, flags: list[str] | None = None) -> ExperimentConfig:
@@ -254,11 +223,7 @@ class RunFolder:
             raise config_error(error, RunResult) from error
 
     def network(self) -> SegDecNet:
-        """Loads the trained network.
-
-        Raises:
-            RunError: If the weights are damaged.
-        """
+        """Loads the trained network; raises a `RunError` if its weights are damaged."""
         network = build_network(self.result().model.network)
         try:
             network.load_weights(self.weights_path)
@@ -286,21 +251,14 @@ class RunFolder:
             write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
 
     def save_thresholds(self, config: ExperimentConfig, result: RunResult) -> None:
-        """Writes configuration and result of a finished run; its weights stay.
-
-        Raises:
-            RunError: If the disk is full or not writable.
-        """
+        """Writes configuration and result of a finished run; raises a `RunError` if the disk is full."""
         with explained_disk_errors(self.path):
             write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
             write_text_atomic(self._config_path, save_experiment(config))
 
 
 def run_digest(config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None = None) -> str:
-    """Returns the SHA-256 of everything that must not change during a run.
-
-    These are the data, the initial encoder weights, and all settings that are not changeable.
-    """
+    """Returns the SHA-256 of data, initial encoder weights and all settings that are not changeable."""
     changeable = changeable_settings()
     fixed = {field: value for field, value in config.flatten().items() if field not in changeable}
     contents = [data.fingerprint, _sha256(encoder), fixed]

@@ -42,18 +42,7 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
     answer = fit(toy_root, "--minutes", TINY, "--name", "toy")
     assert answer.returncode == 0, answer.stderr
     printed = answer.stdout
-    for topic in (
-        "folder",
-        "found",
-        "defects",
-        "split",
-        "regime",
-        "network",
-        "input",
-        "stages",
-        "time",
-        "took",
-    ):
+    for topic in ("folder", "found", "defects", "split", "regime", "input", "stages", "time", "took"):
         assert f"\n{topic} " in f"\n{printed}", topic
     commands = [line.split("#")[0].strip() for line in printed.split("Next:\n")[1].splitlines()]
     run, model = tmp_path / "runs" / "toy", tmp_path / "model"
@@ -73,10 +62,7 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
 
 @pytest.mark.slow
 def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
-    faults = {
-        "interrupt_at": "training.trainer:Trainer._validate",
-        "count": 3,
-    }  # the third is not measured alone
+    faults = {"interrupt_at": "training.trainer:Trainer._validate", "count": 3}  # the first ones are measured
     answer = fit(toy_root, "--minutes", TINY, **faults)
     assert answer.returncode == 130, answer.stderr
     assert "Stopped: the best model so far is evaluated and exported." in answer.stderr

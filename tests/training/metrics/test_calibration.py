@@ -19,7 +19,7 @@ def drawn(slope, intercept, count=20000, seed=0):
     return (generator.random(count) < expit(slope * odds + intercept)).astype(int), odds
 
 
-@pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (0.5, -2.0), (3.0, 1.0)])
+@pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (3.0, 1.0)])
 def test_many_photographs_give_the_line_that_they_follow(slope, intercept):
     labels, odds = drawn(slope, intercept)
     found = fit_calibration(labels, odds)

@@ -38,18 +38,10 @@ def predictor(*scores):
 
 
 def verifier(labels, *scores, force=False):
-    records = [
-        Record(str(level), Path(f"{level}.png"), None, label, str(level))
-        for level, label in enumerate(labels)
-    ]
+    records = [Record(str(n), Path(f"{n}.png"), None, label, str(n)) for n, label in enumerate(labels)]
 
     def read(record):
-        return Sample(
-            record.name,
-            np.full((8, 8, 1), int(record.name), np.uint8),
-            np.zeros((8, 8), np.uint8),
-            record.label,
-        )
+        return Sample(record.name, np.full((8, 8, 1), int(record.name), np.uint8), None, record.label)
 
     return Verifier(predictor(*scores), records, read, force=force)
 

@@ -110,16 +110,7 @@ def test_a_stopped_command_goes_on(run, model, write_reviewed, monkeypatch, caps
     assert "reviewed " not in capsys.readouterr().out
     assert read_manifest(model.with_name("2")).version == "2"
     with pytest.raises(SystemExit):
-        retrain(
-            run,
-            write_reviewed("others", 22),
-            "--parent",
-            model,
-            "--version",
-            "2",
-            "--out",
-            model.with_name("3"),
-        )
+        retrain(run, write_reviewed("others"), *words, "--version", "2", "--out", model.with_name("3"))
     assert "tiny_2' is another run" in capsys.readouterr().err
 
 
@@ -137,18 +128,8 @@ def test_a_worse_version_is_not_exported(run, model, write_reviewed, monkeypatch
 @pytest.mark.slow
 def test_it_keeps_within_its_minutes(run, model, write_reviewed, run_process):
     """The clock ticks by being looked at."""
-    answer = run_process(
-        "retrain",
-        run,
-        "--reviewed",
-        write_reviewed(),
-        "--parent",
-        model,
-        "--force",
-        "--minutes",
-        40,
-        tick_s=60,
-    )
+    words = ("--reviewed", write_reviewed(), "--parent", model, "--force", "--minutes", 40)
+    answer = run_process("retrain", run, *words, tick_s=60)
     assert answer.returncode == 0, answer.stderr
     stages = load_experiment(run.with_name("tiny_2") / "config.toml").stages
     assert stages.segment.learning_rate == 0.5e-3
@@ -193,8 +174,7 @@ def test_lineage_is_found_and_counts_on(run, model, tmp_path, monkeypatch, tiny_
 
 @pytest.mark.slow
 def test_folds_of_a_run_that_began_with_learnt_weights_are_refused(run):
-    experiment = (
-        RunFolder(run).experiment().model_copy(update={"initial_weights": run / "network.weights.h5"})
-    )
+    weights = {"initial_weights": run / "network.weights.h5"}
+    experiment = RunFolder(run).experiment().model_copy(update=weights)
     with pytest.raises(ConfigError, match="were trained on the photographs of every fold"):
         next(score_folds(RunFolder(run), experiment, 2))

@@ -49,12 +49,11 @@ def test_curves_are_grouped(tmp_path):
     assert read_log(tmp_path)[1]["auroc"] is None
 
 
-@pytest.mark.parametrize("kills", [1, 3])
-def test_a_resumed_run_shows_each_step_once(tmp_path, kills):
+def test_a_resumed_run_shows_each_step_once(tmp_path):
     with RunLog(tmp_path, stage=0, step=0) as log:
         train(log, 0, (1, 2, 3))
         train(log, 1, (1, 2, 3, 4, 5))
-    for _ in range(kills):
+    for _ in range(2):
         with RunLog(tmp_path, stage=1, step=2) as log:
             train(log, 1, (3, 4), loss=10.0)
     with RunLog(tmp_path, stage=1, step=4) as log:
