@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 import logging
 import os
 import subprocess
@@ -70,6 +71,12 @@ class StubPredictor:
         self.review: float | None = None
         self.area: NDArray[np.uint8] | None = None
         self.spot_from: int | None = None
+
+    def block(self) -> None:
+        """Blocks the network; `entered` counts from now on."""
+        while self.entered.acquire(blocking=False):
+            pass
+        self.gate.clear()
 
     def warmup_shape(self) -> tuple[int, int, int]:
         return (16, 24, 1)
@@ -186,6 +193,12 @@ def loggers_are_on(monkeypatch) -> Iterator[None]:
     service.setLevel(before)
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """For async tests, marked `anyio`."""
+    return "asyncio"
+
+
 @pytest.fixture
 def serve() -> type[ServiceClient]:
     """The context manager that starts an app and sends it requests."""
@@ -225,6 +238,15 @@ def make_app(predictor: StubPredictor) -> Callable[..., FastAPI]:
         return create_app(Settings.model_validate({"model": Path("unused"), **settings}), predictor)
 
     return make
+
+
+@pytest.fixture
+def key_files(tmp_path: Path) -> dict[str, Path]:
+    """Settings with files of one key each: `api`, `review` and `admin`, which are also the names."""
+    files = {f"{key}_keys": tmp_path / f"{key}.keys" for key in ("api", "review", "admin")}
+    for path in files.values():
+        path.write_text(f"{path.stem}:{hashlib.sha256(path.stem.encode()).hexdigest()}")
+    return files
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ class OwnObjectStore:
             "NO_PROXY": "127.0.0.1",
         }
         self.start()
-        words = {"aws_access_key_id": KEY, "aws_secret_access_key": KEY, "region_name": "us-east-1"}
-        self._client = boto3.client("s3", endpoint_url=self.url, **words)
+        keys = {"aws_access_key_id": KEY, "aws_secret_access_key": KEY}
+        self._client = boto3.client("s3", endpoint_url=self.url, region_name="us-east-1", **keys)
 
     def start(self) -> None:
         from moto.server import ThreadedMotoServer
