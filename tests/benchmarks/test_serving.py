@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.serving import memory_bound, overhead, overload, recording
 from benchmarks.serving.load import FAILED, Exchange, Load, closed_loop, encode_request, open_loop
-from benchmarks.serving.server_process import ServerProcess, free_port
+from benchmarks.serving.server_process import ServerProcess
 from benchmarks.serving.stub_service import start_stub
 from segdec.errors import RunError
 
@@ -58,26 +58,16 @@ def post(body):
     return encode_request("POST", "/", body)
 
 
-# === Load ===
-
-
-def test_a_count_of_requests(port):
+def test_loads_have_answers_rejections_and_failures(port):
     load = closed_loop(port, [post(b"one"), post(b"two")], clients=3, count=20)
     assert load.statuses() == {200: 20}
     assert load.rate == pytest.approx(20 / load.duration_s)
-
-
-def test_rejections_and_failures_are_distinguished(port):
     load = closed_loop(port, [post(b"")], clients=2, count=4)
     assert load.statuses() == {503: 4}
     assert all(exchange.retry_after for exchange in load.exchanges)
     load = closed_loop(port, [post(b"gone")], clients=1, count=3)
     assert load.statuses() == {FAILED: 3}
     assert b"ConnectionResetError" in load.exchanges[0].body
-    assert closed_loop(free_port(), [post(b"x")], clients=1, count=2).statuses() == {FAILED: 2}
-
-
-def test_a_constant_rate(port):
     load = open_loop(port, post(b"x"), rate=100, seconds=0.2)
     assert load.statuses() == {200: 20}
     assert sorted(exchange.at_s for exchange in load.exchanges) == pytest.approx([n / 100 for n in range(20)])
@@ -87,9 +77,6 @@ def test_the_output_of_a_failed_server_is_in_the_error():
     failing = ServerProcess([sys.executable, "-c", "raise SystemExit('no model at {port}')"])
     with pytest.raises(RunError, match=f"no model at {failing.port}"), failing:
         pass
-
-
-# === Scripts ===
 
 
 @pytest.mark.slow
