@@ -16,7 +16,8 @@ import numpy as np
 from api.records.queries import Filters
 from api.records.review.review_statistics import CALLED_GOOD, ReviewCounts, StratumCounts, compute_statistics
 from api.records.review.sampling_counts import Stratum
-from api.records.schemas import Estimate, ReviewStatistics
+from api.records.schemas import Estimate
+from benchmarks.harness import markdown_table
 
 FIGURES = ("defect_rate", "missed", "miss_rate", "false_alarms", "false_alarm_share")
 
@@ -112,11 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--days", type=int, default=2000, help="of each scenario; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     options = parser.parse_args(arguments)
-    print(f"| {options.days} days of | {' | '.join(name.replace('_', ' ') for name in FIGURES)} |")
-    print(f"|---|{'---|' * len(FIGURES)}")
-    for name, scenario in SCENARIOS.items():
-        measured = measure(scenario, options.days, options.seed)
-        print(f"| {name} | {' | '.join(map(str, measured.values()))} |", flush=True)
+    measured = {name: measure(one, options.days, options.seed) for name, one in SCENARIOS.items()}
+    rows = [[name, *figures.values()] for name, figures in measured.items()]
+    print(markdown_table([f"{options.days} days of", *(name.replace("_", " ") for name in FIGURES)], rows))
 
 
 def measure(scenario: Scenario, days: int, seed: int) -> dict[str, Coverage]:
@@ -125,7 +124,7 @@ def measure(scenario: Scenario, days: int, seed: int) -> dict[str, Coverage]:
     coverage = {name: Coverage() for name in FIGURES}
     for _ in range(days):
         day = make_day(scenario, generator)
-        statistics: ReviewStatistics = compute_statistics(Filters(), day.kinds)
+        statistics = compute_statistics(Filters(), day.kinds)
         for name, truth in day.truth(scenario.photographs).items():
             coverage[name].add(getattr(statistics, name), truth)
     return coverage

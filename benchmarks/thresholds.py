@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from benchmarks.harness import markdown_table
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit
 from training.config import ThresholdConfig
@@ -131,12 +132,12 @@ def choose_min_errors(good: Floats, defective: Floats) -> float:
 def describe(lines: Sequence[Excess]) -> str:
     """Returns a Markdown table with the excess of each rule, and its ratio to the former rule's excess."""
     rules = [name for name in lines[0].costs if name != "best"]
-    rows = [f"| defects | best possible | excess: {' | '.join(rules)} |", "|---" * (len(rules) + 2) + "|"]
+    rows = []
     for line in lines:
         former = {rule: line.excess(BASELINE_RULE) for rule in rules if rule != BASELINE_RULE}
         cells = [_cell(line.excess(rule), former.get(rule, 0.0)) for rule in rules]
-        rows.append(f"| {line.defects} | {line.costs['best']:.3f} | {' | '.join(cells)} |")
-    return "\n".join(rows)
+        rows.append([line.defects, f"{line.costs['best']:.3f}", *cells])
+    return markdown_table(["defects", "best possible", f"excess: {rules[0]}", *rules[1:]], rows)
 
 
 def _cell(excess: float, old: float) -> str:

@@ -40,7 +40,7 @@ def test_the_table_has_the_ratio_to_the_former_rule():
     line = Excess(5, {BASELINE_RULE: 0.3, "0.5": 0.35, "ours": 0.15, "best": 0.1})
     assert describe([line]).splitlines() == [
         "| defects | best possible | excess: fewest errors | 0.5 | ours |",
-        "|---|---|---|---|---|",
+        "| --- | --- | --- | --- | --- |",
         "| 5 | 0.100 | 0.200 | 0.250 (1.25) | 0.050 (0.25) |",
     ]
 
