@@ -1,7 +1,6 @@
-"""Leaks: equal pictures and near duplicates in different splits.
+"""Leaks: equal pictures in different splits, an error, and near duplicates there, a warning.
 
-Equal pictures are an error. Near duplicates are a warning, because the threshold that finds them can be
-wrong.
+The threshold that finds near duplicates can be wrong.
 """
 
 import sys

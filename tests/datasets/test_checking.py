@@ -101,26 +101,23 @@ def test_one_picture_with_two_classes_names_both(folder_root):
     assert [record.name for record in checked.dataset.records] == ["good/b", "scratch/d"]
 
 
-def test_what_a_caller_cannot_use_is_a_problem(folder_root):
+def test_what_a_caller_cannot_use_is_a_problem_but_a_missing_package_is_none(folder_root):
+    error = ImageError("too dark", code="dark")
+
     def examine(sample):
         if sample.name == "good/b":
-            raise ImageError("too dark", code="dark")
+            raise error
 
     assert only_problem(index(folder_root), examine=examine).text == "too dark"
+    error = MissingExtraError("tensorflow", "tensorflow")
+    with pytest.raises(MissingExtraError):
+        check_dataset(index(folder_root), examine=examine)
 
 
 def test_16_bits_need_a_white_level(folder_root):
     cv2.imwrite(str(folder_root / "good/a.png"), np.full((12, 20), 2048, np.uint16))
     assert "input.white_level" in only_problem(index(folder_root)).text
     assert check_dataset(index(folder_root), white_level=4095).dataset.problems == ()
-
-
-def test_a_package_that_is_missing_is_no_problem_of_the_data(folder_root):
-    def examine(_):
-        raise MissingExtraError("tensorflow", "tensorflow")
-
-    with pytest.raises(MissingExtraError):
-        check_dataset(index(folder_root), examine=examine)
 
 
 class Unreadable:

@@ -9,14 +9,11 @@ from datasets.splitting import write_splits
 from segdec.errors import DatasetError
 
 
-@pytest.mark.parametrize("layout", ["kolektor", "folder"])
-def test_any_layout_takes_a_split_file(layout, kolektor_root, folder_root, tmp_path):
-    root, name = (kolektor_root, "kos01/Part1") if layout == "kolektor" else (folder_root, "dent/c")
+def test_split_file_replaces_the_split_of_the_layout(folder_root, tmp_path):
     splits = tmp_path / "mine.txt"
-    splits.write_text(f"test {name}\n")
-    dataset = load_dataset(layout, root, splits)
-    assert [record.name for record in dataset.of_split("test")] == [name]
-    assert dataset.of_split("train") == ()
+    splits.write_text("test dent/c\n")
+    dataset = load_dataset("folder", folder_root, splits)
+    assert {record.name: record.split for record in dataset.records if record.split} == {"dent/c": "test"}
 
 
 def test_names_that_no_split_file_holds_are_problems(folder_root, write_picture, tmp_path):

@@ -92,11 +92,6 @@ def test_blank_photographs_are_nobodys_duplicates():
     assert np.linalg.norm(found[4:], axis=1) == pytest.approx(np.ones(20))
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 200, 1), (16, 16, 3)])
-def test_a_small_picture_has_one_size(shape):
-    assert len(normalized_thumbnail(np.zeros(shape, np.uint8))) == THUMBNAIL_BYTES
-
-
 def as_features(angles):
     """Directions in a plane: what correlates is known."""
     found = np.zeros((len(angles), THUMBNAIL_BYTES), np.float32)

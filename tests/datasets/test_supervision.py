@@ -94,9 +94,3 @@ def test_names_of_broken_photographs_are_known(folder_root, tmp_path):
     limited = apply_supervision(dataset, path)
     assert limited.problems == dataset.problems != ()
     assert annotations(limited)["scratch/d"] == ("box", True)
-
-
-def test_all_classes_of_defects_become_one(folder_root):
-    dataset = load_dataset("folder", folder_root, merge_defects=True)
-    assert dataset.classes == ("good", "defect")
-    assert [record.label for record in dataset.records] == [1, 0, 0, 1]

@@ -85,11 +85,6 @@ def test_json_lines_hold_lists(root):
     assert dataset.records[0].group == "7"
 
 
-def test_spreadsheet_with_semicolons_and_a_byte_order_mark_is_read(root):
-    write_csv(root, '\ufeffimage;label;box\r\nline/a.png;good;\r\nline/b.png;dent;"2,1,3,2;6,4,1,1"\r\n')
-    assert described(index(root)) == [("line/a", "good", "mask", False), ("line/b", "dent", "box", True)]
-
-
 def test_manifest_of_any_name_is_a_root_and_paths_start_at_its_folder(root, monkeypatch):
     rows = "image\tlabel\n../line/a.png\tgood\n../line/b.png\tdent\n"
     (root / "lists").mkdir()
@@ -102,16 +97,12 @@ def test_manifest_of_any_name_is_a_root_and_paths_start_at_its_folder(root, monk
     assert [record.name for record in dataset.records] == ["a", "b"]
 
 
-def test_given_splits_count_and_leave_the_rest_out(root):
-    write_csv(root, "image,label,split\nline/a.png,good,train\nline/b.png,dent,test\nline/c.png,good,\n")
-    (root / "splits.txt").write_text("val line/c\n")
-    assert [record.split for record in index(root).records] == ["train", "test", None]
-
-
-def test_split_file_beside_the_manifest_is_used(root):
-    write_csv(root, "image,label,group\nline/a.png,good,p1\nline/b.png,dent,p1\nline/c.png,good,p2\n")
+@pytest.mark.parametrize(("first", "splits"), [("train", ["train", None, None]), ("", ["val", "val", None])])
+def test_split_of_the_manifest_or_the_file_beside_it_is_used(root, first, splits):
+    rows = f"line/a.png,good,{first},p1\nline/b.png,dent,,p1\nline/c.png,good,,p2\n"
+    write_csv(root, f"image,label,split,group\n{rows}")
     (root / "splits.txt").write_text("val p1\n")
-    assert [record.split for record in index(root).records] == ["val", "val", None]
+    assert [record.split for record in index(root).records] == splits
 
 
 def test_classes_file_sets_their_order_and_names_the_nearest(root):

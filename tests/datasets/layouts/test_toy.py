@@ -12,7 +12,6 @@ SIZE = 64
 def test_sample_is_a_function_of_index_and_seed():
     once, again = make_sample(3, seed=5, size=SIZE), make_sample(3, seed=5, size=SIZE)
     np.testing.assert_array_equal(once.image, again.image)
-    np.testing.assert_array_equal(once.mask, again.mask)
     for other in (make_sample(3, seed=6, size=SIZE), make_sample(5, seed=5, size=SIZE)):
         assert (other.image != once.image).mean() > 0.5
 
