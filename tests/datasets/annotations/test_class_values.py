@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from datasets.annotations.class_values import box_classes, read_classes, spread_classes
+from datasets.annotations.class_values import box_classes, spread_classes
 from datasets.layouts import coco
 from datasets.loading import load_dataset
 from datasets.reading import read
@@ -14,12 +14,6 @@ from segdec.images import write_png
 
 def values(*rows):
     return np.array(rows, np.uint8)
-
-
-def test_each_value_is_a_class():
-    mask, classes = read_classes(values([0, 7, 9], [0, 0, 9]), [(7, 2), (9, 1)], "mask.png")
-    assert mask.tolist() == [[0, 255, 255], [0, 0, 255]]
-    assert classes[mask > 0].tolist() == [2, 1, 1]
 
 
 def test_background_has_the_class_of_the_nearest_defect():
