@@ -17,16 +17,11 @@ def make_reviewed(tmp_path, write_picture):
         root, lines = tmp_path / folder, []
         for name, label in judged:
             write_picture(root / f"pictures/{name}.png")
-            line = {
-                "image": f"pictures/{name}.png",
-                "label": label,
-                "name": f"reviewed/{name}",
-                "group": "A7",
-            }
+            line = {"image": f"pictures/{name}.png", "label": label, "group": "A7"}
             if name in masked:
                 write_picture(root / f"masks/{name}.png", mask=True, value=1)
                 line["mask"] = f"masks/{name}.png"
-            lines.append(json.dumps(line))
+            lines.append(json.dumps({"name": f"reviewed/{name}", **line}))
         (root / "manifest.jsonl").write_text("\n".join(lines))
         (root / "classes.txt").write_text("\n".join(classes))
         return root

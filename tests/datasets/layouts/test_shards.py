@@ -108,10 +108,12 @@ def test_what_is_asked_about_all_records_is_what_they_say(folder_root, tmp_path)
     supervision = tmp_path / "supervision.txt"
     supervision.write_text("label scratch\n")
     (folder_root / "splits.txt").write_text("train good\nval dent\ntest scratch\n")
+    (folder_root / "good/e.png").write_bytes((folder_root / "good/a.png").read_bytes())
     pack(load_dataset("folder", folder_root, None, supervision), str(tmp_path / "set"))
     dataset = load_dataset("shards", tmp_path / "set")
     records = list(dataset.records)
-    assert [record.name for record in records] == ["dent/c", "good/a", "good/b", "scratch/d"]
+    assert [record.name for record in records] == ["dent/c", "good/a", "good/b", "good/e", "scratch/d"]
+    assert dataset.records.equal_files() == [(1, 3)]
     for split in ("train", "val", "test"):
         assert list(dataset.of_split(split)) == [r for r in records if r.split == split]
         assert dataset.of_split(split).labels().tolist() == [r.label for r in records if r.split == split]
@@ -121,16 +123,8 @@ def test_what_is_asked_about_all_records_is_what_they_say(folder_root, tmp_path)
     assert list(dataset.records[1:3]) == records[1:3]
     assert dataset.records[-1] == records[-1]
     with pytest.raises(IndexError):
-        dataset.records[4]
+        dataset.records[5]
     assert dataset.assigned() is dataset
-
-
-def test_equal_files_are_found(folder_root, tmp_path):
-    (folder_root / "good/e.png").write_bytes((folder_root / "good/a.png").read_bytes())
-    (folder_root / "splits.txt").write_text("train good\ntrain dent\ntrain scratch\n")
-    pack(load_dataset("folder", folder_root), str(tmp_path / "set"))
-    records = load_dataset("shards", tmp_path / "set").records
-    assert [[records[i].name for i in same] for same in records.equal_files()] == [["good/a", "good/e"]]
 
 
 def test_a_folder_without_an_index_is_no_set(tmp_path):

@@ -52,11 +52,8 @@ def test_written_set_is_read_back(tmp_path, classes):
     write_toy(out, 18, size=32, classes=classes, seed=3)
     dataset = load_dataset("toy", out)
     assert dataset.classes == (("good", "defect") if classes == 2 else ("good", "scratch", "spot", "stain"))
-    for split, count in (("train", 10), ("val", 4), ("test", 4)):
-        records = dataset.of_split(split)
-        if classes == 2:
-            assert len(records) == count
-        assert {record.label for record in records} == set(range(classes))
+    for split in ("train", "val", "test"):
+        assert {record.label for record in dataset.of_split(split)} == set(range(classes))
     record = next(record for record in dataset.records if record.name.endswith("00005"))
     made, found = make_sample(5, seed=3, size=32, classes=classes), read(record)
     assert (found.name, found.label) == (made.name, made.label)
