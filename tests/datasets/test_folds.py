@@ -91,16 +91,10 @@ def test_larger_groups_do_not_unbalance_the_folds():
     assert [sum(cluster.size for cluster in part) for part in parts] == [12, 12, 12]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"val": 0.5, "test": 0.5}, "leave nothing to train on"),
-        ({"val": float("nan"), "test": 0.5}, "--val nan"),
-    ],
-)
-def test_shares_that_cannot_be(photographs, options, words):
+@pytest.mark.parametrize(("val", "words"), [(0.5, "leave nothing to train on"), (float("nan"), "--val nan")])
+def test_shares_that_cannot_be(photographs, val, words):
     with pytest.raises(DatasetError, match=words):
-        split_by_share(as_dataset(photographs), photographs, **options)
+        split_by_share(as_dataset(photographs), photographs, val=val, test=0.5)
 
 
 def test_splits_that_could_measure_nothing_are_refused():

@@ -27,15 +27,12 @@ def photograph(name, split, picture):
 @pytest.fixture
 def photographs():
     """kos26 is kos01 again, over the border; other twins stay within a split or have none."""
+    across = [("kos01", "train"), ("kos26", "test")]
+    within = [("kos03", "val"), ("kos04", "val"), ("kos05", None)]
     return [
-        photograph("kos01/Part0", "train", "A"),
-        photograph("kos01/Part1", "train", "B"),
-        photograph("kos26/Part0", "test", "A"),
-        photograph("kos26/Part1", "test", "B"),
-        photograph("kos03/Part0", "val", "C"),
-        photograph("kos04/Part0", "val", "C"),
-        photograph("kos05/Part0", None, "C"),
-        photograph("kos06/Part0", "val", "D"),
+        *(photograph(f"{item}/Part{n}", split, f"picture {n}") for item, split in across for n in (0, 1)),
+        *(photograph(f"{item}/Part0", split, "another") for item, split in within),
+        photograph("kos06/Part0", "val", "a third"),
     ]
 
 
@@ -111,10 +108,8 @@ def test_near_duplicates_pass_when_both_are_named(exposures):
     dataset = as_dataset(exposures)
     assert not {"tile03/0", "tile03/1"} & set().union(*pairs(near_leaks(dataset, exposures, ["tile03"])))
     found = pairs(near_leaks(dataset, exposures, ["tile03/0", "tile03/2"]))
-    assert {pair for pair in found if pair[0].startswith("tile03")} == {
-        ("tile03/0", "tile03/1"),
-        ("tile03/1", "tile03/2"),
-    }
+    left = {pair for pair in found if pair[0].startswith("tile03")}
+    assert left == {("tile03/0", "tile03/1"), ("tile03/1", "tile03/2")}
 
 
 def test_a_warning_names_some_near_duplicates_and_counts_the_others(exposures, capsys):
@@ -122,10 +117,8 @@ def test_a_warning_names_some_near_duplicates_and_counts_the_others(exposures, c
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("warning: 33 photographs have a near duplicate in another split")
     assert len(lines) == 1 + leaks.MAX_LISTED + 2
-    one, other, alike = found[0]
-    assert lines[1] == (
-        f"  {one.record.name} ({one.record.split}) ~ {other.record.name} ({other.record.split}), {alike:.2f}"
-    )
+    one, other = (f"{photograph.record.name} ({photograph.record.split})" for photograph in found[0][:2])
+    assert lines[1] == f"  {one} ~ {other}, {found[0].correlation:.2f}"
     assert lines[-2] == f"  and {len(found) - leaks.MAX_LISTED} more pairs"
     assert "split --group-twins" in lines[-1]
     allowed = [f"tile{tile:02d}" for tile in range(12)]

@@ -24,13 +24,8 @@ def splits_of(dataset):
 def test_names_of_groups_and_records_are_assigned(items, split_file):
     path = split_file("# note\n\ntrain  kos01\nval\tkos02/Part1\r\n  test kos03\n")
     found = {name: split for name, split in splits_of(apply_splits(items, path)).items() if split}
-    assert found == {
-        "kos01/Part0": "train",
-        "kos01/Part1": "train",
-        "kos02/Part1": "val",
-        "kos03/Part0": "test",
-        "kos03/Part1": "test",
-    }
+    train, test = dict.fromkeys(("kos01/Part0", "kos01/Part1"), "train"), ("kos03/Part0", "kos03/Part1")
+    assert found == {**train, "kos02/Part1": "val", **dict.fromkeys(test, "test")}
 
 
 def test_names_may_hold_blanks_and_the_file_a_byte_order_mark(split_file):

@@ -213,7 +213,6 @@ def test_group_in_two_splits_is_a_problem(root):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "is empty"),
         ("image,label\n", "has no entry"),
         (
             "image,class\nline/a.png,good,\n",
