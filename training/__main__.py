@@ -1,12 +1,11 @@
 """Command line: `python -m training COMMAND`; `--help` lists the commands."""
 
 import argparse
-import dataclasses
 import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-FRESH = "--fresh"
+FRESH, SPLITS = "--fresh", ("train", "val", "test")
 RUN_USAGE = (
     "Usage: python -m training run EXPERIMENT.toml [--fresh] [--field value]… "
     "(--fresh replaces an existing run)"
@@ -50,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     with clean_exit(group="train"):
         if words and words[0] in EXPERIMENT_COMMANDS:
-            EXPERIMENT_COMMANDS[words[0]](words[1:])
+            command, _ = EXPERIMENT_COMMANDS[words[0]]
+            command(words[1:])
             return
         options = build_parser().parse_args(words)
         options.command(options)
@@ -62,156 +62,94 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_fit(commands)
     _add_retrain(commands)
-    commands.add_parser("check", help="dry-run an experiment: check EXPERIMENT.toml [--field value]")
-    commands.add_parser("run", help="train the stages of an experiment: run EXPERIMENT.toml [--field value]")
-    commands.add_parser(
-        "launch", help="train on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"
-    )
-    commands.add_parser(
-        "calibrate",
-        help="choose new thresholds of a finished run: calibrate RUN [--folds K | --by RUN…]",
-    )
+    for name, (_, text) in EXPERIMENT_COMMANDS.items():
+        commands.add_parser(name, help=text)
     _add_measuring(commands)
     _add_artifacts(commands)
     return parser
 
 
+def _add_command(
+    commands: "Commands", command: Callable[[argparse.Namespace], None], text: str
+) -> argparse.ArgumentParser:
+    """A command with the name of its function."""
+    parser = commands.add_parser(command.__name__, help=text)
+    parser.set_defaults(command=command)
+    return parser
+
+
 def _add_fit(commands: "Commands") -> None:
-    one = commands.add_parser(
-        "fit", help="choose an experiment for a folder, train, evaluate and export, in one command"
-    )
-    one.add_argument("root", type=Path, metavar="FOLDER", help="folder of the images, in any known layout")
-    one.add_argument(
-        "--minutes", type=float, default=10.0, help="time limit of the whole command (default: %(default)s)"
-    )
-    one.add_argument("--out", type=Path, metavar="MODEL", help="folder of the model; default: models/NAME")
-    one.add_argument("--name", help="name of the run; default: that of the folder")
-    one.add_argument(
-        "--runs", type=Path, default=Path("runs"), help="folder of all runs (default: %(default)s)"
-    )
-    one.add_argument("--layout", help="layout of the files; default: detected")
-    one.add_argument(
-        "--encoder-weights",
-        default="imagenet",
-        metavar="FILE",
-        help="weights of the encoder, if Keras has not downloaded them; none for a network without encoder",
-    )
-    one.add_argument("--overwrite", action="store_true", help="replace the run and the model of this name")
-    one.add_argument("--skip-broken", action="store_true", help="skip unusable images")
-    one.add_argument(
-        "--white-level",
-        type=parse_white_level,
-        metavar="VALUE",
-        help="white value of 16-bit images, if the camera has fewer bits",
-    )
-    one.add_argument(
-        "--mask-threshold",
-        type=int,
-        choices=range(255),
-        metavar="N",
-        help="mask pixels above this value are defect, if masks have more than two values",
-    )
-    one.add_argument(
-        "--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image"
-    )
-    one.set_defaults(command=fit)
+    text = "choose an experiment for a folder, train, evaluate and export, in one command"
+    add = _add_command(commands, fit, text).add_argument
+    add("root", type=Path, metavar="FOLDER", help="folder of the images, in any known layout")
+    add("--minutes", type=float, default=10.0, help="time limit of the whole command (default: %(default)s)")
+    add("--out", type=Path, metavar="MODEL", help="folder of the model; default: models/NAME")
+    add("--name", help="name of the run; default: that of the folder")
+    add("--runs", type=Path, default=Path("runs"), help="folder of all runs (default: %(default)s)")
+    add("--layout", help="layout of the files; default: detected")
+    encoder = "weights of the encoder, if Keras has not downloaded them; none for a network without encoder"
+    add("--encoder-weights", default="imagenet", metavar="FILE", help=encoder)
+    add("--overwrite", action="store_true", help="replace the run and the model of this name")
+    add("--skip-broken", action="store_true", help="skip unusable images")
+    white = "white value of 16-bit images, if the camera has fewer bits"
+    add("--white-level", type=parse_white_level, metavar="VALUE", help=white)
+    above = "mask pixels above this value are defect, if masks have more than two values"
+    add("--mask-threshold", type=int, choices=range(255), metavar="N", help=above)
+    add("--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image")
 
 
 def _add_retrain(commands: "Commands") -> None:
-    again = commands.add_parser(
-        "retrain",
-        help="continue a run with reviewed images, and export the new model unless it is worse",
-    )
-    again.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
-    again.add_argument(
-        "--reviewed",
-        type=Path,
-        required=True,
-        metavar="FOLDER",
-        help="output of python -m api export-reviewed",
-    )
-    again.add_argument(
-        "--parent",
-        type=Path,
-        metavar="MODEL",
-        help="model that was exported from the run; default: the newest one in models/NAME",
-    )
-    again.add_argument(
-        "--out", type=Path, metavar="MODEL", help="folder of the new model; default: next to the current one"
-    )
-    again.add_argument("--version", help="version of the new model; default: the current one plus 1")
-    again.add_argument("--name", help="name of the new run; default: name of the run with the new version")
-    again.add_argument(
-        "--minutes",
-        type=float,
-        help="time limit of the whole command; default: two fifths of the steps of the run",
-    )
-    again.add_argument("--force", action="store_true", help="export the model even if it is worse")
-    again.add_argument(
-        "--no-sample", action="store_true", help="self-test with noise: no image is stored in the model"
-    )
-    again.set_defaults(command=retrain)
+    text = "continue a run with reviewed images, and export the new model unless it is worse"
+    add = _add_command(commands, retrain, text).add_argument
+    add("run", type=Path, metavar="RUN", help="folder of a finished run")
+    reviewed = "output of python -m api export-reviewed"
+    add("--reviewed", type=Path, required=True, metavar="FOLDER", help=reviewed)
+    parent = "model that was exported from the run; default: the newest one in models/NAME"
+    add("--parent", type=Path, metavar="MODEL", help=parent)
+    add("--out", type=Path, metavar="MODEL", help="folder of the new model; default: next to the current one")
+    add("--version", help="version of the new model; default: the current one plus 1")
+    add("--name", help="name of the new run; default: name of the run with the new version")
+    minutes = "time limit of the whole command; default: two fifths of the steps of the run"
+    add("--minutes", type=float, help=minutes)
+    add("--force", action="store_true", help="export the model even if it is worse")
+    add("--no-sample", action="store_true", help="self-test with noise: no image is stored in the model")
 
 
 def _add_measuring(commands: "Commands") -> None:
-    score = commands.add_parser("evaluate", help="evaluate a finished run on a split and write its report")
-    score.add_argument("run", type=Path, help="run folder")
-    score.add_argument("--split", choices=("train", "val", "test"), default="test")
-    score.set_defaults(command=evaluate)
-
-    several = commands.add_parser("join", help="join evaluated runs: folds, seeds, or both")
-    several.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folder, evaluated")
-    several.add_argument("--out", type=Path, help="folder for joined.json, joined.csv and report.html")
-    several.set_defaults(command=join)
-
-    two = commands.add_parser("compare", help="test whether two evaluated runs differ significantly")
-    two.add_argument("first", type=Path, metavar="RUN_A", help="run folder, evaluated")
-    two.add_argument("second", type=Path, metavar="RUN_B", help="run folder, evaluated on the same split")
-    two.set_defaults(command=compare)
+    add = _add_command(
+        commands, evaluate, "evaluate a finished run on a split, write its report"
+    ).add_argument
+    add("run", type=Path, help="run folder")
+    add("--split", choices=SPLITS, default="test", help="split of the images (default: %(default)s)")
+    add = _add_command(commands, join, "join evaluated runs: folds, seeds, or both").add_argument
+    add("runs", type=Path, nargs="+", metavar="RUN", help="run folder, evaluated")
+    add("--out", type=Path, help="folder for joined.json, joined.csv and report.html")
+    add = _add_command(commands, compare, "test whether two evaluated runs differ significantly").add_argument
+    add("first", type=Path, metavar="RUN_A", help="run folder, evaluated")
+    add("second", type=Path, metavar="RUN_B", help="run folder, evaluated on the same split")
 
 
 def _add_artifacts(commands: "Commands") -> None:
-    write = commands.add_parser("export", help="write the artifact of a finished run")
-    write.add_argument("run", type=Path, help="run folder")
-    write.add_argument("out", type=Path, help="folder of the artifact")
-    write.add_argument("--name", help="name of the model; default: that of the run")
-    write.add_argument("--version", default="1", help="version of the model")
-    write.add_argument("--overwrite", action="store_true", help="replace an existing artifact")
-    write.add_argument(
-        "--engines",
-        nargs="+",
-        default=["tensorflow"],
-        metavar="ENGINE",
-        help=f"engines of the model: {', '.join(ENGINES)} (default: tensorflow). The first is preferred, or, "
-        "if it is a float32 engine, the fastest float32 engine",
+    add = _add_command(commands, export, "write the artifact of a finished run").add_argument
+    add("run", type=Path, help="run folder")
+    add("out", type=Path, help="folder of the artifact")
+    add("--name", help="name of the model; default: that of the run")
+    add("--version", default="1", help="version of the model")
+    add("--overwrite", action="store_true", help="replace an existing artifact")
+    engines = (
+        f"engines of the model: {', '.join(ENGINES)} (default: tensorflow). The first is preferred, or, if "
+        "it is a float32 engine, the fastest float32 engine"
     )
-    write.add_argument(
-        "--no-measure",
-        action="store_true",
-        help="prefer the first of --engines, without measuring their speed",
-    )
-    write.add_argument(
-        "--force", action="store_true", help="also export engines that are worse than the network"
-    )
-    write.add_argument(
-        "--no-sample",
-        action="store_true",
-        help="self-test with noise: no image is stored in the artifact",
-    )
-    write.set_defaults(command=export)
-
-    engines = commands.add_parser(
-        "verify", help="compare the engines of an artifact with the network of its run"
-    )
-    engines.add_argument("run", type=Path, help="run folder")
-    engines.add_argument("model", type=Path, help="artifact that was exported from it")
-    engines.add_argument(
-        "--split",
-        choices=("train", "val", "test"),
-        default="test",
-        help="split of the images (default: %(default)s)",
-    )
-    engines.set_defaults(command=verify)
+    add("--engines", nargs="+", default=["tensorflow"], metavar="ENGINE", help=engines)
+    measure = "prefer the first of --engines, without measuring their speed"
+    add("--no-measure", action="store_true", help=measure)
+    add("--force", action="store_true", help="also export engines that are worse than the network")
+    add("--no-sample", action="store_true", help="self-test with noise: no image is stored in the artifact")
+    text = "compare the engines of an artifact with the network of its run"
+    add = _add_command(commands, verify, text).add_argument
+    add("run", type=Path, help="run folder")
+    add("model", type=Path, help="artifact that was exported from it")
+    add("--split", choices=SPLITS, default="test", help="split of the images (default: %(default)s)")
 
 
 def run(words: list[str]) -> None:
@@ -295,8 +233,16 @@ def _threshold_fields() -> Iterator[str]:
         yield f"  --threshold.{name.replace('_', '-')} (default: {field.default}): {field.description}"
 
 
-EXPERIMENT_COMMANDS = {"check": check, "run": run, "launch": launch, "calibrate": calibrate}
-"""Commands whose flags are the fields of the experiment."""
+EXPERIMENT_COMMANDS = {
+    "check": (check, "dry-run an experiment: check EXPERIMENT.toml [--field value]"),
+    "run": (run, "train the stages of an experiment: run EXPERIMENT.toml [--field value]"),
+    "launch": (launch, "train on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"),
+    "calibrate": (
+        calibrate,
+        "choose new thresholds of a finished run: calibrate RUN [--folds K | --by RUN…]",
+    ),
+}
+"""Commands whose flags are the fields of the experiment, with their help."""
 
 
 def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
@@ -339,15 +285,12 @@ def fit(options: argparse.Namespace) -> None:
     started = time.monotonic()
     import_tensorflow(trains=True)
     from training.fit import command
-    from training.fit.dataset_profile import ReadOptions
 
     began = command.clock() - (time.monotonic() - started)  # including the imports
-
     given = {name: value for name, value in vars(options).items() if name != "command" and value is not None}
-    names = [field.name for field in dataclasses.fields(ReadOptions) if field.name in given]
-    read_options = ReadOptions(**{name: given.pop(name) for name in names})
-    raise_pixel_limit(read_options.max_pixels)
-    command.fit(command.FitOptions(**given, read_options=read_options), began)
+    chosen = command.FitOptions(**given)
+    raise_pixel_limit(chosen.max_pixels)
+    command.fit(chosen, began)
 
 
 def retrain(options: argparse.Namespace) -> None:
@@ -356,10 +299,9 @@ def retrain(options: argparse.Namespace) -> None:
     import_tensorflow(trains=True)
     from training.fit.command import clock
     from training.retrain import command
-    from training.run.folder import RunFolder
 
     began = clock() - (time.monotonic() - started)
-    raise_pixel_limit(RunFolder.finished(options.run).experiment().data.max_pixels)
+    _raise_pixel_limit_of(options.run)
     given = {name: value for name, value in vars(options).items() if name != "command"}
     command.retrain(command.RetrainOptions(**given), began)
 
@@ -368,10 +310,15 @@ def evaluate(options: argparse.Namespace) -> None:
     """Evaluates a run and writes its report and metrics into its folder."""
     import_tensorflow()
     from training.evaluate import evaluate_run
+
+    _raise_pixel_limit_of(options.run)
+    print(evaluate_run(options.run, options.split))
+
+
+def _raise_pixel_limit_of(run: Path) -> None:
     from training.run.folder import RunFolder
 
-    raise_pixel_limit(RunFolder.finished(options.run).experiment().data.max_pixels)
-    print(evaluate_run(options.run, options.split))
+    raise_pixel_limit(RunFolder.finished(run).experiment().data.max_pixels)
 
 
 def join(options: argparse.Namespace) -> None:

@@ -1,8 +1,7 @@
 """The command `calibrate`: new calibration and thresholds of a finished run.
 
-Settings can change, and training images can be used in addition to the few validation images: each fold is
-scored by a network that was trained like the run, without this fold. The runs of a cross-validation can also
-provide these scores.
+Training images can be used in addition to the few validation images: each fold is scored by a network that
+was trained like the run, without this fold, or by the runs of a cross-validation.
 """
 
 import shlex
@@ -23,12 +22,10 @@ from datasets.leaks import near_duplicates_for_split
 from datasets.name_lists import read_name_list
 from datasets.sample import Split
 from datasets.splitting import SPLITS, write_splits
-from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ConfigError, RunError
-from segdec.predictor import Predictor
 from training.config import ExperimentConfig, ThresholdConfig
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import list_dataset, list_split_records, open_check_cache, record_reader
+from training.data.run_data import list_dataset, open_check_cache, record_reader
 from training.evaluate import evaluate_run
 from training.formatting import format_percent, format_score
 from training.metrics.calibration import align_log_odds
@@ -51,12 +48,7 @@ FOLDS = "folds"
 
 @dataclass(frozen=True)
 class FoldScores:
-    """Training images scored by another network.
-
-    Attributes:
-        photographs: The scored images.
-        good: Log-odds of that network for good images, to align the scores.
-    """
+    """Training images scored by another network; `good` are its log-odds of good images, to align them."""
 
     photographs: ScoredPhotographs
     good: NDArray[np.float64]
@@ -70,8 +62,7 @@ def calibrate_run(
     Args:
         path: The run folder.
         settings: Settings of the choice.
-        folds: Number of folds of the training images, each scored by a network trained without it; 0 for
-            none.
+        folds: Number of folds of the training images; 0 for none.
         by: Evaluated runs of the same experiment whose test images this run was trained on.
 
     Yields:
@@ -83,7 +74,9 @@ def calibrate_run(
     folder = RunFolder.finished(path)
     with folder.locked():
         chosen = _choose(folder, settings, folds, by)
-    yield describe_thresholds(chosen)
+    limits = chosen.model.thresholds
+    review = "" if limits.review is None else f", for review from {format_score(limits.review)}"
+    yield f"Defective from a score of {format_score(limits.score)}{review}, chosen on {chosen.chosen_by}."
     if (rate := chosen.model.calibration.defect_rate) is not None:
         yield (
             f"Scores are probabilities for a share of {format_percent(rate)} defective photographs; another "
@@ -117,29 +110,18 @@ def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequen
     return chosen
 
 
-def describe_thresholds(chosen: ChosenThresholds) -> str:
-    """Returns a line for the terminal."""
-    thresholds = chosen.model.thresholds
-    review = "" if thresholds.review is None else f", for review from {format_score(thresholds.review)}"
-    return (
-        f"Defective from a score of {format_score(thresholds.score)}{review}, chosen on {chosen.chosen_by}."
-    )
-
-
 def measure_split(folder: RunFolder, split: Split) -> Validation:
     """Scores the images of a split with the network of a finished run."""
-    experiment, model = folder.experiment(), folder.result().model
-    records = list_split_records(experiment, folder.splits, model.classes, split)
-    predictor = Predictor(NetworkEngine(folder.network()), model)
-    pool = ReadingPool(experiment.data.decode_threads)
-    return Validator(predictor, records, record_reader(experiment), experiment.batch_size, pool).measure()
+    experiment = folder.experiment()
+    pool, read = ReadingPool(experiment.data.decode_threads), record_reader(experiment)
+    return Validator(folder.predictor(), folder.records(split), read, experiment.batch_size, pool).measure()
 
 
 # === Folds of the training photographs ===
 
 
 def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> Iterator[FoldScores]:
-    """Trains a network without each fold, unless it exists, and scores the fold with it."""
+    """Yields the scores of each fold, by a network that is trained without it unless it exists."""
     if not folds:
         return
     if experiment.initial_weights is not None:
@@ -159,11 +141,8 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
     for number, left_out in enumerate(split_into_folds(checked.photographs, folds, experiment.seed), start=1):
         place = folder.path / FOLDS / f"{number}_of_{folds}"
         place.parent.mkdir(exist_ok=True)
-        splits = place.with_suffix(".txt")
-        others = (
-            record.with_split("test" if record.group in left_out else "train")
-            for record in checked.dataset.records
-        )
+        splits, own = place.with_suffix(".txt"), checked.dataset.records
+        others = [record.with_split("test" if record.group in left_out else "train") for record in own]
         write_splits(splits, (*val.records, *others))
         trained = Trainer(experiment.local_copy(place, splits)).run()
         tested = measure_split(trained, "test").photographs
@@ -215,8 +194,8 @@ def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldS
         RunError: If a run has test images in common with this run, has other classes, or adds no images.
     """
     classes = folder.result().model.classes
-    splits = _names_by_split(folder)
-    remaining = set(splits["train"])
+    lines = list(read_name_list(folder.splits, SPLITS, "split"))
+    remaining, held = ({line.name for line in lines if line.word == split} for split in ("train", "test"))
     for path in others:
         evaluated = load_evaluation(path)
         if evaluated.classes != classes:
@@ -225,7 +204,7 @@ def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldS
                 f"{', '.join(classes)}. Expected runs of one experiment."
             )
         names = {result.name for result in evaluated.results}
-        if same := sorted(names & splits["test"]):
+        if same := sorted(names & held):
             raise RunError(
                 f"'{path}' was evaluated on {len(same)} test photographs of '{folder.path}', the first is "
                 f"'{same[0]}'. Thresholds must not be chosen on test data. Expected the other folds of a "
@@ -240,13 +219,6 @@ def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldS
         remaining -= names
         photographs = collect_scored(tested)
         yield FoldScores(photographs, photographs.good)
-
-
-def _names_by_split(folder: RunFolder) -> dict[Split, set[str]]:
-    names: dict[Split, set[str]] = {"train": set(), "val": set(), "test": set()}
-    for line in read_name_list(folder.splits, SPLITS, "split"):
-        names[cast(Split, line.word)].add(line.name)
-    return names
 
 
 def _align(scores: FoldScores, own_good: NDArray[np.float64]) -> ScoredPhotographs:

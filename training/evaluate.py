@@ -1,18 +1,14 @@
 """The command `evaluate`: metrics and report of a finished run."""
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from datasets.sample import Record, Sample, Split
-from segdec.engines.tensorflow import NetworkEngine
-from segdec.inference.postprocessing import Prediction
-from segdec.predictor import Predictor
+from datasets.sample import Split
 from training.config import ExperimentConfig
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import list_split_records, record_reader
+from training.data.run_data import record_reader
 from training.metrics.evaluation import evaluate
 from training.metrics.storage import save_evaluation
-from training.reporting.gallery import ReadAndPredict
+from training.reporting.gallery import read_and_predict
 from training.reporting.report import write_report
 from training.reporting.summary import describe
 from training.reporting.tables import evaluation_table
@@ -29,9 +25,7 @@ def evaluate_run(path: Path, split: Split) -> str:
     """
     folder = RunFolder.finished(path)
     experiment, result = folder.experiment(), folder.result()
-    records = list_split_records(experiment, folder.splits, result.model.classes, split)
-    predictor = Predictor(NetworkEngine(folder.network()), result.model)
-    read = record_reader(experiment)
+    records, predictor, read = folder.records(split), folder.predictor(), record_reader(experiment)
     pool = ReadingPool(experiment.data.decode_threads)
     evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size, pool=pool)
     save_evaluation(path, evaluation, split=split, seed=experiment.seed)
@@ -40,23 +34,11 @@ def evaluate_run(path: Path, split: Split) -> str:
         title=experiment.name,
         facts=_facts(experiment, result, split),
         evaluation=evaluation,
-        show=_read_and_predict(predictor, records, read),
+        show=read_and_predict(predictor, records, read),
         warnings=result.warnings,
         history=[record for record in read_log(path) if record["kind"] == "train"],
     )
     return f"{describe(evaluation)}\n\n{evaluation_table(evaluation)}\nReport: {path / 'report.html'}"
-
-
-def _read_and_predict(
-    predictor: Predictor, records: Sequence[Record], read: Callable[[Record], Sample]
-) -> ReadAndPredict:
-    by_name = {record.name: record for record in records}
-
-    def show(name: str) -> tuple[Sample, Prediction]:
-        sample = read(by_name[name])
-        return sample, predictor.predict([sample.image])[0]
-
-    return show
 
 
 def _facts(experiment: ExperimentConfig, result: RunResult, split: str) -> dict[str, str]:

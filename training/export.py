@@ -18,7 +18,6 @@ from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, SegdecError
 from segdec.export.model_export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
 from segdec.predictor import Predictor
-from training.data.run_data import list_split_records
 from training.data.subsets import pick_evenly
 from training.metrics.storage import METRICS_FILE
 from training.metrics.verification import Verifier, describe_variant
@@ -35,17 +34,12 @@ SAMPLE_CANDIDATES = 64
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """Options of an artifact.
+    """Options of an artifact; see `python -m training export --help`.
 
     Attributes:
-        name: Name of the model; None for that of the run.
-        version: Version of the model.
-        engines: Engines of the model, see `segdec.engines.ENGINES`.
         with_sample: Whether the self-test uses a validation image that is stored in the artifact, instead of
             seeded noise. Noise is also used if the images can no longer be read.
-        force: Whether to export engines that are worse than the network.
         measure: Whether to measure the speed of several engines and prefer the fastest exact one.
-        overwrite: Whether to replace an existing artifact.
         parent: The version that the training continued from; None for a new model.
     """
 
@@ -63,12 +57,7 @@ DEFAULTS = ExportOptions()
 
 
 def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Manifest:
-    """Writes the artifact of a finished run, with the metrics of its last evaluation.
-
-    Args:
-        path: Run folder.
-        out: Folder of the artifact.
-        options: Options of the artifact.
+    """Writes the artifact of a finished run, with the metrics of its last evaluation, to the folder `out`.
 
     Raises:
         SegdecError: If the run has not finished, the artifact cannot be written, or an engine is worse.
@@ -83,13 +72,7 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
         out,
         result.model,
         ModelCard(
-            name,
-            options.version,
-            metrics,
-            split,
-            result.data_fingerprint,
-            result.encoder,
-            options.parent,
+            name, options.version, metrics, split, result.data_fingerprint, result.encoder, options.parent
         ),
         engines=options.engines,
         validation=_validation_photographs(folder, Predictor(NetworkEngine(network), result.model), options),
@@ -99,12 +82,7 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
 
 
 def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
-    """Compares the engines of an artifact with the network of its run, on images of a split.
-
-    Args:
-        path: Run folder.
-        model: The artifact that was exported from it.
-        split: The split.
+    """Compares the engines of the artifact `model` with the network of its run, on images of a split.
 
     Yields:
         A line for each engine.
@@ -121,9 +99,8 @@ def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
             f"{model} was not exported from {path}, or the thresholds have changed since. Expected an "
             "artifact of this run; export it again."
         )
-    records = list_split_records(folder.experiment(), folder.splits, result.model.classes, split)
-    reference = Predictor(NetworkEngine(folder.network()), result.model)
-    verifier = Verifier(reference, records, _reader(reference), force=True)
+    reference = folder.predictor()
+    verifier = Verifier(reference, folder.records(split), _reader(reference), force=True)
     for name, variant in manifest.variants.items():
         found = verifier(name, Predictor.load(model, name))
         yield describe_variant(name, variant.model_copy(update={"verification": found}))
@@ -140,7 +117,7 @@ def _validation_photographs(
     """Validation images for the export; none if they can no longer be read."""
     read = _reader(predictor)
     try:
-        records = list_split_records(folder.experiment(), folder.splits, predictor.config.classes, "val")
+        records = folder.records("val")
         for record in records:
             read(record)
     except (SegdecError, OSError) as error:
@@ -161,11 +138,7 @@ def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRec
     """Returns the detected defective image of highest score, otherwise the first image, uint8 [H, W, C].
 
     A high score tests both parts of the network: it is far from the threshold, and its mask is not empty.
-
-    Args:
-        predictor: The model.
-        records: Images to choose from, at least one; of the defective ones the first `SAMPLE_CANDIDATES`.
-        read: Reads one record.
+    Only the first `SAMPLE_CANDIDATES` defective images are considered.
 
     Raises:
         SegdecError: If an image cannot be read or does not fit the model.

@@ -172,3 +172,24 @@ def make_run():
         return folder
 
     return make
+
+
+@pytest.fixture
+def make_fold(make_result, make_run, tmp_path):
+    """A run of one fold: good and defective photographs in turn, with these scores."""
+
+    def make(name, fold, scores, threshold=0.5, review=None, **options):
+        results = [
+            make_result(
+                f"{fold}/{place}",
+                place % 2,
+                score,
+                threshold=threshold,
+                review=review,
+                pixels=PixelCounts(tp=6, fn=2) if place % 2 else PixelCounts(fp=1),
+            )
+            for place, score in enumerate(scores)
+        ]
+        return make_run(tmp_path / name, results, **options)
+
+    return make

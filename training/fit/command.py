@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ AGAIN = "The run exists already: start again with --overwrite."
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions:
+class FitOptions(ReadOptions):
     """Options of the command; `python -m training fit --help` describes them."""
 
     root: Path
@@ -80,27 +80,24 @@ class FitOptions:
     name: str | None = None
     runs: Path = Path("runs")
     overwrite: bool = False
-    read_options: ReadOptions = field(default_factory=ReadOptions)
 
 
 def fit(options: FitOptions, began: float) -> None:
     """Profiles a folder, chooses an experiment, trains, evaluates and exports, and prints each step.
 
-    Args:
-        options: Options of the command.
-        began: Start of the command, by `clock`.
+    The time limit counts from `began`, by `clock`.
 
     Raises:
         SegdecError: If images or time do not suffice, or a target exists.
         SystemExit: After an interrupt; the best model so far is exported, if there is one.
     """
-    ends_at = began + 60 * options.minutes
     name, out = _targets(options)
     with raise_on_sigterm():
-        _fit(options, name, out, began, ends_at)
+        _fit(options, name, out, began)
 
 
-def _fit(options: FitOptions, name: str, out: Path, began: float, ends_at: float) -> None:
+def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
+    ends_at = began + 60 * options.minutes
     with _without_model(options.runs / name):
         # === Profile and split ===
         profiled = _profile(options)
@@ -155,12 +152,8 @@ def _without_model(run: Path) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, RunInterruptedError) as stop:  # the latter while step times are measured
-        _report_no_model(run)
+        print(f"{NO_MODEL} {AGAIN}" if run.exists() else NO_MODEL, file=sys.stderr)
         raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
-
-
-def _report_no_model(run: Path) -> None:
-    print(f"{NO_MODEL} {AGAIN}" if run.exists() else NO_MODEL, file=sys.stderr)
 
 
 @contextmanager
@@ -192,14 +185,14 @@ def _with_trained_model(config: ExperimentConfig, split: DatasetSplit, out: Path
 
 def _train(trainer: Trainer) -> RunInterruptedError | None:
     """Trains; returns the interrupt if there was one and there is a model."""
-    try:
-        trainer.run(keep_best=True)
-    except RunInterruptedError as stop:
-        if not trainer.folder.has_result:
-            _report_no_model(trainer.folder.path)
-            raise SystemExit(stop.exit_code) from None
-        print("Stopped: the best model so far is evaluated and exported.", file=sys.stderr, flush=True)
-        return stop
+    with _without_model(trainer.folder.path):
+        try:
+            trainer.run(keep_best=True)
+        except RunInterruptedError as stop:
+            if not trainer.folder.has_result:
+                raise
+            print("Stopped: the best model so far is evaluated and exported.", file=sys.stderr, flush=True)
+            return stop
     return None
 
 
@@ -207,13 +200,7 @@ def _train(trainer: Trainer) -> RunInterruptedError | None:
 
 
 def _targets(options: FitOptions) -> tuple[str, Path]:
-    """Name of the run and folder of the model.
-
-    Raises:
-        ConfigError: If the time limit is invalid, or the folder's name cannot name a run.
-        RunError: If a run or model exists, or the run's place is taken.
-        ArtifactError: If the model cannot be written there.
-    """
+    """Name of the run and folder of the model, checked."""
     if not 0 < options.minutes <= MAX_MINUTES:
         raise ConfigError(
             f"--minutes {options.minutes:g}. Expected a time limit in minutes, above 0 and up to "
@@ -238,8 +225,8 @@ def _targets(options: FitOptions) -> tuple[str, Path]:
 def _profile(options: FitOptions) -> ProfiledDataset:
     """Profiles the data set; merges the defect classes if one of them is rare."""
     layout = options.layout or detect_layout(options.root)
-    dataset = load_dataset(layout, options.root, mask_threshold=options.read_options.mask_threshold)
-    profiled = profile_dataset(dataset, layout, options.root, options.read_options)
+    dataset = load_dataset(layout, options.root, mask_threshold=options.mask_threshold)
+    profiled = profile_dataset(dataset, layout, options.root, options)
     if not (rare := rare_classes(profiled)):
         return profiled
     return merge_defects(profiled, f"{', '.join(rare)}: fewer than {len(SPLITS)} parts, too few for a class")
@@ -279,22 +266,14 @@ def _plan(
 
 
 def _find_resources(options: FitOptions) -> Resources:
-    """The encoder weights, if available, and the memory limit.
-
-    Raises:
-        ConfigError: If a given weights file cannot be used.
-    """
+    """The encoder weights, if available, and the memory limit."""
     memory = memory_limit()
     if options.encoder_weights == RANDOM:
         return Resources(None, "--encoder-weights none", memory)
+    network, stages = {"preset": "mobilenet"}, {"joint": {"steps": 1}}
+    config = ExperimentConfig(encoder_weights=options.encoder_weights, network=network, stages=stages)
     try:
-        load_pretrained(
-            ExperimentConfig(
-                encoder_weights=options.encoder_weights,
-                network={"preset": "mobilenet"},
-                stages={"joint": {"steps": 1}},
-            )
-        )
+        load_pretrained(config)
     except ConfigError as error:
         if options.encoder_weights != IMAGENET:
             raise

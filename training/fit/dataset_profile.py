@@ -39,12 +39,7 @@ MAX_PROPORTION_RATIO = 1.1
 
 @dataclass(frozen=True)
 class PixelFacts:
-    """Facts from the pixels of one image.
-
-    Attributes:
-        defect_px: Square root of the area of the largest defect, px; None without a mask.
-        coloured: Whether the image has colours.
-    """
+    """Whether an image has colours, and the square root of the area of its largest defect, px, if masked."""
 
     defect_px: float | None
     coloured: bool
@@ -52,14 +47,7 @@ class PixelFacts:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options of reading images and masks.
-
-    Attributes:
-        skip_broken: Whether to skip unusable images.
-        white_level: Value of a 16-bit image that becomes 255; None for the value of the file.
-        mask_threshold: Mask pixels above this value are defect; None for the value of the layout.
-        max_pixels: Maximum height × width of an image.
-    """
+    """Options of reading images and masks; see `python -m training fit --help`."""
 
     skip_broken: bool = False
     white_level: int | None = None
@@ -72,23 +60,17 @@ class DatasetProfile:
     """Facts about a data set.
 
     Attributes:
-        layout: Name of the layout.
-        root: Folder of the data set.
         classes: Class names, `good` first.
         counts: Images of each class.
         masks, boxes, labels: Defective images by kind of annotation.
         groups: Number of parts.
         height, width: Median size, px.
-        one_size: Whether all images have the same size.
         one_shape: Whether all images have about the same aspect ratio.
-        coloured: Whether images have colours.
         stored_in_colour: Whether any image has three channels.
         smallest_px: Square root of the area of the smallest defect, px; None without masks and boxes.
         near_duplicates: Number of images with near duplicates.
         mixed_duplicates: Number of clusters of near duplicates with good and defective images.
-        own_split: Whether the data set has a split of its own.
         merged: Whether all defect classes were merged into one.
-        read_options: Options that the files were read with.
     """
 
     layout: str
@@ -130,14 +112,9 @@ class DatasetProfile:
 
 @dataclass(frozen=True)
 class ProfiledDataset:
-    """A data set with its profile.
+    """A data set with its profile, checks, clusters of near duplicates, and notes for the user.
 
-    Attributes:
-        profile: The profile.
-        checked: The data set with the checks of its images.
-        duplicates: Clusters of near duplicates; none if all parts look alike.
-        notes: Notes for the user.
-        states: State of the files of each image before they were read.
+    `states` are those of the files of each image before they were read.
     """
 
     profile: DatasetProfile
@@ -154,10 +131,6 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
         DatasetError: If there are no images, unusable ones, or equal images with different classes.
     """
     facts: dict[str, PixelFacts] = {}
-
-    def examine(sample: Sample) -> None:
-        facts[sample.name] = measure_sample(sample)
-
     cache = CheckCache(root, str(root), "")  # used for the file states only
     states = {record.name: cache.state(record) for record in dataset.records}
     checked = check_dataset(
@@ -165,7 +138,7 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
         white_level=read_options.white_level,
         max_pixels=read_options.max_pixels,
         progress=lambda records: progress_bar(records, desc="reading", unit="image", leave=False),
-        examine=examine,
+        examine=lambda sample: facts.update({sample.name: measure_sample(sample)}),
     )
     if not read_options.skip_broken:
         raise_if_problems(checked.dataset)
@@ -186,15 +159,8 @@ def store_checks(profiled: ProfiledDataset, known: CheckCache) -> None:
         shape = photograph.height, photograph.width, photograph.channels
         if photograph.defect_px is None or photograph.thumbnail is None or record.digests is None:
             continue
-        result = CheckResult(
-            shape,
-            record.digests,
-            photograph.defect_px,
-            photograph.digest,
-            photograph.webp,
-            photograph.thumbnail,
-        )
-        known.store(state, result)
+        found = photograph.defect_px, photograph.digest, photograph.webp, photograph.thumbnail
+        known.store(state, CheckResult(shape, record.digests, *found))
     known.save(parents=True)
 
 
@@ -203,9 +169,8 @@ def rare_classes(profiled: ProfiledDataset) -> list[str]:
     classes = profiled.profile.classes
     if len(classes) == 2:
         return []
-    parts = Counter(
-        label for label, _ in {(f.record.label, f.record.group) for f in profiled.checked.photographs}
-    )
+    labelled = {(one.record.label, one.record.group) for one in profiled.checked.photographs}
+    parts = Counter(label for label, _ in labelled)
     return [name for label, name in enumerate(classes) if label and parts[label] < len(SPLITS)]
 
 
@@ -214,18 +179,18 @@ def merge_defects(profiled: ProfiledDataset, why: str) -> ProfiledDataset:
     profile, dataset = profiled.profile, profiled.checked.dataset
     classes = (profile.classes[0], DEFECT)
     note = f"{why}: all defects become one class (data.merge_defects)"
-    photographs = tuple(replace(f, record=_merged(f.record)) for f in profiled.checked.photographs)
-    records = tuple(map(_merged, dataset.records))
+
+    def merged(record: Record) -> Record:
+        return replace(record, label=min(record.label, 1))
+
+    photographs = tuple(replace(f, record=merged(f.record)) for f in profiled.checked.photographs)
+    records = tuple(map(merged, dataset.records))
     return replace(
         profiled,
         profile=replace(profile, classes=classes, counts=(profile.good, profile.defective), merged=True),
         checked=CheckedDataset(replace(dataset, classes=classes, records=records), photographs),
         notes=(*profiled.notes, note),
     )
-
-
-def _merged(record: Record) -> Record:
-    return replace(record, label=min(record.label, 1))
 
 
 def measure_sample(sample: Sample) -> PixelFacts:
@@ -261,8 +226,8 @@ def describe_dataset(
     """Returns the profile of checked images."""
     photographs, classes = checked.photographs, checked.dataset.classes
     records = [photograph.record for photograph in photographs]
-    heights = np.array([photograph.height for photograph in photographs])
-    widths = np.array([photograph.width for photograph in photographs])
+    sizes = [(photograph.height, photograph.width) for photograph in photographs]
+    heights, widths = np.array(sizes).T
     proportions = heights / widths
     masks, boxes, labels = _annotations(records)
     sides = sorted(one.defect_px for one in facts.values() if one.defect_px is not None)
@@ -277,15 +242,13 @@ def describe_dataset(
         groups=len({record.group for record in records}),
         height=int(np.median(heights)),
         width=int(np.median(widths)),
-        one_size=len({*zip(heights.tolist(), widths.tolist(), strict=True)}) == 1,
+        one_size=len(set(sizes)) == 1,
         one_shape=bool(proportions.max() <= MAX_PROPORTION_RATIO * proportions.min()),
         coloured=any(one.coloured for one in facts.values()),
         stored_in_colour=any(photograph.channels > 1 for photograph in photographs),
         smallest_px=sides[int(SMALLEST_SHARE * len(sides))] if sides else None,
         near_duplicates=sum(map(len, duplicates)),
-        mixed_duplicates=sum(
-            len({photograph.record.label > 0 for photograph in same}) > 1 for same in duplicates
-        ),
+        mixed_duplicates=sum(len({one.record.label > 0 for one in same}) > 1 for same in duplicates),
         own_split=own_split,
     )
 

@@ -1,7 +1,8 @@
 """Choice of the experiment from the profile of the data set; every setting has a reason."""
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from training.config import ExperimentConfig
@@ -45,34 +46,25 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Reason:
-    """The reason for a setting: its topic, and a sentence."""
-
-    topic: str
-    text: str
-
-
-@dataclass(frozen=True)
 class ExperimentChoice:
     """The chosen experiment, without the lengths of its stages.
 
     Attributes:
         settings: Settings as in an experiment file.
-        reasons: Reasons for the settings.
+        reasons: A sentence about each topic.
         shares: Share of the steps of each stage.
         area: Pixels of the network's input.
     """
 
     settings: Settings
-    reasons: tuple[Reason, ...]
+    reasons: Mapping[str, str]
     shares: dict[str, float]
     area: int
 
     def config(self, steps: dict[str, int], **others: Any) -> ExperimentConfig:
         """Returns the experiment with these steps per stage."""
-        stages = {
-            name: {**stage, "steps": steps.get(name, 0)} for name, stage in self.settings["stages"].items()
-        }
+        own = self.settings["stages"].items()
+        stages = {name: {**stage, "steps": steps.get(name, 0)} for name, stage in own}
         return ExperimentConfig(**{**self.settings, "stages": stages, **others})
 
 
@@ -83,7 +75,6 @@ class Resources:
     Attributes:
         encoder_weights: `encoder_weights` of the experiment; None without an encoder.
         no_encoder: Why there is no encoder; otherwise empty.
-        memory_bytes: Memory limit of the process.
     """
 
     encoder_weights: str | None
@@ -103,13 +94,13 @@ def choose_experiment(
     Args:
         profile: Profile of the data set, with the annotations of the training images.
         defective: Defective images in train, val and test.
-        images: Training images.
-        resources: Resources of the training.
+        images: Number of training images.
+        resources: What the training can use.
         default_area: Pixels of the input by default.
     """
     training_defects = defective[0]
     masked = profile.masks + profile.boxes > 0
-    reasons, augmentation = _data_regime(profile, training_defects, masked=masked, validated=defective[1] > 0)
+    regime, augmentation = _data_regime(profile, training_defects, masked=masked, validated=defective[1] > 0)
     synthetic = bool(augmentation)
     has_encoder = resources.encoder_weights is not None
     network, why = _network(training_defects, resources)
@@ -146,51 +137,42 @@ def choose_experiment(
     }
     if profile.merged:
         settings["data"]["merge_defects"] = True
-    data, white_level = _read_settings(profile.read_options)
-    settings["data"] |= data
-    settings["input"] |= white_level
+    for option in fields(ReadOptions):
+        if (value := getattr(profile.read_options, option.name)) != option.default:
+            settings["input" if option.name == "white_level" else "data"][option.name] = value
     if resources.encoder_weights is not None:
         settings["encoder_weights"] = resources.encoder_weights
-    ordered_reasons = [
-        reasons,
-        Reason("network", why),
-        Reason("input", why_size),
-        Reason("colour", why_colour),
-        Reason("changes", _describe_augmentation(augmentation, has_encoder=has_encoder)),
-        Reason("stages", why_stages),
-    ]
-    return ExperimentChoice(settings, tuple(ordered_reasons), shares, area)
-
-
-def _read_settings(read_options: ReadOptions) -> tuple[Settings, Settings]:
-    """Options that are not the default, as settings of `data` and of `input`."""
-    given = {
-        name: value for name, value in asdict(read_options).items() if value != getattr(ReadOptions(), name)
+    reasons = {
+        "regime": regime,
+        "network": why,
+        "input": why_size,
+        "colour": why_colour,
+        "changes": _describe_augmentation(augmentation, has_encoder=has_encoder),
+        "stages": why_stages,
     }
-    white_level = {"white_level": given.pop("white_level")} if "white_level" in given else {}
-    return given, white_level
+    return ExperimentChoice(settings, reasons, shares, area)
 
 
 def _data_regime(
     profile: DatasetProfile, training_defects: int, *, masked: bool, validated: bool
-) -> tuple[Reason, Settings]:
+) -> tuple[str, Settings]:
     """The amount of training defects, and the synthetic defects that are added."""
     shown = f"{count_of(training_defects, 'defective photograph')} in train, {_annotation(profile)}"
     if not training_defects:
         text = "no defects in train: half of the photographs get a synthetic one (augmentation.synthetic 0.5)"
-        return Reason("regime", f"good only: {text}"), {"synthetic": 0.5}
+        return f"good only: {text}", {"synthetic": 0.5}
     if training_defects < FEW_DEFECTIVE or not validated:  # synthetic defects then select the weights
         why = "few" if training_defects < FEW_DEFECTIVE else "some, but no defect to validate"
         if profile.masks:
             text = "synthetic and transplanted ones are added (augmentation.synthetic 0.25, transplant 0.25)"
-            return Reason("regime", f"{why}: {shown}; {text}"), {"synthetic": 0.25, "transplant": 0.25}
+            return f"{why}: {shown}; {text}", {"synthetic": 0.25, "transplant": 0.25}
         text = "synthetic defects are added (augmentation.synthetic 0.25)"
-        return Reason("regime", f"{why}: {shown}; {text}"), {"synthetic": 0.25}
+        return f"{why}: {shown}; {text}", {"synthetic": 0.25}
     if not masked:
-        return Reason("regime", f"labels: {shown}: the mask is trained with labels only"), {}
+        return f"labels: {shown}: the mask is trained with labels only", {}
     if training_defects < MANY_DEFECTIVE:
-        return Reason("regime", f"some: {shown}: enough without synthetic ones"), {}
-    return Reason("regime", f"many: {shown}: the decision network needs no prior from the mask"), {}
+        return f"some: {shown}: enough without synthetic ones", {}
+    return f"many: {shown}: the decision network needs no prior from the mask", {}
 
 
 def _annotation(profile: DatasetProfile) -> str:

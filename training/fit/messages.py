@@ -1,12 +1,11 @@
 """The messages of `fit`: a topic, then a sentence, aligned and wrapped."""
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from datasets.splitting import SPLITS
 from training.config import ExperimentConfig
 from training.fit.dataset_profile import DatasetProfile
-from training.fit.experiment_choice import Reason
 from training.fit.splitting import DatasetSplit
 from training.fit.training_plan import ENOUGH_STEPS, TrainingPlan
 from training.formatting import count_of, format_duration
@@ -26,24 +25,20 @@ def describe_profile(profile: DatasetProfile, notes: Iterable[str]) -> Iterator[
     size = f"{profile.width} × {profile.height} px" + ("" if profile.one_size else " (median, sizes differ)")
     parts = f", {count_of(profile.groups, 'part')}" if profile.groups < sum(profile.counts) else ""
     yield format_line("found", f"{count_of(sum(profile.counts), 'photograph')}{parts}, {size}")
-    counts = ", ".join(
-        f"{number} {name}" for name, number in zip(profile.classes, profile.counts, strict=True)
-    )
-    yield format_line("classes", counts)
+    numbers = zip(profile.counts, profile.classes, strict=True)
+    yield format_line("classes", ", ".join(f"{number} {name}" for number, name in numbers))
     if profile.defective:
         kinds = {"mask": profile.masks, "box": profile.boxes, "label only": profile.labels}
         plurals = {"mask": "masks", "box": "boxes", "label only": "labels only"}
         shown = ", ".join(count_of(number, kind, plurals[kind]) for kind, number in kinds.items() if number)
-        side = f"{profile.smallest_px:.0f}" if profile.smallest_px else ""
-        small = f"; the smallest has an area of {side} × {side} px" if side else ""
-        yield format_line("defects", f"{shown}{small}")
+        if profile.smallest_px:
+            shown += f"; the smallest has an area of {profile.smallest_px:.0f} × {profile.smallest_px:.0f} px"
+        yield format_line("defects", shown)
     if profile.near_duplicates:
-        mixed = (
-            f"; {count_of(profile.mixed_duplicates, 'cluster')} with good and defective ones"
-            if profile.mixed_duplicates
-            else ""
-        )
-        yield format_line("duplicates", f"{profile.near_duplicates} photographs have near duplicates{mixed}")
+        text = f"{profile.near_duplicates} photographs have near duplicates"
+        if profile.mixed_duplicates:
+            text += f"; {count_of(profile.mixed_duplicates, 'cluster')} with good and defective ones"
+        yield format_line("duplicates", text)
     for note in notes:
         yield format_line("note", note)
 
@@ -55,10 +50,10 @@ def describe_split(split: DatasetSplit) -> Iterator[str]:
     yield format_line("split", "; ".join([listed, *split.reasons]))
 
 
-def describe_reasons(reasons: Iterable[Reason]) -> Iterator[str]:
+def describe_reasons(reasons: Mapping[str, str]) -> Iterator[str]:
     """Yields the chosen settings with their reasons."""
-    for reason in reasons:
-        yield format_line(reason.topic, reason.text)
+    for topic, text in reasons.items():
+        yield format_line(topic, text)
 
 
 def describe_plan(plan: TrainingPlan, config: ExperimentConfig, minutes: float) -> str:

@@ -36,7 +36,6 @@ class DatasetSplit:
     """A data set whose images are assigned to splits.
 
     Attributes:
-        dataset: The data set with its splits.
         good, defective: Images in train, val and test.
         evaluated: The split that the finished model is evaluated on.
         reasons: Reasons for the split, and the reliability of metrics on it.
@@ -63,10 +62,7 @@ def split_dataset(profiled: ProfiledDataset) -> DatasetSplit:
             "good parts."
         )
     clusters = find_clusters(profiled.checked.photographs, profiled.duplicates)
-    if profile.own_split:
-        assigned, reasons = _keep_own_split(dataset, clusters)
-    else:
-        assigned, reasons = _new_split(dataset, clusters)
+    assigned, reasons = (_keep_own_split if profile.own_split else _new_split)(dataset, clusters)
     good, defective = _counts(assigned)
     for split, number in zip(SPLITS[:2], good[:2], strict=True):
         if not number:
@@ -88,11 +84,8 @@ def _new_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Dataset, 
     shares = {2: TWO_SHARES, 1: ONE_SHARES}.get(len(defective), FEW_SHARES)
     if shares is FEW_SHARES:
         how = f"{_percents(SHARES)} of the good parts, {_percents(FEW_SHARES)} of the few defective ones"
-    parts = zip(
-        stratified_group_split(good, SHARES, SEED),
-        stratified_group_split(defective, shares, SEED),
-        strict=True,
-    )
+    good_parts = stratified_group_split(good, SHARES, SEED)
+    parts = zip(good_parts, stratified_group_split(defective, shares, SEED), strict=True)
     assigned = _assign(dataset, [[*one, *other] for one, other in parts])
     return assigned, (how, together, *({2: (TWO,), 1: (ONE,)}.get(len(defective), ())))
 

@@ -32,13 +32,7 @@ LIMITS = ("threshold", "review_threshold")
 
 @dataclass(frozen=True)
 class MeanStd:
-    """One metric over several runs or seeds.
-
-    Attributes:
-        mean: Mean of the defined values; None if there are none.
-        std: Their sample standard deviation (n − 1); None for fewer than two.
-        count: Number of defined values.
-    """
+    """Mean, sample standard deviation (n − 1) and number of the defined values; None if undefined."""
 
     mean: float | None
     std: float | None
@@ -47,16 +41,7 @@ class MeanStd:
 
 @dataclass(frozen=True)
 class AggregatedRun:
-    """One of the runs.
-
-    Attributes:
-        path: The run folder.
-        fold: Number of its set of images, from 0.
-        place: Number of the run within its fold, from 0.
-        seed: Seed of the training; None if unknown.
-        results: Its results.
-        metrics: Its metrics, without intervals.
-    """
+    """One of the runs, without intervals; `fold` numbers the sets of images, `place` the runs on one."""
 
     path: Path
     fold: int
@@ -71,14 +56,12 @@ class Aggregate:
     """Several joined runs.
 
     Attributes:
-        split: The split of all evaluations.
         classes: Names of the classes, the good one first.
         folds: Number of sets of images.
         seeds: Number of runs per set.
-        runs: The runs, in the given order.
         pooled: For each seed the evaluation of all folds together, without intervals.
         figures: The pooled metrics over the seeds.
-        over_runs: The metrics over single runs.
+        metrics_over_runs: The metrics over single runs.
         intervals: 95 % intervals of the pooled metrics, averaged over the seeds.
     """
 
@@ -116,17 +99,17 @@ def aggregate_runs(folders: Sequence[Path]) -> Aggregate:
     runs = [load_evaluation(folder) for folder in folders]
     _check_compatible(runs)
     folds = _sort_into_folds(runs)
-    by_seed = list(zip(*folds, strict=True))
-    pooled = tuple(_pool(members) for members in by_seed)
+    pooled = tuple(_pool(members) for members in zip(*folds, strict=True))
     places = {run.path: (fold, place) for fold, own in enumerate(folds) for place, run in enumerate(own)}
     members = tuple(
-        AggregatedRun(run.path, *places[run.path], run.seed, run.results, _measure(run)) for run in runs
+        AggregatedRun(run.path, *places[run.path], run.seed, run.results, _pool([run]).metrics)
+        for run in runs
     )
     return Aggregate(
         split=runs[0].split,
         classes=runs[0].classes,
         folds=len(folds),
-        seeds=len(by_seed),
+        seeds=len(pooled),
         runs=members,
         pooled=pooled,
         figures=_mean_stds([evaluation.metrics for evaluation in pooled]),
@@ -170,7 +153,7 @@ def _sort_into_folds(runs: Sequence[EvaluatedRun]) -> list[list[EvaluatedRun]]:
                 f"of {len(members)} on others. Expected the same number of seeds for each fold: omit some, "
                 "or train the missing ones."
             )
-    return _align_seeds(list(folds.values()))
+    return _align_seeds([first, *rest])
 
 
 def _check_relation(
@@ -200,20 +183,14 @@ def _align_seeds(folds: list[list[EvaluatedRun]]) -> list[list[EvaluatedRun]]:
     return [sorted(members, key=lambda run: seeds[0].index(run.seed)) for members in folds]
 
 
-def _measure(run: EvaluatedRun) -> Metrics:
-    return compute_metrics(run.results, run.classes, run.mask_scores, defect_rate=run.defect_rate)
-
-
 def _pool(members: Sequence[EvaluatedRun]) -> Evaluation:
     """All folds of a seed; its defect rate is the mean of the runs' rates, if all are calibrated."""
-    classes, rates = members[0].classes, [run.defect_rate for run in members]
+    classes, rates = members[0].classes, [run.defect_rate for run in members if run.defect_rate is not None]
     results = tuple(result for run in members for result in run.results)
     mask_scores = reduce(add, (run.mask_scores for run in members))
-    known = [rate for rate in rates if rate is not None]
-    rate = fmean(known) if len(known) == len(rates) else None
-    return Evaluation(
-        classes, results, compute_metrics(results, classes, mask_scores, defect_rate=rate), mask_scores, rate
-    )
+    rate = fmean(rates) if len(rates) == len(members) else None
+    metrics = compute_metrics(results, classes, mask_scores, defect_rate=rate)
+    return Evaluation(classes, results, metrics, mask_scores, rate)
 
 
 def _mean_stds(all_metrics: Sequence[Metrics]) -> dict[str, MeanStd]:
@@ -225,9 +202,7 @@ def mean_std(values: Sequence[float | None]) -> MeanStd:
     """Returns mean and standard deviation of the defined values."""
     known = [value for value in values if value is not None]
     return MeanStd(
-        mean=fmean(known) if known else None,
-        std=stdev(known) if len(known) > 1 else None,
-        count=len(known),
+        mean=fmean(known) if known else None, std=stdev(known) if len(known) > 1 else None, count=len(known)
     )
 
 

@@ -1,6 +1,4 @@
-"""Calibration: a linear map from the network's log-odds to the log-odds of a probability, fitted to
-validation images.
-"""
+"""Calibration: a linear map from the network's log-odds to those of a probability, fitted to validation."""
 
 from dataclasses import dataclass
 
@@ -14,10 +12,8 @@ from segdec.config import Calibration
 EXPECTED_SPREAD = 1.0
 """Prior standard deviation of the logarithm of the slope, and of the intercept."""
 
-SLOPES = 0.01, 100.0
-"""Limits of the slope: scores that separate nothing would give 0."""
-INTERCEPTS = -1000.0, 1000.0
-"""Limits of the intercept."""
+SLOPES, INTERCEPTS = (0.01, 100.0), (-1000.0, 1000.0)
+"""Limits: scores that separate nothing would give slope 0."""
 
 STRETCH = 2.0
 """Maximum factor by which scores of another network are stretched."""
@@ -34,17 +30,10 @@ def fit_calibration(
     """Fits slope and intercept to images [N], some good and some defective.
 
     The result is the maximum a posteriori line. The prior expects slope 1 and, for a network that was trained
-    on as many
-    defective as good images, the log-odds of the defect rate as intercept. With few images the line stays
-    close to the prior.
+    on as many defective as good images (`balanced`), the log-odds of the defect rate as intercept. With few
+    images the line stays close to the prior. The score becomes a probability for `defect_rate`, or for the
+    share of defective images among these.
     Reference: Platt 1999, Probabilistic outputs for support vector machines; the prior is our own.
-
-    Args:
-        labels: Class indices; all except 0 are defective.
-        log_odds: Log-odds of the network.
-        defect_rate: Share of defective images for which the score becomes a probability; None for the share
-            of these images.
-        balanced: Whether the network was trained on as many defective as good images.
 
     Raises:
         ValueError: If all images are good, or all are defective.
@@ -70,10 +59,8 @@ def fit_calibration(
     bounds = [tuple(np.log(SLOPES)), INTERCEPTS]
     stretch, shift = minimize(loss, np.zeros(2), jac=True, bounds=bounds).x
     rate = share if defect_rate is None else defect_rate
-    slope, intercept = (
-        np.clip(np.exp(stretch), *SLOPES),
-        np.clip(shift + expected - logit(share) + logit(rate), *INTERCEPTS),
-    )
+    slope = np.clip(np.exp(stretch), *SLOPES)
+    intercept = np.clip(shift + expected - logit(share) + logit(rate), *INTERCEPTS)
     return Calibration(slope=float(slope), intercept=float(intercept), defect_rate=rate)
 
 
@@ -86,21 +73,16 @@ def align_log_odds(log_odds: ArrayLike, good: ArrayLike, own_good: ArrayLike) ->
     """Maps the log-odds [N] of another network to the scale of this network.
 
     Networks trained on other parts of a data set rank images alike, on different scales. The map gives good
-    images the median and standard deviation that they have with this network.
-
-    Args:
-        log_odds: Log-odds of the other network.
-        good: Log-odds of the other network for good images.
-        own_good: Log-odds of this network for good images.
+    images the median and standard deviation that they have with this network: `good` are their log-odds with
+    the other network, `own_good` with this one.
     """
-    theirs, ours = np.asarray(good, np.float64), np.asarray(own_good, np.float64)
+    odds, theirs, ours = (np.asarray(each, np.float64) for each in (log_odds, good, own_good))
     stretch = 1.0
     if not len(theirs) or not len(ours):
-        return np.asarray(log_odds, np.float64)
+        return odds
     if len(theirs) > 1 and len(ours) > 1 and theirs.std() > 0:
         stretch = float(np.clip(ours.std() / theirs.std(), 1 / STRETCH, STRETCH))
-    moved = np.asarray(log_odds, np.float64) - np.median(theirs)
-    return np.asarray(np.median(ours) + stretch * moved)
+    return np.asarray(np.median(ours) + stretch * (odds - np.median(theirs)))
 
 
 @dataclass(frozen=True)
@@ -127,11 +109,7 @@ def measure_reliability(
 ) -> Reliability | None:
     """Measures calibration errors of scores [N]; None unless there are good and defective images.
 
-    Args:
-        labels: Class indices; all except 0 are defective.
-        scores: Image scores, 0 to 1.
-        defect_rate: Images are weighted to this share of defective ones; None for equal weights.
-
+    Images are weighted to the share `defect_rate` of defective ones; equally for None.
     References: Guo et al. 2017, On calibration of modern neural networks; Brier 1950.
     """
     truth, given = np.asarray(labels) != 0, np.asarray(scores, np.float64)

@@ -1,5 +1,7 @@
 """Metrics of the image decision, from labels and scores; undefined ones are None."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_auc_score
@@ -10,33 +12,33 @@ def average_precision(labels: ArrayLike, scores: ArrayLike) -> float | None:
 
     Labels [N] other than 0 are defective. None unless there are good and defective images.
     """
-    defective = np.asarray(labels) != 0
-    if not _has_both(defective):
-        return None
-    return _at_most_one(average_precision_score(defective, np.asarray(scores)))
+    return _measure_area(average_precision_score, labels, scores)
 
 
 def average_precision_trapezoid(labels: ArrayLike, scores: ArrayLike) -> float | None:
-    """Returns the area under the precision-recall curve by the trapezoidal rule, as Božič et al. 2021 report
-    it.
+    """Returns the area under the precision-recall curve by the trapezoidal rule; None as `average_precision`.
 
-    It interpolates linearly between thresholds. Compare it only with values of the same kind. None as in
-    `average_precision`.
-    Reference: Božič et al. 2021, Mixed supervision for surface-defect detection.
+    Compare it only with values of the same kind.
+    Reference: Božič et al. 2021, Mixed supervision for surface-defect detection, which reports it.
     """
-    defective = np.asarray(labels) != 0
-    if not _has_both(defective):
-        return None
-    precision, recall, _ = precision_recall_curve(defective, np.asarray(scores))
-    return _at_most_one(auc(recall, precision))
+
+    def area(defective: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
+        precision, recall, _ = precision_recall_curve(defective, scores)
+        return float(auc(recall, precision))
+
+    return _measure_area(area, labels, scores)
 
 
 def auroc(labels: ArrayLike, scores: ArrayLike) -> float | None:
     """Returns the area under the ROC curve of the image scores [N]; None if all are good or all defective."""
+    return _measure_area(roc_auc_score, labels, scores)
+
+
+def _measure_area(area: Callable[..., float], labels: ArrayLike, scores: ArrayLike) -> float | None:
     defective = np.asarray(labels) != 0
-    if not _has_both(defective):
+    if defective.all() or not defective.any():
         return None
-    return _at_most_one(roc_auc_score(defective, np.asarray(scores)))
+    return min(float(area(defective, np.asarray(scores))), 1.0)  # rounded steps may sum to more than 1
 
 
 def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> tuple[int, int]:
@@ -47,27 +49,9 @@ def count_errors(labels: ArrayLike, scores: ArrayLike, threshold: ArrayLike) -> 
 
 
 def false_positives_at_full_recall(labels: ArrayLike, scores: ArrayLike) -> int | None:
-    """Counts good images with a score of at least the lowest score of a defective image; None if there is no
-    defective image.
-    """
+    """Counts good images with at least the lowest score of a defective one; None without a defective one."""
     defective = np.asarray(labels) != 0
     if not defective.any():
         return None
     values = np.asarray(scores)
     return int(np.count_nonzero(values[~defective] >= values[defective].min()))
-
-
-def confusion_matrix(truth: ArrayLike, predicted: ArrayLike, num_classes: int) -> NDArray[np.int64]:
-    """Counts images [C, C] by true class (row) and predicted class (column), from class indices [N]."""
-    matrix = np.zeros((num_classes, num_classes), np.int64)
-    np.add.at(matrix, (np.asarray(truth, np.intp), np.asarray(predicted, np.intp)), 1)
-    return matrix
-
-
-def _at_most_one(area: float) -> float:
-    """Removes rounding errors: the steps of a perfect curve may sum to more than 1."""
-    return min(float(area), 1.0)
-
-
-def _has_both(defective: NDArray[np.bool_]) -> bool:
-    return bool(defective.any() and not defective.all())

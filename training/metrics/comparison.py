@@ -38,13 +38,7 @@ DECISIVE = {
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of both runs.
-
-    Attributes:
-        first: Value of the first run.
-        second: Value of the second run.
-        interval: Paired interval of second − first; None with too few groups.
-    """
+    """One metric of both runs, and the paired interval of second − first, None with too few groups."""
 
     first: float | None
     second: float | None
@@ -56,9 +50,9 @@ class Difference:
         return None if self.first is None or self.second is None else self.second - self.first
 
     @property
-    def beyond_chance(self) -> bool:
-        """Whether the interval excludes 0."""
-        return self.interval is not None and (self.interval.low > 0 or self.interval.high < 0)
+    def sign(self) -> int:
+        """1 if the interval is above 0, −1 if it is below, else 0."""
+        return 0 if self.interval is None else int(self.interval.low > 0) - int(self.interval.high < 0)
 
 
 @dataclass(frozen=True)
@@ -66,13 +60,8 @@ class Comparison:
     """Two runs on the images that both were evaluated on.
 
     Attributes:
-        first: Folder of the first run.
-        second: Folder of the second run.
-        photographs: Number of common images.
         left_out: Number of images that only one run has.
-        differences: Differences by name of the metric.
         first_right: Images that only the first run labels correctly.
-        second_right: Images that only the second run labels correctly.
         both_wrong: Number of images that neither run labels correctly.
         reviews: Number of images for review of the first and of the second run.
         p_value: Result of McNemar's exact test on the labels.
@@ -106,20 +95,14 @@ class Comparison:
     def _beyond_chance(self) -> Iterator[tuple[bool, str]]:
         """Yields whether the second run is the better one in a metric, and a sentence."""
         for metric, claim in DECISIVE.items():
-            interval = self.differences[metric].interval
-            if interval is not None and self.differences[metric].beyond_chance:
-                second = interval.low > 0 if metric != MISSED else interval.high < 0
-                yield second, f"'{self._name(second)}' {claim}, by more than chance."
+            if sign := self.differences[metric].sign:
+                second = (sign > 0) != (metric == MISSED)
+                yield second, f"'{self.second if second else self.first}' {claim}, by more than chance."
         if self.p_value < SIGNIFICANCE:
             second = len(self.second_right) > len(self.first_right)
+            name = self.second if second else self.first
             held = " Photographs for review count as not correct." if any(self.reviews) else ""
-            yield (
-                second,
-                f"'{self._name(second)}' labels more photographs correctly, by more than chance.{held}",
-            )
-
-    def _name(self, second: bool) -> Path:
-        return self.second if second else self.first
+            yield second, f"'{name}' labels more photographs correctly, by more than chance.{held}"
 
 
 def compare_runs(first: Path, second: Path) -> Comparison:
@@ -140,8 +123,9 @@ def compare_evaluations(one: EvaluatedRun, other: EvaluatedRun) -> Comparison:
             "Expected the same: compare runs of one task."
         )
     pairs = _pair(one, other)
-    before, after = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    first_right, second_right = _names_right(pairs), _names_right([(b, a) for a, b in pairs])
+    before, after = zip(*pairs, strict=True)
+    first_right = tuple(a.name for a, b in pairs if a.outcome == "correct" != b.outcome)
+    second_right = tuple(a.name for a, b in pairs if a.outcome != "correct" == b.outcome)
     return Comparison(
         first=first,
         second=second,
@@ -151,7 +135,7 @@ def compare_evaluations(one: EvaluatedRun, other: EvaluatedRun) -> Comparison:
         first_right=first_right,
         second_right=second_right,
         both_wrong=sum(a.outcome != "correct" != b.outcome for a, b in pairs),
-        reviews=(_count_reviews(before), _count_reviews(after)),
+        reviews=(sum(a.outcome == "review" for a in before), sum(b.outcome == "review" for b in after)),
         p_value=_test_mcnemar(len(first_right), len(second_right)),
     )
 
@@ -176,15 +160,6 @@ def _pair(one: EvaluatedRun, other: EvaluatedRun) -> list[tuple[PhotographResult
 
 def _truth(result: PhotographResult) -> tuple[int, int | None]:
     return result.truth, None if result.pixels is None else result.pixels.tp + result.pixels.fn
-
-
-def _names_right(pairs: Sequence[tuple[PhotographResult, PhotographResult]]) -> tuple[str, ...]:
-    """Images that only the first of each pair labels correctly."""
-    return tuple(first.name for first, second in pairs if first.outcome == "correct" != second.outcome)
-
-
-def _count_reviews(results: Sequence[PhotographResult]) -> int:
-    return sum(result.outcome == "review" for result in results)
 
 
 def _test_mcnemar(first: int, second: int) -> float:

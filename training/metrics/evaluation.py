@@ -1,6 +1,6 @@
 """Evaluation of a model on a split: one result per image, and the metrics of all."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -20,12 +20,7 @@ from training.metrics.metrics import Metrics, compute_metrics
 from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_counts import count_pixels
 from training.metrics.pixel_histogram import PixelHistogram
-from training.metrics.regions import (
-    Overlap,
-    false_region_classes,
-    measure_class_overlaps,
-    measure_overlaps,
-)
+from training.metrics.regions import Overlap, false_region_classes, measure_class_overlaps, measure_overlaps
 
 
 @dataclass(frozen=True)
@@ -35,7 +30,6 @@ class Evaluation:
     Attributes:
         classes: Names of the model's classes, the good one first.
         results: One per image, in the order of the records.
-        metrics: The metrics of all results.
         mask_scores: Histograms of the mask scores of all images whose defect pixels are known.
         defect_rate: Share of defective images for which the score is a probability; None if it is not
             calibrated, or this is unknown.
@@ -55,22 +49,17 @@ class Evaluation:
     def errors(self) -> tuple[PhotographResult, ...]:
         """Returns the results with the wrong label: missed defects, then false alarms, the clearest first."""
         wrong = [result for result in self.results if result.outcome not in ("correct", "review")]
-        return tuple(
-            sorted(
-                wrong, key=lambda result: (result.outcome, -abs(result.score - result.threshold), result.name)
-            )
-        )
+        return tuple(sorted(wrong, key=lambda r: (r.outcome, -abs(r.score - r.threshold), r.name)))
 
-    def reliability(self) -> Reliability | None:
-        """Returns how well scores are calibrated; None unless there are good and defective images."""
-        scores = [result.score for result in self.results]
-        return measure_reliability([result.truth for result in self.results], scores, self.defect_rate)
+    def reliability(self, *, calibrated: bool = True) -> Reliability | None:
+        """Returns how well scores are calibrated; None unless there are good and defective images.
 
-    def reliability_before(self) -> Reliability | None:
-        """Returns the same for uncalibrated scores; None also if there is no calibration."""
-        if self.defect_rate is None:
+        With `calibrated=False` before calibration; None also if there is none.
+        """
+        if not calibrated and self.defect_rate is None:
             return None
-        scores = expit([result.log_odds for result in self.results])
+        log_odds = [result.log_odds for result in self.results]
+        scores = [result.score for result in self.results] if calibrated else expit(log_odds)
         return measure_reliability([result.truth for result in self.results], scores, self.defect_rate)
 
 
@@ -95,7 +84,7 @@ def evaluate(
         batch_size: Images per step.
         progress: Whether to show a progress bar on stderr.
         resamples: Number of bootstrap resamples; 0 for no intervals.
-        pool: Reads two batches ahead; None to read each batch when it is needed.
+        pool: Reads two batches ahead.
 
     Raises:
         DatasetError: If a record has a class that the model does not have.
@@ -106,12 +95,15 @@ def evaluate(
     histogram = PixelHistogram()
     results: list[PhotographResult] = []
     bar = progress_bar(total=len(records), desc="evaluate", unit="image", shown=progress)
-    with bar, closing(_read_all(records, read, pool, 2 * batch_size)) as found:
+    samples = (
+        (read(record) for record in records) if pool is None else pool.map(read, records, 2 * batch_size)
+    )
+    with bar, closing(samples):
         for start in range(0, len(records), batch_size):
             batch = records[start : start + batch_size]
-            samples = list(islice(found, len(batch)))
-            predictions = predictor.predict([sample.image for sample in samples], batch_size=batch_size)
-            for record, sample, prediction in zip(batch, samples, predictions, strict=True):
+            own = list(islice(samples, len(batch)))
+            predictions = predictor.predict([sample.image for sample in own], batch_size=batch_size)
+            for record, sample, prediction in zip(batch, own, predictions, strict=True):
                 results.append(_compare(record, sample, prediction, config.classes))
                 if _is_known(sample):
                     histogram.add(prediction.mask_scores, sample.mask)
@@ -128,11 +120,7 @@ def evaluate(
 
 
 def check_classes(records: Sequence[Record], classes: tuple[str, ...]) -> None:
-    """Checks that the model has the class of every record.
-
-    Raises:
-        DatasetError: If it does not; names the first record and their number.
-    """
+    """Raises a `DatasetError` if the model lacks the class of a record."""
     labels = labels_of(records)
     unknown = np.flatnonzero((labels < 0) | (labels >= len(classes))).tolist()
     if unknown:
@@ -142,12 +130,6 @@ def check_classes(records: Sequence[Record], classes: tuple[str, ...]) -> None:
             f"'{first.name}' with class {first.label}. Expected 0 to {len(classes) - 1} "
             f"({', '.join(classes)}): evaluate on the classes the model was trained with."
         )
-
-
-def _read_all(
-    records: Sequence[Record], read: Callable[[Record], Sample], pool: ReadingPool | None, ahead: int
-) -> Generator[Sample, None, None]:
-    return (read(record) for record in records) if pool is None else pool.map(read, records, ahead)
 
 
 def _is_known(sample: Sample) -> bool:

@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training.metrics.photograph_results import PhotographResult
+from training.metrics.pixel_counts import PixelCounts
 
 RESAMPLES = 2000
 LEVEL = 0.95
-"""Confidence level of the intervals."""
-
 MIN_GROUPS = 5
-"""Minimum number of groups for a bootstrap interval."""
 
 MIN_VALID_SHARE = 0.5
 """Share of the resamples in which a metric must be defined."""
@@ -33,11 +31,7 @@ INTERVAL_METRICS = (
 )
 """Metrics with an interval."""
 
-RATES = {
-    "false_negative_rate": (True,),
-    "false_positive_rate": (False,),
-    "label_accuracy": (True, False),
-}
+RATES = {"false_negative_rate": (True,), "false_positive_rate": (False,), "label_accuracy": (True, False)}
 """Metrics that are shares of the defective images (True), of the good ones (False), or of both."""
 
 Floats = NDArray[np.float64]
@@ -48,8 +42,6 @@ class Interval:
     """A 95 % interval.
 
     Attributes:
-        low: Its lower end.
-        high: Its upper end.
         resamples: Resamples in which the metric is defined; 0 for an exact interval.
         method: `bootstrap`: percentiles over resampled groups. `exact`: Clopper-Pearson over the groups, for
             a rate of exactly 0 or 1, in which all resamples agree.
@@ -67,15 +59,8 @@ def bootstrap_intervals(
     """Computes 95 % bootstrap intervals of `INTERVAL_METRICS`, by name.
 
     Whole groups are resampled: images of one item are similar, and resampling single images would give
-    intervals that are too narrow.
-
-    Args:
-        runs: Results of one run, or of several runs on the same images, whose metrics are averaged.
-        resamples: Number of resamples.
-        seed: Seed of the resampling.
-
-    Returns:
-        None for a metric if there are fewer than `MIN_GROUPS` groups or too few valid resamples.
+    intervals that are too narrow. The metrics of several runs on the same images are averaged. None with
+    fewer than `MIN_GROUPS` groups or too few valid resamples.
     """
     ordered = [sorted(results, key=lambda result: result.name) for results in runs]
     drawn: dict[str, list[Floats]] = {name: [] for name in INTERVAL_METRICS}
@@ -89,14 +74,8 @@ def bootstrap_intervals(
 def draw_resamples(groups: Sequence[str], *, resamples: int, seed: int) -> Iterator[Floats]:
     """Draws groups with replacement, as many as there are.
 
-    Args:
-        groups: Group of each image [N].
-        resamples: Number of resamples.
-        seed: Seed of the resampling.
-
     Yields:
-        Weight of each image, [b, N]; the sum of all b is `resamples`. Nothing for fewer
-        than `MIN_GROUPS` groups.
+        Weight of each image, [b, N]; the sum of all b is `resamples`. Nothing with fewer than `MIN_GROUPS`.
     """
     names, places = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
     count = len(names)
@@ -112,26 +91,13 @@ def draw_resamples(groups: Sequence[str], *, resamples: int, seed: int) -> Itera
 
 
 def resample_metrics(results: Sequence[PhotographResult], weights: Floats) -> dict[str, Floats]:
-    """Computes metrics of N images in B resamples; NaN where a metric is undefined.
-
-    Args:
-        results: Results of the images [N].
-        weights: Weight of each image, [B, N].
-
-    Returns:
-        The values [B] of each of `INTERVAL_METRICS`; the average precision is the step-wise one.
-    """
+    """Returns the `INTERVAL_METRICS` [B] of N images with the weights [B, N]; NaN where one is undefined."""
     defective = np.array([result.truth != 0 for result in results])
     detected = np.array([result.detected for result in results])
     passed = np.array([result.passed for result in results])
     right = np.array([result.outcome == "correct" for result in results])
-    pixels = np.array(
-        [
-            (result.pixels.tp, result.pixels.fp, result.pixels.fn) if result.pixels else (0, 0, 0)
-            for result in results
-        ]
-    )
-    tp, fp, fn = (weights @ counts for counts in pixels.astype(np.float64).T)
+    pixels = [result.pixels or PixelCounts() for result in results]
+    tp, fp, fn = (weights @ [getattr(each, kind) for each in pixels] for kind in ("tp", "fp", "fn"))
     precision, area = _rank(defective, np.array([result.score for result in results]), weights)
     values = (
         precision,

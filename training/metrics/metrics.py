@@ -4,6 +4,7 @@ An undefined metric (such as the average precision without a defective image) is
 JSON.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,7 +17,6 @@ from training.metrics.classification import (
     auroc,
     average_precision,
     average_precision_trapezoid,
-    confusion_matrix,
     count_errors,
     false_positives_at_full_recall,
 )
@@ -27,6 +27,7 @@ from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.regions import RegionClasses, RegionSize, count_region_classes, measure_sizes
 
 NESTED = ("confusion", "pixels", "classes", "region_sizes", "region_classes", "intervals")
+RATES = ("errors", "false_negative_rate", "false_positive_rate")
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,9 @@ class ClassMetrics:
     """The metrics of one defect class.
 
     Attributes:
-        name: The class.
-        images: Images of the class.
         average_precision: Step-wise AP of the image score, against the good images.
         false_negatives: Images of the class that are called good.
-        reviews: Images of the class for review.
-        recall: Share of them at or above the threshold, with any predicted class.
+        recall: Share of its images at or above the threshold, with any predicted class.
         accuracy: Share of them with the correct class.
         pixels: Pooled over its images whose defect pixels are known; without good images.
         pixel_images: Number of these images.
@@ -65,28 +63,18 @@ class Metrics:
     """The metrics of one evaluation; undefined ones are None.
 
     Attributes:
-        images: Evaluated images: `good` plus `defective`.
         threshold: Image score from which an image is defective; None for several runs with different ones.
         review_threshold: Image score from which an image is at least for review; None without review, and
             for several runs with different ones.
-        average_precision: Step-wise AP of the image score.
-        average_precision_trapezoid: Trapezoidal area under the same curve, as Božič et al. 2021 report it.
-        auroc: Area under the ROC curve of the image score.
         false_positives: Good images at or above the threshold.
         false_negatives: Defective images that are called good.
         reviews: Images for review; `defective_reviews` of them are defective.
         fp_at_full_recall: False positives at the highest threshold without a missed defect.
         label_accuracy: Share of the images with the correct class.
         confusion: Images by true class (row) and predicted class (column); a last column for review, if any.
-        calibration_error: Expected calibration error of the score; images are weighted to the defect rate
-            that the score is calibrated for.
-        brier: Brier score of the image score, weighted likewise.
-        calibration_error_before: The calibration error without calibration.
-        brier_before: The Brier score without calibration.
-        pixels: Pooled over the images whose defect pixels are known, at the mask threshold.
-        pixel_images: Number of these images.
-        pixel_average_precision: Step-wise AP of all their pixels' mask scores.
-        aupro: Area under the per-region overlap up to a false positive rate of 0.3, divided by 0.3.
+        calibration_error: Expected calibration error of the score, `brier` its Brier score; images are
+            weighted to the defect rate that the score is calibrated for. `…_before`: without calibration.
+        pixels: Pooled over the `pixel_images` whose defect pixels are known, at the mask threshold.
         classes: The metrics of each defect class.
         region_sizes: The true regions by size, the smallest first.
         region_label_accuracy: Share of the found true regions with the correct class; None if the model has
@@ -143,21 +131,17 @@ class Metrics:
     def scalars(self) -> dict[str, float | int | None]:
         """Returns all scalar metrics, by name."""
         single = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in NESTED}
-        rates = {
-            name: getattr(self, name) for name in ("errors", "false_negative_rate", "false_positive_rate")
-        }
+        rates = {name: getattr(self, name) for name in RATES}
         return {**_flatten_pixels({**single, "pixels": self.pixels}), **rates}
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all metrics, ready for JSON."""
         return {
             **self.scalars(),
-            "confusion": [list(row) for row in self.confusion],
+            "confusion": self.confusion,
             "classes": [each.to_dict() for each in self.classes],
             "region_sizes": [size.to_dict() for size in self.region_sizes],
-            "region_confusion": [list(row) for row in self.region_classes.confusion]
-            if self.region_classes
-            else None,
+            "region_confusion": self.region_classes and self.region_classes.confusion,
             "intervals": {name: each and asdict(each) for name, each in self.intervals.items()},
         }
 
@@ -185,7 +169,7 @@ def compute_metrics(
     Args:
         results: Result of each image, with its own thresholds.
         classes: Names of the model's classes, the good one first.
-        mask_scores: Histograms of the mask scores; None for no metrics over all mask thresholds.
+        mask_scores: None for no metrics over all mask thresholds.
         threshold: Threshold to report if there are no results.
         defect_rate: Defect rate that scores are calibrated for; None for that of the images.
         resamples: Number of bootstrap resamples; 0 for no intervals.
@@ -237,16 +221,14 @@ def compute_metrics(
 
 
 def _confuse(results: Sequence[PhotographResult], classes: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    columns = [*classes, *([REVIEW] if any(result.predicted_label == REVIEW for result in results) else [])]
-    predicted = [columns.index(result.predicted_label) for result in results]
-    matrix = confusion_matrix([result.truth for result in results], predicted, len(columns))
-    return tuple(tuple(int(count) for count in row) for row in matrix[: len(classes)])
+    counts = Counter((result.true_label, result.predicted_label) for result in results)
+    columns = [*classes, *([REVIEW] if any(label == REVIEW for _, label in counts) else [])]
+    return tuple(tuple(counts[truth, predicted] for predicted in columns) for truth in classes)
 
 
 def _measure_class(results: Sequence[PhotographResult], number: int, name: str) -> ClassMetrics:
     own = [result for result in results if result.truth == number]
     against_good = [result for result in results if result.truth in (0, number)]
-    detected = sum(result.detected for result in own)
     known = [result.pixels for result in own if result.pixels is not None]
     return ClassMetrics(
         name=name,
@@ -256,7 +238,7 @@ def _measure_class(results: Sequence[PhotographResult], number: int, name: str) 
         ),
         false_negatives=sum(result.passed for result in own),
         reviews=sum(result.outcome == "review" for result in own),
-        recall=ratio(detected, len(own)),
+        recall=ratio(sum(result.detected for result in own), len(own)),
         accuracy=ratio(sum(result.predicted_label == name for result in own), len(own)),
         pixels=sum(known, PixelCounts()),
         pixel_images=len(known),

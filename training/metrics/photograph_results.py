@@ -39,11 +39,9 @@ class PhotographResult:
     """The prediction for one image, with the truth.
 
     Attributes:
-        name: The record's name.
         split: Split of the record; empty if it has none.
         group: The item that the image shows; images of one item are not independent.
         truth: Index of the true class; 0 is good.
-        true_label: Name of the true class.
         predicted_label: Name of the predicted class, or `review`.
         score: 1 − P(good).
         log_odds: Log-odds of a defect, before calibration.
@@ -116,10 +114,6 @@ def write_predictions(path: Path, results: Iterable[PhotographResult]) -> None:
 
 def read_predictions(path: Path, classes: tuple[str, ...]) -> list[PhotographResult]:
     """Reads the file of `write_predictions`, which has no overlaps.
-
-    Args:
-        path: The CSV file.
-        classes: Names of the model's classes, the good one first.
 
     Raises:
         OSError: If the file cannot be read.

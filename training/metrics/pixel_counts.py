@@ -44,11 +44,7 @@ def ratio(part: int, whole: int) -> float | None:
 
 
 def count_pixels(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> PixelCounts:
-    """Counts the pixels of a predicted mask [H, W] against the true mask [H, W]; non-zero is defect.
-
-    Args:
-        mask: The predicted mask.
-        truth: The true mask; None without a defect.
+    """Counts the pixels of a predicted mask [H, W] against the true mask [H, W], None without a defect.
 
     Raises:
         ValueError: If the sizes differ.
@@ -57,9 +53,7 @@ def count_pixels(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -> Pi
     if truth is None:
         return PixelCounts(fp=int(np.count_nonzero(predicted)))
     if truth.shape != mask.shape:
-        raise ValueError(
-            f"Predicted mask of shape {mask.shape}, truth of shape {truth.shape}; expected equal"
-        )
+        raise ValueError(f"Predicted mask {mask.shape} and truth {truth.shape}; expected equal shapes")
     actual = truth != 0
     hits = int(np.count_nonzero(predicted & actual))
     return PixelCounts(hits, int(np.count_nonzero(predicted)) - hits, int(np.count_nonzero(actual)) - hits)

@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from training.metrics.pixel_counts import PixelCounts
 from training.metrics.regions import find_true_regions
 
 EDGES = 256
@@ -48,10 +47,7 @@ def bin_scores(scores: NDArray[np.float32]) -> NDArray[np.intp]:
 
 
 class PixelHistogram:
-    """Histograms of the mask scores of defect pixels, background pixels and true regions (0.6 MB).
-
-    Histograms of several runs can be added.
-    """
+    """Histograms of the mask scores of defect pixels, background pixels and true regions (0.6 MB)."""
 
     def __init__(self) -> None:
         self._counts = np.zeros((2, BINS), np.int64)  # background, defect
@@ -59,19 +55,11 @@ class PixelHistogram:
         self._regions = 0
 
     def add(self, mask_scores: NDArray[np.float32], truth: NDArray[np.uint8] | None) -> None:
-        """Adds the pixels of one image.
-
-        Args:
-            mask_scores: Scores [H, W], 0 to 1.
-            truth: True mask [H, W], non-zero is defect; None without a defect.
+        """Adds the pixels of one image: scores [H, W], 0 to 1, and true mask [H, W], None without a defect.
 
         Raises:
-            ValueError: If the shapes differ, or a score is not a number between 0 and 1.
+            ValueError: If a score is not a number between 0 and 1.
         """
-        if truth is not None and truth.shape != mask_scores.shape:
-            raise ValueError(
-                f"Mask scores {mask_scores.shape} and truth {truth.shape}; expected equal shapes"
-            )
         if mask_scores.size and not (mask_scores.min() >= -ROUNDING and mask_scores.max() <= 1 + ROUNDING):
             raise ValueError("A mask score is not a number between 0 and 1; the network may have diverged")
         bins = bin_scores(mask_scores).ravel()
@@ -95,32 +83,12 @@ class PixelHistogram:
         both._regions = self._regions + other._regions
         return both
 
-    def counts_at(self, threshold: float) -> PixelCounts:
-        """Counts pixels at a mask threshold, pooled over all images.
-
-        Raises:
-            ValueError: If the threshold is not a multiple of 1/256 from 0 to 255/256.
-        """
-        edge = threshold * EDGES
-        if edge != int(edge) or not 0 <= edge < EDGES:
-            raise ValueError(f"Mask threshold {threshold}; expected a multiple of 1/{EDGES}, 0 to 255/256")
-        first = int(bin_scores(np.array(threshold, np.float32)))
-        background, defect = self._counts
-        hits = int(defect[first:].sum())
-        return PixelCounts(hits, int(background[first:].sum()), int(defect.sum()) - hits)
-
-    def f1_at(self, threshold: float) -> float | None:
-        """Returns the pooled pixel F1 at a mask threshold; see `counts_at`."""
-        return self.counts_at(threshold).f1
-
-    def has_defect(self) -> bool:
-        """Returns whether any defect pixel was counted."""
-        return bool(self._counts[1].any())
-
-    @property
-    def regions(self) -> int:
-        """Number of true regions."""
-        return self._regions
+    def f1_at_edges(self) -> NDArray[np.float64] | None:
+        """Returns the pooled pixel F1 at thresholds from 1/256 to 255/256 [255]; None without a defect."""
+        first = bin_scores((np.arange(1, EDGES) / EDGES).astype(np.float32))
+        background, hits = (np.cumsum(counts[::-1])[::-1][first] for counts in self._counts)
+        defect = self._counts[1].sum()
+        return 2 * hits / (hits + background + defect) if defect else None
 
     def average_precision(self) -> float | None:
         """Returns the step-wise average precision of all pixels; None without defect or background pixels.
@@ -136,7 +104,7 @@ class PixelHistogram:
     def aupro(self) -> float | None:
         """Returns the area under the per-region overlap curve, 0 to 1; None without regions or background.
 
-        The curve is the mean covered share of all true regions over the false positive rate of all background
+        The curve is the mean covered share of all true regions over the false positive rate of background
         pixels; its area up to a rate of 0.3 is divided by 0.3.
         Reference: Bergmann et al. 2021, The MVTec Anomaly Detection Dataset, section 4.2.
         """

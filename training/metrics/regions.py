@@ -1,7 +1,10 @@
 """True defect regions: how much of each the predicted mask covers, by size and class."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
 import cv2
@@ -51,15 +54,7 @@ class Overlap:
 
 @dataclass(frozen=True)
 class RegionSize:
-    """The true regions of one size bin.
-
-    Attributes:
-        from_px: Smallest area in the bin, px.
-        below_px: Smallest area of the next bin, px; None for the last one.
-        regions: Number of regions.
-        found: Number of found regions.
-        mean_overlap: Mean covered share; None without a region.
-    """
+    """The true regions of one size bin; `below_px` is None for the last one."""
 
     from_px: int
     below_px: int | None
@@ -122,9 +117,7 @@ def measure_class_overlaps(
 ) -> tuple[Overlap, ...]:
     """Measures how much of each true region is covered, and by which class.
 
-    Args:
-        class_mask: uint8 [H, W], predicted class of each pixel, 0 for no defect.
-        true_classes: True class of each pixel, likewise; None without a defect.
+    Both masks hold the class of each pixel [H, W], 0 for no defect; the true one is None without a defect.
     """
     if true_classes is None:
         return ()
@@ -183,13 +176,7 @@ class RegionClasses:
 def count_region_classes(
     overlaps: Iterable[Overlap], false_regions: Iterable[int], classes: int
 ) -> RegionClasses | None:
-    """Counts regions by class; None if no region has a class.
-
-    Args:
-        overlaps: The true regions.
-        false_regions: Class of each predicted region without a defect.
-        classes: Number of classes of the model, including the good one.
-    """
+    """Counts regions by class, the good one included in `classes`; None if no region has a class."""
     counts = np.zeros((classes, classes), np.int64)
     for overlap in overlaps:
         if overlap.true_class:
@@ -202,19 +189,11 @@ def count_region_classes(
 
 def measure_sizes(overlaps: Iterable[Overlap]) -> tuple[RegionSize, ...]:
     """Counts found regions in bins of their area, the smallest first."""
-    bins: list[list[Overlap]] = [[] for _ in range(len(SIZE_EDGES_PX) + 1)]
-    for overlap in overlaps:
-        bins[int(np.searchsorted(SIZE_EDGES_PX, overlap.area_px, side="right"))].append(overlap)
-    limits = (1, *SIZE_EDGES_PX, None)
-    return tuple(_measure_size(limits[place], limits[place + 1], inside) for place, inside in enumerate(bins))
-
-
-def _measure_size(from_px: int | None, below_px: int | None, inside: Sequence[Overlap]) -> RegionSize:
-    shares = [overlap.share for overlap in inside]
-    return RegionSize(
-        from_px=from_px or 1,
-        below_px=below_px,
-        regions=len(inside),
-        found=sum(overlap.found for overlap in inside),
-        mean_overlap=sum(shares) / len(shares) if shares else None,
-    )
+    listed, sizes = list(overlaps), []
+    for from_px, below_px in pairwise((1, *SIZE_EDGES_PX, math.inf)):
+        inside = [overlap for overlap in listed if from_px <= overlap.area_px < below_px]
+        found = sum(overlap.found for overlap in inside)
+        mean = fmean(overlap.share for overlap in inside) if inside else None
+        end = None if below_px == math.inf else int(below_px)
+        sizes.append(RegionSize(int(from_px), end, len(inside), found, mean))
+    return tuple(sizes)

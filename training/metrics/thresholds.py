@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 from scipy.stats import beta, t
 
-from segdec.config import Calibration, Thresholds
+from segdec.config import Calibration
 from training.config import ThresholdConfig
 from training.formatting import count_of
 from training.metrics.calibration import apply_calibration, fit_calibration
@@ -29,13 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScoredPhotographs:
-    """Log-odds of images that were not used to train the network.
-
-    Attributes:
-        labels: Class indices [N]; all except 0 are defective.
-        log_odds: Log-odds of the network [N].
-        groups: The part that each image shows [N]; images of one part are not independent.
-    """
+    """Log-odds [N] of images that were not used to train the network; `groups` are the parts they show."""
 
     labels: NDArray[np.int64]
     log_odds: Floats
@@ -48,9 +42,7 @@ class ScoredPhotographs:
                 "Expected equal numbers."
             )
         if not np.isfinite(self.log_odds).all():
-            raise ValueError(
-                "Log-odds are not finite. Expected finite numbers; the network may have diverged."
-            )
+            raise ValueError("Log-odds are not finite. The network may have diverged.")
 
     @property
     def good(self) -> Floats:
@@ -83,23 +75,12 @@ def concatenate_scored(parts: Sequence[ScoredPhotographs]) -> ScoredPhotographs:
 
 @dataclass(frozen=True)
 class ScoreThresholds:
-    """Calibration and thresholds of the image score.
-
-    Attributes:
-        calibration: Maps log-odds to a probability, if there are enough images to fit it.
-        threshold: Score from which an image is defective.
-        review: Score from which an image is for review; None without review.
-        notes: Warnings for the user.
-    """
+    """Calibration and thresholds of the image score, with warnings for the user."""
 
     calibration: Calibration
     threshold: float
     review: float | None = None
     notes: tuple[str, ...] = ()
-
-    def thresholds(self, mask: float) -> Thresholds:
-        """Returns the thresholds of the model, including the mask threshold."""
-        return Thresholds(score=self.threshold, mask=mask, review=self.review)
 
 
 def choose_score_thresholds(
@@ -109,19 +90,14 @@ def choose_score_thresholds(
 
     With good and defective images the score becomes a probability, and the threshold 1 / (1 + miss_cost)
     minimises the expected cost. With good images alone, a further good image exceeds the threshold with
-    probability `refused_share`. Without enough images the threshold is 0.5.
-
-    Args:
-        scored: The images.
-        settings: Settings of the choice.
-        balanced: Whether the network was trained on as many defective as good images.
+    probability `refused_share`. Without enough images the threshold is 0.5. `balanced` says whether the
+    network was trained on as many defective as good images.
     """
     good, defective = scored.good, scored.defective
     if not len(good) or (not len(defective) and len(good) < 2):
         note = (
             f"The validation split has {len(good)} good and {len(defective)} defective images, too few to "
-            f"choose a score threshold: {DEFAULT} is used. Put images of both kinds into the validation "
-            "split."
+            f"choose a score threshold: {DEFAULT} is used. Put both kinds into the validation split."
         )
         return ScoreThresholds(Calibration(), DEFAULT, notes=(note,))
     if not len(defective):
@@ -260,39 +236,19 @@ def _percent(share: float) -> str:
 # === Mask ===
 
 
-@dataclass(frozen=True)
-class MaskThreshold:
-    """The threshold of the mask score, and a warning for the user, if any."""
-
-    value: float
-    note: str | None = None
-
-
-def choose_mask_threshold(histogram: PixelHistogram, default: float = DEFAULT) -> MaskThreshold:
-    """Chooses the mask threshold by the pooled pixel F1 on validation.
+def choose_mask_threshold(histogram: PixelHistogram, default: float = DEFAULT) -> tuple[float, str | None]:
+    """Chooses the mask threshold by the pooled pixel F1 on validation; returns it and a warning, if any.
 
     It is the lowest multiple of 1/256 that reaches `NEARLY_BEST` of the best F1: lower thresholds show more
-    of each defect. Returns `default` with a note if validation has no defect pixel, or the network finds
-    none.
+    of each defect. Returns `default` if validation has no defect pixel, or the network finds none.
     """
-    if not histogram.has_defect():
-        note = (
+    f1 = histogram.f1_at_edges()
+    if f1 is None:
+        return default, (
             f"No validation mask has a defect, so the mask threshold {default:g} is used. "
             "Put defective images with masks into the validation split."
         )
-        return MaskThreshold(default, note)
-    f1 = _f1_at_edges(histogram)
     if not f1.max():
         note = f"No mask threshold finds a validation defect, so the mask threshold {default:g} is used."
-        return MaskThreshold(default, note)
-    return MaskThreshold((1 + int(np.flatnonzero(f1 >= NEARLY_BEST * f1.max())[0])) / EDGES)
-
-
-def best_pixel_f1(histogram: PixelHistogram) -> float | None:
-    """Returns the pooled pixel F1 at the best mask threshold; None without a defect pixel."""
-    return float(_f1_at_edges(histogram).max()) if histogram.has_defect() else None
-
-
-def _f1_at_edges(histogram: PixelHistogram) -> Floats:
-    """F1 at the thresholds 1/256 to 255/256 [255]; needs a defect pixel."""
-    return np.array([histogram.f1_at(edge / EDGES) for edge in range(1, EDGES)], np.float64)
+        return default, note
+    return (1 + int(np.flatnonzero(f1 >= NEARLY_BEST * f1.max())[0])) / EDGES, None

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.sample import Record, Sample
-from segdec.config import ModelConfig
+from segdec.config import ModelConfig, Thresholds
 from segdec.predictor import Predictor
 from training.config import ThresholdConfig
 from training.data.reading_pool import ReadingPool
@@ -20,7 +20,6 @@ from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.thresholds import (
     ScoredPhotographs,
-    best_pixel_f1,
     choose_mask_threshold,
     choose_score_thresholds,
     concatenate_scored,
@@ -36,9 +35,7 @@ class Validation:
     """The result of one pass over the validation images.
 
     Attributes:
-        photographs: The network's log-odds for each image [N].
         scores: Image scores [N], with the current calibration.
-        pixels: Histograms of the mask scores of all images.
         selection_pixels: Histograms of the images that the mask threshold is chosen on; None for `pixels`.
     """
 
@@ -62,8 +59,9 @@ class Validation:
         }
 
     def pixel_f1(self) -> float | None:
-        """Returns the pooled pixel F1 at the best mask threshold."""
-        return best_pixel_f1(self.pixels)
+        """Returns the pooled pixel F1 at the best mask threshold; None without a defect pixel."""
+        f1 = self.pixels.f1_at_edges()
+        return None if f1 is None else float(f1.max())
 
     def score_loss(self) -> float:
         """Returns the binary cross-entropy of the image score, nats."""
@@ -84,16 +82,8 @@ class Validation:
 class Validator:
     """Runs the model over the validation images, with the code of inference.
 
-    Args:
-        predictor: The network in training.
-        records: The validation images.
-        read: Reads a record.
-        batch_size: Images per forward pass.
-        pool: Reads images ahead.
-        synthetic: Images with synthetic defects that select the weights if all validation images are good.
-
     Attributes:
-        images: The images that select the weights.
+        images: The images that select the weights: `synthetic` ones if all validation images are good.
         has_synthetic: Whether these have synthetic defects.
     """
 
@@ -138,13 +128,9 @@ class Validator:
 
 @dataclass(frozen=True)
 class ChosenThresholds:
-    """Calibration and thresholds of a trained model.
+    """A trained model with its calibration and thresholds, its metrics on validation, and warnings.
 
-    Attributes:
-        model: The model with its calibration and thresholds.
-        validation: Metrics on the validation images at these thresholds.
-        chosen_by: The images that the thresholds were chosen on, as text.
-        notes: Warnings for the user.
+    `chosen_by` describes the images that the thresholds were chosen on.
     """
 
     model: ModelConfig
@@ -163,18 +149,16 @@ def choose_thresholds(
 ) -> ChosenThresholds:
     """Chooses calibration and thresholds of a model.
 
-    Args:
-        model: The model.
-        validation: Results on the validation images.
-        settings: Settings of the choice.
-        others: Further images that were not used to train the network that scored them.
-        balanced: Whether the network was trained on as many defective as good images.
+    `others` are further images that were not used to train the network that scored them; for `balanced` see
+    `choose_score_thresholds`.
     """
     score = choose_score_thresholds(
         concatenate_scored([validation.photographs, *others]), settings, balanced=balanced
     )
-    mask = choose_mask_threshold(validation.selection_pixels or validation.pixels, model.thresholds.mask)
-    thresholds = score.thresholds(mask.value)
+    mask, note = choose_mask_threshold(
+        validation.selection_pixels or validation.pixels, model.thresholds.mask
+    )
+    thresholds = Thresholds(score=score.threshold, mask=mask, review=score.review)
     scores = apply_calibration(score.calibration, validation.photographs.log_odds)
     false_positives, _ = count_errors(validation.labels, scores, thresholds.score)
     _, false_negatives = count_errors(validation.labels, scores, thresholds.lowest)
@@ -183,7 +167,7 @@ def choose_thresholds(
         model=model.model_copy(update={"calibration": score.calibration, "thresholds": thresholds}),
         validation={**replace(validation, scores=scores).metrics(), **errors},
         chosen_by=_describe(validation.photographs, others),
-        notes=(*score.notes, *([mask.note] if mask.note else [])),
+        notes=(*score.notes, *([note] if note else [])),
     )
 
 

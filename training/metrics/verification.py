@@ -41,21 +41,16 @@ class Verifier:
     def __call__(self, name: str, predictor: Predictor) -> Verification:
         """Compares the predictions for all images.
 
-        Args:
-            name: Name of the engine.
-            predictor: The model on that engine.
-
         Raises:
             ArtifactError: If the engine changes a label or loses more than `ALLOWED_LOSS`, without `force`.
         """
         pairs = [self._predict(record, predictor) for record in self._records]
         labels = [record.label for record in self._records]
+        masks = (float(np.abs(one.grid_scores - other.grid_scores).max()) for one, other in pairs)
         found = Verification(
             photographs=len(pairs),
             score_difference=max(abs(one.score - other.score) for one, other in pairs),
-            mask_difference=max(
-                float(np.abs(one.grid_scores - other.grid_scores).max()) for one, other in pairs
-            ),
+            mask_difference=max(masks),
             decisions_changed=sum(one.label != other.label for one, other in pairs),
             before=self._figures(labels, [one.score for one, _ in pairs]),
             after=self._figures(labels, [other.score for _, other in pairs]),
@@ -75,9 +70,7 @@ class Verifier:
         alarms, _ = count_errors(labels, scores, limits.score)
         _, misses = count_errors(labels, scores, limits.lowest)
         return ValidationMetrics(
-            average_precision=average_precision(labels, scores),
-            missed=misses,
-            false_alarms=alarms,
+            average_precision=average_precision(labels, scores), missed=misses, false_alarms=alarms
         )
 
 

@@ -11,21 +11,10 @@ import numpy as np
 from markupsafe import Markup
 
 from segdec.runtime.files import write_text_atomic
-from training.formatting import (
-    count_of,
-    format_figure,
-    format_rate,
-    format_score,
-)
+from training.formatting import count_of, format_figure, format_rate, format_score
 from training.metrics.aggregation import Aggregate, AggregatedRun, MeanStd
 from training.metrics.photograph_results import PhotographResult
-from training.reporting.charts import (
-    LabelledScores,
-    precision_recall_chart,
-    reliability_chart,
-    roc_chart,
-    score_chart,
-)
+from training.reporting.charts import LabelledScores, curve_charts, reliability_chart, score_chart
 from training.reporting.html_page import format_interval, render
 from training.reporting.summary import (
     describe,
@@ -73,15 +62,7 @@ COUNTS = ("false_negatives", "false_positives", "fp_at_full_recall", *REVIEWS)
 
 @dataclass(frozen=True)
 class Mistake:
-    """An image that at least one run labels wrong.
-
-    Attributes:
-        name: The image.
-        true_label: Its class.
-        fold: Number of its set of images.
-        wrong: Number of runs that label it wrong.
-        predictions: Label, score and threshold of each of these runs.
-    """
+    """An image that at least one run labels wrong: number of these runs, and label and score of each."""
 
     name: str
     true_label: str
@@ -91,14 +72,7 @@ class Mistake:
 
 
 def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
-    """Writes the report of several runs, atomically.
-
-    It contains a summary in sentences, the metrics of each run, pooled metrics with intervals, curves,
-    classes, region sizes and every error. Existing reports of the runs are linked by relative path.
-
-    Args:
-        path: The file to write.
-        aggregate: The runs.
+    """Writes the report of several runs, atomically. Reports of the runs are linked by relative path.
 
     Raises:
         OSError: If the folder is missing or not writable.
@@ -115,14 +89,7 @@ def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
         columns=run_columns(aggregate),
         run_lines=[_describe_run(run, path, aggregate) for run in aggregate.runs],
         run_spread=_describe_spread(aggregate),
-        figures_table=[
-            (
-                title,
-                format_spread(aggregate.figures[name], name),
-                format_interval(aggregate.intervals.get(name)),
-            )
-            for name, title in _figure_names(aggregate).items()
-        ],
+        figures_table=_figures_table(aggregate),
         reliability=_describe_reliability(aggregate),
         reliability_charts=_draw_reliability(aggregate),
         calibrated=_is_calibrated(aggregate),
@@ -132,11 +99,15 @@ def write_aggregate_report(path: Path, aggregate: Aggregate) -> None:
     write_text_atomic(path, text)
 
 
-def _figure_names(aggregate: Aggregate) -> dict[str, str]:
-    """The entries of `FIGURE_NAMES` that these runs have."""
+def _figures_table(aggregate: Aggregate) -> list[tuple[str, str, str]]:
+    """Title, value and interval of each of `FIGURE_NAMES` that these runs have."""
     left_out = [] if "reviews" in run_columns(aggregate) else list(REVIEWS)
     left_out += [] if _is_calibrated(aggregate) else list(BEFORE)
-    return {name: title for name, title in FIGURE_NAMES.items() if name not in left_out}
+    return [
+        (title, format_spread(aggregate.figures[name], name), format_interval(aggregate.intervals.get(name)))
+        for name, title in FIGURE_NAMES.items()
+        if name not in left_out
+    ]
 
 
 def _describe_reliability(aggregate: Aggregate) -> str:
@@ -230,21 +201,16 @@ def _draw_charts(aggregate: Aggregate) -> list[tuple[str, Markup]]:
     # A single fold is its own pool: draw its runs once.
     several = [run for run in aggregate.runs if run.results and aggregate.folds > 1]
     runs = [LabelledScores.from_results(run.results) for run in several]
-    charts = []
-    if any(images.has_both for images in pooled):
-        charts.append(("Precision and recall", precision_recall_chart(pooled, runs=runs)))
-        charts.append(("ROC", roc_chart(pooled, runs=runs)))
-    if len(pooled) == 1:
-        charts.insert(0, ("Scores, all runs", score_chart(pooled[0], None)))
-    return [(title, Markup(svg)) for title, svg in charts]
+    scores = [("Scores, all runs", score_chart(pooled[0], None))] if len(pooled) == 1 else []
+    return [*scores, *curve_charts(pooled, runs=runs)]
 
 
 def _draw_reliability(aggregate: Aggregate) -> list[tuple[str, Markup]]:
     found = [each for pool in aggregate.pooled if (each := pool.reliability())]
     if not found:
         return []
-    before = aggregate.pooled[0].reliability_before() if aggregate.seeds == 1 else None
-    return [("Reliability", Markup(reliability_chart(found, before)))]
+    before = aggregate.pooled[0].reliability(calibrated=False) if aggregate.seeds == 1 else None
+    return [("Reliability", reliability_chart(found, before))]
 
 
 def list_mistakes(aggregate: Aggregate) -> list[Mistake]:
@@ -254,17 +220,11 @@ def list_mistakes(aggregate: Aggregate) -> list[Mistake]:
     for pool in aggregate.pooled:
         for result in pool.errors():
             wrong.setdefault(result.name, []).append(result)
-    mistakes = [
-        Mistake(
-            name=name,
-            true_label=results[0].true_label,
-            fold=folds[name],
-            wrong=len(results),
-            predictions=tuple(
-                f"{result.predicted_label}, {format_score(result.score)} at {format_score(result.threshold)}"
-                for result in results
-            ),
+    mistakes = []
+    for name, results in wrong.items():
+        predictions = tuple(
+            f"{result.predicted_label}, {format_score(result.score)} at {format_score(result.threshold)}"
+            for result in results
         )
-        for name, results in wrong.items()
-    ]
+        mistakes.append(Mistake(name, results[0].true_label, folds[name], len(results), predictions))
     return sorted(mistakes, key=lambda mistake: (-mistake.wrong, mistake.true_label, mistake.name))

@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
@@ -39,12 +40,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LabelledScores:
-    """Image scores with labels.
-
-    Attributes:
-        defective: Whether each image is defective [N].
-        scores: Image scores [N].
-    """
+    """Image scores [N], and whether each image is defective [N]."""
 
     defective: NDArray[np.bool_]
     scores: Floats
@@ -52,7 +48,7 @@ class LabelledScores:
     @classmethod
     def from_results(cls, results: Sequence[PhotographResult]) -> "LabelledScores":
         """Returns scores and labels of results."""
-        defective = np.array([result.truth != 0 for result in results])
+        defective = np.array([result.truth != 0 for result in results], np.bool_)
         return cls(defective, np.array([result.score for result in results], np.float64))
 
     @property
@@ -60,53 +56,37 @@ class LabelledScores:
         """Whether there are good and defective images: curves need both."""
         return bool(self.defective.any() and not self.defective.all())
 
-    def precision_recall(self) -> tuple[Floats, Floats]:
-        """Returns recall and precision over all thresholds, the largest recall first."""
-        precision, recall, _ = precision_recall_curve(self.defective, self.scores)
-        precision[-1] = precision[-2]  # scikit-learn appends a precision of 1
-        return recall, precision
 
-    def roc(self) -> tuple[Floats, Floats]:
-        """Returns false and true positive rate over all thresholds."""
-        false_rate, true_rate, _ = roc_curve(self.defective, self.scores)
-        return false_rate, true_rate
-
-
-def precision_recall_chart(
+def curve_charts(
     pooled: Sequence[LabelledScores], threshold: float | None = None, runs: Sequence[LabelledScores] = ()
-) -> str:
-    """Draws step-wise precision over recall: thick for pooled scores, thin for single runs.
+) -> list[tuple[str, Markup]]:
+    """Draws step-wise precision over recall, and the ROC curve; returns title and SVG of each.
 
-    Args:
-        pooled: Scores of one evaluation, or the pooled scores of each seed.
-        threshold: Threshold of the operating point; None for no point.
-        runs: Scores of single runs.
+    Pooled scores (of each seed) are thick, single runs thin. `threshold` marks the operating point of the
+    first pool. Nothing is drawn unless there are good and defective images.
     """
+    if not any(images.has_both for images in pooled):
+        return []
     figure, axes = _chart("recall", "precision")
+    roc_figure, roc_axes = _chart("false positive rate", "true positive rate")
+    _draw_chance(roc_axes)
     for images, style in _layers(runs, pooled):
-        axes.plot(*images.precision_recall(), drawstyle="steps-post", **style)
+        precision, recall, _ = precision_recall_curve(images.defective, images.scores)
+        precision[-1] = precision[-2]  # scikit-learn appends a precision of 1
+        axes.plot(recall, precision, drawstyle="steps-post", **style)
+        false_rate, true_rate, _ = roc_curve(images.defective, images.scores)
+        roc_axes.plot(false_rate, true_rate, **style)
     if threshold is not None:
         detected, defective = pooled[0].scores >= threshold, pooled[0].defective
-        hits = np.count_nonzero(detected & defective)
-        precision = hits / np.count_nonzero(detected) if detected.any() else None
-        _mark(axes, "precision-recall", hits / np.count_nonzero(defective), precision)
-    _unit_square(axes)
-    return _svg(figure, "Precision over recall", axes)
-
-
-def roc_chart(
-    pooled: Sequence[LabelledScores], threshold: float | None = None, runs: Sequence[LabelledScores] = ()
-) -> str:
-    """Draws true over false positive rate; arguments as for `precision_recall_chart`."""
-    figure, axes = _chart("false positive rate", "true positive rate")
-    _draw_chance(axes)
-    for images, style in _layers(runs, pooled):
-        axes.plot(*images.roc(), **style)
-    if threshold is not None:
-        detected, defective = pooled[0].scores >= threshold, pooled[0].defective
-        _mark(axes, "roc", float(detected[~defective].mean()), float(detected[defective].mean()))
-    _unit_square(axes)
-    return _svg(figure, "True over false positive rate", axes)
+        found = float(detected[defective].mean())
+        _mark(axes, "precision-recall", found, float(defective[detected].mean()) if detected.any() else None)
+        _mark(roc_axes, "roc", float(detected[~defective].mean()), found)
+    for each in (axes, roc_axes):
+        _unit_square(each)
+    return [
+        ("Precision and recall", _svg(figure, "Precision over recall", axes)),
+        ("ROC", _svg(roc_figure, "True over false positive rate", roc_axes)),
+    ]
 
 
 def _layers(
@@ -114,10 +94,8 @@ def _layers(
 ) -> list[tuple[LabelledScores, dict[str, Any]]]:
     thin = {"color": GOOD, "linewidth": 1, "alpha": 0.75}
     thick = {"color": DEFECTIVE, "linewidth": 2.4 if len(pooled) == 1 else 1.8, "alpha": 0.9}
-    return [
-        *((run, thin) for run in runs if run.has_both),
-        *((pool, thick) for pool in pooled if pool.has_both),
-    ]
+    styled = [*((run, thin) for run in runs), *((pool, thick) for pool in pooled)]
+    return [(images, style) for images, style in styled if images.has_both]
 
 
 def _draw_chance(axes: Axes) -> None:
@@ -126,16 +104,8 @@ def _draw_chance(axes: Axes) -> None:
 
 def _mark(axes: Axes, curve: str, x: float, y: float | None) -> None:
     """The operating point of a curve; hidden if the precision is undefined."""
-    (point,) = axes.plot(
-        [x],
-        [0.0 if y is None else y],
-        "o",
-        color=INK,
-        markersize=7,
-        markerfacecolor="none",
-        markeredgewidth=2,
-        clip_on=False,
-    )
+    style: dict[str, Any] = {"color": INK, "markerfacecolor": "none", "markeredgewidth": 2, "clip_on": False}
+    (point,) = axes.plot([x], [0.0 if y is None else y], "o", markersize=7, **style)
     point.set_gid(f"{MOVING}point {curve}{'' if y is not None else ' hidden'}")
 
 
@@ -144,14 +114,10 @@ def _unit_square(axes: Axes) -> None:
     axes.set_ylim(-0.02, 1.02)
 
 
-def reliability_chart(calibrated: Sequence[Reliability], before: Reliability | None = None) -> str:
-    """Draws the share of defective images over the score, one dot per bin of scores.
+def reliability_chart(calibrated: Sequence[Reliability], before: Reliability | None = None) -> Markup:
+    """Draws the share of defective images over the score, one line per run and one dot per bin of scores.
 
-    The area of a dot grows with the share of images in its bin.
-
-    Args:
-        calibrated: One reliability per run.
-        before: Reliability of the uncalibrated scores, drawn faintly.
+    The area of a dot grows with the share of images in its bin. Before calibration the line is faint.
     """
     figure, axes = _chart("score", "share of defective photographs")
     _draw_chance(axes)
@@ -180,14 +146,11 @@ def score_chart(
     threshold: float | None,
     full_recall: float | None = None,
     review: float | None = None,
-) -> str:
+) -> Markup:
     """Draws histograms of good and defective scores, one above the other, on an axis of log-odds.
 
-    Args:
-        images: The scored images.
-        threshold: A dashed line that the script moves, and a faint line that stays.
-        full_recall: The highest threshold without a missed defect, a dotted line.
-        review: The review threshold, a dash-dotted line.
+    `threshold` is a dashed line that the script moves, and a faint line that stays. The highest threshold
+    without a missed defect, `full_recall`, is dotted, `review` dash-dotted.
     """
     odds = to_odds(images.scores)
     bins = np.linspace(*odds_range(images.scores, threshold, review), 41)
@@ -256,7 +219,7 @@ def _name_odds(power: int) -> str:
     return f"{10.0**-nines:.{nines}f}" if power < 0 else f"{1 - 10.0**-nines:.{nines}f}"
 
 
-def loss_chart(steps: Sequence[int], losses: Sequence[float]) -> str:
+def loss_chart(steps: Sequence[int], losses: Sequence[float]) -> Markup:
     """Draws the training loss of one stage over its steps, averaged over intervals."""
     intervals = min(len(losses), CURVE_POINTS)
     x = [part.mean() for part in np.array_split(np.asarray(steps, np.float64), intervals)]
@@ -286,13 +249,10 @@ def _style_axes(axes: Axes) -> None:
         spine.set_color(INK)
 
 
-def _svg(figure: Figure, label: str, moving: Axes | None = None) -> str:
-    """Writes a chart for inline use in HTML: without header, fixed size, style and group ids.
+def _svg(figure: Figure, label: str, moving: Axes | None = None) -> Markup:
+    """A chart for inline use in HTML, with a label for screen readers: no header, size, style and group ids.
 
-    Args:
-        figure: The chart.
-        label: Description for screen readers.
-        moving: Axes in which the script moves elements; their scale is stored for it.
+    The scale of `moving`, in which the script moves elements, is stored for it.
     """
     file = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "segdec"}):
@@ -305,7 +265,7 @@ def _svg(figure: Figure, label: str, moving: Axes | None = None) -> str:
     text = re.sub(r'<svg[^>]*(viewBox="[^"]*")[^>]*>', head, text, count=1)
     text = re.sub(rf'<g id="{MOVING}([^"]*)"', r'<g class="\1"', text)
     text = re.sub(r'<g id="[^"]*"', "<g", text)
-    return text.replace(INK, "currentColor")
+    return Markup(text.replace(INK, "currentColor"))
 
 
 def _scale(figure: Figure, axes: Axes) -> str:

@@ -1,7 +1,7 @@
 """Pictures of the report: images with truth and prediction, shrunk and embedded as JPEG."""
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import Sample
+from datasets.sample import Record, Sample
 from segdec.images import resize_mask
 from segdec.imaging.overlay import PREDICTED, draw_overlay
 from segdec.inference.postprocessing import Prediction
+from segdec.predictor import Predictor
 from training.metrics.photograph_results import PhotographResult
 
 ReadAndPredict = Callable[[str], tuple[Sample, Prediction]]
@@ -37,7 +38,7 @@ WIDE, TALL = 3.0, 0.67
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture of a card: its caption, its JPEG as a data URI, and its size in px."""
+    """One picture of a card: its JPEG as a data URI, and its size in px."""
 
     caption: str
     source: str
@@ -50,11 +51,9 @@ class Card:
     """One image of the gallery.
 
     Attributes:
-        result: Prediction and truth.
         shape: `wide`, `tall` or `square`, for the layout of the pictures.
         size: Size of the image as text.
         unmasked: Kind of annotation (box, label) if the defect pixels are unknown; otherwise empty.
-        pictures: At most four.
     """
 
     result: PhotographResult
@@ -64,33 +63,14 @@ class Card:
     pictures: tuple[Picture, ...]
 
 
-def draw_cards(results: Iterable[PhotographResult], show: ReadAndPredict, side_px: int) -> list[Card]:
-    """Draws a card for each result, with pictures of at most `side_px`; one image is in memory at a time."""
-    return [_make_card(result, *show(result.name), side_px) for result in results]
-
-
-def _make_card(result: PhotographResult, sample: Sample, prediction: Prediction, side_px: int) -> Card:
+def draw_card(result: PhotographResult, sample: Sample, prediction: Prediction, side_px: int) -> Card:
+    """Draws a card with pictures of at most `side_px`."""
     height, width = sample.image.shape[:2]
-    return Card(
-        result=result,
-        shape=_name_shape(height, width),
-        size=f"{width} × {height} px",
-        unmasked=_name_annotation(result, sample),
-        pictures=_draw_pictures(sample, prediction, side_px),
-    )
-
-
-def _name_annotation(result: PhotographResult, sample: Sample) -> str:
-    if result.pixels is not None:
-        return ""
+    shape = "wide" if width > WIDE * height else "tall" if width < TALL * height else "square"
     kind = {"mask": "no mask", "box": "boxes only", "label": "label only"}[sample.supervision]
-    return f"{kind}, not counted for pixels"
-
-
-def _name_shape(height: int, width: int) -> str:
-    if width > WIDE * height:
-        return "wide"
-    return "tall" if width < TALL * height else "square"
+    unmasked = f"{kind}, not counted for pixels" if result.pixels is None else ""
+    pictures = _draw_pictures(sample, prediction, side_px)
+    return Card(result, shape, f"{width} × {height} px", unmasked, pictures)
 
 
 def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tuple[Picture, ...]:
@@ -113,8 +93,12 @@ def _draw_pictures(sample: Sample, prediction: Prediction, side_px: int) -> tupl
 
 
 def _make_picture(caption: str, image: NDArray[np.uint8]) -> Picture:
+    """A picture [H, W], [H, W, 1] or [H, W, 3] RGB as JPEG."""
     height, width = image.shape[:2]
-    return Picture(caption, to_data_uri(image), width, height)
+    pixels = image[..., ::-1] if image.ndim == 3 else image
+    _, data = cv2.imencode(".jpg", np.ascontiguousarray(pixels), JPEG)
+    encoded = base64.b64encode(data.tobytes()).decode("ascii")
+    return Picture(caption, f"data:image/jpeg;base64,{encoded}", width, height)
 
 
 def frame_small_regions(picture: NDArray[np.uint8], prediction: Prediction) -> NDArray[np.uint8]:
@@ -144,14 +128,19 @@ def shrink_mask(mask: NDArray[np.uint8], side_px: int) -> NDArray[np.uint8]:
 
 
 def _shrunk_size(image: NDArray[Any], side_px: int) -> tuple[int, int]:
-    """Rows and columns of `image` [H, W, …] with a long side of at most `side_px`."""
     height, width = image.shape[:2]
     factor = min(1.0, side_px / max(height, width))
     return max(1, round(height * factor)), max(1, round(width * factor))
 
 
-def to_data_uri(image: NDArray[np.uint8]) -> str:
-    """Returns a picture [H, W], [H, W, 1] or [H, W, 3] RGB as a JPEG data URI."""
-    pixels = image[..., ::-1] if image.ndim == 3 else image
-    _, data = cv2.imencode(".jpg", np.ascontiguousarray(pixels), JPEG)
-    return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")
+def read_and_predict(
+    predictor: Predictor, records: Sequence[Record], read: Callable[[Record], Sample]
+) -> ReadAndPredict:
+    """Returns a function that reads and predicts one of the records."""
+    by_name = {record.name: record for record in records}
+
+    def show(name: str) -> tuple[Sample, Prediction]:
+        sample = read(by_name[name])
+        return sample, predictor.predict([sample.image])[0]
+
+    return show

@@ -15,14 +15,13 @@ from training.metrics.metrics import Metrics
 from training.metrics.photograph_results import PhotographResult
 from training.reporting.charts import (
     LabelledScores,
+    curve_charts,
     loss_chart,
-    precision_recall_chart,
     reliability_chart,
-    roc_chart,
     score_chart,
     to_odds,
 )
-from training.reporting.gallery import Card, ReadAndPredict, draw_cards
+from training.reporting.gallery import ReadAndPredict, draw_card
 from training.reporting.html_page import embed_json, read_script, render
 from training.reporting.summary import (
     describe,
@@ -55,16 +54,12 @@ def write_report(
 ) -> None:
     """Writes `report.html`, atomically.
 
-    It contains a summary in sentences, metrics with intervals, score histograms and curves with a threshold
-    slider, calibration, pictures of every error and every image for review, of near misses and of some
-    correct detections, tables of classes and region sizes, and the training losses.
-
     Args:
         path: The file to write.
         title: Name of the run.
         facts: Properties to list: model, data set, split, thresholds.
         evaluation: Results and metrics.
-        show: Returns image and prediction by name; called once per pictured image.
+        show: Called once per pictured image.
         history: Training log; records without `stage`, `step` and a finite `loss` are ignored.
         warnings: Sentences at the top, such as those of the choice of thresholds.
 
@@ -107,20 +102,12 @@ def _picture(evaluation: Evaluation, show: ReadAndPredict) -> dict[str, Any]:
     near = choose_near(evaluation.results)
     chosen = {result.name for result in near}
     correct = _choose_correct([result for result in evaluation.results if result.name not in chosen])
-    side = picture_side(len(errors) + len(reviews))
-    cards: dict[str, list[Card]] = {
-        "error_cards": draw_cards(errors, show, side),
-        "review_cards": draw_cards(reviews, show, side),
-        "near_cards": draw_cards(near, show, side),
-        "correct_cards": draw_cards(correct, show, side),
-    }
+    pictured = len(errors) + len(reviews)
+    side = next((side for most, side in PICTURE_PX.items() if pictured <= most), MIN_PICTURE_PX)
+    shown = {"error_cards": errors, "review_cards": reviews, "near_cards": near, "correct_cards": correct}
+    cards = {kind: [draw_card(each, *show(each.name), side) for each in own] for kind, own in shown.items()}
     places = {result.name: place for place, result in enumerate(evaluation.results)}
     return {**cards, "errors": errors, "places": places}
-
-
-def picture_side(cards: int) -> int:
-    """Returns the long side of the pictures for this number of errors and images for review, px."""
-    return next((side for most, side in PICTURE_PX.items() if cards <= most), MIN_PICTURE_PX)
 
 
 def _rate(metrics: Metrics, name: str) -> str:
@@ -136,7 +123,7 @@ def _reliability_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
     found = evaluation.reliability()
     if found is None:
         return []
-    return [("Reliability", Markup(reliability_chart([found], evaluation.reliability_before())))]
+    return [("Reliability", reliability_chart([found], evaluation.reliability(calibrated=False)))]
 
 
 def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
@@ -146,11 +133,7 @@ def _score_charts(evaluation: Evaluation) -> list[tuple[str, Markup]]:
         return []
     images, threshold = LabelledScores.from_results(results), metrics.threshold
     scores = score_chart(images, threshold, full_recall_threshold(results), metrics.review_threshold)
-    charts = [("Scores", scores)]
-    if images.has_both:
-        charts.append(("Precision and recall", precision_recall_chart([images], threshold)))
-        charts.append(("ROC", roc_chart([images], threshold)))
-    return [(title, Markup(svg)) for title, svg in charts]
+    return [("Scores", scores), *curve_charts([images], threshold)]
 
 
 def _loss_charts(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup]]:
@@ -160,28 +143,23 @@ def _loss_charts(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup
         loss = record.get("loss")
         if isinstance(loss, int | float) and np.isfinite(loss) and "stage" in record and "step" in record:
             stages.setdefault(str(record["stage"]), []).append((int(record["step"]), float(loss)))
-    return [
-        (stage, Markup(loss_chart([step for step, _ in points], [loss for _, loss in points])))
-        for stage, points in stages.items()
-    ]
+    return [(stage, loss_chart(*zip(*points, strict=True))) for stage, points in stages.items()]
 
 
 def choose_near(results: Sequence[PhotographResult]) -> list[PhotographResult]:
     """Returns the correct results nearest to their threshold in log-odds, defective ones first."""
     right = [result for result in results if result.outcome == "correct"]
-    limits = {result.name: result.threshold if result.truth else result.lowest_threshold for result in right}
-    margin = {
-        result.name: float(abs(to_odds(result.score) - to_odds(limits[result.name]))) for result in right
-    }
-    ranked = sorted(right, key=lambda result: (margin[result.name], result.name))
+
+    def margin(result: PhotographResult) -> tuple[float, str]:
+        limit = result.threshold if result.truth else result.lowest_threshold
+        return float(abs(to_odds(result.score) - to_odds(limit))), result.name
+
+    ranked = sorted(right, key=margin)
     hits = [result for result in ranked if result.truth][:NEAR_SHOWN]
     return hits + [result for result in ranked if not result.truth][:NEAR_SHOWN]
 
 
 def _choose_correct(results: Sequence[PhotographResult]) -> list[PhotographResult]:
     """Correct detections, picked evenly from the least to the most certain."""
-    hits = sorted(
-        (result for result in results if result.truth and result.outcome == "correct"),
-        key=lambda result: result.score,
-    )
-    return pick_evenly(hits, CORRECT_SHOWN)
+    hits = [result for result in results if result.truth and result.outcome == "correct"]
+    return pick_evenly(sorted(hits, key=lambda result: result.score), CORRECT_SHOWN)

@@ -1,18 +1,12 @@
 """The result of an evaluation in sentences: what the model gets right, where it fails, how sure this is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from training.formatting import (
-    count_of,
-    format_figure,
-    format_percent,
-    format_rate,
-    format_score,
-)
+from training.formatting import count_of, format_figure, format_percent, format_rate, format_score
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import ClassMetrics, Metrics
 from training.metrics.photograph_results import PhotographResult
-from training.metrics.regions import FOUND_OVERLAP, RegionClasses, RegionSize
+from training.metrics.regions import FOUND_OVERLAP, RegionSize
 from training.reporting.threshold_slider import full_recall_threshold
 
 WIDE_INTERVAL = 0.1
@@ -51,16 +45,18 @@ def describe(evaluation: Evaluation) -> str:
 
 def list_remarks(evaluation: Evaluation) -> list[str]:
     """Returns further sentences about the result."""
-    metrics = evaluation.metrics
+    metrics, regions = evaluation.metrics, evaluation.metrics.region_classes
     if not metrics.images:
         return []
+    right = []
+    if regions is not None and regions.found:
+        right = [f"Of {count_of(regions.found, 'found region')} {regions.right} have the correct class."]
     return [
         *_describe_decisions(metrics),
-        *_describe_reviews(metrics),
         *_describe_classes(metrics.classes),
         *_describe_masks(metrics),
         *_describe_sizes(metrics.region_sizes),
-        *_describe_region_classes(metrics.region_classes),
+        *right,
         *_describe_full_recall(evaluation),
     ]
 
@@ -91,7 +87,7 @@ def list_doubts(metrics: Metrics) -> list[str]:
     return [*_doubt_precision(metrics), *_doubt_rate(metrics)]
 
 
-def _describe_decisions(metrics: Metrics) -> list[str]:
+def _describe_decisions(metrics: Metrics) -> Iterator[str]:
     sentences = []
     if metrics.defective:
         found = metrics.defective - metrics.false_negatives - metrics.defective_reviews
@@ -99,26 +95,16 @@ def _describe_decisions(metrics: Metrics) -> list[str]:
     if metrics.good:
         passed = metrics.good - metrics.false_positives - (metrics.reviews - metrics.defective_reviews)
         sentences.append(f"{'' if sentences else 'The model '}passes {passed} of {metrics.good} good ones")
-    return [f"{' and '.join(sentences)}."]
-
-
-def _describe_reviews(metrics: Metrics) -> list[str]:
-    if not metrics.reviews and metrics.review_threshold is None:
-        return []
-    photographs = count_of(metrics.images, "photograph")
-    if not metrics.reviews:
-        return [f"It leaves none of {photographs} for review."]
-    defective = metrics.defective_reviews or "none"
-    return [f"It leaves {metrics.reviews} of {photographs} for review, {defective} of them defective."]
+    yield f"{' and '.join(sentences)}."
+    photographs, defective = count_of(metrics.images, "photograph"), metrics.defective_reviews or "none"
+    if metrics.reviews:
+        yield f"It leaves {metrics.reviews} of {photographs} for review, {defective} of them defective."
+    elif metrics.review_threshold is not None:
+        yield f"It leaves none of {photographs} for review."
 
 
 def describe_reliability(metrics: Metrics, defect_rate: float | None) -> str:
-    """Describes how well the score is calibrated.
-
-    Args:
-        metrics: Metrics of the evaluated images.
-        defect_rate: Defect rate that the scores are calibrated for; None if they are not calibrated.
-    """
+    """Describes how well the score is calibrated for a defect rate; None if it is not calibrated."""
     claim = (
         "The score is not calibrated: it ranks photographs by how likely they are defective, but it is not a "
         "probability."
@@ -129,43 +115,34 @@ def describe_reliability(metrics: Metrics, defect_rate: float | None) -> str:
     if metrics.calibration_error is None:
         lacking = "good" if metrics.defective else "defective"
         return f"{claim} This cannot be measured here: there is no {lacking} photograph."
-    found = (
-        f"Here score and share of defective photographs differ by {metrics.calibration_error:.3f} on average"
-    )
-    rough = _doubt_reliability(metrics)
-    if defect_rate is None or metrics.calibration_error_before is None:
-        return f"{claim} {found}.{rough}"
-    return (
-        f"{claim} {found}, {metrics.calibration_error_before:.3f} without calibration; these photographs are "
-        f"weighted as if that share of them were defective.{rough}"
-    )
-
-
-def _doubt_reliability(metrics: Metrics) -> str:
+    error, before = metrics.calibration_error, metrics.calibration_error_before
+    text = f"{claim} Here score and share of defective photographs differ by {error:.3f} on average"
+    if defect_rate is not None and before is not None:
+        text += f", {before:.3f} without calibration; these photographs are weighted as if that share of them"
+        text += " were defective"
     fewer, kind = min((metrics.defective, "defective photograph"), (metrics.good, "good photograph"))
-    return f" With {count_of(fewer, kind)} this value is rough." if fewer < FEW_TO_CALIBRATE else ""
+    rough = f" With {count_of(fewer, kind)} this value is rough." if fewer < FEW_TO_CALIBRATE else ""
+    return f"{text}.{rough}"
 
 
-def _describe_classes(classes: Sequence[ClassMetrics]) -> list[str]:
+def _describe_classes(classes: Sequence[ClassMetrics]) -> Iterator[str]:
     """The class that is missed most often, and the one that is confused most often."""
     seen = [(each.false_negatives / each.images, each) for each in classes if each.images]
     if len(seen) < 2:
-        return []
-    sentences = []
+        return
     share, worst = max(seen, key=lambda pair: pair[0])
     if share - min(value for value, _ in seen) >= CLEAR_DIFFERENCE:
-        sentences.append(
+        yield (
             f"It misses {worst.false_negatives} of {count_of(worst.images, 'photograph')} "
             f"of the class '{worst.name}', a larger share than of any other."
         )
     confused, most = max(((_confused(each), each) for _, each in seen), key=lambda pair: pair[0])
     if confused:
         found, are = _found(most), "is" if confused == 1 else "are"
-        sentences.append(
+        yield (
             f"Of the {count_of(found, 'photograph')} of the class '{most.name}' that it finds, {confused} "
             f"{are} given another class; see the table below."
         )
-    return sentences
 
 
 def _confused(each: ClassMetrics) -> int:
@@ -177,44 +154,36 @@ def _found(each: ClassMetrics) -> int:
     return each.images - each.false_negatives - each.reviews
 
 
-def _describe_masks(metrics: Metrics) -> list[str]:
-    sentences = []
+def _describe_masks(metrics: Metrics) -> Iterator[str]:
     if metrics.pixels.f1 is not None:
-        sentences.append(
+        yield (
             f"Of the defect pixels {format_percent(metrics.pixels.recall or 0)} are marked, and "
             f"{format_percent(metrics.pixels.precision or 0)} of the marked pixels are defect "
             f"(pixel F1 {format_figure(metrics.pixels.f1)})."
         )
     unknown = metrics.images - metrics.pixel_images
     if unknown:
-        have, are = ("has", "is") if unknown == 1 else ("have", "are")
-        sentences.append(
+        have, they_are = ("has", "it is") if unknown == 1 else ("have", "they are")
+        yield (
             f"{count_of(unknown, 'defective photograph')} {have} a label or boxes only, no mask: "
-            f"{'it' if unknown == 1 else 'they'} {are} excluded from all metrics of pixels and regions."
+            f"{they_are} excluded from all metrics of pixels and regions."
         )
-    return sentences
 
 
-def _describe_sizes(sizes: Sequence[RegionSize]) -> list[str]:
+def _describe_sizes(sizes: Sequence[RegionSize]) -> Iterator[str]:
     shares = [(size.found_share, size) for size in sizes if size.found_share is not None]
     if not shares:
-        return []
+        return
     share, worst = min(shares, key=lambda pair: pair[0])
     if share == 1:
-        return [f"Every true region is found: at least {format_percent(FOUND_OVERLAP)} of it is marked."]
+        yield f"Every true region is found: at least {format_percent(FOUND_OVERLAP)} of it is marked."
+        return
     lagging = max(value for value, _ in shares) - share >= CLEAR_DIFFERENCE
     tail = ", a smaller share than of any other size" if lagging else ""
-    return [f"Of the true regions {name_size(worst)} it finds {worst.found} of {worst.regions}{tail}."]
+    yield f"Of the true regions {_name_size(worst)} it finds {worst.found} of {worst.regions}{tail}."
 
 
-def _describe_region_classes(regions: RegionClasses | None) -> list[str]:
-    if regions is None or not regions.found:
-        return []
-    return [f"Of {count_of(regions.found, 'found region')} {regions.right} have the correct class."]
-
-
-def name_size(size: RegionSize) -> str:
-    """Returns the range of a size bin as text."""
+def _name_size(size: RegionSize) -> str:
     if size.below_px is None:
         return f"from {size.from_px} px"
     return (
@@ -222,47 +191,46 @@ def name_size(size: RegionSize) -> str:
     )
 
 
-def _describe_full_recall(evaluation: Evaluation) -> list[str]:
-    alarms, lowest = evaluation.metrics.fp_at_full_recall, full_recall_threshold(evaluation.results)
-    if alarms is None or lowest is None or not evaluation.metrics.false_negatives:
-        return []
-    metrics = evaluation.metrics
+def _describe_full_recall(evaluation: Evaluation) -> Iterator[str]:
+    metrics, lowest = evaluation.metrics, full_recall_threshold(evaluation.results)
+    if metrics.fp_at_full_recall is None or lowest is None or not metrics.false_negatives:
+        return
+    score, alarms = format_score(lowest), metrics.fp_at_full_recall
     if any(result.review_threshold is not None for result in evaluation.results):
-        return [
-            f"To miss none of these defects, the review threshold would have to be {format_score(lowest)}; "
+        yield (
+            f"To miss none of these defects, the review threshold would have to be {score}; "
             f"{alarms} of {count_of(metrics.good, 'good photograph')} score as high."
-        ]
+        )
+        return
     several = "" if metrics.threshold is not None else ", one for all runs"
-    return [
-        f"To miss none of these defects, the threshold would have to be {format_score(lowest)}{several}, "
+    yield (
+        f"To miss none of these defects, the threshold would have to be {score}{several}, "
         f"with {count_of(alarms, 'false alarm')} among {metrics.good} good photographs."
-    ]
+    )
 
 
-def _doubt_precision(metrics: Metrics) -> list[str]:
+def _doubt_precision(metrics: Metrics) -> Iterator[str]:
     if "average_precision" not in metrics.intervals:
-        return []
+        return
     interval = metrics.intervals["average_precision"]
     if interval is None:
-        return [
+        yield (
             "There are too few items for a 95 % interval: all metrics are a first impression only. Evaluate "
             "on more items."
-        ]
-    if interval.high - interval.low < WIDE_INTERVAL:
-        return []
-    return [
-        f"The test set is too small to rate the model: on other photographs of the same kind its average "
-        f"precision may be anywhere from {interval.low:.2f} to {interval.high:.2f}. Evaluate on more "
-        "defective items, for example on all folds joined; compare two models with "
-        "'python -m training compare', not by this value."
-    ]
+        )
+    elif interval.high - interval.low >= WIDE_INTERVAL:
+        yield (
+            f"The test set is too small to rate the model: on other photographs of the same kind its average "
+            f"precision may be anywhere from {interval.low:.2f} to {interval.high:.2f}. Evaluate on more "
+            "defective items, for example on all folds joined; compare two models with "
+            "'python -m training compare', not by this value."
+        )
 
 
-def _doubt_rate(metrics: Metrics) -> list[str]:
+def _doubt_rate(metrics: Metrics) -> Iterator[str]:
     interval = metrics.intervals.get("false_negative_rate")
-    if metrics.false_negatives or interval is None or metrics.defective >= MANY_DEFECTIVE:
-        return []
-    return [
-        f"No miss among {count_of(metrics.defective, 'defective photograph')} does not prove that the model "
-        f"never misses: its miss rate may be up to {format_percent(interval.high)} (95 % interval)."
-    ]
+    if not metrics.false_negatives and interval is not None and metrics.defective < MANY_DEFECTIVE:
+        yield (
+            f"No miss among {count_of(metrics.defective, 'defective photograph')} does not prove that the "
+            f"model never misses: its miss rate may be up to {format_percent(interval.high)} (95 % interval)."
+        )

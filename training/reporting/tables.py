@@ -63,51 +63,54 @@ def _bracket(interval: Interval | None) -> str:
     return f"  ({interval.low:.4f} to {interval.high:.4f})" if interval else ""
 
 
-def _class_lines(classes: Sequence[ClassMetrics]) -> list[str]:
-    wide, held = max(len(each.name) for each in classes) + 2, any(each.reviews for each in classes)
-    head = f"  {'class':<{wide}}{'images':>7}{'AP':>9}{'recall':>9}{'FN':>5}"
-    lines = [f"{head}{'review':>8}" if held else head]
-    lines[0] += f"{'accuracy':>10}{'pixel F1':>10}"
-    for each in classes:
-        precision, recall, accuracy, f1 = (
-            format_number(value)
-            for value in (each.average_precision, each.recall, each.accuracy, each.pixels.f1)
-        )
-        reviews = f"{each.reviews:>8}" if held else ""
-        counts = f"{each.images:>7}{precision:>9}{recall:>9}{each.false_negatives:>5}{reviews}"
-        lines.append(f"  {each.name:<{wide}}{counts}{accuracy:>10}{f1:>10}")
+def _align(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
+    """Lines of a table: the first column to the left, the others to the right."""
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for name, *cells in rows:
+        right = "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        lines.append(f"{indent}{name:<{first}}{right}".rstrip())
     return lines
 
 
+def _class_lines(classes: Sequence[ClassMetrics]) -> list[str]:
+    held = any(each.reviews for each in classes)
+    rows = [["class", "images", "AP", "recall", "FN", *["review"] * held, "accuracy", "pixel F1"]]
+    for each in classes:
+        counts = (each.images, each.average_precision, each.recall, each.false_negatives)
+        shares = (each.accuracy, each.pixels.f1)
+        rows.append([each.name, *map(format_number, (*counts, *[each.reviews] * held, *shares))])
+    return _align(rows)
+
+
 def _size_lines(sizes: Sequence[RegionSize]) -> list[str]:
-    lines = [f"  {'true regions':<20}{'number':>7}{'found':>7}{'mean overlap':>14}"]
+    rows = [["true regions", "number", "found", "mean overlap"]]
     for size in sizes:
-        area = (
+        end = (
             f"from {size.from_px} px"
             if size.below_px is None
             else f"{size.from_px} to {size.below_px - 1} px"
         )
-        lines.append(f"  {area:<20}{size.regions:>7}{size.found:>7}{format_number(size.mean_overlap):>14}")
-    return lines
+        rows.append([end, *map(format_number, (size.regions, size.found, size.mean_overlap))])
+    return _align(rows)
 
 
 def _region_lines(regions: RegionClasses, defects: Sequence[str]) -> list[str]:
-    wide = max(9, *map(len, defects)) + 2
-    head = "".join(f"{name:>{wide}}" for name in (*defects, "not found"))
-    lines = [f"  {'true region, found as':<24}{head}"]
-    for name, counts in zip((*defects, "no defect"), regions.confusion, strict=True):
-        shown = counts if name in defects else counts[:-1]
-        lines.append(f"  {name:<24}{''.join(f'{count:>{wide}}' for count in shown)}")
-    return lines
+    rows = [["true region, found as", *defects, "not found"]]
+    rows += [[name, *map(str, counts)] for name, counts in zip(defects, regions.confusion, strict=False)]
+    return _align([*rows, ["no defect", *map(str, regions.confusion[-1][:-1]), ""]])
 
 
 def aggregate_table(aggregate: Aggregate) -> str:
     """Returns one line per run, then the pooled metrics."""
     first = aggregate.pooled[0].metrics
-    each = "run" if aggregate.seeds == 1 else "runs"
-    pooled = (
-        "Pooled" if aggregate.seeds == 1 else f"Pooled for each seed, mean ± std of {aggregate.seeds} seeds"
-    )
+    each, pooled = "run", "Pooled"
+    if aggregate.seeds > 1:
+        each, pooled = "runs", f"Pooled for each seed, mean ± std of {aggregate.seeds} seeds"
+    lines = [
+        f"  {name:<29}{_format_spread(aggregate, name, spread)}{_bracket(aggregate.intervals.get(name))}"
+        for name, spread in aggregate.figures.items()
+    ]
     return "\n".join(
         [
             f"{len(aggregate.runs)} runs: {aggregate.folds} sets of photographs with {aggregate.seeds} "
@@ -117,7 +120,7 @@ def aggregate_table(aggregate: Aggregate) -> str:
             *_run_lines(aggregate),
             "",
             f"{pooled}, in brackets 95 % intervals over the items:",
-            *_pooled_lines(aggregate),
+            *lines,
         ]
     )
 
@@ -130,20 +133,7 @@ def _run_lines(aggregate: Aggregate) -> list[str]:
         place = [str(run.path), str(run.fold), format_number(run.seed)]
         cells.append([*place, *(format_number(figures[name]) for name in columns)])
     spreads = [_format_spread(aggregate, name, aggregate.metrics_over_runs[name]) for name in columns]
-    cells.append(["mean ± std", "", "", *spreads])
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    return [
-        row[0].ljust(widths[0])
-        + "".join(f"{cell:>{width + 2}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in cells
-    ]
-
-
-def _pooled_lines(aggregate: Aggregate) -> list[str]:
-    return [
-        f"  {name:<29}{_format_spread(aggregate, name, spread)}{_bracket(aggregate.intervals.get(name))}"
-        for name, spread in aggregate.figures.items()
-    ]
+    return _align([*cells, ["mean ± std", "", "", *spreads]], indent="")
 
 
 def _format_spread(aggregate: Aggregate, name: str, spread: MeanStd) -> str:
@@ -171,26 +161,22 @@ def comparison_table(comparison: Comparison) -> str:
         value = "–" if each.value is None else f"{each.value:+.4f}"
         cells = f"{format_number(each.first):>9}{format_number(each.second):>9}{value:>10}"
         lines.append(f"  {name:<21}{cells}   {interval}")
-    neither = "Correct in neither" if any(comparison.reviews) else "Wrong in both"
+    neither, reviews = "Wrong in both", []
+    if any(comparison.reviews):
+        neither, (first, second) = "Correct in neither", comparison.reviews
+        note = "They count as not correct, but neither as missed nor as false alarms."
+        reviews = [f"For review: {first} in A, {second} in B. {note}"]
     lines += [
         "",
         f"{neither}: {comparison.both_wrong}.",
         *_list_names("Correct only in A", comparison.first_right),
         *_list_names("Correct only in B", comparison.second_right),
         f"McNemar's exact test on the labels: p = {comparison.p_value:.3g}.",
-        *_list_reviews(comparison),
+        *reviews,
         "",
         *comparison.conclusion(),
     ]
     return "\n".join(lines)
-
-
-def _list_reviews(comparison: Comparison) -> list[str]:
-    first, second = comparison.reviews
-    if not first and not second:
-        return []
-    note = "They count as not correct, but neither as missed nor as false alarms."
-    return [f"For review: {first} in A, {second} in B. {note}"]
 
 
 def _list_names(title: str, names: Sequence[str]) -> list[str]:

@@ -18,10 +18,7 @@ from training.reporting.charts import odds_range, to_odds
 
 @dataclass(frozen=True)
 class Counts:
-    """Decisions at one threshold: defective images found and missed, good ones rejected or passed.
-
-    Images for review are counted separately.
-    """
+    """Decisions at one threshold: defective images found and missed, good ones rejected or passed."""
 
     found: int
     missed: int
@@ -48,14 +45,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class Mark:
-    """A labelled threshold on the slider.
+    """A labelled threshold; `place` is its position on the slider, 0 to 1.
 
-    Attributes:
-        name: Label.
-        threshold: Image score.
-        place: Position on the slider, 0 to 1.
-        kind: `chosen`: the model's threshold; `hindsight`: found on the evaluated images; `review`: the
-            review threshold, which the slider does not move.
+    `kind` is `chosen`: the model's threshold; `hindsight`: found on the evaluated images; `review`: the
+    review threshold, which the slider does not move.
     """
 
     name: str
@@ -66,14 +59,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Slider:
-    """The slider of one evaluation, in log-odds of the score.
-
-    Attributes:
-        low: Its left end, log10 of the odds.
-        high: Its right end.
-        marks: Labelled thresholds.
-        data: Input of the script.
-    """
+    """The slider of one evaluation, with its ends in log10 of the odds; `data` is the input of the script."""
 
     low: float
     high: float
@@ -89,8 +75,7 @@ def make_slider(
 ) -> Slider | None:
     """Makes the slider for `results`; None without results or without a common threshold.
 
-    The slider moves the threshold. The review threshold stays fixed: a threshold below it leaves no image for
-    review.
+    The review threshold stays fixed: a threshold below it leaves no image for review.
     """
     if not results or threshold is None:
         return None

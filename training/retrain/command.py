@@ -29,12 +29,7 @@ from training.fit.messages import format_line
 from training.fit.timing import count_validated, measure_times
 from training.fit.training_plan import DatasetSizes, TrainingPlan, plan_training
 from training.optimization.initial import with_initial_sha256
-from training.retrain.comparison import (
-    ParentComparison,
-    compare_with_parent,
-    describe_comparison,
-    evaluate_parent,
-)
+from training.retrain.comparison import compare_with_parent, describe_comparison, evaluate_parent
 from training.retrain.experiment import next_experiment, with_steps
 from training.retrain.lineage import Lineage, find_lineage
 from training.retrain.messages import describe_counts, describe_left_out
@@ -61,11 +56,7 @@ class RetrainOptions:
 def retrain(options: RetrainOptions, began: float) -> None:
     """Continues training from a run, compares both networks, and exports the new version unless it is worse.
 
-    An interrupted command can be repeated and resumes.
-
-    Args:
-        options: Options of the command.
-        began: Start of the command, by the clock of `fit`.
+    An interrupted command can be repeated and resumes. The time limit counts from `began`, by `fit`'s clock.
 
     Raises:
         SegdecError: If an input cannot be used, a target exists, or the new version is worse.
@@ -92,12 +83,18 @@ def retrain(options: RetrainOptions, began: float) -> None:
     # === Compare ===
     print(evaluate_run(folder.path, "test"), end="\n\n", flush=True)
     evaluate_parent(parent, folder)
-    comparison = compare_with_parent(parent, folder)
-    for topic, sentence in describe_comparison(comparison):
-        print_line(topic, sentence)
+    by_set, verdict = compare_with_parent(parent, folder)
+    for sentence in describe_comparison(by_set):
+        print_line("compared", sentence)
+    print_line("verdict", verdict)
 
     # === Export ===
-    _export(folder, lineage, comparison, options)
+    if verdict == "worse" and not options.force:
+        raise RunError(
+            f"{lineage.name} {lineage.version} is worse than {lineage.parent.version} and was not exported. "
+            f"See {folder.path / 'report.html'}; repeat the command with --force to export it anyway."
+        )
+    _export(folder, lineage, with_sample=not options.no_sample)
 
 
 def print_line(topic: str, sentence: str) -> None:
@@ -108,27 +105,16 @@ def print_line(topic: str, sentence: str) -> None:
 def _experiment(
     parent: RunFolder, options: RetrainOptions, lineage: Lineage
 ) -> tuple[ExperimentConfig, bool]:
-    """The experiment, and whether the same command has started its run already.
-
-    Raises:
-        ConfigError: If the name or the time limit is invalid.
-        RunError: If another run has this name.
-    """
+    """The experiment, and whether the same command has started its run already."""
     if options.minutes is not None and not 0 < options.minutes <= MAX_MINUTES:
         raise ConfigError(f"--minutes {options.minutes:g}. Expected a time limit in minutes, above 0.")
     experiment, runs = parent.experiment(), options.run.parent
     name = options.name or f"{experiment.name.removesuffix(f'_{lineage.parent.version}')}_{lineage.version}"
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ConfigError(f"'{name}' cannot name a run. Give another one with --name.")
+    splits, weights = runs / f"{name}.splits.txt", parent.weights_path
     config = with_initial_sha256(
-        next_experiment(
-            experiment,
-            name=name,
-            runs=runs,
-            reviewed=options.reviewed,
-            splits=runs / f"{name}.splits.txt",
-            weights=parent.weights_path,
-        )
+        next_experiment(experiment, runs / name, reviewed=options.reviewed, splits=splits, weights=weights)
     )
     if not config.folder.exists():
         return config, False
@@ -144,11 +130,7 @@ def _experiment(
 
 
 def _split(parent: RunFolder, config: ExperimentConfig) -> Dataset:
-    """Splits the reviewed images, writes the splits of the new run, and returns all images.
-
-    Raises:
-        DatasetError: If there are unusable images, or no new ones to train on.
-    """
+    """Splits the reviewed images, writes the splits of the new run, and returns all images."""
     old = list_dataset(parent.experiment().data, parent.splits).assigned()
     old = replace(old, records=tuple(old.records))
     both = list_dataset(config.data, None)
@@ -205,7 +187,7 @@ def _plan(config: ExperimentConfig, dataset: Dataset, ends_at: float) -> Trainin
     steps = {name: stage.steps for name, stage in config.stages if stage.steps}
     shares = {name: number / sum(steps.values()) for name, number in steps.items()}
     settings = config.model_dump(mode="json", exclude_none=True)
-    times = measure_times(ExperimentChoice(settings, (), shares, 0), dataset, config.runs, clock)
+    times = measure_times(ExperimentChoice(settings, {}, shares, 0), dataset, config.runs, clock)
     train, val, test = (dataset.of_split(split) for split in ("train", "val", "test"))
     # Both networks are evaluated on the test images.
     sizes = DatasetSizes(len(train), count_validated(val), 2 * len(test), config.batch_size)
@@ -226,38 +208,23 @@ def _train(config: ExperimentConfig, control: DeadlineControl | None) -> RunFold
     return folder
 
 
-def _export(
-    folder: RunFolder, lineage: Lineage, comparison: ParentComparison, options: RetrainOptions
-) -> None:
-    """Exports the new version.
-
-    Raises:
-        RunError: If it is worse, without `force`.
-    """
-    if comparison.verdict == "worse" and not options.force:
-        raise RunError(
-            f"{lineage.name} {lineage.version} is worse than {lineage.parent.version} and was not exported. "
-            f"See {folder.path / 'report.html'}; repeat the command with --force to export it anyway."
-        )
+def _export(folder: RunFolder, lineage: Lineage, *, with_sample: bool) -> None:
     chosen = ExportOptions(
         name=lineage.name,
         version=lineage.version,
         engines=lineage.engines,
-        with_sample=not options.no_sample,
+        with_sample=with_sample,
         parent=lineage.parent,
     )
     versioned = lineage.out.name == lineage.version  # the layout of a service with several versions
     if versioned:
         _label_parent(lineage)
-    written = export_run(folder.path, lineage.out, chosen)
-    print_line(
-        "wrote", f"{written.name} {written.version} to {lineage.out}, report {folder.path / 'report.html'}"
-    )
+    written, report = export_run(folder.path, lineage.out, chosen), folder.path / "report.html"
+    print_line("wrote", f"{written.name} {written.version} to {lineage.out}, report {report}")
     if versioned:
         candidate = f'POST /v1/admin/models/{written.name}/candidate with {{"version": "{written.version}"}}'
-        print_line(
-            "next", f"{candidate} runs it in shadow mode. {lineage.parent.version} stays in production."
-        )
+        stays = f"{lineage.parent.version} stays in production."
+        print_line("next", f"{candidate} runs it in shadow mode. {stays}")
 
 
 def _label_parent(lineage: Lineage) -> None:

@@ -1,16 +1,13 @@
 """Comparison of the new network with its parent, on images that trained neither."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from datasets.name_lists import read_name_list
 from datasets.splitting import SPLITS
-from segdec.engines.tensorflow import NetworkEngine
-from segdec.predictor import Predictor
 from segdec.runtime.files import atomic_folder
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import list_split_records, record_reader
+from training.data.run_data import record_reader
 from training.experiment_file import save_experiment
 from training.formatting import count_of
 from training.metrics.comparison import Comparison, Difference, Verdict, compare_evaluations
@@ -30,19 +27,6 @@ SHOWN_METRICS = {
 }
 
 
-@dataclass(frozen=True)
-class ParentComparison:
-    """Comparisons of both networks.
-
-    Attributes:
-        by_set: Comparisons by name of the set of images.
-        verdict: Worse if the new network is worse on any set, better if it is better on any other.
-    """
-
-    by_set: dict[str, Comparison]
-    verdict: Verdict
-
-
 def evaluate_parent(parent: RunFolder, run: RunFolder) -> Path:
     """Evaluates the parent on the test images of a run; returns the folder of the evaluation.
 
@@ -50,21 +34,19 @@ def evaluate_parent(parent: RunFolder, run: RunFolder) -> Path:
         SegdecError: If an image cannot be read.
         OSError: If the folder cannot be written.
     """
-    experiment, result = run.experiment(), parent.result()
-    records = list_split_records(experiment, run.splits, result.model.classes, "test")
-    predictor = Predictor(NetworkEngine(parent.network()), result.model)
-    pool = ReadingPool(experiment.data.decode_threads)
-    evaluation = evaluate(
-        predictor, records, record_reader(experiment), batch_size=experiment.batch_size, pool=pool
-    )
+    experiment, records = run.experiment(), run.records("test")
+    pool, read = ReadingPool(experiment.data.decode_threads), record_reader(experiment)
+    evaluation = evaluate(parent.predictor(), records, read, batch_size=experiment.batch_size, pool=pool)
     with atomic_folder(run.path / PARENT, overwrite=True) as folder:
         (folder / "config.toml").write_text(save_experiment(parent.experiment()), encoding="utf-8")
         save_evaluation(folder, evaluation, split="test", seed=experiment.seed)
     return run.path / PARENT
 
 
-def compare_with_parent(parent: RunFolder, run: RunFolder) -> ParentComparison:
+def compare_with_parent(parent: RunFolder, run: RunFolder) -> tuple[dict[str, Comparison], Verdict]:
     """Compares an evaluated run with its parent on the parent's test images, and on the new test images.
+
+    Returns the comparisons by name of the set, and the common verdict.
 
     Raises:
         RunError: If one of them was not evaluated.
@@ -77,7 +59,7 @@ def compare_with_parent(parent: RunFolder, run: RunFolder) -> ParentComparison:
         "the new test photographs": _compare(old, new, held),
     }
     by_set = {what: comparison for what, comparison in found.items() if comparison is not None}
-    return ParentComparison(by_set, combine_verdicts([each.verdict for each in by_set.values()]))
+    return by_set, combine_verdicts([each.verdict for each in by_set.values()])
 
 
 def _compare(old: EvaluatedRun, new: EvaluatedRun, names: Collection[str]) -> Comparison | None:
@@ -86,15 +68,15 @@ def _compare(old: EvaluatedRun, new: EvaluatedRun, names: Collection[str]) -> Co
 
 
 def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
-    """Combines the verdicts on several sets of images."""
+    """Returns `worse` if any verdict is, otherwise `better` if any is."""
     if "worse" in verdicts:
         return "worse"
     return "better" if "better" in verdicts else "not worse"
 
 
-def describe_comparison(comparison: ParentComparison) -> Iterator[tuple[str, str]]:
-    """Yields topics and sentences: metrics of both networks, intervals of their differences, verdicts."""
-    for what, each in comparison.by_set.items():
+def describe_comparison(by_set: Mapping[str, Comparison]) -> Iterator[str]:
+    """Yields a sentence for each set: metrics of both networks, intervals of their differences, verdict."""
+    for what, each in by_set.items():
         metrics = "; ".join(
             f"{name} {_describe_difference(each.differences[metric])}"
             for metric, name in SHOWN_METRICS.items()
@@ -105,8 +87,7 @@ def describe_comparison(comparison: ParentComparison) -> Iterator[tuple[str, str
         number = count_of(each.photographs, "photograph")
         why = " ".join(each.conclusion()).replace(f"'{each.first}'", "The parent")
         why = why.replace(f"'{each.second}'", "The new one")
-        yield "compared", f"on {what}, {number}: {metrics}; {right}. {each.verdict.capitalize()}: {why}"
-    yield "verdict", comparison.verdict
+        yield f"on {what}, {number}: {metrics}; {right}. {each.verdict.capitalize()}: {why}"
 
 
 def _describe_difference(difference: Difference) -> str:

@@ -1,9 +1,9 @@
 """The experiment of the next version: shorter than that of its parent, and starting from its weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from training.config import ExperimentConfig, ScheduleConfig, StageConfig
+from training.config import ExperimentConfig, StageConfig
 
 STEPS_SHARE = 0.4
 """Share of the parent's steps, without a time limit."""
@@ -15,14 +15,13 @@ MIN_STEPS = 5
 
 
 def next_experiment(
-    parent: ExperimentConfig, *, name: str, runs: Path, reviewed: Path, splits: Path, weights: Path
+    parent: ExperimentConfig, run: Path, *, reviewed: Path, splits: Path, weights: Path
 ) -> ExperimentConfig:
     """Returns the experiment of the next version, with a share of the parent's steps.
 
     Args:
         parent: Experiment of the parent run.
-        name: Name of the new run.
-        runs: Folder of all runs.
+        run: Folder of the new run.
         reviewed: Folder of the reviewed images.
         splits: Split file of the new run.
         weights: Weights of the parent.
@@ -33,7 +32,7 @@ def next_experiment(
         for stage, settings in parent.stages
         if settings.steps
     }
-    config = parent.local_copy(runs / name, splits)
+    config = parent.local_copy(run, splits)
     config = config.model_copy(
         update={
             "tracking": parent.tracking,
@@ -49,14 +48,7 @@ def next_experiment(
 def with_steps(
     config: ExperimentConfig, parent: ExperimentConfig, steps: Mapping[str, int], validate_every: int
 ) -> ExperimentConfig:
-    """Returns the experiment with these steps per stage.
-
-    Args:
-        config: The experiment.
-        parent: Experiment of the parent, whose schedules are rescaled.
-        steps: New steps of the parent's stages.
-        validate_every: Steps between validations.
-    """
+    """Returns the experiment with these steps per stage, and the rescaled schedules of the parent."""
     stages = {
         stage: _resized(settings, steps[stage]) if settings.steps else settings
         for stage, settings in parent.stages
@@ -67,23 +59,13 @@ def with_steps(
 
 def _resized(stage: StageConfig, steps: int) -> StageConfig:
     """A stage with other steps, a lower learning rate and a rescaled schedule."""
-    schedule = _rescaled(stage.schedule, steps / stage.steps)
-    rate = RATE_SHARE * stage.learning_rate
-    return stage.model_copy(update={"steps": steps, "learning_rate": rate, "schedule": schedule})
-
-
-def _rescaled(schedule: ScheduleConfig, share: float) -> ScheduleConfig:
+    share, schedule, boundaries = steps / stage.steps, stage.schedule, [0]
+    for boundary in schedule.boundaries:  # strictly increasing
+        boundaries.append(max(round(share * boundary), boundaries[-1] + 1))
     changes = {
         "decay_steps": max(1, round(share * schedule.decay_steps)),
         "warmup_steps": round(share * schedule.warmup_steps),
-        "boundaries": _ascending([round(share * step) for step in schedule.boundaries]),
+        "boundaries": tuple(boundaries[1:]),
     }
-    return schedule.model_copy(update=changes)
-
-
-def _ascending(steps: Sequence[int]) -> tuple[int, ...]:
-    """Strictly increasing steps."""
-    ascending: list[int] = []
-    for step in steps:
-        ascending.append(max(step, ascending[-1] + 1 if ascending else 1))
-    return tuple(ascending)
+    rate, schedule = RATE_SHARE * stage.learning_rate, schedule.model_copy(update=changes)
+    return stage.model_copy(update={"steps": steps, "learning_rate": rate, "schedule": schedule})

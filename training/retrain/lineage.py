@@ -1,6 +1,5 @@
 """The model that was exported from a run, and its next version."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,15 +13,7 @@ MODELS = Path("models")
 
 @dataclass(frozen=True)
 class Lineage:
-    """A model and its next version.
-
-    Attributes:
-        name: Name of the model.
-        version: The next version.
-        parent: The current version.
-        out: Folder of the next version.
-        engines: Engines of the current version, the preferred one first.
-    """
+    """A model, its current version `parent`, and its next version; the preferred engine comes first."""
 
     name: str
     version: str
@@ -32,13 +23,10 @@ class Lineage:
 
 
 def find_lineage(run: RunFolder, model: Path | None, version: str | None, out: Path | None) -> Lineage:
-    """Finds the model of a run, and determines its next version.
+    """Finds the model of a finished run, and determines its next version.
 
-    Args:
-        run: A finished run.
-        model: The model that was exported from it; None to search in `models`.
-        version: The next version; None for the current one plus 1.
-        out: Folder of the next version; None for the parent folder of the current one.
+    Without `model` it is searched in `models`. The default of `version` is the current one plus 1, that of
+    `out` lies beside the current version.
 
     Raises:
         ArtifactError: If there is no such model, or the next version cannot be written.
@@ -66,20 +54,15 @@ def find_lineage(run: RunFolder, model: Path | None, version: str | None, out: P
 
 def _find(run: RunFolder) -> Path:
     """The newest model in `models` that was exported from the run."""
-    found = [
-        place for place in _candidates(run.path.resolve().name) if _is_of(open_artifact(place).manifest, run)
-    ]
+    models = MODELS / run.path.resolve().name
+    manifests = [path for path in (models / MANIFEST, *models.glob(f"*/{MANIFEST}")) if path.is_file()]
+    found = [path for path in manifests if _is_of(open_artifact(path.parent).manifest, run)]
     if not found:
         raise ArtifactError(
-            f"No model of the run {run.path} is in {MODELS / run.path.resolve().name}. Give it with "
-            f"--parent MODEL, or export it: python -m training export {run.path} MODEL."
+            f"No model of the run {run.path} is in {models}. Give it with --parent MODEL, or export it: "
+            f"python -m training export {run.path} MODEL."
         )
-    return max(found, key=lambda place: (place / MANIFEST).stat().st_mtime)
-
-
-def _candidates(name: str) -> Iterator[Path]:
-    place = MODELS / name
-    yield from (path.parent for path in (place / MANIFEST, *place.glob(f"*/{MANIFEST}")) if path.is_file())
+    return max(found, key=lambda path: path.stat().st_mtime).parent
 
 
 def _is_of(manifest: Manifest, run: RunFolder) -> bool:

@@ -10,13 +10,7 @@ from training.retrain.splitting import ReviewedSplit
 
 
 def describe_counts(found: Sequence[CheckedPhotograph], split: ReviewedSplit, known: int) -> str:
-    """Returns how many images train, validate and test.
-
-    Args:
-        found: The new images.
-        split: Their split.
-        known: Number of further images, which the parent run has.
-    """
+    """Returns how many new images train, validate and test; the parent run has `known` further ones."""
     counts = Counter(
         (split.splits.get(photograph.record.name), photograph.record.label > 0) for photograph in found
     )

@@ -46,13 +46,10 @@ def split_reviewed(
     seed: int = 0,
     needs_masks: bool = False,
 ) -> ReviewedSplit:
-    """Splits reviewed images; groups, equal pictures and near duplicates stay in one split.
+    """Splits reviewed images, which the parent run did not have; its old images keep their splits.
 
-    Args:
-        old: Images of the parent run, which keep their splits.
-        reviewed: Images that the parent run did not have.
-        seed: Seed of the split.
-        needs_masks: Whether training needs masks or boxes.
+    Groups, equal pictures and near duplicates stay in one split. `needs_masks` says whether training needs
+    masks or boxes.
     """
     same = defaultdict(list)
     for photograph in old:

@@ -4,7 +4,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -27,26 +27,20 @@ class CheckpointFolder:
     """The checkpoints of a run: folders `ckpt-<stage index>-<step>`, each written atomically.
 
     The checkpoint with the highest stage and step is the newest, whenever it was written: the state at a step
-    depends on the configuration alone. (Asynchronous training can continue from any checkpoint.)
-
-    Args:
-        path: The folder; created at the first write.
-        keep: Number of checkpoints to keep.
+    depends on the configuration alone. (Asynchronous training can continue from any checkpoint.) `keep` of
+    them are kept.
     """
 
     def __init__(self, path: Path, keep: int) -> None:
         self.path = path
         self._keep = keep
-        self._damaged: set[Path] = set()
+        self.damaged: set[Path] = set()
+        """Ignored checkpoints; the next write removes them."""
 
     def newest_first(self) -> list[Path]:
         """Returns all checkpoints, the newest first."""
         found = {_position(path): path for path in self.path.glob("ckpt-*") if _NAME.fullmatch(path.name)}
         return [found[position] for position in sorted(found, reverse=True)]
-
-    def mark_damaged(self, checkpoint: Path) -> None:
-        """Ignores a checkpoint from now on; the next write removes it."""
-        self._damaged.add(checkpoint)
 
     def write(self, stage: int, step: int, fill: Callable[[Path], None]) -> None:
         """Adds the checkpoint that `fill` writes into an empty folder, then removes the oldest ones.
@@ -58,17 +52,15 @@ class CheckpointFolder:
         remove_temporary_files(self.path)
         with atomic_folder(checkpoint, overwrite=True) as staged:
             fill(staged)
-        self._damaged.discard(checkpoint)
-        whole = [path for path in self.newest_first() if path not in self._damaged]
-        for path in {*self._damaged, *whole[self._keep :]}:
+        self.damaged.discard(checkpoint)
+        whole = [path for path in self.newest_first() if path not in self.damaged]
+        for path in {*self.damaged, *whole[self._keep :]}:
             shutil.rmtree(path, ignore_errors=True)
-        self._damaged.clear()
+        self.damaged.clear()
 
 
 class RunState(tf.Module):
-    """Everything that a checkpoint contains.
-
-    Each checkpoint includes the best weights so far. Frozen encoder weights are not saved.
+    """Everything that a checkpoint contains, with the best weights so far, without frozen encoder weights.
 
     Args:
         folder: Folder of the checkpoints.
@@ -80,7 +72,7 @@ class RunState(tf.Module):
 
     Attributes:
         stage: Index of the stage in `STAGES`.
-        step: Completed steps of that stage; the variable of `train_state`.
+        step: Completed steps of that stage.
         best: Validation key of the best weights of the stage so far; higher is better.
         best_weights: The best weights, in the order of `mutable_variables`.
     """
@@ -133,11 +125,17 @@ class RunState(tf.Module):
             try:
                 self._everything.read(_prefix(checkpoint)).assert_existing_objects_matched()
             except _UNREADABLE as error:
-                self._checkpoints.mark_damaged(checkpoint)
-                damaged[checkpoint] = _reason(error)
-            else:
-                self._warn(damaged, checkpoint)
-                return True
+                self._checkpoints.damaged.add(checkpoint)
+                lines = str(error).splitlines() or [type(error).__name__]
+                damaged[checkpoint] = lines[0].rstrip(". ") + "."
+                continue
+            for path, reason in damaged.items() if self._writes else ():
+                print(
+                    f"warning: The checkpoint '{path}' cannot be read: {reason} "
+                    f"Resuming from the previous one, '{checkpoint}'; the result stays the same.",
+                    file=sys.stderr,
+                )
+            return True
         if damaged:
             newest, reason = next(iter(damaged.items()))
             raise RunError(
@@ -161,10 +159,9 @@ class RunState(tf.Module):
         self.step.assign(step)
         self._saved_at = self._clock()
         if self._writes:
+            stage, everything = int(self.stage), self._everything
             with explained_disk_errors(self._checkpoints.path):
-                self._checkpoints.write(
-                    int(self.stage), step, lambda path: self._everything.write(_prefix(path))
-                )
+                self._checkpoints.write(stage, step, lambda path: everything.write(_prefix(path)))
 
     def is_better(self, key: tuple[float, float]) -> bool:
         """Returns whether `key` is at least the best one: among equals, the weights trained longer win."""
@@ -172,32 +169,25 @@ class RunState(tf.Module):
 
     def save_best(self, key: tuple[float, float]) -> None:
         """Stores the weights of the validated network as the best, with their validation key."""
-        for kept, weight in zip(self.best_weights, self._validated, strict=True):
-            kept.assign(weight)
+        _copy(self._validated, self.best_weights)
         self.best.assign(key)
 
     def restore_best(self) -> None:
         """Copies the best weights to the network in training."""
-        for weight, kept in zip(self._weights, self.best_weights, strict=True):
-            weight.assign(kept)
+        _copy(self.best_weights, self._weights)
 
     def copy_best_to_validated(self) -> None:
         """Copies the best weights to the validated network."""
-        for weight, kept in zip(self._validated, self.best_weights, strict=True):
-            weight.assign(kept)
+        _copy(self.best_weights, self._validated)
 
     def reset_best(self) -> None:
         """Forgets the best key, before a stage that is validated by another metric."""
         self.best.assign([float("-inf")] * 2)
 
-    def _warn(self, damaged: Mapping[Path, str], used: Path) -> None:
-        if self._writes:
-            for checkpoint, reason in damaged.items():
-                print(
-                    f"warning: The checkpoint '{checkpoint}' cannot be read: {reason} "
-                    f"Resuming from the previous one, '{used}'; the result stays the same.",
-                    file=sys.stderr,
-                )
+
+def _copy(source: Sequence[tf.Variable], target: Sequence[tf.Variable]) -> None:
+    for old, new in zip(target, source, strict=True):
+        old.assign(new)
 
 
 def _position(path: Path) -> tuple[int, ...]:
@@ -206,9 +196,3 @@ def _position(path: Path) -> tuple[int, ...]:
 
 def _prefix(checkpoint: Path) -> str:
     return str(checkpoint / "state")
-
-
-def _reason(error: BaseException) -> str:
-    """The first line of the error message, as a sentence."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return lines[0].rstrip(". ") + "."

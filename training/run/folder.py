@@ -5,22 +5,24 @@ import hashlib
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from filelock import FileLock
 from pydantic import ValidationError
 
+from datasets.sample import Record, Split
 from datasets.splitting import write_splits
 from segdec.config import EncoderWeights, config_error
+from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import RunError
 from segdec.network.network import SegDecNet, build_network
+from segdec.predictor import Predictor
 from segdec.runtime.files import atomic_folder, remove_temporary_files, write_text_atomic
 from training.config import ExperimentConfig, changeable_settings, differing_settings
-from training.data.run_data import RunData
+from training.data.run_data import RunData, list_split_records
 from training.experiment_file import load_experiment, save_experiment
 from training.run.disk_errors import explained_disk_errors
 from training.run.lock import LOCK, lock_folder
@@ -30,27 +32,20 @@ HDF5_MARGIN = 1 << 20
 """Upper limit of what a weights file needs in addition to its numbers, bytes."""
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    """Paths of one run: configuration, splits, log, checkpoints, TensorBoard events, weights, result."""
+    """The folder of a run, with the paths of its files.
 
-    path: Path
-    lock: FileLock | None = None
+    Attributes:
+        splits: The split of every image, with the fingerprint of the data that the run was started with.
+        weights_path: The trained network; exists once the run has finished.
+    """
 
-    @property
-    def checkpoints(self) -> Path:
-        """Folder of the checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def splits(self) -> Path:
-        """The split of every image, with the fingerprint of the data that the run was started with."""
-        return self.path / "splits.txt"
-
-    @property
-    def weights_path(self) -> Path:
-        """The trained network; exists once the run has finished."""
-        return self.path / "network.weights.h5"
+    def __init__(self, path: Path, lock: FileLock | None = None) -> None:
+        self.path, self.lock = path, lock
+        self.checkpoints, self.splits = path / "checkpoints", path / "splits.txt"
+        self.weights_path = path / "network.weights.h5"
+        self._config_path, self._result_path = path / "config.toml", path / "result.json"
+        self._encoder_path = path / "encoder.json"
 
     @property
     def has_result(self) -> bool:
@@ -63,33 +58,15 @@ class RunFolder:
         path = self.path / LOCK
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
-    @property
-    def _config_path(self) -> Path:
-        return self.path / "config.toml"
-
-    @property
-    def _encoder_path(self) -> Path:
-        return self.path / "encoder.json"
-
-    @property
-    def _result_path(self) -> Path:
-        return self.path / "result.json"
-
     # === Opening ===
 
     @classmethod
     def open(
         cls, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None = None, *, fresh: bool
     ) -> Self:
-        """Creates the folder of a run, or resumes the one that exists, and locks it until `close`.
+        """Creates the folder of a run, or resumes or replaces (`fresh`) the one that exists; locks it.
 
         Partial files of a killed process are removed.
-
-        Args:
-            config: The experiment.
-            data: Its images.
-            encoder: Origin of the initial encoder weights, if any are read.
-            fresh: Whether to replace an existing run.
 
         Raises:
             RunError: If the folder is not a run, belongs to another configuration, other data or other
@@ -99,13 +76,16 @@ class RunFolder:
         if not folder.path.exists():
             lock = folder._create(config, data, encoder)
         elif fresh:
-            lock = folder._replace(config, data, encoder)
+            folder.check_is_run()
+            with folder.locked():
+                lock = folder._create(config, data, encoder)
         else:
             folder.check_is_run()
             folder._check_unchanged(config, data, encoder)
             lock = lock_folder(folder.path)
-        folder = cls(folder.path, lock)
-        folder._remove_leftovers()
+        folder, place = cls(folder.path, lock), folder.path.resolve()
+        remove_temporary_files(place)
+        remove_temporary_files(place.parent, place.name)
         if folder.has_result:
             config = folder._with_own_threshold(config)
         with explained_disk_errors(folder.path):
@@ -137,11 +117,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Locks a finished run until the block ends.
-
-        Raises:
-            RunError: If another process uses the folder.
-        """
+        """Locks the folder until the block ends; raises a `RunError` if another process uses it."""
         lock = lock_folder(self.path)
         try:
             yield
@@ -149,28 +125,17 @@ class RunFolder:
             lock.release()
 
     def check_is_run(self) -> None:
-        """Checks that this is the folder of a run.
-
-        Raises:
-            RunError: If it is not.
-        """
+        """Raises a `RunError` unless this is the folder of a run."""
         if not self._config_path.is_file():
             raise RunError(
                 f"'{self.path}' is not a run folder: it has no config.toml. Give the folder of a run, or "
                 "another --name to start one."
             )
 
-    def _create(
-        self,
-        config: ExperimentConfig,
-        data: RunData,
-        encoder: EncoderWeights | None,
-        *,
-        overwrite: bool = False,
-    ) -> FileLock:
+    def _create(self, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None) -> FileLock:
         """Takes the lock before the folder appears, so that no other process can be faster."""
         try:
-            with atomic_folder(self.path, overwrite=overwrite) as staged:
+            with atomic_folder(self.path, overwrite=self.path.exists()) as staged:
                 new = RunFolder(staged)
                 new._config_path.write_text(save_experiment(config), encoding="utf-8")
                 write_splits(new.splits, data.dataset.records, comment=_data_line(data))
@@ -184,14 +149,6 @@ class RunFolder:
                 f"Another process has just created '{self.path}'. Wait until it has ended, or choose another "
                 "--name."
             ) from error
-
-    def _replace(self, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None) -> FileLock:
-        self.check_is_run()
-        former = lock_folder(self.path)
-        try:
-            return self._create(config, data, encoder, overwrite=True)
-        finally:
-            former.release()
 
     def _check_unchanged(
         self, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None
@@ -226,11 +183,6 @@ class RunFolder:
             )
         return config.model_copy(update={"threshold": own})
 
-    def _remove_leftovers(self) -> None:
-        path = self.path.resolve()
-        remove_temporary_files(path)
-        remove_temporary_files(path.parent, path.name)
-
     # === Reading ===
 
     def experiment(self, flags: list[str] | None = None) -> ExperimentConfig:
@@ -254,17 +206,21 @@ class RunFolder:
             raise config_error(error, RunResult) from error
 
     def network(self) -> SegDecNet:
-        """Loads the trained network.
-
-        Raises:
-            RunError: If the weights are damaged.
-        """
+        """Loads the trained network; raises a `RunError` if its weights are damaged."""
         network = build_network(self.result().model.network)
         try:
             network.load_weights(self.weights_path)
         except (OSError, ValueError) as error:
             raise RunError(f"Cannot read the weights '{self.weights_path}': {error}. Train again.") from error
         return network
+
+    def predictor(self) -> Predictor:
+        """Loads the trained network with its thresholds."""
+        return Predictor(NetworkEngine(self.network()), self.result().model)
+
+    def records(self, split: Split) -> Sequence[Record]:
+        """Lists the images of a split; raises a `SegdecError` if they can no longer be found."""
+        return list_split_records(self.experiment(), self.splits, self.result().model.classes, split)
 
     # === Writing ===
 
@@ -286,21 +242,14 @@ class RunFolder:
             write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
 
     def save_thresholds(self, config: ExperimentConfig, result: RunResult) -> None:
-        """Writes configuration and result of a finished run; its weights stay.
-
-        Raises:
-            RunError: If the disk is full or not writable.
-        """
+        """Writes configuration and result of a finished run; raises a `RunError` if the disk is full."""
         with explained_disk_errors(self.path):
             write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
             write_text_atomic(self._config_path, save_experiment(config))
 
 
 def run_digest(config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None = None) -> str:
-    """Returns the SHA-256 of everything that must not change during a run.
-
-    These are the data, the initial encoder weights, and all settings that are not changeable.
-    """
+    """Returns the SHA-256 of data, initial encoder weights and all settings that are not changeable."""
     changeable = changeable_settings()
     fixed = {field: value for field, value in config.flatten().items() if field not in changeable}
     contents = [data.fingerprint, _sha256(encoder), fixed]

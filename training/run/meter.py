@@ -17,14 +17,7 @@ BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remainin
 
 
 class NonFiniteError(RunError):
-    """The loss or another metric of a step is not finite.
-
-    Attributes:
-        stage: Name of the stage.
-        step: The first step with such a value.
-        name: Name of the metric, such as `loss`.
-        value: Its value.
-    """
+    """The loss or another metric of a step is not finite; `step` is the first step with such a value."""
 
     def __init__(self, stage: str, step: int, name: str, value: float) -> None:
         super().__init__(
@@ -42,13 +35,10 @@ class Meter:
     Args:
         stage: Name of the stage.
         batch_size: Images per step.
-        first: Completed steps.
+        first: Completed steps; `step` counts on from there.
         steps: Steps of the stage.
         shown: Whether this process prints anything.
         workload: Work of a step, to report FLOPs; None to omit them.
-
-    Attributes:
-        step: Number of the last completed step.
     """
 
     def __init__(
@@ -93,12 +83,7 @@ class Meter:
         self._bar.close()
 
     def advance(self, losses: Mapping[str, Any], wait_s: float) -> None:
-        """Counts one step.
-
-        Args:
-            losses: Scalars of the step: floats, or tensors that may not be computed yet.
-            wait_s: Time that the step waited for its batch.
-        """
+        """Counts one step that waited `wait_s` for its batch; losses may be tensors not yet computed."""
         self._unread.append(dict(losses))
         self._waited_s += wait_s
         self._steps += 1
@@ -110,11 +95,7 @@ class Meter:
         self._total = self._bar.total = steps
 
     def check(self) -> None:
-        """Waits for the device to finish the steps so far and checks all of their metrics.
-
-        Raises:
-            NonFiniteError: For the first value that is not finite.
-        """
+        """Waits for the steps so far; raises a `NonFiniteError` for their first value that is not finite."""
         first = self.step - len(self._unread) + 1
         unread, self._unread = self._unread, []
         for step, losses in enumerate(unread, start=first):
@@ -125,14 +106,10 @@ class Meter:
             self._last = values
 
     def read(self) -> dict[str, float]:
-        """Returns the metrics of the last step, and the speed since the last reading; empty without a step.
+        """Returns the losses of the last step, and the speed since the last reading; empty without a step.
 
-        Losses are not averaged: a resumed run could not reproduce the average.
-
-        Returns:
-            The losses, `images_per_s`, `s_per_step`, and `input_wait`, the fraction 0…1 of the time spent
-            waiting for input; with a `workload` also `model_flops_per_s` and `flop_utilisation`. Time within
-            `paused` does not count.
+        Losses are not averaged: a resumed run could not reproduce the average. `input_wait` is the fraction
+        0…1 of the time spent waiting for input. Time within `paused` does not count.
 
         Raises:
             NonFiniteError: See `check`.
@@ -173,9 +150,8 @@ class Meter:
         if synthetic:
             self._shown["AP"] += " on synthetic defects"
         if self._prints:
-            print(
-                f"{self._stage} {self.step}/{self._total}: {self._shown['AP']}{self._left()}", file=sys.stderr
-            )
+            text = f"{self._stage} {self.step}/{self._total}: {self._shown['AP']}{self._left()}"
+            print(text, file=sys.stderr)
         self._refresh()
 
     def _left(self) -> str:

@@ -36,9 +36,6 @@ class MlflowTracker(Tracker):
     `MLFLOW_TRACKING_URI`, `MLFLOW_EXPERIMENT_NAME` and MLflow's other variables configure it. A resumed run
     continues the same MLflow run, whose id is stored in the run folder as `mlflow_run.txt`. If the server
     does not answer, one warning is printed; missing records are sent once it answers, or at the next start.
-
-    Args:
-        config: The effective experiment.
     """
 
     def __init__(self, config: ExperimentConfig) -> None:
@@ -105,20 +102,17 @@ class MlflowTracker(Tracker):
         except (MlflowException, OSError, ImportError) as error:
             self._retry_at = time.monotonic() + self._wait_s
             self._wait_s *= 2
-            self._warn(error)
+            if self._warned:
+                return
+            self._warned = True
+            reason = re.sub(r"//[^/@\s]+@", "//", str(error).splitlines()[0] if str(error) else repr(error))
+            tqdm.write(
+                f"warning: MLflow cannot be reached ({reason}). The run continues and log.jsonl is complete; "
+                "missing records are sent once MLflow answers. Check MLFLOW_TRACKING_URI.",
+                file=sys.stderr,
+            )
         else:
             self._wait_s = FIRST_WAIT_S
-
-    def _warn(self, error: Exception) -> None:
-        if self._warned:
-            return
-        self._warned = True
-        reason = re.sub(r"//[^/@\s]+@", "//", str(error).splitlines()[0] if str(error) else repr(error))
-        tqdm.write(
-            f"warning: MLflow cannot be reached ({reason}). The run continues and log.jsonl is complete; "
-            "missing records are sent once MLflow answers. Check MLFLOW_TRACKING_URI.",
-            file=sys.stderr,
-        )
 
     def _send(self) -> None:
         run_id = self._open()
@@ -160,11 +154,9 @@ class MlflowTracker(Tracker):
         data = client.get_run(run_id).data
         for key in data.metrics:
             self._sent[key] = max(metric.step for metric in client.get_metric_history(run_id, key))
-        fields = self._config.flatten()
+        fields = self._config.flatten().items()
         params = [
-            Param(name, str(value)[:MAX_PARAM_LENGTH])
-            for name, value in fields.items()
-            if name not in data.params
+            Param(name, str(value)[:MAX_PARAM_LENGTH]) for name, value in fields if name not in data.params
         ]
         for first in range(0, len(params), PARAMS_PER_CALL):
             client.log_batch(run_id, params=params[first : first + PARAMS_PER_CALL])

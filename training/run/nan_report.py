@@ -27,13 +27,7 @@ def write_nan_report(
 
 
 def write_batch(folder: Path, names: list[str], batch: Arrays) -> None:
-    """Writes network inputs and targets of a batch as PNG.
-
-    Args:
-        folder: Created if missing; files of the same names are replaced.
-        names: Name of each image; slashes become underscores.
-        batch: `image` [B, h, w, C], 0…255, and `target` [B, h/s, w/s, M], 0…1.
-    """
+    """Writes `image` [B, h, w, C], 0…255, and `target` [B, h/s, w/s, M], 0…1, of a batch as PNG."""
     folder.mkdir(parents=True, exist_ok=True)
     for row, name in enumerate(names):
         image, target = batch["image"][row], batch["target"][row].max(axis=-1)

@@ -58,13 +58,8 @@ def draw_example(
 ) -> Picture:
     """Draws a network input, its target, its pixel weights if they differ, and the predicted mask.
 
-    Args:
-        name: For the caption.
-        image: uint8 [h, w, C], augmented.
-        target: [h/s, w/s], defective fraction of each mask pixel.
-        weight: [h/s, w/s], weight of each mask pixel's loss; all 0 if the mask is unknown.
-        prediction: The prediction for this image.
-        true_label: Its class.
+    The image [h, w, C] is augmented. The target [h/s, w/s] is the defective fraction of each mask pixel; the
+    weight of its loss [h/s, w/s] is 0 everywhere if the mask is unknown.
     """
     size = _part_size(*image.shape[:2])
     shown = np.asarray(_resize(image, size), np.uint8).reshape(*size, -1)

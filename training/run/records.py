@@ -32,8 +32,6 @@ class RunResult(Config):
         model: The model, with calibration and thresholds.
         validation: Metrics on the validation split.
         chosen_by: The images that the thresholds were chosen on, as text.
-        warnings: Warnings about thresholds and training.
-        data_fingerprint: Digest of the images of the run.
         encoder: Origin of the initial encoder weights; None if none were read.
     """
 
@@ -54,7 +52,12 @@ def record_environment(folder: Path) -> None:
     path, present = folder / ENVIRONMENT, describe_environment()
     if path.exists():
         former = json.loads(path.read_text(encoding="utf-8"))
-        if differences := describe_differences(former, present):
+        differences = [
+            f"{name}: {former.get(name, 'unknown')}, now {value}"
+            for name, value in present.items()
+            if former.get(name) != value
+        ]
+        if differences:
             print(
                 f"warning: The run '{folder}' was started in another environment ({'; '.join(differences)}). "
                 "Its result may differ in the last digits from an uninterrupted run.",
@@ -76,15 +79,6 @@ def describe_environment() -> dict[str, str]:
     }
 
 
-def describe_differences(former: dict[str, str], present: dict[str, str]) -> list[str]:
-    """Returns one phrase for each value that differs: `cpus: 8, now 2`."""
-    return [
-        f"{name}: {former.get(name, 'unknown')}, now {value}"
-        for name, value in present.items()
-        if former.get(name) != value
-    ]
-
-
 def record_left_out(folder: Path, problems: Sequence[Problem]) -> None:
     """Lists the skipped problems of the data set and prints a warning; removes the list if there are none.
 
@@ -96,6 +90,5 @@ def record_left_out(folder: Path, problems: Sequence[Problem]) -> None:
         path.unlink(missing_ok=True)
         return
     write_text_atomic(path, "".join(f"{format_problem(problem)}\n" for problem in problems))
-    print(
-        f"warning: {count_of(len(problems), 'problem')} of the data set skipped, see {path}", file=sys.stderr
-    )
+    number = count_of(len(problems), "problem")
+    print(f"warning: {number} of the data set skipped, see {path}", file=sys.stderr)

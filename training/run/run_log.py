@@ -27,12 +27,7 @@ class RunLog:
     """Appends records to `log.jsonl` and sends them to TensorBoard and other trackers.
 
     A process that is killed while it writes leaves at most one truncated line, which the next start removes.
-
-    Args:
-        folder: The run folder.
-        stage: Index of the stage at which the run resumes.
-        step: Step of that stage; later records of an interrupted run are dropped.
-        trackers: Further trackers.
+    Records of an interrupted run after the step of the stage (index) at which it resumes are dropped.
     """
 
     def __init__(self, folder: Path, *, stage: int, step: int, trackers: Sequence[Tracker] = ()) -> None:
@@ -65,7 +60,10 @@ class RunLog:
 
     def scalars(self, kind: str, stage: str, stage_index: int, step: int, values: Mapping[str, Any]) -> None:
         """Logs metrics of one step; `kind` is `train` or `val`."""
-        numbers = {name: None if value is None else _finite(float(value)) for name, value in values.items()}
+        numbers = {  # JSON has no NaN or infinity
+            name: None if value is None or not np.isfinite(value) else float(value)
+            for name, value in values.items()
+        }
         record = {"kind": kind, "stage": stage, "stage_index": stage_index, "step": step, **numbers}
         with explained_disk_errors(self._folder):
             self._file.write(json.dumps(record) + "\n")
@@ -105,11 +103,7 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
 
 
 def check_tracking(tracking: str) -> None:
-    """Checks that the tracker is installed.
-
-    Raises:
-        MissingExtraError: If the tracker's package is not installed.
-    """
+    """Raises a `MissingExtraError` if the tracker's package is not installed."""
     if tracking == "mlflow":
         try:
             import_module("mlflow")
@@ -124,8 +118,3 @@ def open_trackers(config: ExperimentConfig) -> list[Tracker]:
     from training.run.mlflow_tracker import MlflowTracker
 
     return [MlflowTracker(config)]
-
-
-def _finite(number: float) -> float | None:
-    """JSON has no NaN or infinity."""
-    return number if np.isfinite(number) else None

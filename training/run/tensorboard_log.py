@@ -18,14 +18,10 @@ FILE_VERSION = "brain.Event:2"
 """Version in the first event of a file."""
 
 GROUPS = {
-    "learning_rate": "optimization",
-    "weight_norm": "optimization",
-    "gradient_norm": "optimization",
-    "images_per_s": "speed",
-    "s_per_step": "speed",
-    "input_wait": "speed",
-    "model_flops_per_s": "speed",
-    "flop_utilisation": "speed",
+    **dict.fromkeys(("learning_rate", "weight_norm", "gradient_norm"), "optimization"),
+    **dict.fromkeys(
+        ("images_per_s", "s_per_step", "input_wait", "model_flops_per_s", "flop_utilisation"), "speed"
+    ),
 }
 
 BY_REPLICA = "replica_loss_"
@@ -36,12 +32,7 @@ class TensorBoardLog(Tracker):
     """Writes events to one folder per stage, since each stage counts its steps from 1.
 
     The first event of each process is a session start: TensorBoard then drops the events of earlier
-    processes from this step of the stage on.
-
-    Args:
-        folder: Log folder for TensorBoard.
-        stage: Index of the stage at which the run resumes.
-        step: Step of that stage.
+    processes from the step on at which the stage (index) resumes.
     """
 
     def __init__(self, folder: Path, *, stage: int, step: int) -> None:
@@ -56,7 +47,8 @@ class TensorBoardLog(Tracker):
             for name, number in record.items()
             if name not in POSITION_KEYS and number is not None
         ]
-        self._write(record["stage"], record["stage_index"], record["step"], values)
+        writer = self._writer(record["stage"], record["stage_index"])
+        _add(writer, step=record["step"], summary=Summary(value=values))
 
     def images(self, kind: str, stage: str, stage_index: int, step: int, images: Pictures) -> None:
         """Adds pictures under `panel/`; those of kind `train` under `training_panel/`."""
@@ -64,15 +56,12 @@ class TensorBoardLog(Tracker):
         values = [
             Summary.Value(tag=f"{group}/{name}", image=_encode(image)) for name, image in images.items()
         ]
-        self._write(stage, stage_index, step, values)
+        _add(self._writer(stage, stage_index), step=step, summary=Summary(value=values))
 
     def close(self, error: BaseException | None) -> None:  # noqa: ARG002
         """Closes the files."""
         for writer in self._writers.values():
             writer.close()
-
-    def _write(self, stage: str, stage_index: int, step: int, values: list[Summary.Value]) -> None:
-        _add(self._writer(stage, stage_index), step=step, summary=Summary(value=values))
 
     def _writer(self, stage: str, stage_index: int) -> tf.io.TFRecordWriter:
         if stage not in self._writers:
@@ -106,7 +95,5 @@ def _tag(kind: str, name: str) -> str:
 
 
 def _encode(image: NDArray[np.uint8]) -> Summary.Image:
-    height, width, channels = image.shape
-    return Summary.Image(
-        height=height, width=width, colorspace=channels, encoded_image_string=encode_png(image)
-    )
+    height, width, depth = image.shape
+    return Summary.Image(height=height, width=width, colorspace=depth, encoded_image_string=encode_png(image))

@@ -13,11 +13,8 @@ from training.data.synthetic_validation import ValidationImages
 from training.run.panel import draw_example, draw_picture, join_pictures
 from training.run.tracker import Pictures
 
-MAX_DEFECTIVE, MAX_GOOD = 4, 2
-"""Images of a validation panel."""
-
-MAX_TRAINING = 4
-"""Images of a training panel."""
+MAX_DEFECTIVE, MAX_GOOD, MAX_TRAINING = 4, 2, 4
+"""Images of a validation panel and of a training panel."""
 
 
 def draw_validation(predictor: Predictor, images: ValidationImages) -> Pictures:
@@ -50,19 +47,9 @@ def draw_batch(predictor: Predictor, pipeline: InputPipeline, stage_index: int, 
     images = np.rint(batch["image"]).astype(np.uint8)
     predictions = _inspecting_everything(predictor).predict(list(images), batch_size=MAX_TRAINING)
     classes, targets = predictor.config.classes, batch["target"].max(axis=-1)
-    rows = zip(names, images, targets, batch["weight"], batch["label"], predictions, strict=True)
-    pictures = [
-        draw_example(
-            name,
-            image,
-            target,
-            weight[..., 0],
-            prediction,
-            "some defect" if label == ANY_DEFECT else classes[label],
-        )
-        for name, image, target, weight, label, prediction in rows
-    ]
-    return {"batch": join_pictures(pictures)}
+    labels = ["some defect" if label == ANY_DEFECT else classes[label] for label in batch["label"]]
+    rows = zip(names, images, targets, batch["weight"][..., 0], predictions, labels, strict=True)
+    return {"batch": join_pictures([draw_example(*row) for row in rows])}
 
 
 def _inspecting_everything(predictor: Predictor) -> Predictor:

@@ -8,22 +8,26 @@ from training.fit.experiment_choice import Resources, choose_experiment
 ENCODER, NONE = Resources("imagenet"), Resources(None, "no weights here")
 
 
-def texts(choice):
-    return {reason.topic: reason.text for reason in choice.reasons}
-
-
 def config(choice):
     return choice.config(dict.fromkeys(choice.shares, 10))
 
 
-@pytest.mark.parametrize(("labels", "policy"), [(0, "tile"), (1, "resize")])
-def test_tiles_are_for_sets_whose_defects_all_have_a_place(profile_of, labels, policy):
-    facts = {"height": 3000, "width": 3000, "smallest_px": 5.0, "labels": labels}
-    assert config(choose_experiment(profile_of(**facts), (12, 5, 5), 100, ENCODER)).input.policy == policy
+@pytest.mark.parametrize(
+    ("labels", "policy", "said"),
+    [
+        (0, "tile", "would keep fewer than 5 px"),
+        (1, "resize", "keeps 2, fewer than 5: such small defects may be"),
+    ],
+)
+def test_tiles_are_for_sets_whose_defects_all_have_a_place(profile_of, labels, policy, said):
+    profile = profile_of(height=3000, width=3000, smallest_px=5.0, labels=labels)
+    choice = choose_experiment(profile, (12, 5, 5), 100, ENCODER)
+    assert config(choice).input.policy == policy
+    assert said in choice.reasons["input"]
 
 
 @pytest.mark.parametrize("resources", [ENCODER, NONE], ids=["encoder", "none"])
-@pytest.mark.parametrize("learnt", [0, 1, 9, 10, 99, 100])
+@pytest.mark.parametrize("learnt", [0, 9, 99, 100])
 def test_whatever_is_found_gives_an_experiment_that_can_be_run_again(profile_of, resources, learnt, tmp_path):
     chosen = config(choose_experiment(profile_of(), (learnt, 5, 5), 100, resources))
     path = tmp_path / "fit.toml"
@@ -39,15 +43,7 @@ def test_few_defects_get_company(profile_of, learnt, word, synthetic, transplant
     choice = choose_experiment(profile_of(), (learnt, 1, 1), 100, ENCODER)
     augmentation = config(choice).augmentation
     assert (augmentation.synthetic, augmentation.transplant) == (synthetic, transplant)
-    assert texts(choice)["regime"].startswith(word)
-
-
-def test_the_words_say_how_many_and_what_follows(profile_of):
-    text = texts(choose_experiment(profile_of(), (5, 1, 1), 100, ENCODER))["regime"]
-    assert text == (
-        "few: 5 defective photographs in train, with masks; synthetic and transplanted ones are "
-        "added (augmentation.synthetic 0.25, transplant 0.25)"
-    )
+    assert choice.reasons["regime"].startswith(word)
 
 
 def test_labels_alone_train_the_joint_stage_through_an_open_gate(profile_of):
@@ -55,17 +51,15 @@ def test_labels_alone_train_the_joint_stage_through_an_open_gate(profile_of):
     chosen = config(choice)
     assert chosen.stages.segment.steps == chosen.stages.decision.steps == 0
     assert not chosen.network.gradient_gate
-    assert "the size of defects is unknown" in texts(choice)["input"]
+    assert "the size of defects is unknown" in choice.reasons["input"]
 
 
 def test_the_encoder_is_taken_where_its_weights_are(profile_of):
-    with_it, without = (
-        choose_experiment(profile_of(), (15, 5, 5), 100, resources) for resources in (ENCODER, NONE)
-    )
+    with_it, without = (choose_experiment(profile_of(), (15, 5, 5), 100, each) for each in (ENCODER, NONE))
     assert config(with_it).network.preset == "mobilenet"
     assert config(with_it).caches_features
     assert config(without).network.preset == "compact"
-    assert texts(without)["network"] == "compact, from random weights: no weights here"
+    assert without.reasons["network"] == "compact, from random weights: no weights here"
     assert config(without).augmentation.contrast > 0
 
 
@@ -95,25 +89,15 @@ def test_where_time_is_short_the_input_is_smaller_but_keeps_the_smallest_defect(
     small = choose_experiment(profile, (15, 5, 5), 100, NONE, 128 * 128)
     assert config(small).input.size == (128, 128)
     assert small.area == 128 * 128
-    assert "smaller than usual, since there is little time" in texts(small)["input"]
-    fine = choose_experiment(
-        profile_of(height=512, width=512, smallest_px=5.0), (15, 5, 5), 100, NONE, 128 * 128
-    )
-    assert config(fine).input.policy == "native"
-
-
-def test_what_may_go_unseen_is_said(profile_of):
-    large = profile_of(height=3000, width=3000, smallest_px=5.0, labels=1)
-    assert (
-        "keeps 2, fewer than 5: such small defects may be missed"
-        in texts(choose_experiment(large, (12, 5, 5), 100, NONE))["input"]
-    )
+    assert "smaller than usual, since there is little time" in small.reasons["input"]
+    fine = profile_of(height=512, width=512, smallest_px=5.0)
+    assert config(choose_experiment(fine, (15, 5, 5), 100, NONE, 128 * 128)).input.policy == "native"
 
 
 def test_made_up_defects_do_not_lie_on_padding(profile_of):
     choice = choose_experiment(profile_of(one_size=False, one_shape=False), (5, 1, 1), 100, ENCODER)
     assert config(choice).input.policy == "resize"
-    assert "must not be placed on padding" in texts(choice)["input"]
+    assert "must not be placed on padding" in choice.reasons["input"]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +105,6 @@ def test_made_up_defects_do_not_lie_on_padding(profile_of):
     [(True, True, 3, False), (False, True, 1, True), (False, False, 1, False)],
 )
 def test_colours_are_seen_where_they_tell_anything(profile_of, coloured, stored, channels, converted):
-    chosen = config(
-        choose_experiment(profile_of(coloured=coloured, stored_in_colour=stored), (15, 5, 5), 100, ENCODER)
-    )
+    profile = profile_of(coloured=coloured, stored_in_colour=stored)
+    chosen = config(choose_experiment(profile, (15, 5, 5), 100, ENCODER))
     assert (chosen.network.input_channels, chosen.input.convert_color) == (channels, converted)

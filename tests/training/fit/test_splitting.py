@@ -64,6 +64,6 @@ def test_a_validation_without_defects_is_made_anew_and_the_test_stays(profiled_o
 
 def test_good_photographs_of_one_part_cannot_be_divided(profiled_of):
     with pytest.raises(
-        DatasetError, match=r"'val' would hold no good photograph: the 5 good ones are in 1 group"
+        DatasetError, match=r"'val' would hold no good photograph: the 5 good ones are in 1 g"
     ):
         split_dataset(profiled_of([[(0,)] * 5]))

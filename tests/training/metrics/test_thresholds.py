@@ -11,7 +11,6 @@ from training.metrics.pixel_counts import count_pixels
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.thresholds import (
     ScoredPhotographs,
-    best_pixel_f1,
     choose_mask_threshold,
     choose_score_thresholds,
 )
@@ -47,16 +46,6 @@ def test_threshold_minimizes_the_expected_cost(miss_cost):
     assert limits.threshold == pytest.approx(1 / (1 + miss_cost), rel=0.15)
     assert limits.review is None
     assert limits.notes == ()
-
-
-def test_threshold_falls_with_miss_cost_and_rises_for_rare_defects():
-    photographs = overlapping(1)
-    cuts = [
-        cut_of(choose_score_thresholds(photographs, ThresholdConfig(miss_cost=cost, defect_rate=rate)))
-        for cost, rate in [(100, 0.2), (10, 0.2), (10, 0.02), (10, 0.002)]
-    ]
-    assert cuts == sorted(cuts)
-    assert len(set(cuts)) == 4
 
 
 def test_defect_rate_shifts_the_calibration_by_its_log_odds():
@@ -95,9 +84,8 @@ def test_invalid_scores_are_rejected():
 
 
 @pytest.mark.parametrize("miss_cost", [1e-6, 1e6])
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_threshold_is_strictly_between_0_and_1(miss_cost, scale):
-    photographs = scored(np.linspace(-3, -2, 30) * scale, np.linspace(2, 3, 5) * scale)
+def test_threshold_is_strictly_between_0_and_1(miss_cost):
+    photographs = scored(np.linspace(-3e4, -2e4, 30), np.linspace(2e4, 3e4, 5))
     assert 0 < choose_score_thresholds(photographs, ThresholdConfig(miss_cost=miss_cost)).threshold < 1
     assert 0 < choose_score_thresholds(scored(photographs.good, []), DEFAULTS).threshold < 1
 
@@ -117,14 +105,14 @@ def test_threshold_from_good_images_only_rejects_one_in_twenty():
 
 def test_rejection_bound_holds_with_its_confidence():
     generator, share, kept = np.random.default_rng(0), 0.1, 0
-    for _ in range(300):
+    for _ in range(100):
         limits = choose_score_thresholds(
             scored(generator.normal(0, 1, 60), []), ThresholdConfig(refused_share=share, confidence=0.8)
         )
         kept += norm.sf(cut_of(limits)) <= share
     # Of 60 parts 3 may be refused, which is kept with a probability of 0.863; with 4 it would be 0.729.
     assert beta.cdf(0.1, 4, 57) == pytest.approx(0.863, abs=1e-3)
-    assert 0.8 <= kept / 300 < 1
+    assert 0.8 <= kept / 100 < 1
 
 
 # === Review ===
@@ -168,44 +156,21 @@ def test_images_of_one_part_count_once():
 # === Mask threshold ===
 
 
-def random_masks(seed):
-    generator = np.random.default_rng(seed)
-    for _ in range(3):
-        truth = (generator.random((9, 7)) < 0.3).astype(np.uint8) * 255
-        scores = 0.7 * generator.random((9, 7)) + 0.3 * (truth > 0)
-        yield scores.round(2).astype(np.float32), truth  # rounded: many scores lie on and off the edges
-
-
-@pytest.mark.parametrize("edge", [0, 1, 64, 77, 128, 255])
-def test_histogram_counts_equal_a_direct_comparison(edge):
-    histogram, threshold = PixelHistogram(), edge / 256
-    at_edge = np.array([[threshold, np.nextafter(np.float32(threshold), np.float32(0))]], np.float32)
-    pairs = [*random_masks(1), (at_edge, np.array([[255, 255]], np.uint8))]
-    expected = [0, 0, 0]
-    for scores, truth in pairs:
-        histogram.add(scores, truth)
-        counts = count_pixels((scores >= threshold).astype(np.uint8), truth)
-        expected = [a + b for a, b in zip(expected, (counts.tp, counts.fp, counts.fn), strict=True)]
-    counts = histogram.counts_at(threshold)
-    assert [counts.tp, counts.fp, counts.fn] == expected
-    assert histogram.f1_at(threshold) == counts.f1
-
-
 @pytest.mark.parametrize("bad", [np.nan, -0.1, 1.1])
 def test_mask_scores_outside_the_unit_interval_are_rejected(bad):
     with pytest.raises(ValueError, match="between 0 and 1"):
         PixelHistogram().add(np.array([[0.5, bad]], np.float32), None)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_mask_threshold_is_the_lowest_with_nearly_the_best_f1(seed):
-    histogram, pairs = PixelHistogram(), list(random_masks(seed))
-    for scores, truth in pairs:
-        histogram.add(scores, truth)
-    scores, truth = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    generator, histogram = np.random.default_rng(seed), PixelHistogram()
+    truth = (generator.random((27, 7)) < 0.3).astype(np.uint8) * 255
+    scores = (0.7 * generator.random((27, 7)) + 0.3 * (truth > 0)).astype(np.float32)
+    scores[::2] = (256 * scores[::2]).round() / 256  # many scores lie on and off the edges
+    for rows in range(0, 27, 9):
+        histogram.add(scores[rows : rows + 9], truth[rows : rows + 9])
     every = [count_pixels((scores >= edge / 256).astype(np.uint8), truth).f1 for edge in range(1, 256)]
-    choice = choose_mask_threshold(histogram)
     nearly = [place for place, f1 in enumerate(every, start=1) if f1 >= 0.98 * max(every)]
-    assert choice.value == nearly[0] / 256
-    assert choice.note is None
-    assert best_pixel_f1(histogram) == max(every)
+    assert choose_mask_threshold(histogram) == (nearly[0] / 256, None)
+    assert histogram.f1_at_edges() == pytest.approx(every)

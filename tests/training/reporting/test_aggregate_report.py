@@ -1,34 +1,10 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.training.reporting.test_report import Page
 from training.__main__ import main
 from training.metrics.aggregation import aggregate_runs
-from training.metrics.pixel_counts import PixelCounts
 from training.reporting.aggregate_report import list_mistakes, write_aggregate_report
-
-
-@pytest.fixture
-def make(make_result, make_run, tmp_path):
-    """A run of one fold: good and defective photographs in turn, with these scores."""
-
-    def make(name, fold, scores, threshold=0.5, review=None, **options):
-        results = [
-            make_result(
-                f"{fold}/{place}",
-                place % 2,
-                score,
-                threshold=threshold,
-                review=review,
-                pixels=PixelCounts(tp=6, fn=2),
-            )
-            for place, score in enumerate(scores)
-        ]
-        return make_run(tmp_path / name, results, **options)
-
-    return make
 
 
 def write(tmp_path, runs):
@@ -38,9 +14,9 @@ def write(tmp_path, runs):
     return path.read_text(encoding="utf-8")
 
 
-def test_folds_are_shown_singly_and_pooled(make, tmp_path):
-    first = make("runs/a <1>", "a", (0.1, 0.4, 0.2, 0.9), 0.3)
-    second = make("runs/b", "b", (0.3, 0.8, 0.6, 0.5), 0.7)
+def test_folds_are_shown_singly_and_pooled(make_fold, tmp_path):
+    first = make_fold("runs/a <1>", "a", (0.1, 0.4, 0.2, 0.9), 0.3)
+    second = make_fold("runs/b", "b", (0.3, 0.8, 0.6, 0.5), 0.7)
     (first / "report.html").write_text("own")
     page = write(tmp_path, [first, second])
     parsed = Page(page)
@@ -57,10 +33,10 @@ def test_folds_are_shown_singly_and_pooled(make, tmp_path):
     assert not {"script", "img"} & set(parsed.tags)
 
 
-def test_seeds_are_averaged_and_errors_counted(make, tmp_path):
+def test_seeds_are_averaged_and_errors_counted(make_fold, tmp_path):
     runs = [
-        make("one", "a", (0.1, 0.9, 0.6, 0.2), seed=1),
-        make("two", "a", (0.1, 0.9, 0.3, 0.2), seed=2),
+        make_fold("one", "a", (0.1, 0.9, 0.6, 0.2), seed=1),
+        make_fold("two", "a", (0.1, 0.9, 0.3, 0.2), seed=2),
     ]
     mistakes = list_mistakes(aggregate_runs(runs))
     assert [(mistake.name, mistake.wrong) for mistake in mistakes] == [("a/3", 2), ("a/2", 1)]
@@ -73,9 +49,9 @@ def test_seeds_are_averaged_and_errors_counted(make, tmp_path):
     Page(page)
 
 
-def test_review_and_calibration_of_the_pool(make, tmp_path):
-    first = make("first", "a", (0.1, 0.9, 0.4), 0.5, review=0.3, defect_rate=0.1)
-    second = make("second", "b", (0.1, 0.9, 0.1), 0.5, defect_rate=0.3)
+def test_review_and_calibration_of_the_pool(make_fold, tmp_path):
+    first = make_fold("first", "a", (0.1, 0.9, 0.4), 0.5, review=0.3, defect_rate=0.1)
+    second = make_fold("second", "b", (0.1, 0.9, 0.1), 0.5, defect_rate=0.3)
     page = write(tmp_path, [first, second])
     Page(page)
     assert "None of 6 images is labelled wrong; 1 is left for review." in page
@@ -89,9 +65,9 @@ def test_review_and_calibration_of_the_pool(make, tmp_path):
     assert "Brier score, before calibration" in cells
 
 
-def test_command_line_writes_it_beside_the_figures(make, tmp_path, monkeypatch, capsys):
-    make("first", "a", (0.1, 0.4, 0.2, 0.9))
-    second = make("second", "b", (0.3, 0.8, 0.6, 0.5))
+def test_command_line_writes_it_beside_the_figures(make_fold, tmp_path, monkeypatch, capsys):
+    make_fold("first", "a", (0.1, 0.4, 0.2, 0.9))
+    second = make_fold("second", "b", (0.3, 0.8, 0.6, 0.5))
     (second / "report.html").write_text("own")
     monkeypatch.chdir(tmp_path)  # runs are named from where the user stands, links lead from the report
     main(["join", "first", "second", "--out", "out"])

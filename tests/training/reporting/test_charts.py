@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from training.metrics.calibration import measure_reliability
-from training.reporting.charts import (
-    DEFECTIVE,
-    REVIEWED,
-    LabelledScores,
-    reliability_chart,
-    score_chart,
-)
+from training.reporting.charts import DEFECTIVE, REVIEWED, LabelledScores, reliability_chart, score_chart
 
 PLACED = re.compile(r'<use[^>]* x="([\d.]+)" y="([\d.]+)" style="([^"]*)"')
 

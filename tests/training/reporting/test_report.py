@@ -4,35 +4,17 @@ import json
 import re
 from html.parser import HTMLParser
 
-import cv2
 import numpy as np
 import pytest
 
-from datasets.sample import Sample
 from segdec.config import Thresholds
 from training.metrics.evaluation import Evaluation, evaluate
 from training.metrics.metrics import compute_metrics
 from training.metrics.pixel_histogram import PixelHistogram
-from training.reporting.gallery import shrink_mask
+from training.reporting.gallery import read_and_predict, shrink_mask
 from training.reporting.report import choose_near, write_report
 
 FACTS = {"Model": "compact", "Score threshold": "0.5, chosen on validation"}
-
-
-@pytest.fixture(scope="module")
-def show(predictor, mixed):
-    return make_show(predictor, mixed)
-
-
-def make_show(predictor, samples):
-    records, read = samples
-    by_name = {record.name: record for record in records}
-
-    def show(name):
-        sample = read(by_name[name])
-        return sample, predictor.predict([sample.image])[0]
-
-    return show
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +22,26 @@ def evaluation(predictor, mixed):
     return evaluate(predictor, *mixed, progress=False)
 
 
-def write(path, evaluation, show, **options):
-    write_report(path, **{"title": "toy", "facts": FACTS, "evaluation": evaluation, "show": show, **options})
+def write(path, evaluation, predictor, samples, **options):
+    given = {"title": "toy", "facts": FACTS, "show": read_and_predict(predictor, *samples), **options}
+    write_report(path, evaluation=evaluation, **given)
     return path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def page(evaluation, show, tmp_path_factory):
-    return write(tmp_path_factory.mktemp("report") / "report.html", evaluation, show)
+def page(evaluation, predictor, mixed, tmp_path_factory):
+    return write(tmp_path_factory.mktemp("report") / "report.html", evaluation, predictor, mixed)
+
+
+@pytest.fixture
+def write_page(tmp_path):
+    """Evaluates samples and writes the report; returns its text."""
+
+    def write_page(predictor, samples, **options):
+        found = evaluate(predictor, *samples, progress=False)
+        return write(tmp_path / "report.html", found, predictor, samples, **options)
+
+    return write_page
 
 
 class Page(HTMLParser):
@@ -84,11 +78,6 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
-
-
-def decode(source):
-    data = base64.b64decode(source.removeprefix("data:image/jpeg;base64,"))
-    return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
 
 
 def test_report_is_one_file_that_loads_nothing(page):
@@ -137,56 +126,31 @@ def test_report_pictures_every_error(page, evaluation):
 
 
 @pytest.mark.parametrize("entries", [(), (("a", 0, None, False),), (("a", 1, 220, True),)])
-def test_report_of_degenerate_sets(predictor, make_samples, tmp_path, entries):
-    samples = make_samples(*entries)
-    result = evaluate(predictor, *samples, progress=False)
-    page = write(tmp_path / "report.html", result, make_show(predictor, samples))
+def test_report_of_degenerate_sets(predictor, make_samples, write_page, entries):
+    page = write_page(predictor, make_samples(*entries))
     assert "nan" not in re.sub(r'src="[^"]*"', "", page).lower()
     assert page.count("<svg") == len(entries)
     Page(page)
 
 
-def test_confusion_is_shown_for_more_than_two_classes(make_predictor, make_samples, tmp_path, page):
-    predictor = make_predictor("scratch", "stain")
+def test_confusion_is_shown_for_more_than_two_classes(make_predictor, make_samples, write_page, page):
     samples = make_samples(("a", 0, None, False), ("b", 1, 220, True), ("c", 2, 220, True))
-    result = evaluate(predictor, *samples, progress=False)
-    several = write(tmp_path / "report.html", result, make_show(predictor, samples))
+    several = write_page(make_predictor("scratch", "stain"), samples)
     assert 'class="confusion"' in several
     assert "1 wrong class." in several
     assert "wrong class</span>" in several
     assert 'class="confusion"' not in page
 
 
-def test_text_from_outside_is_escaped(make_samples, predictor, tmp_path):
-    samples = make_samples(("<script>x</script>", 0, 220, False))
-    result = evaluate(predictor, *samples, progress=False)
-    page = write(
-        tmp_path / "report.html",
-        result,
-        make_show(predictor, samples),
-        title="<em>bold",
-        facts={"<i>": "<u>"},
-        warnings=["<s>"],
-    )
+def test_text_from_outside_is_escaped(make_samples, predictor, write_page):
+    names = ["</script><script>alert(1)</script>", "<!--<script>", "a&b;\u2028\u2029", 'quo"te\\']
+    samples = make_samples(*[(name, 0, 220, False) for name in names])
+    page = write_page(predictor, samples, title="<em>bold", facts={"<i>": "<u>"}, warnings=["<s>"])
     parsed = Page(page)
     assert not {"em", "i", "u", "s"} & set(parsed.tags)
     assert parsed.tags.count("script") == 2
-
-
-@pytest.mark.parametrize(
-    "name", ["</script><script>alert(1)</script>", "<!--<script>", "a&b;\u2028\u2029", 'quo"te\\']
-)
-def test_names_cannot_leave_the_embedded_rows(make_samples, predictor, tmp_path, name):
-    samples = make_samples((name, 0, 220, False))
-    page = write(
-        tmp_path / "report.html",
-        evaluate(predictor, *samples, progress=False),
-        make_show(predictor, samples),
-    )
-    assert Page(page).tags.count("script") == 2
-    assert embedded(page)["rows"][0][0] == name
-    text = Page(page).scripts["application/json"]
-    assert not set("<>&\u2028\u2029") & set(text)
+    assert [row[0] for row in embedded(page)["rows"]] == names
+    assert not set("<>&\u2028\u2029") & set(parsed.scripts["application/json"])
 
 
 def test_shrinking_keeps_single_defect_pixels():
@@ -208,30 +172,18 @@ def test_near_misses_are_the_nearest_right_ones_in_log_odds(make_result):
 # === Review ===
 
 
-@pytest.fixture(scope="module")
-def reviewing(make_predictor):
-    """Says review from 0.1 to 0.9; of the mixed photographs one good and one defective one lie there."""
-    predictor = make_predictor("defect")
+def test_photographs_for_review_have_a_section_of_their_own(predictor, make_samples, write_page):
     limits = Thresholds(score=0.9, mask=0.5, review=0.1)
     config = predictor.config.model_copy(update={"thresholds": limits})
-    return type(predictor)(predictor.engine, config)
-
-
-@pytest.fixture(scope="module")
-def some_for_review(make_samples):
-    """Scores 1/(1 + exp(−(b − 128) / 16)): 0.5 of b = 128, 0.27 of 112, 0.018 of 64, 0.997 of 220."""
-    return make_samples(
+    # Scores 1/(1 + exp(−(b − 128) / 16)): 0.5 of b = 128, 0.27 of 112, 0.018 of 64, 0.997 of 220.
+    samples = make_samples(
         ("good/unsure", 0, 128, False),
         ("good/right", 0, None, False),
         ("defect/found", 1, 220, True),
         ("defect/unsure", 1, 112, True),
         ("defect/missed", 1, 64, True),
     )
-
-
-def test_photographs_for_review_have_a_section_of_their_own(reviewing, some_for_review, tmp_path):
-    found = evaluate(reviewing, *some_for_review, progress=False)
-    page = write(tmp_path / "report.html", found, make_show(reviewing, some_for_review))
+    page = write_page(type(predictor)(predictor.engine, config), samples)
     Page(page)
     assert "1 of 5 images is labelled wrong: 1 missed defect; 2 are left for review." in page
     assert re.findall(r'id="review-\d+" data-row="(\d)" data-wrong="(\w+)"', page) == [
@@ -263,22 +215,14 @@ def test_photographs_for_review_have_a_section_of_their_own(reviewing, some_for_
 # === Calibration ===
 
 
-def calibrated(make_result, defect_rate):
+def test_calibration_is_told_with_what_was_before(make_result, make_samples, predictor, tmp_path):
     """Scores of 0.2 and 0.8, of which one in five and four in five are defective; 0.5 before."""
     kinds = [(0.2, 1), *[(0.2, 0)] * 4, (0.8, 0), *[(0.8, 1)] * 4]
     results = [make_result(str(n), truth, score, log_odds=0.0) for n, (score, truth) in enumerate(kinds)]
-    metrics = compute_metrics(results, ("good", "defect"), defect_rate=defect_rate)
-    return Evaluation(("good", "defect"), tuple(results), metrics, PixelHistogram(), defect_rate)
-
-
-def write_made_up(evaluation, predictor, tmp_path):
-    sample = Sample("any", np.zeros((32, 32, 1), np.uint8), None, 0)
-    prediction = predictor.predict([sample.image])[0]
-    return write(tmp_path / "report.html", evaluation, lambda _: (sample, prediction))
-
-
-def test_calibration_is_told_with_what_was_before(make_result, predictor, tmp_path):
-    page = write_made_up(calibrated(make_result, 0.5), predictor, tmp_path)
+    metrics = compute_metrics(results, ("good", "defect"), defect_rate=0.5)
+    made_up = Evaluation(("good", "defect"), tuple(results), metrics, PixelHistogram(), 0.5)
+    samples = make_samples(*[(str(n), truth, None, False) for n, (_, truth) in enumerate(kinds)])
+    page = write(tmp_path / "report.html", made_up, predictor, samples)
     Page(page)
     assert "<h2>Calibration</h2>" in page
     assert "where 50\N{NO-BREAK SPACE}% of the photographs are defective" in page

@@ -21,8 +21,7 @@ PARENT = ExperimentConfig(
 def test_it_is_that_of_the_parent_but_shorter_and_from_its_weights(tmp_path):
     config = next_experiment(
         PARENT,
-        name="parts_2",
-        runs=Path("runs"),
+        Path("runs/parts_2"),
         reviewed=Path("first"),
         splits=Path("runs/parts_2.splits.txt"),
         weights=Path("runs/parts/network.weights.h5"),

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from segdec.errors import RunError
 from training.run.lock import lock_folder
 
 pytest.importorskip("tensorflow")
@@ -64,8 +63,6 @@ def test_a_second_process_is_refused(tiny_experiment, tmp_path, folder, holder, 
 
 
 def test_death_lets_others_in(folder, holder):
-    with pytest.raises(RunError, match=f"in use by process {holder.pid}"):
-        lock_folder(folder.path)
     holder.kill()
     holder.wait()
     lock_folder(folder.path).release()

@@ -2,7 +2,6 @@ import io
 
 import pytest
 
-from segdec.errors import RunError
 from training.run import meter as module
 from training.run.meter import Meter, NonFiniteError
 
@@ -56,22 +55,12 @@ def test_speed_is_that_since_the_last_reading_and_losses_those_of_the_last_step(
         for loss, decision in ((1.0, 3.0), (2.0, 5.0)):
             clock.now += 0.5
             meter.advance({"loss": loss, "decision_loss": decision}, 0.125)
-        assert meter.read() == {
-            "loss": 2.0,
-            "decision_loss": 5.0,
-            "images_per_s": 8.0,
-            "s_per_step": 0.5,
-            "input_wait": 0.25,
-        }
+        speed = {"images_per_s": 8.0, "s_per_step": 0.5, "input_wait": 0.25}
+        assert meter.read() == {"loss": 2.0, "decision_loss": 5.0, **speed}
         clock.now += 2.0
         meter.advance({"loss": 7.0, "decision_loss": 7.0}, 0.0)
-        assert meter.read() == {
-            "loss": 7.0,
-            "decision_loss": 7.0,
-            "images_per_s": 2.0,
-            "s_per_step": 2.0,
-            "input_wait": 0.0,
-        }
+        speed = {"images_per_s": 2.0, "s_per_step": 2.0, "input_wait": 0.0}
+        assert meter.read() == {"loss": 7.0, "decision_loss": 7.0, **speed}
 
 
 def test_a_pause_takes_no_training_time(clock):
@@ -89,8 +78,9 @@ def test_a_pause_takes_no_training_time(clock):
     assert (read["loss"], read["s_per_step"], read["input_wait"]) == (3.0, 1.0, 0.25)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-@pytest.mark.parametrize("act", ["read", "check", "paused"])
+@pytest.mark.parametrize(
+    ("value", "act"), [(float("nan"), "read"), (float("inf"), "check"), (float("nan"), "paused")]
+)
 def test_the_first_bad_step_is_named(value, act):
     with Meter("decision", 4, 20, 30) as meter:
         meter.advance({"loss": 1.0, "decision_loss": 1.0}, 0.0)
@@ -104,7 +94,6 @@ def test_the_first_bad_step_is_named(value, act):
                     pytest.fail("spoilt weights must not be saved")
             getattr(meter, act)()
     error = caught.value
-    assert isinstance(error, RunError)
     assert (error.stage, error.step, error.name) == ("decision", 23, "decision_loss")
     assert str(error.value) == str(value)
 
