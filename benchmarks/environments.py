@@ -1,9 +1,13 @@
-"""Python environments for peers and for single extras."""
+"""Python environments of peers, and processes in the checkout."""
 
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from segdec.errors import RunError
 
@@ -38,3 +42,17 @@ def run_command(*command: str) -> None:
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     if done.returncode:
         raise RunError(f"`{' '.join(command)}` exited with {done.returncode}:\n{done.stderr[-2000:]}")
+
+
+def start_process(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, **pipes: Any
+) -> "subprocess.Popen[str]":
+    """Starts a command in the checkout with additional variables; signals reach its child processes too."""
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
+    return subprocess.Popen(command, cwd=ROOT, env=variables, text=True, start_new_session=True, **pipes)
+
+
+def signal_group(process: "subprocess.Popen[str]", number: int) -> None:
+    """Sends a signal to a process of `start_process` and its child processes."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

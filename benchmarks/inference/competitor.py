@@ -1,15 +1,13 @@
 """A competitor process that runs the same work once per request."""
 
 import json
-import os
 import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Self
 
-from benchmarks.environments import ROOT
+from benchmarks.environments import signal_group, start_process
 from segdec.errors import RunError
 
 
@@ -34,19 +32,11 @@ class Competitor:
 
     def __enter__(self) -> Self:
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
-        self._process = subprocess.Popen(
-            self._command,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            start_new_session=True,  # signals reach its child processes too
-        )
+        pipe = subprocess.PIPE
+        self._process = start_process(self._command, stdin=pipe, stdout=pipe, stderr=self._log)
         try:
             self.ready = self._read()
-            self._signal(signal.SIGSTOP)
+            signal_group(self._process, signal.SIGSTOP)
         except BaseException:
             self._end()
             raise
@@ -61,14 +51,14 @@ class Competitor:
         Raises:
             RunError: If the process ends.
         """
-        self._signal(signal.SIGCONT)
+        signal_group(self._process, signal.SIGCONT)
         assert self._process.stdin is not None
         try:
             print("go", file=self._process.stdin, flush=True)
         except BrokenPipeError:
             raise self._failure() from None
         self.answers.append(self._read())
-        self._signal(signal.SIGSTOP)
+        signal_group(self._process, signal.SIGSTOP)
         return float(self.answers[-1]["seconds"])
 
     def _read(self) -> Mapping[str, Any]:
@@ -82,16 +72,10 @@ class Competitor:
     def _failure(self) -> RunError:
         self._process.wait()
         self._log.seek(0)
-        output = self._log.read()[-3000:]
-        return RunError(
-            f"`{' '.join(self._command)}` exited with {self._process.returncode}. Its output:\n{output}"
-        )
-
-    def _signal(self, number: int) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
+        command, output = " ".join(self._command), self._log.read()[-3000:]
+        return RunError(f"`{command}` exited with {self._process.returncode}. Its output:\n{output}")
 
     def _end(self) -> None:
-        self._signal(signal.SIGKILL)
+        signal_group(self._process, signal.SIGKILL)
         with self._process:  # closes the pipes and waits
             self._log.close()

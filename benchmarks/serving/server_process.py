@@ -8,13 +8,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
-from benchmarks.environments import ROOT
+from benchmarks.environments import signal_group, start_process
 from segdec.errors import RunError
 
 START_S = 180.0
@@ -28,7 +27,7 @@ class ServerProcess:
     """Runs a server on a free port of this machine while the block is entered.
 
     Args:
-        command: What to run; `{port}` is replaced, also in `environment`.
+        command: What to run; `{port}` is replaced.
         ready: Path that returns 200 when the server is ready.
         environment: Additional variables.
         port: To listen on; None = a free one.
@@ -49,23 +48,15 @@ class ServerProcess:
     ) -> None:
         self.port = free_port() if port is None else port
         self.start_s = 0.0
-        variables = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
         self._command = [word.replace("{port}", str(self.port)) for word in command]
-        self._environment = {key: value.replace("{port}", str(self.port)) for key, value in variables.items()}
+        self._environment = dict(environment or {})
         self._ready = f"http://127.0.0.1:{self.port}{ready}"
 
     def __enter__(self) -> Self:
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         begun = time.perf_counter()
-        self._process = subprocess.Popen(
-            self._command,
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,  # signals reach its child processes too
-        )
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": self._log, "stderr": self._log}
+        self._process = start_process(self._command, self._environment, **pipes)
         try:
             self._wait(begun + START_S)
         except BaseException:
@@ -84,7 +75,7 @@ class ServerProcess:
 
     def kill(self) -> None:
         """Kills the server."""
-        self._signal(signal.SIGKILL)
+        signal_group(self._process, signal.SIGKILL)
 
     def log(self) -> str:
         """Returns the output of the server so far."""
@@ -120,18 +111,14 @@ class ServerProcess:
 
     def _stop(self) -> None:
         try:
-            self._signal(signal.SIGTERM)
+            signal_group(self._process, signal.SIGTERM)
             self._process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             pass
         finally:
-            self._signal(signal.SIGKILL)  # the rest of its process group
+            signal_group(self._process, signal.SIGKILL)  # the rest of its process group
             self._process.wait()
             self._log.close()
-
-    def _signal(self, number: int) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
 
 
 def start_service(*flags: str, port: int | None = None) -> ServerProcess:
