@@ -23,6 +23,11 @@ DEFAULT_MODEL = "an artifact (default: an untrained compact network, 256 px)"
 NATIVE = COMPACT.model_copy(update={"input": InputConfig()})
 """The CPU preset for photographs of any size."""
 
+TOY = NATIVE.model_copy(
+    update={"network": NetworkConfig(preset="compact", normalization="instance", mask_stride=2)}
+)
+"""The network of the toy set's experiment."""
+
 TINY = ModelConfig(
     network=NetworkConfig(
         segmentation_widths=((4,), (4,), (4,)), feature_width=8, feature_kernel=5, decision_widths=(4, 4, 4)

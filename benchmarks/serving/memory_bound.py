@@ -20,17 +20,9 @@ import numpy as np
 
 from benchmarks.harness import Target, benchmark_parser, finish
 from benchmarks.serving.server_process import ServerProcess, start_service
-from benchmarks.untrained_models import given_or_untrained
-from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from benchmarks.untrained_models import TOY, given_or_untrained
 from segdec.images import encode_png
 from segdec.runtime.cli import clean_exit
-
-NATIVE = ModelConfig(
-    network=NetworkConfig(preset="compact", normalization="instance", mask_stride=2),
-    input=InputConfig(),
-    classes=("good", "defect"),
-)
-"""The network of `make demo`."""
 
 BEYOND = 4096
 CLIENTS = 16
@@ -51,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=4, help="rounds of sizes (default: %(default)s)")
     options = parser.parse_args(arguments)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as place:
-        model = given_or_untrained(options.model, Path(place), NATIVE)
+        model = given_or_untrained(options.model, Path(place), TOY)
         limit = str(int(options.memory_mb * 1e6))
         flags = ("--model", str(model), "--engine", options.engine, "--memory-bytes", limit)
         patient = ("--deadline-ms", "600000", "--engine-timeout-s", "600", "--engine-lost-s", "1200")

@@ -23,9 +23,8 @@ from benchmarks.harness import Target, benchmark_parser, finish, interleave, pai
 from benchmarks.serving.load import Load, closed_loop, encode_request, generators, latency_ms
 from benchmarks.serving.server_process import ServerProcess, start_service
 from benchmarks.serving.stub_service import start_stub
-from benchmarks.untrained_models import COMPACT, given_or_untrained
+from benchmarks.untrained_models import TOY, given_or_untrained
 from datasets.layouts.toy import make_sample
-from segdec.config import InputConfig
 from segdec.errors import RunError
 from segdec.images import encode_png
 from segdec.runtime.cli import clean_exit
@@ -39,13 +38,6 @@ MIN_RATE = 0.8
 MAX_P99 = 2.0
 IEND_BYTES = 12
 """Size of a PNG's last chunk."""
-TOY = COMPACT.model_copy(
-    update={
-        "network": COMPACT.network.model_copy(update={"normalization": "instance", "mask_stride": 2}),
-        "input": InputConfig(),
-    }
-)
-"""The network of the toy set's experiment."""
 
 
 @dataclass
