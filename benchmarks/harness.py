@@ -50,12 +50,9 @@ class Target:
 
 
 def benchmark_parser(docstring: str | None, *, model: str = "", **defaults: Any) -> argparse.ArgumentParser:
-    """Returns a parser with `--json` and the requested common arguments.
+    """Returns a parser with `--json`, `--model` if its help is given, and those of `ARGUMENTS` with defaults.
 
-    Args:
-        docstring: Of the benchmark; its first line is the description.
-        model: Help of `--model`; without it there is no such argument.
-        defaults: Names in `ARGUMENTS` and their defaults.
+    The first line of the benchmark's docstring is the description.
     """
     parser = argparse.ArgumentParser(description=(docstring or "").partition("\n")[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
@@ -120,10 +117,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def interleave(competitors: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Measures all competitors in turn, so that a slow moment of the machine affects all of them.
-
-    An extra first round is not counted.
-    """
+    """Measures all in turn, as slow moments of the machine then affect all; a first round is not counted."""
     measured: dict[str, list[float]] = {name: [] for name in competitors}
     for number in range(rounds + 1):
         for name, measure in competitors.items():
@@ -139,10 +133,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def paired_ratio(values: Sequence[float], others: Sequence[float]) -> dict[str, float]:
-    """Returns the geometric mean of the ratios of paired values, and its 95 % interval.
-
-    The interval is Student's, of the logarithms; NaN for a single pair.
-    """
+    """Returns the geometric mean of the ratios of paired values, and its 95 % interval (NaN for one pair)."""
     from scipy.stats import t
 
     logs = [math.log(value / other) for value, other in zip(values, others, strict=True)]

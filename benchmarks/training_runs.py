@@ -112,13 +112,7 @@ def train_cell(
 ) -> None:
     """Trains and evaluates an experiment on a split with a seed, unless the run exists.
 
-    Args:
-        cell: Experiment and number of defects.
-        runs: Folder of all runs.
-        split: Split file; None = the data set's own split.
-        seed: Of training and drawing.
-        flags: Of the experiment.
-        more: Returns additional flags for given ones.
+    `more` returns additional flags for those of the experiment.
 
     Raises:
         SegdecError: If there are too few defects, a command fails, or the existing run has other settings.

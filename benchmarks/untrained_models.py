@@ -66,16 +66,7 @@ def export_network(
     engines: Sequence[str] = ("tensorflow",),
     calibration: Sequence[NDArray[np.uint8]] = (),
 ) -> None:
-    """Writes a network as an artifact without metrics.
-
-    Args:
-        network: In memory.
-        config: Of the model.
-        folder: Destination of the artifact.
-        name: Of the model.
-        engines: Of the artifact.
-        calibration: Photographs uint8 [H, W, C] for int8.
-    """
+    """Writes a network as an artifact without metrics; photographs uint8 [H, W, C] calibrate int8."""
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
     photographs = ValidationPhotographs(calibration=calibration)

@@ -38,15 +38,7 @@ def write_workload(
 ) -> NetworkConfig:
     """Writes `network.json`, `weights.npz`, an artifact and plain conversions, in a process of its own.
 
-    Args:
-        folder: Destination.
-        network: Configuration of the network.
-        engines: Engines of the artifact.
-        plain: Engines with plain conversions, see `plain_conversion`.
-        run: A finished run, whose network replaces `network`.
-
-    Returns:
-        Configuration of the network that was written.
+    Returns the configuration of the network: that of `run`, a finished run, replaces `network`.
 
     Raises:
         RunError: If the process fails.

@@ -107,14 +107,9 @@ def closed_loop(
     seconds: float = float("inf"),
     count: int | None = None,
 ) -> Load:
-    """Runs `clients` in closed loops, for `seconds` or `count` requests in total.
+    """Runs `clients` connections in closed loops, for `seconds` or `count` requests in total.
 
-    Args:
-        port: Of the server on this machine.
-        requests: Chosen at random, see `encode_request`; or a function of the request number.
-        clients: Number of connections.
-        seconds: Duration.
-        count: Number of requests.
+    Requests are chosen at random, see `encode_request`, or given by a function of the request number.
     """
     numbers = itertools.count() if count is None else iter(range(count))
     chosen = random.Random(0)

@@ -23,10 +23,9 @@ Infer = Callable[[NDArray[np.uint8]], Answer]
 
 
 def answer_requests(prepare: Callable[[], tuple[Callable[[], object], str]]) -> None:
-    """Runs the work once for each line on stdin; writes wall time, CPU time and memory peak as JSON.
+    """Runs the work that `prepare` returns with the library's version once for each line on stdin.
 
-    Args:
-        prepare: Returns the work and the version of the library.
+    Writes wall time, CPU time and memory peak as JSON.
     """
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # keeps prints of libraries out of the answers
@@ -48,12 +47,8 @@ def answer_requests(prepare: Callable[[], tuple[Callable[[], object], str]]) -> 
 def answer_inferences(load: Callable[[Path, str], tuple[Infer, str]]) -> None:
     """Runs `answer_requests` with inferences of one batch, and saves the logits of the first one.
 
-    The command line is: folder of the network, engine, file of the images, file for the logits.
-
-    Args:
-        load: Folder and engine → inference and version. An inference takes uint8 [B, H, W, C] and returns
-        mask
-            logits [B, H/s, W/s, 1] and class logits [B, classes].
+    The command line is: folder of the network, engine, file of the images, file for the logits. An inference
+    takes uint8 [B, H, W, C] and returns mask logits [B, H/s, W/s, 1] and class logits [B, classes].
     """
     parser = argparse.ArgumentParser()
     for name, kind in (("folder", Path), ("engine", str), ("images", Path), ("logits", Path)):
@@ -71,9 +66,6 @@ def answer_inferences(load: Callable[[Path, str], tuple[Infer, str]]) -> None:
 
 
 def peak_memory_mb() -> float:
-    """Returns the memory peak of this process, 10⁶ bytes.
-
-    It reads `VmHWM`, since `ru_maxrss` includes the parent process.
-    """
+    """Returns the memory peak of this process, 10⁶ bytes; `ru_maxrss` would include the parent process."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
