@@ -91,9 +91,10 @@ def commands():
     return [line for line in stripped if line and not line.startswith("#")]
 
 
-def test_every_block_is_known():
+def test_every_block_is_known_and_what_is_run_is_documented():
     """Commands in a block of another name would escape."""
     assert {language for language, _ in blocks()} <= SHELLS | NO_SHELLS
+    assert set(RUN) <= set(commands())
 
 
 def test_commands_named_in_the_text_exist():
@@ -111,27 +112,23 @@ def test_commands_named_in_the_text_exist():
             assert (ROOT / words[1]).is_file(), words
 
 
-def product_commands():
-    """Module, subcommand and flags of the commands of the product that have some, run or not."""
+def test_commands_take_their_flags(monkeypatch, capsys):
+    """Those of the product, run or not; none is started: its help names the flags."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    known = {}
     for line in commands():
         words = shlex.split(line)
         flags = {word for word in words if word.startswith("--")}
-        if flags and words[:2] == ["python", "-m"] and (ROOT / words[2] / "__main__.py").is_file():
-            yield words[2], *(word for word in words[3:4] if not word.startswith("-")), flags
-
-
-def test_commands_take_their_flags(monkeypatch, capsys):
-    """Without starting one: its help names them."""
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    known = {}
-    for *command, flags in product_commands():
-        if tuple(command) not in known:
+        if not flags or words[:2] != ["python", "-m"] or not (ROOT / words[2] / "__main__.py").is_file():
+            continue
+        command = (words[2], *(word for word in words[3:4] if not word.startswith("-")))
+        if command not in known:
             monkeypatch.setattr(sys, "argv", [*command, "--help"])
             with pytest.raises(SystemExit):
                 importlib.import_module(f"{command[0]}.__main__").main()
-            known[tuple(command)] = set(re.findall(r"--[\w.-]+", capsys.readouterr().out))
-        others = known["training", "run"] if command == ["training", "launch"] else set()  # as its help says
-        assert flags <= known[tuple(command)] | others, command
+            known[command] = set(re.findall(r"--[\w.-]+", capsys.readouterr().out))
+        others = known["training", "run"] if command == ("training", "launch") else set()  # as its help says
+        assert flags <= known[command] | others, command
     assert len(known) > 8
 
 
@@ -145,10 +142,6 @@ def test_lines_are_wrapped():
         assert [line for line in long if max(map(len, line.split())) < WRAPPED_AT - 20] == [], page
 
 
-def test_what_is_run_is_documented():
-    assert set(RUN) <= set(commands())
-
-
 @pytest.fixture
 def checkout(tmp_path):
     """A folder that looks like the checkout, with a few small photographs as a user would lay them out."""
@@ -157,10 +150,6 @@ def checkout(tmp_path):
     write_toy(tmp_path / "data" / "parts", 24, size=32)
     shutil.copy(next((tmp_path / "data" / "parts" / "defect").iterdir()), tmp_path / "part.png")
     return tmp_path
-
-
-def run(command, folder):
-    return forked.run(*shlex.split(command)[2:], folder=folder)
 
 
 def post(command, folder):
@@ -223,7 +212,7 @@ def test_commands_work_in_their_order(checkout, monkeypatch):
                 assert set(post(command.replace(URL, url), checkout)) <= {"good", "defect"}
                 continue
             for step in PLACEHOLDERS.get(command, (command,)):
-                result = run(step.replace(URL, url), checkout)
+                result = forked.run(*shlex.split(step.replace(URL, url))[2:], folder=checkout)
                 assert result.returncode == 0, f"{step}\n{result.stdout}\n{result.stderr}"
         names = {}
         monkeypatch.chdir(checkout)

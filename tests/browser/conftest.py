@@ -1,11 +1,8 @@
 """The real service with a stub network, and a browser."""
 
-import asyncio
 import base64
 import shutil
-import socket
-import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -15,8 +12,6 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
@@ -26,6 +21,7 @@ from datasets.layouts.toy import make_sample
 from segdec.engines import Logits
 from segdec.inference.postprocessing import Prediction, find_regions
 from tests.api.conftest import StubPredictor
+from tests.api.live_server import served
 
 SCREENSHOTS = Path(__file__).parents[2] / "test-output" / "browser"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
@@ -75,25 +71,6 @@ def part_image(brightness: int = 204) -> NDArray[np.uint8]:
 # === Service and browser ===
 
 
-@contextmanager
-def listening(app: FastAPI, start: Callable[[], Awaitable[None]] | None = None) -> Iterator[str]:
-    """Runs `app` in a thread, after `start`; yields its address."""
-    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning"))
-
-    async def run() -> None:
-        async with app.router.lifespan_context(app):
-            if start:
-                await start()
-            await server.serve([listener])
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=lambda: asyncio.run(run()))
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        server.should_exit = True
-        thread.join()
-
-
 @dataclass
 class RunningService:
     """The real service with its stub network."""
@@ -108,13 +85,8 @@ def serving(folder: Path, **settings: Any) -> Iterator[RunningService]:
     """Runs the service with a record in `folder`."""
     predictor = PagePredictor()
     given = {"model": "unused", "record": "required", "record_folder": folder / "record", **settings}
-    app = create_app(Settings.model_validate(given), predictor)
-
-    async def start() -> None:
-        await app.state.service.start()
-
-    with listening(app, start) as address:
-        yield RunningService(address, folder / "record", predictor)
+    with served(create_app(Settings.model_validate(given), predictor)) as (host, port):
+        yield RunningService(f"http://{host}:{port}/", folder / "record", predictor)
         predictor.gate.set()
 
 
