@@ -70,14 +70,14 @@ def references(node: Any) -> set[str]:
     return {node["$ref"]} if "$ref" in node else references(list(node.values()))
 
 
-@pytest.mark.parametrize("examples", [3, slow_case(50)])
+@pytest.mark.parametrize("examples", [2, slow_case(50)])
 def test_answers_are_as_documented(schema, examples):
     statuses: Counter[int] = Counter()
     with closing(requests.Session()) as session:
         for operation in (found.ok() for found in schema.get_all_operations()):
             for mode in modes(operation):
                 ask(operation, mode, examples, session, statuses)
-    assert {200, 400, 403, 404, 422} <= set(statuses)
+    assert {200, 400, 403, 404} <= set(statuses)
 
 
 def modes(operation: APIOperation) -> list[GenerationMode]:
