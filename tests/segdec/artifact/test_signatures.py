@@ -178,9 +178,7 @@ def test_openssl_makes_keys_signs_and_checks_the_same(artifact_copy: Path, tmp_p
 # === Command line ===
 
 
-def test_commands_from_keys_to_an_answer(
-    artifact_copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_from_keys_to_an_answer(artifact_copy, tmp_path, capsys):
     key, shown = tmp_path / "release.key", tmp_path / "release.pub"
     photograph = artifact_copy / "self_test" / "photograph.png"
     for command in (

@@ -88,9 +88,7 @@ def check_refused(artifact: Path, mark: Path, words: str) -> None:
 
 
 @pytest.mark.parametrize(("hostile", "words"), OPERATIONS.items(), ids=[one.__name__ for one in OPERATIONS])
-def test_graph_that_does_more_than_compute_is_rejected(
-    hostile: Hostile, words: str, artifact_copy: Path, mark: Path
-) -> None:
+def test_graph_that_does_more_than_compute_is_rejected(hostile, words, artifact_copy, mark):
     save_module(hostile, artifact_copy, mark)
     check_refused(artifact_copy, mark, words)
 
@@ -194,9 +192,7 @@ FIELDS: dict[str, tuple[Callable[[Any], object], str]] = {
 
 
 @pytest.mark.parametrize(("change", "words"), FIELDS.values(), ids=FIELDS)
-def test_field_that_no_export_sets_is_rejected(
-    change: Callable[[Any], object], words: str, every_engine: Path, tmp_path: Path
-) -> None:
+def test_field_that_no_export_sets_is_rejected(change, words, every_engine, tmp_path):
     from tensorflow.core.protobuf import saved_model_pb2
 
     from segdec.engines.tensorflow_graph import check_saved_model

@@ -17,8 +17,7 @@ from segdec.images import read_image
 from segdec.predictor import Predictor
 from tests.forged_artifact import forge
 
-HEIGHT, WIDTH = 40, 50
-PHOTOGRAPH = np.random.default_rng(3).integers(0, 256, (HEIGHT, WIDTH, 1), dtype=np.uint8)
+PHOTOGRAPH = np.random.default_rng(3).integers(0, 256, (40, 50, 1), dtype=np.uint8)
 SURE = (0.1, 0.7, 0.2)
 CONFIG = ModelConfig(
     network=NetworkConfig(preset="compact", num_classes=3),
@@ -90,9 +89,7 @@ def test_changed_answer_with_right_checksums_is_rejected(artifact_copy: Path) ->
         run_self_test(Predictor.load(artifact_copy), artifact_copy)
 
 
-def test_given_photograph_is_stored_and_a_wrong_one_rejected(
-    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
-) -> None:
+def test_given_photograph_is_stored_and_a_wrong_one_rejected(tiny_network, tiny_config, tmp_path):
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
     card, grey = ModelCard("tiny", "1"), ValidationPhotographs(sample=PHOTOGRAPH)
