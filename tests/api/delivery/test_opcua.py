@@ -66,7 +66,7 @@ def running(engine):
 
 @pytest.mark.slow
 @sqlite_only
-def test_nodes_show_the_line_and_are_read_only(running):
+def test_nodes_show_the_line_are_read_only_and_bad_without_the_record(running):
     from asyncua import Client, ua
     from asyncua.ua.uaerrors import UaError
 
@@ -100,23 +100,10 @@ def test_nodes_show_the_line_and_are_read_only(running):
         async with asyncio.timeout(60), admin:
             with pytest.raises(UaError):
                 await variable(admin, "all/Score").write_value(1.0)
-
-    asyncio.run(main())
-
-
-@pytest.mark.slow
-@sqlite_only
-def test_values_are_bad_while_the_record_cannot_be_read(running):
-    from asyncua import Client
-
-    async def main():
-        async with asyncio.timeout(60), Client(running.url) as client:
-            running.day.inspect("a", "good", NOW)
-            await wait_until(client, "stations/a/Verdict", ("good", "Good"))
             with write_transaction(running.day.engine) as connection:
                 metadata.tables["misses"].drop(connection)
-            await wait_until(client, "stations/a/Verdict", (None, "BadNoCommunication"))
-            await wait_for_heartbeats(client, 1)
+            await wait_until(admin, "all/Verdict", (None, "BadNoCommunication"))
+            await wait_for_heartbeats(admin, 1)
 
     asyncio.run(main())
 

@@ -185,12 +185,8 @@ def test_a_day_begins_at_the_midnight_of_its_zone(unchanged):
     [
         *("records/0", f"records/{2**63}", "records?station=%00", "records?since=2026-01-01"),
         *("records?since=0001-01-01T00:00:00Z", "records?before=99999999999999999999"),
-        *(
-            "records/days/9999-12-31",
-            "records/days/2026-01-01?zone=Mars",
-            "records/days/2026-01-01?format=xls",
-        ),
-        *("records/1/overlay?side=0", "records/1/image?form=gif"),
+        *("records/days/9999-12-31", "records/days/2026-01-01?zone=Mars"),
+        *("records/days/2026-01-01?format=xls", "records/1/overlay?side=0", "records/1/image?form=gif"),
     ],
 )
 def test_invalid_parameters_are_rejected(unchanged, path):
