@@ -5,20 +5,18 @@ import io
 import sqlite3
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow.parquet
 import pytest
 
-from api.app import create_app
 from api.records.day_export import day_filters
 from api.records.initialization import DATABASE, PICTURES
-from api.settings import Settings
 from segdec.images import decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
-from tests.api.conftest import ServiceClient, StubPredictor, part_image
+from tests.api.conftest import part_image
+from tests.api.routes.conftest import problem
 
 PNG = {"Content-Type": "image/png"}
 GOOD = encode_png(part_image(brightness=90))
@@ -39,26 +37,19 @@ def line(recorder, part):
 
 
 @pytest.fixture(scope="module")
-def unchanged(tmp_path_factory, part):
-    """Five parts that no test changes."""
-    settings = {"model": Path("unused"), "record": "required", "record_folder": tmp_path_factory.mktemp("r")}
-    with ServiceClient(create_app(Settings.model_validate(settings), StubPredictor())) as client:
-        fill(client, part)
-        yield client
+def filled(unchanged, part):
+    fill(unchanged, part)
+    return unchanged
 
 
 def ids(client, query=""):
     return [record["record_id"] for record in client.get(f"/v1/records{query}").json()["records"]]
 
 
-def problem(answer):
-    return answer.status_code, answer.json()["code"]
-
-
-def test_pages_begin_with_the_newest_record(unchanged):
+def test_pages_begin_with_the_newest_record(filled):
     before = ""
     for found in ([5, 4], [3, 2], [1]):
-        page = unchanged.get(f"/v1/records?limit=2{before}").json()
+        page = filled.get(f"/v1/records?limit=2{before}").json()
         assert [record["record_id"] for record in page["records"]] == found
         before = f"&before={page['next_before']}"
     assert page["next_before"] is None
@@ -71,15 +62,15 @@ def test_pages_begin_with_the_newest_record(unchanged):
         *(("?station=b&label=good", []), ("?reviewed=false&station=b", [4, 3]), ("?reviewed=true", [])),
     ],
 )
-def test_records_are_filtered(unchanged, query, found):
-    assert ids(unchanged, query) == found
+def test_records_are_filtered(filled, query, found):
+    assert ids(filled, query) == found
 
 
-def test_records_are_filtered_by_time(unchanged):
+def test_records_are_filtered_by_time(filled):
     now = datetime.now(UTC)
     soon, before = ((now + timedelta(hours=shift)).strftime("%Y-%m-%dT%H:%M:%SZ") for shift in (1, -1))
-    assert ids(unchanged, f"?since={before}&until={soon}&station=a") == [2, 1]
-    assert ids(unchanged, f"?until={before}") == ids(unchanged, f"?since={soon}") == []
+    assert ids(filled, f"?since={before}&until={soon}&station=a") == [2, 1]
+    assert ids(filled, f"?until={before}") == ids(filled, f"?since={soon}") == []
 
 
 def test_a_record_contains_the_answer(recorder, predictor):
@@ -95,17 +86,16 @@ def test_a_record_contains_the_answer(recorder, predictor):
     assert record["review"] is None and record["revision"] == 0
 
 
-def test_image_mask_and_overlay_of_a_record(unchanged, part):
-    line = unchanged
-    image = line.get("/v1/records/1/image")
+def test_image_mask_and_overlay_of_a_record(filled, part):
+    image = filled.get("/v1/records/1/image")
     assert (image.headers["Content-Type"], image.content) == ("image/png", part)
-    predicted = line.post("/v1/predict", content=part, headers={**PNG, "Accept": "image/png"})
-    assert line.get("/v1/records/1/mask").content == predicted.content
-    overlay = decode_image(line.get("/v1/records/1/overlay").content, "overlay").pixels
+    predicted = filled.post("/v1/predict", content=part, headers={**PNG, "Accept": "image/png"})
+    assert filled.get("/v1/records/1/mask").content == predicted.content
+    overlay = decode_image(filled.get("/v1/records/1/overlay").content, "overlay").pixels
     mask = decode_image(predicted.content, "mask").pixels[..., 0]
     np.testing.assert_array_equal(overlay, draw_overlay(decode_image(part, "part").pixels, mask))
     for side, shape in ((16, (10, 16, 3)), (4000, (24, 40, 3))):
-        overlay = line.get(f"/v1/records/1/overlay?side={side}")
+        overlay = filled.get(f"/v1/records/1/overlay?side={side}")
         assert decode_image(overlay.content, "overlay").pixels.shape == shape
 
 
@@ -158,26 +148,26 @@ def test_an_expired_picture_is_reported(line, folder, state):
 
 
 @pytest.mark.parametrize("rows", [2, 2000])
-def test_the_table_of_a_day(unchanged, monkeypatch, rows):
+def test_the_table_of_a_day(filled, monkeypatch, rows):
     monkeypatch.setattr("api.records.day_export.ROWS", rows)
     day = datetime.now(UTC).date().isoformat()
-    answer = unchanged.get(f"/v1/records/days/{day}")
+    answer = filled.get(f"/v1/records/days/{day}")
     assert answer.headers["Content-Disposition"] == f'attachment; filename="inspections-{day}.csv"'
     found = [(row["record_id"], row["label"]) for row in csv.DictReader(io.StringIO(answer.text))]
     assert found == [(str(number), "good" if number == 2 else "scratch") for number in (5, 4, 3, 2, 1)]
-    parquet = unchanged.get(f"/v1/records/days/{day}?format=parquet&station=a").content
+    parquet = filled.get(f"/v1/records/days/{day}?format=parquet&station=a").content
     table = pyarrow.parquet.read_table(io.BytesIO(parquet))
     assert table["record_id"].to_pylist() == [2, 1]
     assert table["station"].to_pylist() == ["a", "a"]
     assert table["inspected_at"].type.tz == "UTC"
 
 
-def test_a_day_begins_at_the_midnight_of_its_zone(unchanged):
+def test_a_day_begins_at_the_midnight_of_its_zone(filled):
     filters = day_filters(date(2026, 10, 25), ZoneInfo("Europe/Berlin"), "a")
     assert filters.since == datetime(2026, 10, 24, 22, tzinfo=UTC)
     assert filters.until == datetime(2026, 10, 25, 23, tzinfo=UTC)  # clocks go back that night
     far = datetime.now(UTC).date() + timedelta(days=2)
-    assert unchanged.get(f"/v1/records/days/{far}?zone=Europe/Berlin").text.count("\n") == 1
+    assert filled.get(f"/v1/records/days/{far}?zone=Europe/Berlin").text.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -189,13 +179,13 @@ def test_a_day_begins_at_the_midnight_of_its_zone(unchanged):
         *("records/days/2026-01-01?format=xls", "records/1/overlay?side=0", "records/1/image?form=gif"),
     ],
 )
-def test_invalid_parameters_are_rejected(unchanged, path):
-    assert problem(unchanged.get(f"/v1/{path}")) == (400, "bad_parameter")
+def test_invalid_parameters_are_rejected(filled, path):
+    assert problem(filled.get(f"/v1/{path}")) == (400, "bad_parameter")
 
 
-def test_a_missing_record_is_not_found(unchanged):
+def test_a_missing_record_is_not_found(filled):
     for path in ("", "/image", "/mask", "/overlay"):
-        assert problem(unchanged.get(f"/v1/records/7{path}")) == (404, "record_not_found")
+        assert problem(filled.get(f"/v1/records/7{path}")) == (404, "record_not_found")
 
 
 def test_without_a_record_there_are_no_routes_for_it(client, part):
