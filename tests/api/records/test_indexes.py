@@ -45,11 +45,8 @@ def explain(connection, query, *args):
     driver.set_trace_callback(statements.append)
     query(connection, *args)
     driver.set_trace_callback(None)
-    return {
-        statement: [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {statement}")]
-        for statement in statements
-        if statement.startswith("SELECT")
-    }
+    selects = [statement for statement in statements if statement.startswith("SELECT")]
+    return {one: [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {one}")] for one in selects}
 
 
 @pytest.mark.parametrize(("names", "index"), INDEXES.items())

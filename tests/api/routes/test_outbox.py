@@ -96,13 +96,11 @@ def administered(make_app, folder, role_keys, part):
         client.keys = {role: {"X-API-Key": key} for role, key in keys.items()}
         client.post("/v1/inspect?station=a", content=part, headers=PNG | client.keys["api"])
         with closing(sqlite3.connect(folder / DATABASE)) as database, database:
-            row = inspected_event(inspection(1, "a"))
-            insert = (
-                "INSERT INTO outbox (sink, station, created_at, event, state, attempts, next_at, error) "
-                "VALUES ('webhook', 'a', '2026-01-01 00:00:00', ?, ?, ?, '2026-01-01 00:00:00', ?)"
-            )
-            database.execute(insert, (row, "dead", 3, "HTTP 400 Bad Request"))
-            database.execute(insert, (row, "waiting", 1, "connection refused"))
+            event, values = inspected_event(inspection(1, "a")), ", ".join("?" * 8)
+            columns = "station, created_at, next_at, sink, event, state, attempts, error"
+            for failure in (("dead", 3, "HTTP 400 Bad Request"), ("waiting", 1, "connection refused")):
+                row = "a", *["2026-01-01 00:00:00"] * 2, "webhook", event, *failure
+                database.execute(f"INSERT INTO outbox ({columns}) VALUES ({values})", row)
         yield client
 
 

@@ -64,19 +64,12 @@ def mask_file(pixels):
     return {"png": base64.b64encode(encode_png(pixels)).decode()}
 
 
-def test_tasks_are_leased_to_a_session(line, folder):
-    with closing(sqlite3.connect(folder / DATABASE)) as database, database:
-        columns = "record_id, model, version, inspected_at, label, score, log_odds, differs"
-        values = "2, 'castings', '2', '2026-01-01 00:00:00.000000', 'good', 0.25, -1.1, 1"
-        database.execute(f"INSERT INTO shadows ({columns}) VALUES ({values})")
-        database.execute("UPDATE review_queue SET priority = 0 WHERE record_id = 2")
+def test_tasks_are_leased_to_a_session(line):
     first = ask(line, count=2)
-    assert ids(first) == [2, 1] and first["waiting"] == 4
-    differing, plain = first["tasks"]
-    assert (differing["why"], plain["why"]) == ("candidate_differs", "defect")
-    assert differing["shadows"] == [{"model": "castings", "version": "2", "label": "good", "score": 0.25}]
-    assert plain["shadows"] == [] and plain["labels"] == ["good", "scratch", "spot"]
-    assert plain["record"] == line.get("/v1/records/1").json()
+    assert ids(first) == [1, 2] and first["waiting"] == 4
+    task = first["tasks"][0]
+    assert (task["why"], task["shadows"], task["labels"]) == ("defect", [], ["good", "scratch", "spot"])
+    assert task["record"] == line.get("/v1/records/1").json()
     assert ids(ask(line, "other", count=5)) == [3, 4]
     assert ids(ask(line, skip=[2])) == [1]
     assert ids(ask(line, "other", count=5, station="s0")) == [3]
