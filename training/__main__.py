@@ -246,12 +246,7 @@ EXPERIMENT_COMMANDS = {
 
 
 def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
-    """Reads an experiment file with flags that override its fields; `--help` prints the fields.
-
-    Raises:
-        ConfigError: If no file is given, or the file or a flag is invalid.
-        SystemExit: After the help.
-    """
+    """Reads an experiment file with flags that override its fields; `--help` prints the fields and exits."""
     from training.experiment_file import load_experiment, print_fields
 
     if "--help" in words or "-h" in words:
