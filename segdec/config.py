@@ -2,15 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, SEGDECNET
 from segdec.errors import ConfigError
@@ -52,6 +44,13 @@ def _check_among(*allowed: int) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _check_encoder(name: str) -> str:
+    known = (SEGDECNET, *ENCODERS)
+    if name not in known:
+        raise ValueError(f"unknown encoder {name!r}; expected one of {', '.join(known)}")
+    return name
+
+
 OddSide = Annotated[int, Field(gt=0), AfterValidator(_check_odd)]
 Width = Annotated[int, Field(gt=0)]
 Side = Annotated[int, Field(gt=0, le=2**15, multiple_of=STRIDE)]
@@ -76,14 +75,12 @@ class NetworkConfig(Config):
     preset: str = Field("seed", description="variant that fills the fields not given")
     input_channels: Annotated[int, _check_among(1, 3)] = Field(1, description="1 = grey, 3 = colour (RGB)")
     num_classes: int = Field(2, ge=2, description="classes, `good` included")
-    encoder: str = Field(
+    encoder: Annotated[str, AfterValidator(_check_encoder)] = Field(
         SEGDECNET,
         description="encoder of the segmentation network: segdecnet = its own convolutions, as published, or "
         f"a network of keras.applications: {', '.join(ENCODERS)}",
     )
-    adapter_width: Width = Field(
-        64, description="channels to which the combined features of an encoder are reduced"
-    )
+    adapter_width: Width = Field(64, description="channels of an encoder's features after they are combined")
     segmentation_widths: tuple[tuple[Width, ...], tuple[Width, ...], tuple[Width, ...]] = Field(
         ((32, 32), (64, 64, 64), (64, 64, 64, 64)),
         description="channels of each 5×5 convolution; each block ends in a 2×2 max-pool; segdecnet only",
@@ -110,29 +107,17 @@ class NetworkConfig(Config):
         (64, 32, 16), description="channels of the decoder at 1/4, 1/2 and full resolution, as far as needed"
     )
     mask_classes: bool = Field(
-        False,
-        description="one mask per defect class, so that each region has a class; else one mask for all",
+        False, description="one mask per defect class, so that each region has a class; else one mask for all"
     )
-    gradient_gate: bool = Field(
-        False, description="stop gradients from the decision to the segmentation network"
-    )
+    gradient_gate: bool = Field(False, description="stop gradients from decision to segmentation")
     mask_prior: Annotated[float, Field(ge=0.0)] = Field(
         0.0,
         description="initial weight of the mask's maximum in the class logits, so that the decision starts "
-        "from the mask (with mask_activation linear, from the mask alone); 0 = random like the other "
-        "weights, as published",
+        "from the mask (with mask_activation linear, from it alone); 0 = random, as published",
     )
     initializer: Literal["glorot_uniform", "glorot_normal", "normal_0.01"] = Field(
         "glorot_uniform", description="initializer of the convolution kernels"
     )
-
-    @field_validator("encoder")
-    @classmethod
-    def _check_encoder(cls, name: str) -> str:
-        known = (SEGDECNET, *ENCODERS)
-        if name not in known:
-            raise ValueError(f"unknown encoder {name!r}; expected one of {', '.join(known)}")
-        return name
 
     @model_validator(mode="before")
     @classmethod
@@ -222,14 +207,12 @@ class InputConfig(Config):
     """
 
     policy: Literal["resize", "letterbox", "native", "tile"] = Field(
-        "native",
-        description="scale to height × width, scale with padding, pad only, or split into tiles",
+        "native", description="scale to height × width, scale with padding, pad only, or split into tiles"
     )
     height: Side | None = Field(None, description="rows of the input or of a tile, px; not with native")
     width: Side | None = Field(None, description="columns of the input or of a tile, px; not with native")
     overlap_px: Annotated[int, Field(ge=0, multiple_of=STRIDE)] | None = Field(
-        None,
-        description="overlap of neighbouring tiles, px; none = the network's receptive field",
+        None, description="overlap of neighbouring tiles, px; none = the network's receptive field"
     )
     convert_color: bool = Field(
         False, description="convert a colour photograph to grey for a grey model instead of rejecting it"
@@ -242,17 +225,13 @@ class InputConfig(Config):
         "12-bit data); none = 65535, and a photograph that would be nearly black is rejected",
     )
     regions_of_interest: tuple[RelativePolygon, ...] = Field(
-        (),
-        description="inspected polygons of corners [x, y], in fractions of the photograph's width and "
-        "height; none = the whole photograph",
+        (), description="inspected polygons of corners [x, y], fractions of width and height; none = all"
     )
-    ignored_areas: tuple[RelativePolygon, ...] = Field(
-        (), description="polygons of the same form that are not inspected"
-    )
+    ignored_areas: tuple[RelativePolygon, ...] = Field((), description="polygons that are not inspected")
     interest_mask: Annotated[str, AfterValidator(check_mask)] | None = Field(
         None,
-        description="mask of the inspected area (0 = not inspected), stretched to the photograph: the path "
-        "of its PNG; stored as base64",
+        description="path of a PNG (stored as base64) that is 0 where the photograph is not inspected; it is "
+        "stretched to the photograph",
     )
 
     def inspected_area(self, height: int, width: int) -> Mask | None:
@@ -265,55 +244,27 @@ class InputConfig(Config):
         return bool(self.regions_of_interest or self.ignored_areas or self.interest_mask is not None)
 
     @model_validator(mode="after")
-    def _check_area(self) -> Self:
+    def _check(self) -> Self:
         if not leaves_inspected_pixels(self.regions_of_interest, self.ignored_areas, self.interest_mask):
             raise ValueError(
                 "regions_of_interest, ignored_areas and interest_mask leave nothing to inspect; expected a "
                 "part of the photograph inside the regions and the mask that is not ignored"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_size(self) -> Self:
         sized = (self.height is not None, self.width is not None)
         if self.policy != "native" and not all(sized):
             raise ValueError(f"policy '{self.policy}' needs both height and width")
         if self.policy == "native" and any(sized):
-            raise ValueError(
-                "policy 'native' uses the photograph's size; remove height and width or use 'resize'"
-            )
+            raise ValueError("policy 'native' uses the photograph's size; remove height and width")
         if self.overlap_px is not None and self.policy != "tile":
-            raise ValueError(
-                f"overlap_px is for tiles, but policy is '{self.policy}': remove it or use 'tile'"
-            )
+            raise ValueError(f"overlap_px is for policy 'tile', not '{self.policy}'; remove it")
         return self
 
     @property
     def size(self) -> tuple[int, int]:
-        """Height and width, px.
-
-        Raises:
-            ValueError: With the policy `native`, which has no size.
-        """
+        """Height and width, px; raises ValueError with the policy `native`, which has no size."""
         if self.height is None or self.width is None:
             raise ValueError(f"The policy '{self.policy}' has no size. Expected another policy.")
         return self.height, self.width
-
-    def tile_overlap(self, receptive_field: int) -> int:
-        """Returns the minimum overlap of neighbouring tiles, px: `overlap_px`, else the receptive field.
-
-        Raises:
-            ValueError: If tiles are not larger.
-        """
-        overlap = -(-receptive_field // STRIDE) * STRIDE if self.overlap_px is None else self.overlap_px
-        height, width = self.size
-        if overlap >= min(height, width):
-            reason = "the network's receptive field" if self.overlap_px is None else "overlap_px"
-            raise ValueError(
-                f"tiles of {height} × {width} px cannot overlap by {overlap} px ({reason}); expected less "
-                "than a tile's side: set larger input.height and input.width or a smaller input.overlap_px"
-            )
-        return overlap
 
 
 class Calibration(Config):
@@ -325,18 +276,15 @@ class Calibration(Config):
     slope: Annotated[float, Field(gt=0.0, le=100.0)] = 1.0
     intercept: Annotated[float, Field(ge=-1000.0, le=1000.0)] = 0.0
     defect_rate: Annotated[float, Field(gt=0.0, lt=1.0)] | None = Field(
-        None,
-        description="share of defective photographs for which the score is a probability; none = not "
-        "calibrated",
+        None, description="share of defective parts for which the score is calibrated; none = not calibrated"
     )
 
 
 class Thresholds(Config):
     """Decision thresholds, chosen on validation images.
 
-    The label is `good` if the image score is below `score`; a pixel belongs to a defect if its
-    mask score is at or above `mask`. With `review`, the label is `review` for image scores from `review` up
-    to `score`.
+    The label is `good` if the image score is below `score`, or `review` from `review` up to `score`. A pixel
+    belongs to a defect if its mask score is at or above `mask`.
     """
 
     score: Fraction = 0.5
@@ -353,9 +301,7 @@ class Thresholds(Config):
     @model_validator(mode="after")
     def _check_order(self) -> Self:
         if self.review is not None and self.review >= self.score:
-            raise ValueError(
-                f"review={self.review} is not below score={self.score}; expected a lower one, or none"
-            )
+            raise ValueError(f"review={self.review} is not below score={self.score}; expected a lower one")
         return self
 
 
@@ -385,17 +331,23 @@ class ModelConfig(Config):
 
     @property
     def tile_overlap(self) -> int:
-        """Minimum overlap of neighbouring tiles, px; only with the policy `tile`."""
-        return self.input.tile_overlap(self.network.receptive_field)
+        """Minimum overlap of neighbouring tiles, px: `overlap_px`, else the receptive field."""
+        overlap, reason = self.input.overlap_px, "overlap_px"
+        if overlap is None:
+            overlap = -(-self.network.receptive_field // STRIDE) * STRIDE
+            reason = "the network's receptive field"
+        height, width = self.input.size
+        if overlap >= min(height, width):
+            raise ValueError(
+                f"tiles of {height} × {width} px cannot overlap by {overlap} px ({reason}); expected less "
+                "than a tile's side: set larger input.height and input.width or a smaller input.overlap_px"
+            )
+        return overlap
 
     @model_validator(mode="after")
-    def _check_tiles(self) -> Self:
+    def _check(self) -> Self:
         if self.input.policy == "tile":
-            self.input.tile_overlap(self.network.receptive_field)
-        return self
-
-    @model_validator(mode="after")
-    def _check_classes(self) -> Self:
+            _ = self.tile_overlap  # raises if tiles are too small
         if len(self.classes) != self.network.num_classes:
             raise ValueError(
                 f"{len(self.classes)} classes {self.classes} for a network of {self.network.num_classes}; "
@@ -408,38 +360,33 @@ class ModelConfig(Config):
                 "remove data.merge_defects)"
             )
         if REVIEW in self.classes:
-            raise ValueError(
-                f"a class has the name '{REVIEW}', which is reserved for photographs that a person must "
-                "check; rename it in the data set"
-            )
+            raise ValueError(f"a class has the name '{REVIEW}', which is reserved; rename it in the data set")
         return self
 
 
 def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     """Converts a validation error to one line per field; suggests a known key for an unknown one."""
-    return ConfigError("\n".join(_explain_one(dict(detail), model) for detail in error.errors()))
-
-
-def _explain_one(detail: dict[str, Any], model: type[BaseModel]) -> str:
-    path = [str(part) for part in detail["loc"]]
-    where = ".".join(path) or model.__name__
-    if not path:  # the error concerns the whole configuration
-        return f"{where}: {detail['msg']}"
-    if detail["type"] != "extra_forbidden":
-        return f"{where}: {detail['msg']} (got {detail['input']!r:.200})"
-    return f"{where}: unknown key. Did you mean '{nearest_key(where, model)}'?"
+    lines = []
+    for detail in error.errors():
+        where = ".".join(map(str, detail["loc"]))
+        if not where:  # the error concerns the whole configuration
+            lines.append(f"{model.__name__}: {detail['msg']}")
+        elif detail["type"] == "extra_forbidden":
+            lines.append(f"{where}: unknown key. Did you mean '{nearest_key(where, model)}'?")
+        else:
+            lines.append(f"{where}: {detail['msg']} (got {detail['input']!r:.200})")
+    return ConfigError("\n".join(lines))
 
 
 def nearest_key(name: str, model: type[BaseModel]) -> str:
     """Returns the dotted field name of `model` that is most similar to `name`."""
-    return nearest_name(name, known_keys(model))
+    return nearest_name(name, _keys(model))
 
 
-def known_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
-    """Lists the dotted names of all fields of `model`, nested models included."""
+def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
     keys: list[str] = []
     for name, field in model.model_fields.items():
         keys.append(prefix + name)
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            keys += known_keys(field.annotation, f"{prefix}{name}.")
+            keys += _keys(field.annotation, f"{prefix}{name}.")
     return keys

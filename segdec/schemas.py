@@ -1,8 +1,7 @@
 """JSON answers of the inspection service, written by the service and read by the client.
 
-`Answer` is the JSON form of a `segdec.inference.postprocessing.Prediction`: `Decision` has its label and
-scores, `MaskAnswer` its mask, `RegionAnswer` one of its regions. Existing fields of `Answer` never change.
-New ones have a default, because the record validates stored answers. A client ignores unknown fields.
+`Answer` is the JSON form of a `segdec.inference.postprocessing.Prediction`. Its fields never change. New ones
+have a default, because the record validates stored answers. A client ignores unknown fields.
 """
 
 from typing import Any, Literal
@@ -18,11 +17,7 @@ RecordedMaskForm = Literal["none", "png", "rle", "polygon", "classes", "class_rl
 """Forms of a recorded mask; scores are not stored."""
 
 MaskSpace = Literal["input", "model"]
-"""Grids of a mask: the photograph's pixels or the network's own grid.
-
-The network's grid has one score per 8 × 8 px of its input, or per fewer if the model's `mask_stride` is
-smaller.
-"""
+"""Grids of a mask: the photograph's pixels, or the network's with one score per `mask_stride`² pixels."""
 
 
 class AnswerPart(BaseModel):
@@ -51,8 +46,8 @@ class ImageFacts(AnswerPart):
     format: str = Field(description="detected from the content: jpeg, png, …; pixels for a tensor")
     integrity: Integrity = Field(
         "unchecked",
-        description="checked: checksums in the file cover everything that its pixels depend on, and are "
-        "correct; unchecked: the format has no checksums, so damage may not have been detected",
+        description="checked: checksums in the file cover all that its pixels depend on, and are correct; "
+        "unchecked: the format has no checksums",
     )
 
 
@@ -66,9 +61,7 @@ class Decision(AnswerPart):
     label: str
     score: float = Field(description="1 − P(good)")
     threshold: float = Field(description="score from which this photograph is defective")
-    review_threshold: float | None = Field(
-        None, description="score from which it needs review; null: no review range"
-    )
+    review_threshold: float | None = Field(None, description="score from which it needs review; null: none")
     probabilities: dict[str, float] = Field(description="by class; they sum to 1")
 
 
@@ -83,9 +76,7 @@ class PolygonAnswer(AnswerPart):
     """One connected part of a mask or area, as contours through the centres of its border pixels."""
 
     outer: list[tuple[int, int]] = Field(description="x, y, px")
-    holes: list[list[tuple[int, int]]] = Field(
-        description="contours of the holes, through the pixels of the part around them"
-    )
+    holes: list[list[tuple[int, int]]] = Field(description="contours, through the pixels around each hole")
 
 
 class MaskAnswer(AnswerPart):
@@ -113,9 +104,7 @@ class RegionAnswer(AnswerPart):
     area_px: int
     score_max: float
     polygon: list[tuple[int, int]] = Field(description="outer contour as x, y, px")
-    label: str | None = Field(
-        None, description="its class; null: the model has one mask for all defect classes"
-    )
+    label: str | None = Field(None, description="its class; null: the model has one mask for all classes")
 
 
 class Timing(AnswerPart):
@@ -125,9 +114,7 @@ class Timing(AnswerPart):
     decode: float = Field(description="decoding and preprocessing")
     infer: float = Field(description="running the network on the batch")
     encode: float = Field(description="postprocessing and encoding of this answer")
-    total: float = Field(
-        description="from the request's first byte to the answer, including reading the body"
-    )
+    total: float = Field(description="from the request's first byte to the answer")
 
 
 class Answer(AnswerPart):
@@ -143,20 +130,16 @@ class Answer(AnswerPart):
     batch_size: int = Field(description="photographs in the same batch")
     warnings: list[str] = Field(description="unexpected changes to the photograph")
     inspected_area: list[PolygonAnswer] | None = Field(
-        None,
-        description="contours of the inspected area, in the photograph's pixels; null: the whole photograph",
+        None, description="contours of the inspected area, px; null: the whole photograph"
     )
 
 
 class InspectAnswer(Answer):
     """The answer for a photograph that is recorded."""
 
-    record_id: int | None = Field(
-        description="id of the record, which is durable before the answer is sent; null: not recorded"
-    )
+    record_id: int | None = Field(description="id of the durable record; null: not recorded")
     repeated: bool = Field(
-        False,
-        description="whether this is the answer to an earlier request for the same photograph, with its `id`",
+        False, description="whether this answers an earlier request for the same photograph, with its `id`"
     )
 
 
@@ -199,9 +182,7 @@ class ModelDetail(ModelIdentity):
 
     labels: list[str] = Field(description="movable labels of the version, for example stable or canary")
     manifest: dict[str, Any] = Field(description="network, input, classes, thresholds, metrics, files")
-    max_pixels: int | None = Field(
-        None, description="limit on height × width of a photograph in this service; null: unknown"
-    )
+    max_pixels: int | None = Field(None, description="limit on height × width of a photograph; null: unknown")
     limited_by: str | None = Field(
         None, description="origin of the limit: the setting `max_pixels` or the measured `memory`"
     )

@@ -38,9 +38,15 @@ def run(
         return subprocess.CompletedProcess([module, *arguments], code, *(file.read_text() for file in files))
 
 
-def start(module: str, *arguments: object, printed: Path, **environment: str) -> ForkServerProcess:
-    """Starts it in the checkout; all that it prints goes to a file."""
-    return _start([module, *map(str, arguments)], (printed, printed), ROOT, environment, None)
+def start(
+    module: str,
+    *arguments: object,
+    printed: Path,
+    before: Callable[[], None] | None = None,
+    **environment: str,
+) -> ForkServerProcess:
+    """Starts it in the checkout, after a call of `before`; all that it prints goes to a file."""
+    return _start([module, *map(str, arguments)], (printed, printed), ROOT, environment, before)
 
 
 def wait(process: ForkServerProcess) -> int:

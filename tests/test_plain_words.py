@@ -52,7 +52,8 @@ TEXTS = {
 
 _part = "|".join(IDENTIFIERS)
 _IDENTIFIER = re.compile(rf"(?:^|_)(?:{_part})(?:_|$)")
-_TEXT = {re.compile(pattern, re.IGNORECASE): instead for pattern, instead in TEXTS.items()}
+_TEXT = {re.compile(key.replace(" ", r"\s+"), re.IGNORECASE): instead for key, instead in TEXTS.items()}
+_ANY_TEXT = re.compile("|".join(pattern.pattern for pattern in _TEXT), re.IGNORECASE)
 
 
 def tracked(paths):
@@ -67,9 +68,10 @@ def instead_of(name):
 def banned_in_text(text, first_line=1):
     """Line, phrase and replacement of everything in a text that TEXTS has; line breaks count as spaces."""
     joined = re.sub(r"\n[ \t]*(?:#+ |\* |// )?", lambda found: "\n".ljust(len(found.group())), text)
+    if not _ANY_TEXT.search(joined):
+        return
     for pattern, instead in _TEXT.items():
-        spaced = re.compile(pattern.pattern.replace(" ", r"\s+"), re.IGNORECASE)
-        for found in spaced.finditer(joined):
+        for found in pattern.finditer(joined):
             yield first_line + joined.count("\n", 0, found.start()), " ".join(found.group().split()), instead
 
 
@@ -79,9 +81,10 @@ def banned_in_python(source):
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type in (tokenize.STRING, tokenize.COMMENT):
             yield from banned_in_text(token.string, token.start[0])
-        elif token.type == tokenize.NAME and token.string not in seen and _IDENTIFIER.search(token.string):
+        elif token.type == tokenize.NAME and token.string not in seen:
             seen.add(token.string)
-            yield token.start[0], token.string, instead_of(token.string)
+            if _IDENTIFIER.search(token.string):
+                yield token.start[0], token.string, instead_of(token.string)
 
 
 def banned_words(paths=CODE):

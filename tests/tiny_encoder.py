@@ -21,10 +21,15 @@ TINY = replace(
 """A MobileNet with two channels where the published one has 32, cut after seven blocks of eleven."""
 
 
+def register() -> None:
+    """Makes it one of the encoders, in this process."""
+    ENCODERS[NAME] = TINY
+
+
 @contextmanager
 def registered() -> Iterator[str]:
-    """Makes it one of the encoders, in this process; yields its name in a configuration."""
-    ENCODERS[NAME] = TINY
+    """Makes it one of the encoders for a while; yields its name in a configuration."""
+    register()
     try:
         yield NAME
     finally:

@@ -32,6 +32,8 @@ Strategy = Literal["auto", "single", "mirrored", "central-storage", "multi-worke
 CLUSTERED = ("multi-worker", "parameter-server")
 """Strategies of several processes."""
 
+Sampling = Literal["alternate", "frequency", "shuffled"]
+
 EncoderTrainable = Literal["frozen", "top", "all"]
 
 DEVICES = r"cpu:[1-9]\d*|gpu:\d+(,\d+)*"
@@ -345,7 +347,7 @@ class ExperimentConfig(BaseSettings):
     cluster_timeout_s: Changeable[Positive] = Field(
         600.0, description="time to wait for the other processes of TF_CONFIG at the start, s"
     )
-    sampling: Literal["alternate", "frequency", "shuffled"] = Field(
+    sampling: Sampling = Field(
         "alternate",
         description="alternate: good and defective images alternate, each kind without replacement; "
         "frequency: the same, but per round as many good ones as there are defective, preferring those "

@@ -2,9 +2,7 @@
 
 
 class ScheduleControl:
-    """The default control: it takes the planned steps; the position in the schedules is the number of the
-    step.
-    """
+    """The default control: it takes the planned steps, each at its own position in the schedules."""
 
     @property
     def schedule_offset(self) -> int:

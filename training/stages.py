@@ -8,14 +8,9 @@ from segdec.network.network import SegDecNet
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage.
+    """One stage, by its name in `StagesConfig`, and the parts that it trains, each on its loss.
 
     A part that is not trained runs in inference mode: its weights and moving statistics stay bit-identical.
-
-    Attributes:
-        name: Field of `StagesConfig` that holds the stage's settings.
-        trains_segmentation: Whether the segmentation network is trained, on its loss.
-        trains_decision: Whether the decision network is trained, on its loss.
     """
 
     name: str

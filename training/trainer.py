@@ -29,12 +29,7 @@ from training.optimization.initial import with_initial_sha256
 from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
 from training.optimization.pretrained import build_initial_network, load_pretrained
 from training.optimization.step import build_step
-from training.optimization.step_runner import (
-    AsynchronousStepRunner,
-    StepResult,
-    StepRunner,
-    SynchronousStepRunner,
-)
+from training.optimization.step_runner import AsynchronousStepRunner, StepRunner, SynchronousStepRunner
 from training.optimization.train_state import build_train_state
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder, run_digest
@@ -44,7 +39,7 @@ from training.run.records import UNTRAINED_DECISION, RunResult
 from training.run.run_log import RunLog, check_tracking, open_trackers
 from training.run.training_panel import draw_batch, draw_validation
 from training.schedule_control import ScheduleControl
-from training.stages import STAGES, Stage
+from training.stages import STAGES
 
 
 class Trainer:
@@ -98,9 +93,8 @@ class Trainer:
 
         # === Network ===
         with self.process_group.translate_peer_errors(), self.strategy.scope():
-            self.train_state = build_train_state(
-                self.config, pretrained, adjustable_schedule=control is not None
-            )
+            adjustable = control is not None
+            self.train_state = build_train_state(self.config, pretrained, adjustable_schedule=adjustable)
         self.validated = build_initial_network(self.config, pretrained)
 
         # === Input ===
@@ -109,14 +103,9 @@ class Trainer:
         self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool, self.features)
         self.predictor = Predictor(NetworkEngine(self.validated), data.model)
         records, read = data.dataset.of_split("val"), cached_reader(record_reader(config), data.cache)
-        self.validator = Validator(
-            self.predictor,
-            records,
-            read,
-            config.batch_size,  # prediction does not need a divisible batch size
-            pool,
-            synthetic_validation(records, read, data.model, config.seed, data.cache),
-        )
+        synthetic = synthetic_validation(records, read, data.model, config.seed, data.cache)
+        # Prediction does not need a divisible batch size.
+        self.validator = Validator(self.predictor, records, read, config.batch_size, pool, synthetic)
 
         # === Resume ===
         self.folder = self._open_folder(data, origin, fresh=fresh)
@@ -154,9 +143,8 @@ class Trainer:
 
     def describe_start(self) -> str:
         """Describes folder, devices and starting point for the terminal."""
-        run = f"'{self.folder.path}', {self.process_group}"
+        run, note = f"'{self.folder.path}', {self.process_group}", ""
         uses_local_devices = self.config.devices is None and self.process_group.coordinator is None
-        note = ""
         if uses_local_devices and not tf.config.list_physical_devices("GPU"):
             reason = gpu_unused_reason()
             problem = f"The GPU of this machine cannot be used: {reason}" if reason else "No GPU was found"
@@ -205,9 +193,8 @@ class Trainer:
     def _has_trained_decision(self) -> bool:
         """Whether a step has trained the decision; not in a run that was stopped early."""
         started = int(self.state.stage) + (self.state.steps_taken > 0)
-        return any(
-            stage.trains_decision and self.config.stages[stage.name].steps for stage in STAGES[:started]
-        )
+        stages = self.config.stages
+        return any(stage.trains_decision and stages[stage.name].steps for stage in STAGES[:started])
 
     def _open_log(self) -> AbstractContextManager[RunLog | None]:
         if not self.is_chief:
@@ -233,18 +220,22 @@ class Trainer:
         self.control.begin_stage(stage.name, steps)
         self._update_schedule_offset()
         runner = self._step_runner(index, first)
-        workload = self._workload(stage)
+        images = (config.batch_size, *self.image_shape)
+        flops = count_step_flops(self.train_state.network, stage, images, encoded=config.caches_features)
+        workload = Workload(flops, self.peak_flops_per_s)
         meter = Meter(stage.name, config.batch_size, first, steps, shown=self.is_chief, workload=workload)
 
         # === Steps ===
         with closing(runner), meter, self._report_non_finite(index):
             for step in range(first + 1, self.control.max_steps(steps) + 1):
-                self._count(runner.run_step(self._stop_requested), meter)
+                for result in runner.run_step(self._stop_requested):
+                    meter.advance(result.losses, result.wait_s)
                 last, stopping = self.control.is_last(step), runner.should_stop(self._stop_requested)
                 validating = step % config.validate_every == 0 or last
                 saving = (state.is_due(step) or stopping) and not last
                 if validating or saving:
-                    self._count(runner.drain(), meter)
+                    for result in runner.drain():
+                        meter.advance(result.losses, result.wait_s)
                 if step % config.log_every == 0 or last:
                     self._log_training(index, meter, log)
                 if validating:
@@ -270,23 +261,13 @@ class Trainer:
     def _step_runner(self, index: int, first: int) -> StepRunner:
         stage, coordinator = STAGES[index], self.process_group.coordinator
         multi_process = coordinator is None and self.process_group.workers > 1
-        train_step = build_step(
-            self.strategy, self.train_state, stage, self.config, multi_process=multi_process
-        )
+        train_step = build_step(self.strategy, self.train_state, stage, self.config)
         steps = self.control.max_steps(self.config.stages[stage.name].steps)
         if coordinator is not None:
-            batches = self.pipeline.batches(index, first, steps)
-            return AsynchronousStepRunner(
-                train_step, batches, self.pipeline, coordinator, self.process_group.workers
-            )
+            batches, workers = self.pipeline.batches(index, first, steps), self.process_group.workers
+            return AsynchronousStepRunner(train_step, batches, self.pipeline, coordinator, workers)
         batches = self.pipeline.distribute(self.strategy, index, first, steps)
         return SynchronousStepRunner(train_step, batches, self.pipeline, multi_process=multi_process)
-
-    def _workload(self, stage: Stage) -> Workload:
-        images = (self.config.batch_size, *self.image_shape)
-        encoded = self.config.caches_features
-        flops = count_step_flops(self.train_state.network, stage, images, encoded=encoded)
-        return Workload(flops, self.peak_flops_per_s)
 
     @contextmanager
     def _report_non_finite(self, index: int) -> Iterator[None]:
@@ -296,10 +277,6 @@ class Trainer:
         except NonFiniteError as error:
             folder = self.folder.path / "diverged" / f"{STAGES[index].name}_{error.step:06d}"
             raise write_nan_report(error, self.pipeline, index, folder, writes=self.is_chief) from error
-
-    def _count(self, results: list[StepResult], meter: Meter) -> None:
-        for result in results:
-            meter.advance(result.losses, result.wait_s)
 
     def _log_training(self, index: int, meter: Meter, log: RunLog | None) -> None:
         numbers, stage = meter.read(), STAGES[index]
@@ -321,16 +298,13 @@ class Trainer:
         if better:
             self.state.save_best(key)
         if better or last or step <= self.config.validate_every:
-            self._draw(index, step, log)
+            images = draw_validation(self.predictor, self.validator.images)
+            log.images("val", stage.name, index, step, images)
+            images = draw_batch(self.predictor, self.pipeline, index, step)
+            log.images("train", stage.name, index, step, images)
         if not self.dry_run:
             meter.show_validation(validation.metrics(), synthetic=self.validator.has_synthetic)
         log.scalars("val", stage.name, index, step, validation.metrics())
-
-    def _draw(self, index: int, step: int, log: RunLog) -> None:
-        """Logs validation images, and some images of the training step."""
-        stage = STAGES[index].name
-        log.images("val", stage, index, step, draw_validation(self.predictor, self.validator.images))
-        log.images("train", stage, index, step, draw_batch(self.predictor, self.pipeline, index, step))
 
     def _advance(self, index: int) -> None:
         """Starts the next stage from the best weights of this one, in all processes."""
@@ -367,16 +341,11 @@ class Trainer:
         log.finish({**result.validation, **thresholds})
 
     def _choose_thresholds(self) -> RunResult:
-        chosen = choose_thresholds(
-            self.predictor.config,
-            self.validator.measure_real(),
-            self.config.threshold,
-            balanced=self.config.balanced,
-        )
-        warnings = [
-            *([] if self.dry_run else chosen.notes),
-            *([] if self._has_trained_decision() else [UNTRAINED_DECISION]),
-        ]
+        measured, model, config = self.validator.measure_real(), self.predictor.config, self.config
+        chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
+        warnings = [] if self.dry_run else [*chosen.notes]
+        if not self._has_trained_decision():
+            warnings.append(UNTRAINED_DECISION)
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
         return RunResult(

@@ -76,7 +76,7 @@ INFER: dict[str, Any] = {
                 "application/json": {"schema": inline_schema(InferRequest)},
                 "application/octet-stream": {"schema": BINARY_SCHEMA},
             },
-        },
+        }
     },
 }
 METADATA: dict[str, Any] = {"responses": document_problems(404, 503), "response_model_exclude_none": True}

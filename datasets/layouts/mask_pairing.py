@@ -28,12 +28,9 @@ def pair_masks(
     photograph with a problem has no mask.
 
     Args:
-        folder: Folder of the masks; need not exist.
+        folder: Folder of the masks; need not exist. DatasetError if it cannot be listed.
         photographs: Name (`<class>/<stem>`) → file.
         good: Name of the folder of good photographs.
-
-    Raises:
-        DatasetError: If `folder` cannot be listed.
     """
     found: dict[str, list[Path]] = defaultdict(list)
     problems: list[Problem] = []
@@ -91,9 +88,7 @@ def _unfit(name: str, masks: list[Path], photograph: Path) -> Iterator[Problem]:
         text = f"has {len(masks)} masks: {' and '.join(map(str, masks))}. Keep one."
         yield Problem(str(photograph), f"The photograph {photograph} {text}", name)
     elif masks[0].suffix.lower() in LOSSY_SUFFIXES:
-        yield Problem(
-            str(masks[0]),
-            f"The mask {masks[0]} has a lossy type, which changes values. Expected one of "
-            f"{', '.join(sorted(SUFFIXES))}: draw it again and save it as PNG.",
-            name,
+        text = (
+            f"has a lossy type, which changes values. Expected one of {', '.join(sorted(SUFFIXES))}: draw it"
         )
+        yield Problem(str(masks[0]), f"The mask {masks[0]} {text} again and save it as PNG.", name)

@@ -11,14 +11,7 @@ Artifacts are written atomically and rejected if any file has changed. Engines l
 files, which is compared with the checksums while it is made.
 """
 
-from segdec.artifact.manifest import (
-    FORMAT_VERSION,
-    MANIFEST,
-    SCORE_TOLERANCE,
-    Manifest,
-    Parent,
-    SelfTest,
-)
+from segdec.artifact.manifest import FORMAT_VERSION, MANIFEST, SCORE_TOLERANCE, Manifest, Parent, SelfTest
 from segdec.artifact.reading import (
     LABELS,
     STABLE,

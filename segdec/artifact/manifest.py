@@ -32,7 +32,6 @@ def _check_printable(text: str) -> str:
 Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_printable)]
 """Text that is shown to users."""
 
-
 SCORE_TOLERANCE = 1e-3
 """Tolerance of an image score without calibration: float32 on another CPU, TF32 on a GPU."""
 
@@ -46,9 +45,7 @@ class SelfTest(Config):
     width: int = Field(ge=1, description="of the photograph, px")
     label: Text = Field(description="class that the photograph must get")
     score: Fraction = Field(description="image score that the photograph must get")
-    score_tolerance: Fraction = Field(
-        SCORE_TOLERANCE, description="of the image score: float32 on another CPU, TF32 on a GPU"
-    )
+    score_tolerance: Fraction = Field(SCORE_TOLERANCE, description="of the image score")
     mask_tolerance: Fraction = Field(0.03, description="of each mask score; they are stored in 8 bits")
 
 
@@ -71,9 +68,7 @@ class Manifest(ModelConfig):
     metrics_split: str = Field("", description="part of the data on which the metrics were measured")
     data_fingerprint: str = Field("", description="of the training data set")
     encoder: EncoderWeights | None = Field(None, description="origin of the encoder's initial weights")
-    parent: Parent | None = Field(
-        None, description="version from which training continued; absent if it started from scratch"
-    )
+    parent: Parent | None = Field(None, description="from which training continued; absent: none")
     self_test: SelfTest
     variants: dict[str, Variant] = Field(
         min_length=1, description="engine → its variant of the model, in the order that the user gave"
@@ -88,15 +83,7 @@ class Manifest(ModelConfig):
 
 
 def parse_manifest(path: Path, content: bytes) -> Manifest:
-    """Parses and checks a manifest.
-
-    Args:
-        path: Its path, for error messages.
-        content: The file.
-
-    Raises:
-        ArtifactError: If it is invalid or has another format version.
-    """
+    """Parses the manifest at `path`; raises ArtifactError if it is invalid or has another format version."""
     try:
         values: Any = json.loads(content)
         found = int(values["format_version"])
@@ -108,8 +95,7 @@ def parse_manifest(path: Path, content: bytes) -> Manifest:
         manifest = Manifest.model_validate(values)
     except ValidationError as error:
         raise ArtifactError(f"{path} is not a valid manifest. {config_error(error, Manifest)}") from error
-    _check_file_names(path, manifest)
-    _check_variants(path, manifest)
+    _check(path, manifest)
     return manifest
 
 
@@ -122,7 +108,7 @@ def _version_error(path: Path, found: int, values: dict[str, Any]) -> ArtifactEr
     )
 
 
-def _check_file_names(path: Path, manifest: Manifest) -> None:
+def _check(path: Path, manifest: Manifest) -> None:
     for name in manifest.files:
         if not _FILE_NAME.fullmatch(name):
             raise ArtifactError(
@@ -135,13 +121,8 @@ def _check_file_names(path: Path, manifest: Manifest) -> None:
                 f"{path} names {name!r} for the self-test but has no checksum of it. Expected one of its "
                 "files; export the model again."
             )
-
-
-def _check_variants(path: Path, manifest: Manifest) -> None:
-    for name in manifest.variants:
-        if name not in ENGINES:
-            raise ArtifactError(
-                f"{path} has a variant for the unknown engine {name!r}. Expected one of "
-                f"{', '.join(ENGINES)}: a newer segdec ({manifest.segdec_version}) wrote it; install that "
-                "one."
-            )
+    if unknown := sorted(manifest.variants.keys() - ENGINES.keys()):
+        raise ArtifactError(
+            f"{path} has a variant for the unknown engine {unknown[0]!r}. Expected one of "
+            f"{', '.join(ENGINES)}: install the newer segdec ({manifest.segdec_version}) that wrote it."
+        )

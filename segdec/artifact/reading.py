@@ -53,14 +53,12 @@ class Artifact:
         """
         _check_unlisted(self.folder, self.manifest)
         for name in self.manifest.files:
-            if not _is_below(name, except_folder):
-                _check_digest(self.folder, name, _digest(self.folder, name), self.manifest.files[name])
+            if except_folder is None or not name.startswith(f"{except_folder}/"):
+                _check_digest(self.folder, name, _digest(self.folder, name, len), self.manifest.files[name])
 
     @contextmanager
     def private_copy(self, part: str) -> Iterator[Path]:
-        """Copies and checks the files below the folder `part`; nobody else can change the copy.
-
-        Yields the copy of that folder, which exists until the block ends.
+        """Yields a checked copy of the folder `part` that nobody else can change, until the block ends.
 
         Raises:
             ArtifactError: As `check_files`, or if the disk is full. Errors in the block name the artifact
@@ -69,7 +67,7 @@ class Artifact:
         with tempfile.TemporaryDirectory(prefix="segdec-") as place:
             private = Path(place)
             for name in self.manifest.files:
-                if _is_below(name, part):
+                if name.startswith(f"{part}/"):
                     self._copy(name, private / name)
             (private / part).mkdir(exist_ok=True)
             try:
@@ -91,11 +89,7 @@ class Artifact:
 
 
 def open_artifact(folder: Path, trusted: TrustedKeys | None = None) -> Artifact:
-    """Reads the manifest in `folder`; its files are checked when they are used.
-
-    Args:
-        folder: The artifact.
-        trusted: Public keys; the manifest must be signed by one of them. None: no signature needed.
+    """Reads the manifest in `folder`, which one of the `trusted` keys must have signed if they are given.
 
     Raises:
         ArtifactError: If the folder or the manifest is missing, has changed, has another format, or is not
@@ -115,32 +109,21 @@ def open_artifact(folder: Path, trusted: TrustedKeys | None = None) -> Artifact:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Reads the manifest in `folder` and checks every file that it names.
-
-    Raises:
-        ArtifactError: As `open_artifact` and `Artifact.check_files`.
-    """
+    """Reads the manifest in `folder` and checks all files, see `open_artifact` and `Artifact.check_files`."""
     artifact = open_artifact(folder)
     artifact.check_files()
     return artifact.manifest
 
 
 def manifest_sha256(folder: Path) -> str:
-    """Returns the SHA-256 of the manifest in `folder`, which identifies the model.
-
-    Raises:
-        ArtifactError: If there is no manifest.
-    """
+    """Returns the SHA-256 of the manifest in `folder`, which identifies the model."""
     return hashlib.sha256(_read_small(folder, MANIFEST)).hexdigest()
 
 
 def read_file(folder: Path, manifest: Manifest, name: str) -> bytes:
-    """Reads one of an artifact's files.
+    """Reads the file `name` of the artifact in `folder`.
 
-    Args:
-        folder: The artifact.
-        manifest: Its manifest; it has no checksums yet while the artifact is being written.
-        name: Path inside the folder.
+    The manifest has no checksums yet while the artifact is being written.
 
     Raises:
         ArtifactError: If the file is missing, not a plain file, or has changed since the export.
@@ -159,13 +142,12 @@ def _check_is_model(folder: Path) -> None:
         raise ArtifactError(
             f"{folder} is a run, not a model. Export it: python -m training export {folder} FOLDER."
         )
-    for pattern in ("*", "*/*"):
-        model = next((path.parent for path in sorted(folder.glob(f"{pattern}/{MANIFEST}"))), None)
-        if model is not None:
-            several = "" if pattern == "*" else f" A service takes all of them by --models {folder}."
+    for pattern in (f"*/{MANIFEST}", f"*/*/{MANIFEST}"):
+        if found := sorted(folder.glob(pattern)):
+            several = f" A service takes all of them by --models {folder}." if pattern[2] == "*" else ""
             raise ArtifactError(
                 f"{folder} is not a model, but contains some. Expected one of them, for example "
-                f"{model}.{several}"
+                f"{found[0].parent}.{several}"
             )
 
 
@@ -175,21 +157,16 @@ def _read_small(folder: Path, name: str) -> bytes:
     return bytes(content)
 
 
-def _digest(
-    folder: Path, name: str, take: Callable[[bytes], object] | None = None, *, max_bytes: int | None = None
-) -> str:
+def _digest(folder: Path, name: str, take: Callable[[bytes], object], max_bytes: int | None = None) -> str:
     """Reads a file once and returns its SHA-256; passes its content to `take` piece by piece."""
     sha256, size, limit = hashlib.sha256(), 0, max_bytes or MAX_FILE_BYTES
     with _open_plain(folder, name) as file:
         while piece := file.read(2**20):
             size += len(piece)
             if size > limit:
-                raise ArtifactError(
-                    f"{folder / name} is larger than {limit} bytes, which no model is. Check the file."
-                )
+                raise ArtifactError(f"{folder / name} is larger than {limit} bytes. Expected a model's file.")
             sha256.update(piece)
-            if take is not None:
-                take(piece)
+            take(piece)
     return sha256.hexdigest()
 
 
@@ -225,10 +202,6 @@ def _check_checksum(folder: Path, content: bytes) -> None:
             f"{folder / MANIFEST} does not match {CHECKSUM}: one of them has changed since the export. "
             "Expected an unchanged artifact; export or copy it again."
         )
-
-
-def _is_below(name: str, part: str | None) -> bool:
-    return part is not None and name.startswith(f"{part}/")
 
 
 def _check_digest(folder: Path, name: str, found: str, expected: str) -> None:

@@ -35,12 +35,7 @@ _PUBLIC_KEYS = re.compile(rb"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY---
 
 @dataclass(frozen=True)
 class TrustedKeys:
-    """Public keys whose models may be loaded.
-
-    Attributes:
-        source: Their file.
-        keys: Identifier → key.
-    """
+    """Public keys by identifier, from the file `source`, whose models may be loaded."""
 
     source: Path
     keys: Mapping[str, "Ed25519PublicKey"]
@@ -55,10 +50,7 @@ class TrustedKeys:
         """
         data = _read_key_file(path)
         if b"PRIVATE KEY-----" in data:
-            raise ConfigError(
-                f"{path} has a private key. Expected public keys; keep the private key where models are "
-                "signed."
-            )
+            raise ConfigError(f"{path} has a private key. Expected public keys; keep the private one secret.")
         keys = {key_id(key): key for key in (_public_key(path, text) for text in _PUBLIC_KEYS.findall(data))}
         if not keys:
             raise ConfigError(f"{path} has no public key. Expected PEM, Ed25519. {KEYGEN_HINT}")
@@ -117,17 +109,18 @@ def generate_key_pair(private: Path) -> tuple[Path, str]:
         MissingExtraError: If the extra `sign` is not installed.
     """
     _require_cryptography()
-    from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+    )
 
     public = private.with_suffix(".pub")
     key = ed25519.Ed25519PrivateKey.generate()
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    public_pem = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    public_pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     for path in (private, public):
         if path.exists():
             raise ConfigError(f"{path} exists. Expected a new name: an overwritten key cannot be recovered.")
@@ -136,9 +129,7 @@ def generate_key_pair(private: Path) -> tuple[Path, str]:
             file.write(secret)
         write_bytes_atomic(public, public_pem)
     except OSError as error:
-        raise ConfigError(
-            f"The keys cannot be written to {private} and {public}: {error.strerror}."
-        ) from error
+        raise ConfigError(f"{private} and {public} cannot be written: {error.strerror}.") from error
     return public, key_id(key.public_key())
 
 
@@ -153,9 +144,13 @@ def read_private_key(path: Path) -> "Ed25519PrivateKey":
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519
 
-    data = _read_key_file(path)
+    data, passphrase = _read_key_file(path), None
+    if b"-----BEGIN ENCRYPTED" in data:
+        if not sys.stdin.isatty():
+            raise ConfigError(f"{path} needs a passphrase. Run the command in a terminal and type it.")
+        passphrase = getpass(f"Passphrase of {path}: ").encode()
     try:
-        key = serialization.load_pem_private_key(data, _passphrase(path, data))
+        key = serialization.load_pem_private_key(data, passphrase)
     except (ValueError, TypeError) as error:
         raise ConfigError(
             f"{path} is not a readable private key. Expected PEM, Ed25519, and the right passphrase if it "
@@ -178,9 +173,7 @@ def write_signature(folder: Path, manifest: bytes, key: "Ed25519PrivateKey") -> 
         path.parent.mkdir(exist_ok=True)
         write_bytes_atomic(path, key.sign(manifest))
     except OSError as error:
-        raise ArtifactError(
-            f"{path} cannot be written: {error.strerror}. Sign the model where its folder is writable."
-        ) from error
+        raise ArtifactError(f"{path} cannot be written: {error.strerror}. Check the folder.") from error
     return name
 
 
@@ -217,14 +210,6 @@ def _public_key(path: Path, text: bytes) -> "Ed25519PublicKey":
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise ConfigError(f"{path} has a key of another type. Expected Ed25519. {KEYGEN_HINT}")
     return key
-
-
-def _passphrase(path: Path, key: bytes) -> bytes | None:
-    if b"-----BEGIN ENCRYPTED" not in key:
-        return None
-    if not sys.stdin.isatty():
-        raise ConfigError(f"{path} needs a passphrase. Run the command in a terminal and type it.")
-    return getpass(f"Passphrase of {path}: ").encode()
 
 
 def _require_cryptography() -> None:

@@ -18,9 +18,7 @@ Release = Annotated[str, Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}[0-9A-Za-z.+-]{0
 class ValidationMetrics(Config):
     """Quality of a model on validation photographs."""
 
-    average_precision: Fraction | None = Field(
-        None, description="absent if there are no good or no defective photographs"
-    )
+    average_precision: Fraction | None = Field(None, description="absent without good or defective ones")
     threshold: Fraction | None = Field(None, description="not used; models of format 10 have this key")
     missed: int = Field(ge=0, description="defective photographs called good, at the model's threshold")
     false_alarms: int = Field(ge=0, description="good photographs called defective, at the model's threshold")
@@ -47,9 +45,7 @@ class Variant(Config):
     )
     score_tolerance: FiniteFloat = Field(0.0, ge=0, description="added to that of the self-test")
     mask_tolerance: FiniteFloat = Field(0.0, ge=0, description="added to that of the self-test")
-    verification: Verification | None = Field(
-        None, description="absent if the export had no validation photographs"
-    )
+    verification: Verification | None = Field(None, description="absent without validation photographs")
 
 
 MIN_SPEEDUP = 1.1
@@ -75,10 +71,6 @@ def order_by_speed(named: Sequence[str], speed: Speed | None) -> tuple[str, ...]
 
     Exact engines (`float32`) give the same results, so that only speed matters. An engine with reduced
     precision keeps its position, because its results differ and the user must weigh that.
-
-    Args:
-        named: Engines in the order in which the user named them.
-        speed: The measured speed; None keeps the order.
     """
     exact = [name for name in named if ENGINES[name].precision == "float32"]
     if speed is None or not exact or not set(exact) <= set(speed.cpu_ms):
@@ -91,24 +83,13 @@ def order_by_speed(named: Sequence[str], speed: Speed | None) -> tuple[str, ...]
 
 
 def check_versions(name: str, variant: Variant) -> None:
-    """Checks that the installed packages are not older than those that wrote a variant.
-
-    Args:
-        name: Name of the engine.
-        variant: Its manifest section; its packages must be installed.
-
-    Raises:
-        ArtifactError: If the major and minor version of a package is older.
-    """
+    """Raises ArtifactError if an installed package is older (major, minor) than that of the export."""
     for package, built_with in variant.built_with.items():
         installed = metadata.version(package)
-        if _release(installed) < _release(built_with):
+        found, needed = (list(map(int, re.findall("[0-9]+", one)[:2])) for one in (installed, built_with))
+        if found < needed:
             raise ArtifactError(
                 f"The variant '{name}' was written with {package} {built_with}, but {installed} is "
                 f"installed. Expected {built_with} or newer: install it, or export the model again with "
                 f"{installed}: python -m training export RUN OUT --engines {name}"
             )
-
-
-def _release(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall("[0-9]+", version)[:2])

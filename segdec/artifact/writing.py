@@ -12,7 +12,7 @@ from segdec.runtime.files import atomic_folder
 
 
 def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite: bool = False) -> Manifest:
-    """Writes an artifact atomically.
+    """Writes an artifact atomically and returns its manifest with `files`.
 
     Args:
         folder: Output folder.
@@ -20,16 +20,19 @@ def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite
             without `files`.
         overwrite: Whether to replace an artifact at `folder`.
 
-    Returns:
-        The manifest with its files.
-
     Raises:
         ArtifactError: If `folder` exists and `overwrite` is false or it is not an artifact, or if it cannot
             be written.
     """
     _check_replaceable(folder, overwrite)
     with _write_errors(folder), atomic_folder(folder, overwrite=overwrite) as staged:
-        complete = build(staged).model_copy(update={"files": _checksums(staged)})
+        manifest = build(staged)
+        files = {
+            path.relative_to(staged).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(staged.rglob("*"))
+            if path.is_file()
+        }
+        complete = manifest.model_copy(update={"files": files})
         content = (complete.model_dump_json(indent=2) + "\n").encode()
         (staged / MANIFEST).write_bytes(content)
         (staged / CHECKSUM).write_text(f"{hashlib.sha256(content).hexdigest()}  {MANIFEST}\n")
@@ -37,11 +40,7 @@ def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite
 
 
 def check_writable(folder: Path, overwrite: bool) -> None:
-    """Checks that an artifact can be written to `folder`.
-
-    Raises:
-        ArtifactError: If it exists and may not be replaced, or cannot be written.
-    """
+    """Raises ArtifactError if `folder` exists and may not be replaced, or cannot be written."""
     _check_replaceable(folder, overwrite)
     with _write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -66,13 +65,4 @@ def _write_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ArtifactError(
-            f"{folder} cannot be written ({error}). Check the path and the free space."
-        ) from error
-
-
-def _checksums(folder: Path) -> dict[str, str]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
-    }
+        raise ArtifactError(f"{folder} cannot be written ({error}). Check path and free space.") from error

@@ -43,12 +43,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class EngineKind:
-    """An engine with a precision.
-
-    Attributes:
-        package: Required package.
-        precision: Precision of its multiplications.
-    """
+    """An engine with a precision, and the package that it needs."""
 
     package: Literal["tensorflow", "openvino"]
     precision: Precision
@@ -61,14 +56,11 @@ class EngineKind:
         return find_spec(self.package) is not None
 
     def load(self, folder: Path, threads: int | None = None) -> Engine:
-        """Loads the engine from its folder inside an artifact.
-
-        Args:
-            folder: Its folder inside the artifact.
-            threads: Number of threads; None for all cores that the process may use.
+        """Loads the engine from its folder inside an artifact; `threads` None: all cores of the process.
 
         Raises:
             ArtifactError: If the files are missing or invalid.
+            ConfigError: If TensorFlow has already started with another number of threads.
             MissingExtraError: If its package is not installed; the extra has the same name.
         """
         module = import_module(f"segdec.engines.{self.package}")
@@ -87,22 +79,13 @@ ENGINES: dict[str, EngineKind] = {
 
 
 def check_engine(name: str) -> None:
-    """Checks the name of an engine.
-
-    Raises:
-        ConfigError: If it is unknown.
-    """
+    """Raises ConfigError if there is no engine of this name."""
     if name not in ENGINES:
         raise ConfigError(f"engine {name!r} is unknown. Expected one of: {', '.join(ENGINES)}.")
 
 
 def choose_engine(folder: Path, exported: Sequence[str], requested: str | None) -> str:
-    """Chooses the engine for the artifact in `folder`.
-
-    Args:
-        folder: The artifact, for error messages.
-        exported: Names of the engines that the artifact was exported for, in order of preference.
-        requested: Name that the user requests; None: the first one whose package is installed.
+    """Chooses an engine of the artifact in `folder`: the `requested` one, else the first installed one.
 
     Raises:
         ConfigError: If the requested engine is unknown.

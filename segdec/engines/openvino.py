@@ -33,7 +33,7 @@ class OpenVINOEngine:
     """Runs an OpenVINO model on the CPU. It is compiled once for all batch and image sizes.
 
     Args:
-        model: Result of `openvino.Core.compile_model`, with the outputs `mask_logits` and `class_logits`.
+        model: Compiled model with the outputs `mask_logits` and `class_logits`.
         notes: Warnings about how it runs on this machine.
     """
 
@@ -47,11 +47,7 @@ class OpenVINOEngine:
 
     @classmethod
     def load(cls, folder: Path, precision: Precision = "float32", threads: int | None = None) -> Self:
-        """Loads the model in `folder`; `threads` None: all cores.
-
-        Raises:
-            ArtifactError: If it has unexpected content, or OpenVINO cannot load it.
-        """
+        """Loads the model in `folder`, see `EngineKind.load`."""
         core = openvino_core()
         hint = "bf16" if precision != "float32" and has_bfloat16() else "f32"
         notes = (NO_BFLOAT16,) if precision == "bfloat16" and hint == "f32" else ()
@@ -95,9 +91,8 @@ def _insert_spectra(model: Any, folder: Path) -> None:
         if name.startswith(SPECTRA):
             kernel = _read_kernel(folder, f"{name.removeprefix(SPECTRA)}.npy")
             constant = ov.op.Constant(kernel_spectra(kernel), shared_memory=True)
-            parameter = port.get_node()
-            parameter.output(0).replace(constant.output(0))
-            model.remove_parameter(parameter)
+            port.get_node().output(0).replace(constant.output(0))
+            model.remove_parameter(port.get_node())
 
 
 def _read_kernel(folder: Path, name: str) -> NDArray[np.float32]:

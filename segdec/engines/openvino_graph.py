@@ -36,10 +36,7 @@ _OPERATIONS = frozenset((kind, version) for version, kinds in OPERATIONS.items()
 
 
 def check_openvino_model(folder: Path) -> None:
-    """Rejects a model with unexpected content, without loading it.
-
-    Args:
-        folder: The model; it must not change until it is loaded, see `segdec.artifact`.
+    """Rejects a model in `folder` with unexpected content; it must not change until it is loaded.
 
     Raises:
         ArtifactError: If there is a file or an operation that no export writes.
@@ -48,18 +45,11 @@ def check_openvino_model(folder: Path) -> None:
     """
     for path in sorted(folder.iterdir()):
         if path.name not in (MODEL, WEIGHTS) and not KERNEL.fullmatch(path.name):
-            raise unexpected_content(
-                folder, f"{path.name!r}", f"{MODEL}, {WEIGHTS}, and LAYER.npy for kernels"
-            )
+            raise unexpected_content(folder, f"{path.name!r}", f"{MODEL}, {WEIGHTS}, LAYER.npy for kernels")
     path = folder / MODEL
     text = path.read_bytes()
     if not text.startswith(BEGINNING):
         raise unexpected_content(path, "another format than OpenVINO's", repr(BEGINNING.decode()))
-    _check_text(path, text)
-
-
-def _check_text(path: Path, text: bytes) -> None:
-    """Checks all elements; an operation is a `layer` at any depth."""
 
     def check_element(name: str, attributes: dict[str, str]) -> None:
         kind, version = attributes.get("type", ""), attributes.get("version", "")

@@ -8,13 +8,10 @@ from segdec.errors import MissingExtraError
 
 
 def import_openvino() -> Any:
-    """Imports the package `openvino`, without its telemetry.
+    """Imports the package `openvino` without its telemetry; raises MissingExtraError if it is missing.
 
     By default it reports its import and every conversion to its makers. An inspection station must not send
     data, and the processes that OpenVINO starts for the telemetry block if TensorFlow has started threads.
-
-    Raises:
-        MissingExtraError: If it is not installed.
     """
     if "openvino" not in sys.modules:
         sys.modules["openvino_telemetry"] = None  # type: ignore[assignment] # acts as not installed
@@ -32,8 +29,5 @@ def openvino_core() -> Any:
     Each core replaces its thread's signal stack and restores the previous one when it is freed. Two cores
     that are freed in the wrong order leave an invalid stack, and the next signal kills the process (OpenVINO
     2026.4).
-
-    Raises:
-        MissingExtraError: If OpenVINO is not installed.
     """
     return import_openvino().Core()

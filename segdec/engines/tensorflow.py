@@ -28,17 +28,11 @@ SLOW_BFLOAT16 = (
 
 
 class TensorFlowEngine:
-    """Runs a SavedModel.
+    """Runs a SavedModel, see `segdec.export.saved_model`; `notes` are warnings about this machine.
 
     One traced function accepts all batch and image sizes, so serving never traces again. On a CPU, large
     convolutions use Fourier transforms where these are faster; the kernel spectra are computed once when the
     model is loaded. GPUs convolve directly.
-
-    Args:
-        model: Result of `tf.saved_model.load`: `serve` takes uint8 [B, H, W, C] and returns `mask_logits` and
-            `class_logits`. If it has convolutions for Fourier transforms, `fourier_kernels` returns their
-            kernels and `serve_fourier` takes their spectra after the images.
-        notes: Warnings about how it runs on this machine.
     """
 
     def __init__(self, model: Any, notes: tuple[str, ...] = ()) -> None:
@@ -46,18 +40,15 @@ class TensorFlowEngine:
         self._spectra: tuple[Any, ...] = ()
         if hasattr(model, "fourier_kernels") and not _has_gpu():
             kernels = [np.asarray(kernel, np.float32) for kernel in model.fourier_kernels()]
-            self._spectra = tuple(_share(kernel_spectra(kernel)) for kernel in kernels)
+            # DLPack shares the memory of the array, which is aligned.
+            share = tf.experimental.dlpack.from_dlpack
+            self._spectra = tuple(share(kernel_spectra(kernel).__dlpack__()) for kernel in kernels)
         self.batch_pixels = default_batch_pixels()
         self.notes = notes
 
     @classmethod
     def load(cls, folder: Path, precision: Precision = "float32", threads: int | None = None) -> Self:
-        """Loads the SavedModel in `folder`; `threads` None: all cores.
-
-        Raises:
-            ArtifactError: If it has unexpected content, or TensorFlow cannot load it.
-            ConfigError: If TensorFlow has already started with another number of threads.
-        """
+        """Loads the SavedModel in `folder`, see `EngineKind.load`."""
         if threads is not None:
             set_tensorflow_threads(threads)
         slow = precision == "bfloat16" and not _has_gpu() and not has_bfloat16()
@@ -83,16 +74,11 @@ ENGINE = TensorFlowEngine
 
 
 class NetworkEngine:
-    """Runs a network in memory, for evaluation during training.
-
-    Args:
-        network: Keras model: [B, H, W, C] → `mask_logits`, `class_logits`.
-    """
+    """Runs a Keras model [B, H, W, C] → `mask_logits`, `class_logits` in memory, during training."""
 
     def __init__(self, network: Any) -> None:
-        self._infer = tf.function(
-            lambda images: network(images, training=False), input_signature=[input_signature(network)]
-        )
+        signature = [input_signature(network)]
+        self._infer = tf.function(lambda images: network(images, training=False), input_signature=signature)
         self.batch_pixels = default_batch_pixels()
 
     def infer(self, images: NDArray[np.uint8]) -> Logits:
@@ -133,11 +119,6 @@ def to_logits(outputs: dict[str, Any]) -> Logits:
         mask=np.asarray(outputs["mask_logits"], dtype=np.float32),
         classes=np.asarray(outputs["class_logits"], dtype=np.float32),
     )
-
-
-def _share(array: NDArray[np.float32]) -> Any:
-    """Returns a tensor that shares the memory of `array`, which is aligned."""
-    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
 
 
 def _has_gpu() -> bool:

@@ -104,10 +104,7 @@ MAX_NODES = 2**20
 
 
 def check_saved_model(folder: Path) -> None:
-    """Rejects a SavedModel with unexpected content, without loading it.
-
-    Args:
-        folder: The SavedModel; it must not change until it is loaded, see `segdec.artifact`.
+    """Rejects a SavedModel in `folder` with unexpected content; it must not change until it is loaded.
 
     Raises:
         ArtifactError: If there is a file, field, operation or size that no export writes.
@@ -183,16 +180,14 @@ def _check_node(path: Path, function: str, node: Any) -> None:
         if value.HasField("tensor"):
             size = math.prod(one.size for one in value.tensor.tensor_shape.dim)
             if not 0 <= size <= MAX_CONSTANT_SIZE or value.tensor.tensor_shape.unknown_rank:
-                raise unexpected_content(
-                    path, f"a constant of {size} numbers in {where}", f"at most {MAX_CONSTANT_SIZE}"
-                )
+                what = f"a constant of {size} numbers in {where}"
+                raise unexpected_content(path, what, f"at most {MAX_CONSTANT_SIZE}")
 
 
 def _check_attributes(path: Path, where: str, names: Any) -> None:
     if foreign := sorted(set(names) - ATTRIBUTES):
-        raise unexpected_content(
-            path, f"the attribute {foreign[0]!r} of {where}", ", ".join(sorted(ATTRIBUTES))
-        )
+        allowed = ", ".join(sorted(ATTRIBUTES))
+        raise unexpected_content(path, f"the attribute {foreign[0]!r} of {where}", allowed)
 
 
 def _count_nodes(
@@ -200,23 +195,19 @@ def _count_nodes(
 ) -> int:
     """Counts the nodes of a function and of all functions that it calls, as if they were inlined."""
     if name in callers or len(callers) > 16:
-        raise unexpected_content(
-            path, f"the function {name!r}, which is recursive or nested too deeply", "a call tree"
-        )
+        what = f"the function {name!r}, which is recursive or nested too deeply"
+        raise unexpected_content(path, what, "a call tree")
     if name not in sizes:
         nodes = functions[name].node_def
         called = [value.func.name for node in nodes for value in node.attr.values() if value.HasField("func")]
-        for other in called:
-            if other not in functions:
-                raise unexpected_content(
-                    path, f"a call of the missing function {other!r}", ", ".join(functions)
-                )
+        if missing := sorted(set(called) - functions.keys()):
+            what = f"a call of the missing function {missing[0]!r}"
+            raise unexpected_content(path, what, ", ".join(functions))
         inside = sum(_count_nodes(path, other, functions, sizes, (*callers, name)) for other in called)
         sizes[name] = len(nodes) + inside
     if sizes[name] > MAX_NODES:
-        raise unexpected_content(
-            path, f"{sizes[name]} operations in the function {name!r}", f"at most {MAX_NODES}"
-        )
+        what = f"{sizes[name]} operations in the function {name!r}"
+        raise unexpected_content(path, what, f"at most {MAX_NODES}")
     return sizes[name]
 
 
@@ -224,17 +215,15 @@ def _count_nodes(
 
 
 def _check_objects(path: Path, objects: Any) -> None:
+    numbers = 0
     for node in objects.nodes:
         kind = node.WhichOneof("kind")
         if kind == "user_object" and node.user_object.identifier not in IDENTIFIERS:
             allowed = ", ".join(sorted(IDENTIFIERS))
             raise unexpected_content(path, f"an object of the class {node.user_object.identifier!r}", allowed)
+        if kind == "variable":
+            numbers += math.prod(max(one.size, 0) for one in node.variable.shape.dim)
     size = path.with_name("variables").joinpath("variables.data-00000-of-00001").stat().st_size
-    numbers = sum(
-        math.prod(max(one.size, 0) for one in node.variable.shape.dim)
-        for node in objects.nodes
-        if node.WhichOneof("kind") == "variable"
-    )
     if numbers > size:  # each needs at least one byte
         raise unexpected_content(path, f"{numbers} weights", f"at most {size}, the bytes of its weights file")
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +18,7 @@ from segdec import __version__
 from segdec.artifact import Manifest, Parent, SelfTest, write_artifact
 from segdec.artifact.variants import MIN_SPEEDUP, Speed, Variant, Verification
 from segdec.config import STRIDE, EncoderWeights, ModelConfig, config_error
-from segdec.engines import ENGINES, Engine, EngineKind, check_engine
+from segdec.engines import ENGINES, Engine, check_engine
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, ConfigError
 from segdec.export.reduced_graph import reduce_saved_model
@@ -46,17 +45,7 @@ PROBES = ((1, 8, 8), (4, 5, 11))
 
 @dataclass(frozen=True)
 class ModelCard:
-    """The manifest's description of a model, without its configuration.
-
-    Attributes:
-        name: Name of the model.
-        version: Version of the model.
-        metrics: Metrics on `metrics_split`.
-        metrics_split: Part of the data, for example `test`.
-        data_fingerprint: Identifies the training data.
-        encoder: Origin of the encoder's initial weights.
-        parent: The version from which training continued; None if it started from scratch.
-    """
+    """The manifest's description of a model, without its configuration; see `segdec.artifact.Manifest`."""
 
     name: str
     version: str
@@ -106,8 +95,8 @@ def export_model(
         folder: Output folder.
         config: Configuration of the model, with its thresholds.
         card: Name, version and origin of the model.
-        engines: Names, see `segdec.engines.ENGINES`. The first one is preferred, or, if it is exact, the
-            fastest of the exact ones.
+        engines: Names, see `segdec.engines.ENGINES`; the first one is preferred, unless it is exact and
+            another exact one is faster.
         validation: Photographs for test, calibration and comparison.
         measure: Whether to measure speed. Without it, or if TensorFlow sees a GPU, the first engine is
             preferred, and two exports of one network are identical.
@@ -147,7 +136,14 @@ def export_model(
                 run_self_test(Predictor(loaded, described, engine_name=engine), staged)
             if measure and len(engines) > 1:
                 cpu_ms |= min_cpu_ms({engine: partial(loaded.infer, example[None])})
-        return described.model_copy(update={"speed": _speed(example, cpu_ms)})
+        if not cpu_ms:
+            return described
+        height, width = example.shape[:2]
+        rounded = {name: float(f"{value:.3g}") for name, value in cpu_ms.items()}
+        speed = Speed(
+            height=height, width=width, processor=cpu_name(), threads=available_cores(), cpu_ms=rounded
+        )
+        return described.model_copy(update={"speed": speed})
 
     return write_artifact(folder, build, overwrite=overwrite)
 
@@ -159,7 +155,7 @@ def write_engine(
     prepared: Sequence[NDArray[np.uint8]],
     example: NDArray[np.uint8] | None = None,
 ) -> None:
-    """Writes the files of the engine `name` to the new folder `folder`.
+    """Writes the files of an engine to the new folder `folder`.
 
     Args:
         name: See `segdec.engines.ENGINES`.
@@ -187,27 +183,15 @@ def write_engine(
         return
     transformed = openvino_model.save_float(served, folder, kind.precision)
     if transformed and example is not None:
-        with tempfile.TemporaryDirectory() as other:
-            openvino_model.save_float(served, Path(other), kind.precision, transform=False)
-            if _is_faster(kind, Path(other), folder, example):
+        with tempfile.TemporaryDirectory() as place:
+            direct = Path(place)
+            openvino_model.save_float(served, direct, kind.precision, transform=False)
+            cpu_ms = min_cpu_ms(
+                {str(one): partial(kind.load(one).infer, example[None]) for one in (direct, folder)}
+            )
+            if cpu_ms[str(direct)] * MIN_SPEEDUP <= cpu_ms[str(folder)]:
                 shutil.rmtree(folder)
-                shutil.copytree(other, folder)
-
-
-def _is_faster(kind: EngineKind, one: Path, other: Path, example: NDArray[np.uint8]) -> bool:
-    """Returns whether the engine is faster with the files in `one` than in `other`, by more than noise."""
-    engines = {str(folder): kind.load(folder) for folder in (one, other)}
-    cpu_ms = min_cpu_ms({name: partial(engine.infer, example[None]) for name, engine in engines.items()})
-    return cpu_ms[str(one)] * MIN_SPEEDUP <= cpu_ms[str(other)]
-
-
-def _speed(example: NDArray[np.uint8], cpu_ms: Mapping[str, float]) -> Speed | None:
-    """Returns the manifest section of the speed on `example` [h, w, C]."""
-    if not cpu_ms:
-        return None
-    height, width = example.shape[:2]
-    rounded = {name: float(f"{value:.3g}") for name, value in cpu_ms.items()}
-    return Speed(height=height, width=width, processor=cpu_name(), threads=available_cores(), cpu_ms=rounded)
+                shutil.copytree(direct, folder)
 
 
 def _network_input(photograph: NDArray[np.uint8], config: ModelConfig) -> NDArray[np.uint8]:
@@ -220,11 +204,7 @@ def _network_input(photograph: NDArray[np.uint8], config: ModelConfig) -> NDArra
 
 
 def _describe(
-    name: str,
-    predictor: Predictor,
-    photograph: NDArray[np.uint8],
-    answer: Prediction,
-    verify: Verify | None,
+    name: str, predictor: Predictor, photograph: NDArray[np.uint8], answer: Prediction, verify: Verify | None
 ) -> Variant:
     """Returns the manifest section of an engine, with twice its difference here as tolerance."""
     kind = ENGINES[name]
@@ -262,7 +242,12 @@ def check_parity(reference: Engine, exported: Engine, config: ModelConfig) -> No
         images = random.integers(0, 256, shape, dtype=np.uint8)
         expected, found = reference.infer(images), exported.infer(images)
         for part in ("mask", "classes"):
-            _check_close(getattr(expected, part), getattr(found, part), part)
+            one, other = getattr(expected, part), getattr(found, part)
+            if not np.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE):
+                raise ArtifactError(
+                    f"The exported model's {part} logits differ from the network's by "
+                    f"{np.abs(one - other).max():.3g}. Expected at most {TOLERANCE}; no artifact was written."
+                )
 
 
 def _manifest(config: ModelConfig, card: ModelCard, self_test: SelfTest, engines: Sequence[str]) -> Manifest:
@@ -279,25 +264,12 @@ def _manifest(config: ModelConfig, card: ModelCard, self_test: SelfTest, engines
         raise config_error(error, Manifest) from error
 
 
-def _check_close(expected: Any, found: Any, part: str) -> None:
-    if not np.allclose(expected, found, rtol=TOLERANCE, atol=TOLERANCE):
-        raise ArtifactError(
-            f"The exported model's {part} logits differ from the network's by "
-            f"{np.abs(expected - found).max():.3g}. Expected at most {TOLERANCE}; no artifact was written."
-        )
-
-
 def _check_network(network: SegDecNet, config: ModelConfig) -> None:
-    shapes = network.compute_output_shape((1, STRIDE, STRIDE, network.input_shape[-1]))
-    stride = STRIDE // shapes["mask_logits"][1]
-    found = (network.input_shape[-1], shapes["class_logits"][-1], stride, shapes["mask_logits"][-1])
-    described = config.network
-    expected = (
-        described.input_channels,
-        described.num_classes,
-        described.mask_stride,
-        described.mask_channels,
-    )
+    channels, shape = network.input_shape[-1], config.network
+    shapes = network.compute_output_shape((1, STRIDE, STRIDE, channels))
+    _, side, _, masks = shapes["mask_logits"]
+    found = (channels, shapes["class_logits"][-1], STRIDE // side, masks)
+    expected = (shape.input_channels, shape.num_classes, shape.mask_stride, shape.mask_channels)
     if found != expected:
         raise ConfigError(
             f"The network has {found[0]} input channels, {found[1]} classes, a mask stride of {found[2]} and "

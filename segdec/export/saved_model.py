@@ -15,35 +15,23 @@ from segdec.network.network import SegDecNet
 
 
 def save_network(network: SegDecNet, folder: Path) -> None:
-    """Writes a SavedModel whose functions take uint8 [B, H, W, C]: any batch, any size divisible by 8.
+    """Writes a SavedModel of a folded network; its functions take uint8 [B, H, W, C], H and W divisible by 8.
 
     `serve` convolves directly. If Fourier transforms are faster for some convolutions, `serve_fourier` uses
     them; after the images it takes the spectra of the kernels that `fourier_kernels` returns.
-
-    Args:
-        network: Network for serving, see `segdec.network.folding`.
-        folder: New folder.
     """
     model = _with_variables(network)
-    model.serve = tf.function(
-        lambda images: network(images, training=False), input_signature=[input_signature(network)]
-    )
+    signature = [input_signature(network)]
+    model.serve = tf.function(lambda images: network(images, training=False), input_signature=signature)
     if layers := fourier_layers(network):
-        model.fourier_kernels = tf.function(
-            lambda: [layer.kernel.value for layer in layers], input_signature=[]
-        )
+        kernels = [layer.kernel.value for layer in layers]
+        model.fourier_kernels = tf.function(lambda: kernels, input_signature=[])
         model.serve_fourier = _fourier_function(network, layers, bounded=True)
     tf.saved_model.save(model, str(folder), signatures={"serving_default": model.serve})
 
 
 def save_fourier_network(network: SegDecNet, folder: Path, layers: Sequence[FourierConv2D]) -> None:
-    """Writes a SavedModel with only the function `serve_fourier`, without a loop, for other engines.
-
-    Args:
-        network: Network for serving.
-        folder: New folder.
-        layers: Layers that use Fourier transforms.
-    """
+    """Writes a SavedModel for other engines, in which `layers` use Fourier transforms, without a loop."""
     model = _with_variables(network)
     function = _fourier_function(network, layers, bounded=False)
     tf.saved_model.save(model, str(folder), signatures={"serving_default": function})
@@ -68,7 +56,6 @@ def _fourier_function(network: SegDecNet, layers: Sequence[FourierConv2D], *, bo
 
 def _spectra_signature(layer: FourierConv2D) -> tf.TensorSpec:
     side, _, channels, width = layer.kernel.shape
-    by = transforms(side)
-    groups = channel_groups(width)
+    by, groups = transforms(side), channel_groups(width)
     shape = [groups, 2, by.half * by.tile, channels, width // groups]
     return tf.TensorSpec(shape, tf.float32, name=f"spectra_{layer.name}")

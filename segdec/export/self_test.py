@@ -5,19 +5,16 @@
         ├── photograph.png
         └── mask_scores.png    the network's result during the export, 255 = 1.0
 
-Checksums show that the files are those of the export; the self-test shows that this machine's decoder and
-engine give the same result.
+It shows that this machine's decoder and engine give the same result.
 """
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segdec.artifact import SCORE_TOLERANCE, Manifest, SelfTest, read_file
-from segdec.artifact.variants import Variant
 from segdec.config import STRIDE, ModelConfig
 from segdec.errors import ArtifactError, ImageError, MissingExtraError, SegdecError
 from segdec.images import decode_image, write_png
@@ -33,28 +30,11 @@ MAX_LOG_ODDS_DIFFERENCE = 0.02
 """Maximum difference of the network's log-odds between machines."""
 
 
-@dataclass(frozen=True)
-class SelfTestResult:
-    """Differences of a passed self-test from the stored result.
-
-    Attributes:
-        score_difference: Absolute difference of the image score.
-        mask_difference: Largest absolute difference of a mask score.
-    """
-
-    score_difference: float
-    mask_difference: float
-
-
-def run_self_test(predictor: Predictor, folder: Path) -> SelfTestResult:
-    """Predicts the stored photograph and compares the result with the stored one.
+def run_self_test(predictor: Predictor, folder: Path) -> None:
+    """Predicts the photograph in the artifact `folder` and compares the result with the stored one.
 
     It compares mask scores instead of the mask, which would hide a shift by one pixel and differ by chance
     near the threshold. For the same reason it skips the label if the tolerance could change it.
-
-    Args:
-        predictor: Loaded from `folder`.
-        folder: The artifact.
 
     Raises:
         ArtifactError: If the stored files cannot be read or the results differ.
@@ -62,20 +42,27 @@ def run_self_test(predictor: Predictor, folder: Path) -> SelfTestResult:
         ValueError: If the predictor was not loaded from an artifact.
     """
     if predictor.manifest is None:
-        raise ValueError(
-            "The predictor has no manifest. Expected a predictor that was loaded from an artifact."
-        )
-    expected = predictor.manifest.self_test
-    variant = predictor.manifest.variants[predictor.engine_name]
+        raise ValueError("The predictor has no manifest. Expected one that was loaded from an artifact.")
+    expected, variant = predictor.manifest.self_test, predictor.manifest.variants[predictor.engine_name]
+    tolerance = expected.score_tolerance + variant.score_tolerance
+    mask_tolerance = expected.mask_tolerance + variant.mask_tolerance
     photograph, mask_scores = _read(folder, predictor.manifest)
-    found = _predict(predictor, photograph, folder)
-    result = SelfTestResult(
-        score_difference=abs(found.score - expected.score),
-        mask_difference=float(np.abs(found.mask_scores - mask_scores).max()),
-    )
-    if problem := _find_problem(found, _widened(expected, variant), result):
-        raise ArtifactError(f"The self-test of {folder} failed: {problem}. {ADVICE}")
-    return result
+    try:
+        found = predictor.predict([photograph])[0]
+    except MissingExtraError:
+        raise
+    except SegdecError as error:
+        raise ArtifactError(f"The self-test of {folder} failed: {error} {ADVICE}") from error
+    mask_difference = float(np.abs(found.mask_scores - mask_scores).max())
+    if abs(found.score - expected.score) > tolerance:
+        problem = f"the score is {found.score:.6f}, expected {expected.score:.6f} ± {tolerance:g}"
+    elif found.label != expected.label and _is_certain(found, tolerance, mask_tolerance):
+        problem = f"the label is '{found.label}', expected '{expected.label}'"
+    elif mask_difference > mask_tolerance:
+        problem = f"a mask score differs by {mask_difference:.3f}, expected at most {mask_tolerance:g}"
+    else:
+        return
+    raise ArtifactError(f"The self-test of {folder} failed: {problem}. {ADVICE}")
 
 
 def write_self_test(
@@ -96,12 +83,9 @@ def make_self_test(photograph: NDArray[np.uint8], answer: Prediction, slope: flo
     own = 1 / (1 + math.exp(-abs(answer.log_odds)))
     log_odds = min(SCORE_TOLERANCE / max(own * (1 - own), 1e-9), MAX_LOG_ODDS_DIFFERENCE)
     calibrated = slope * answer.score * (1 - answer.score) * log_odds
+    tolerance = min(max(SCORE_TOLERANCE, calibrated), 1.0)
     return SelfTest(
-        height=height,
-        width=width,
-        label=answer.label,
-        score=answer.score,
-        score_tolerance=min(max(SCORE_TOLERANCE, calibrated), 1.0),
+        height=height, width=width, label=answer.label, score=answer.score, score_tolerance=tolerance
     )
 
 
@@ -112,9 +96,6 @@ def random_photograph(config: ModelConfig) -> NDArray[np.uint8]:
         height, width = height + STRIDE, width + STRIDE
     shape = (height, width, config.network.input_channels)
     return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-
-
-# === Comparison ===
 
 
 def _read(folder: Path, manifest: Manifest) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
@@ -134,40 +115,6 @@ def _read(folder: Path, manifest: Manifest) -> tuple[NDArray[np.uint8], NDArray[
             f"Expected {size}, and 1 channel for the scores, as in the manifest; export it again."
         )
     return photograph, np.asarray(stored[..., 0] / 255, dtype=np.float32)
-
-
-def _predict(predictor: Predictor, photograph: NDArray[np.uint8], folder: Path) -> Prediction:
-    try:
-        return predictor.predict([photograph])[0]
-    except MissingExtraError:
-        raise
-    except SegdecError as error:
-        raise ArtifactError(f"The self-test of {folder} failed: {error} {ADVICE}") from error
-
-
-def _widened(expected: SelfTest, variant: Variant) -> SelfTest:
-    """Adds the tolerances of the engine, whose precision may be lower."""
-    return expected.model_copy(
-        update={
-            "score_tolerance": expected.score_tolerance + variant.score_tolerance,
-            "mask_tolerance": expected.mask_tolerance + variant.mask_tolerance,
-        }
-    )
-
-
-def _find_problem(found: Prediction, expected: SelfTest, result: SelfTestResult) -> str:
-    """Returns a description of the first difference; empty if there is none."""
-    if result.score_difference > expected.score_tolerance:
-        return f"the score is {found.score:.6f}, expected {expected.score:.6f} ± {expected.score_tolerance:g}"
-    certain = _is_certain(found, expected.score_tolerance, expected.mask_tolerance)
-    if found.label != expected.label and certain:
-        return f"the label is '{found.label}', expected '{expected.label}'"
-    if result.mask_difference > expected.mask_tolerance:
-        return (
-            f"a mask score differs by {result.mask_difference:.3f}, expected at most "
-            f"{expected.mask_tolerance:g}"
-        )
-    return ""
 
 
 def _is_certain(found: Prediction, tolerance: float, mask_tolerance: float) -> bool:

@@ -14,36 +14,19 @@ from segdec.network.layers import ComputePolicy, normalization
 def convolution(
     x: Any, config: NetworkConfig, policy: ComputePolicy, width: int, kernel: int, name: str
 ) -> Any:
-    """Applies a convolution without bias, normalisation and ReLU; one layer if the normalisation is folded.
+    """Applies a convolution without bias, normalisation and ReLU: [B, H, W, C] → [B, H, W, width].
 
-    Args:
-        x: Symbolic tensor [B, H, W, C].
-        config: Selects the normalisation and the initializer.
-        policy: How the network computes.
-        width: Output channels.
-        kernel: Kernel size, px.
-        name: Name of the convolution, and prefix of the next layers' names.
-
-    Returns:
-        Symbolic tensor [B, H, W, width].
+    It is one layer if the normalisation is folded. `name` is also the prefix of the next layers' names.
     """
-    dtype = policy.dtype
     folded = policy.folded and config.normalization == "batch"
     kind = FourierConv2D if saving(kernel, x.shape[-1], width) >= MIN_SAVING else layers.Conv2D
-    x = kind(
-        width,
-        kernel,
-        padding="same",
-        activation="relu" if folded else None,
-        use_bias=folded,
-        kernel_initializer=make_initializer(config),
-        dtype=dtype,
-        name=name,
-    )(x)
+    common = {"kernel_initializer": make_initializer(config), "dtype": policy.dtype, "name": name}
+    activation = "relu" if folded else None
+    x = kind(width, kernel, padding="same", activation=activation, use_bias=folded, **common)(x)
     if folded:
         return x
     x = normalization(config, policy=policy, name=f"{name}_norm")(x)
-    return layers.ReLU(dtype=dtype, name=f"{name}_relu")(x)
+    return layers.ReLU(dtype=policy.dtype, name=f"{name}_relu")(x)
 
 
 def make_initializer(config: NetworkConfig) -> keras.initializers.Initializer | str:
@@ -54,10 +37,7 @@ def make_initializer(config: NetworkConfig) -> keras.initializers.Initializer | 
 
 
 def normalized_convolutions(model: keras.Model) -> dict[str, str]:
-    """Finds layers with kernels whose channels the next layer scales: name → name of the next layer.
-
-    The next layer is batch normalisation or the `LayerScale` of `keras.applications`.
-    """
+    """Finds layers before a batch normalisation or `LayerScale` (`keras.applications`): name → its name."""
     found = {}
     for layer in model.layers:
         if isinstance(layer, layers.BatchNormalization) or type(layer).__name__ == "LayerScale":

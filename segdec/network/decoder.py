@@ -8,15 +8,11 @@ from keras import layers
 
 from segdec.config import DECODER_KERNEL, STRIDE, NetworkConfig
 from segdec.network.convolution import convolution
-from segdec.network.layers import DEFAULT_POLICY, BilinearUpsampling, ComputePolicy
+from segdec.network.layers import BilinearUpsampling, ComputePolicy
 
 
 def refine_mask(
-    coarse_logits: Any,
-    features: Any,
-    skips: Mapping[int, Any],
-    config: NetworkConfig,
-    policy: ComputePolicy = DEFAULT_POLICY,
+    coarse_logits: Any, features: Any, skips: Mapping[int, Any], config: NetworkConfig, policy: ComputePolicy
 ) -> Any:
     """Upsamples the coarse mask logits and adds a correction from finer features.
 
@@ -38,7 +34,9 @@ def refine_mask(
     """
     dtype, exact = policy.dtype, keras.config.floatx()
     x = convolution(features, config, policy, config.decoder_widths[0], 1, "decoder_features")
-    for stride, width in decoder_steps(config):
+    for stride, width in zip((4, 2, 1), config.decoder_widths, strict=True):
+        if stride < config.mask_stride:
+            break
         x = BilinearUpsampling(2, dtype=dtype, name=f"decoder_{stride}_enlarged")(x)
         x = layers.Concatenate(dtype=dtype, name=f"decoder_{stride}_joined")([x, skips[stride]])
         x = convolution(x, config, policy, width, DECODER_KERNEL, f"decoder_{stride}")
@@ -47,9 +45,3 @@ def refine_mask(
     factor = STRIDE // config.mask_stride
     enlarged = BilinearUpsampling(factor, dtype=exact, name="mask_enlarged")(coarse_logits)
     return layers.Add(dtype=exact, name="fine_mask_logits")([enlarged, correction])
-
-
-def decoder_steps(config: NetworkConfig) -> list[tuple[int, int]]:
-    """Returns stride and width of each convolution of the decoder, the coarsest first; none at stride 8."""
-    steps = zip((4, 2, 1), config.decoder_widths, strict=True)
-    return [(stride, width) for stride, width in steps if stride >= config.mask_stride]

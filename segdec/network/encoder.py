@@ -1,7 +1,6 @@
 """A network of `keras.applications` as encoder: smoothed features of several strides."""
 
 import warnings
-from collections.abc import Mapping
 from functools import partial, reduce
 from typing import Any
 
@@ -23,12 +22,12 @@ def build_encoder(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY)
 
     `joined_4` (averaged over 2 × 2 px) and `joined_8` are [B, H/8, W/8, ·], `joined_16` [B, ⌈H/16⌉, ⌈W/16⌉,
     ·]; all are smoothed over 3 × 3 px. `skip_s` [B, H/s, W/s, ·] are the unchanged features of the
-    strides s = 4, 2, 1 that the mask needs, or the image itself if the encoder has none of that stride.
+    strides s = 4, 2, 1 that the mask needs, or the image if the encoder has none of that stride.
     """
     row, exact = ENCODERS[config.encoder], keras.config.floatx()
     image = keras.Input((None, None, config.input_channels), name="image")
     pixels = EncoderInput(**_expected(row, config, policy), dtype=exact, name="pixels")(image)
-    skip_pixels = pixels  # used if the encoder has no features of that stride
+    skip_pixels = pixels
     if policy.folded:
         skip_pixels = EncoderInput(**_expected(row, config, DEFAULT_POLICY), dtype=exact, name="shown")(image)
     padded = PadToMultiple(ENCODER_STRIDE, dtype=exact, name=PADDED)(pixels)
@@ -37,7 +36,12 @@ def build_encoder(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY)
     backbone = _backbone(row, strides, padded.shape[-1], policy)
     features = dict(zip(strides, backbone(padded), strict=True))
     outputs = {f"joined_{one}": _smoothed(features[one], one, pixels, policy) for one in JOINED_STRIDES}
-    outputs |= {f"skip_{one}": _skip(features.get(one), one, skip_pixels, policy) for one in skips}
+    for stride in skips:
+        name, dtype = f"skip_{stride}", policy.dtype
+        if stride in features:
+            outputs[name] = CropToStride(stride, dtype=dtype, name=name)([features[stride], skip_pixels])
+        else:
+            outputs[name] = layers.AveragePooling2D(stride, dtype=dtype, name=name)(skip_pixels)
     return keras.Model(image, outputs, name="encoder")
 
 
@@ -71,13 +75,6 @@ def _smoothed(features: Any, stride: int, pixels: Any, policy: ComputePolicy) ->
     return crop([smooth(name=f"smoothed_{stride}")(features), pixels])
 
 
-def _skip(features: Any, stride: int, pixels: Any, policy: ComputePolicy) -> Any:
-    name = f"skip_{stride}"
-    if features is not None:
-        return CropToStride(stride, dtype=policy.dtype, name=name)([features, pixels])
-    return layers.AveragePooling2D(stride, dtype=policy.dtype, name=name)(pixels)
-
-
 def _backbone(row: Encoder, strides: list[int], channels: int, policy: ComputePolicy) -> keras.Model:
     """Builds the application up to its coarsest used features, with layers that support replicas.
 
@@ -96,10 +93,8 @@ def _backbone(row: Encoder, strides: list[int], channels: int, policy: ComputePo
         kind, settings = type(layer), layer.get_config()
         if policy.dtype is not None:
             settings["dtype"] = policy.dtype
-        if (
-            not layer.weights and layer.name in places.keys() - named
-        ):  # the default name depends on the process
-            settings["name"] = f"layer_{places[layer.name]}"
+        if not layer.weights and layer.name in places.keys() - named:
+            settings["name"] = f"layer_{places[layer.name]}"  # the default one depends on the process
         if layer.name in folded:
             settings["use_bias"] = True
         if kind is layers.BatchNormalization:
@@ -119,19 +114,13 @@ def _backbone(row: Encoder, strides: list[int], channels: int, policy: ComputePo
 
 @keras.saving.register_keras_serializable(package="segdec")
 class EncoderInput(keras.layers.Layer):
-    """Converts pixels to the values that the weights of an encoder expect.
+    """Converts pixels [B, H, W, 1 or 3] to the values [B, H, W, 3] that the weights of an encoder expect.
 
     Args:
         mean: Mean of red, green and blue, 0…255, that is subtracted. With one number the output has one
-            channel.
+            channel, otherwise a grey channel is copied to all three.
         deviation: Divisor of the difference, if given.
         blue_first: Whether the output order is blue, green, red.
-
-    Input shape:
-        `[B, H, W, 1 or 3]`; a grey channel is copied to all three.
-
-    Output shape:
-        `[B, H, W, 3]`, or one channel if `mean` has one number.
     """
 
     def __init__(
@@ -146,38 +135,22 @@ class EncoderInput(keras.layers.Layer):
         self.mean, self.deviation, self.blue_first = tuple(mean), tuple(deviation), blue_first
 
     def call(self, inputs: Any) -> Any:
-        """Converts `inputs` [B, H, W, C], 0…255."""
         x = ops.cast(inputs, self.compute_dtype)
         x = x - ops.convert_to_tensor(self.mean, x.dtype)  # a grey channel is broadcast to three
         if self.deviation:
             x = x * ops.convert_to_tensor([1.0 / one for one in self.deviation], x.dtype)
         return ops.take(x, [2, 1, 0], axis=-1) if self.blue_first else x
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Returns the shape with as many channels as the mean has."""
-        return (*input_shape[:-1], len(self.mean))
-
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments to recreate this layer."""
-        settings: Mapping[str, Any] = {
-            "mean": self.mean,
-            "deviation": self.deviation,
-            "blue_first": self.blue_first,
-        }
+        settings = {"mean": self.mean, "deviation": self.deviation, "blue_first": self.blue_first}
         return {**super().get_config(), **settings}
 
 
 @keras.saving.register_keras_serializable(package="segdec")
 class PadToMultiple(keras.layers.Layer):
-    """Pads images with zeros on the right and at the bottom to multiples of `multiple`.
+    """Pads images [B, H, W, C] with zeros on the right and at the bottom to multiples of `multiple`.
 
     Zero is the mean of an encoder's pixels, and the padding of its convolutions.
-
-    Input shape:
-        `[B, H, W, C]`
-
-    Output shape:
-        `[B, ⌈H / multiple⌉ · multiple, ⌈W / multiple⌉ · multiple, C]`
     """
 
     def __init__(self, multiple: int, **kwargs: Any) -> None:
@@ -185,54 +158,31 @@ class PadToMultiple(keras.layers.Layer):
         self.multiple = multiple
 
     def call(self, inputs: Any) -> Any:
-        """Pads `inputs` [B, H, W, C]."""
-        rows, columns = ops.shape(inputs)[1:3]
-        more = [[0, self._ceiling(side) - side] for side in (rows, columns)]
+        sides, multiple = ops.shape(inputs)[1:3], self.multiple
+        more = [[0, (side + multiple - 1) // multiple * multiple - side] for side in sides]
         return ops.pad(inputs, [[0, 0], *more, [0, 0]])
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Rounds up the known sides."""
-        batch, *sides, channels = input_shape
-        return (batch, *(side if side is None else self._ceiling(side) for side in sides), channels)
-
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments to recreate this layer."""
         return {**super().get_config(), "multiple": self.multiple}
-
-    def _ceiling(self, side: Any) -> Any:
-        return (side + self.multiple - 1) // self.multiple * self.multiple
 
 
 @keras.saving.register_keras_serializable(package="segdec")
 class CropToStride(keras.layers.Layer):
-    """Crops features of a padded image to ⌈H / stride⌉ × ⌈W / stride⌉, for the image's H and W.
-
-    Input shape:
-        Features `[B, h, w, C]` and the image `[B, H, W, ·]`.
-
-    Output shape:
-        `[B, ⌈H / stride⌉, ⌈W / stride⌉, C]`
-    """
+    """Crops features [B, h, w, C] of a padded image [B, H, W, ·] to [B, ⌈H / stride⌉, ⌈W / stride⌉, C]."""
 
     def __init__(self, stride: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.stride = stride
 
     def call(self, inputs: list[Any]) -> Any:
-        """Crops the features in `inputs`."""
         features, image = inputs
         batch, _, _, channels = ops.shape(features)
-        rows, columns = map(self._ceiling, ops.shape(image)[1:3])
+        rows, columns = ((side + self.stride - 1) // self.stride for side in ops.shape(image)[1:3])
         return ops.slice(features, (0, 0, 0, 0), (batch, rows, columns, channels))
 
     def compute_output_shape(self, input_shape: list[tuple[int | None, ...]]) -> tuple[int | None, ...]:
-        """Returns the image's known sides divided by the stride."""
         (batch, _, _, channels), (_, *sides, _) = input_shape
-        return (batch, *(side if side is None else self._ceiling(side) for side in sides), channels)
+        return (batch, *(side and -(-side // self.stride) for side in sides), channels)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments to recreate this layer."""
         return {**super().get_config(), "stride": self.stride}
-
-    def _ceiling(self, side: Any) -> Any:
-        return (side + self.stride - 1) // self.stride

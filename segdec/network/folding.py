@@ -1,14 +1,13 @@
 """Folds linear operations next to a convolution into its weights, for serving."""
 
 from collections.abc import Callable
-from functools import partial
 
 import keras
 import numpy as np
 from keras import layers
 from numpy.typing import NDArray
 
-from segdec.encoders import ENCODERS, Encoder
+from segdec.encoders import ENCODERS
 from segdec.network.convolution import normalized_convolutions
 from segdec.network.fourier import MIN_SAVING
 from segdec.network.fourier_convolution import FourierConv2D
@@ -18,17 +17,9 @@ from segdec.network.network import PIXEL_SCALE, SegDecNet, build_network
 Weights = NDArray[np.float32]
 Change = Callable[[Weights], Weights]
 
-FIRST = "segmentation_1_1"
-"""The first convolution without an encoder."""
-
 
 def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
-    """Returns a network with the same results in inference and fewer operations.
-
-    Args:
-        network: Trained network; not changed.
-        dtype: Keras dtype policy of the result, see `ComputePolicy`.
-    """
+    """Returns a network, with a Keras dtype policy, that has the same results and fewer operations."""
     served = build_network(network.config, ComputePolicy(dtype=dtype, folded=True))
     first = _first_kernel(served)
     _copy_weights(network.segmentation, served.segmentation, first)
@@ -38,27 +29,24 @@ def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
 
 def fourier_layers(network: SegDecNet, min_saving: float = MIN_SAVING) -> list[FourierConv2D]:
     """Returns the convolutions whose multiplications Fourier transforms reduce at least by this factor."""
-    return [
-        layer
-        for layer in all_layers(network)
-        if isinstance(layer, FourierConv2D) and layer.saving >= min_saving
-    ]
+    found = (layer for layer in all_layers(network) if isinstance(layer, FourierConv2D))
+    return [layer for layer in found if layer.saving >= min_saving]
 
 
 def _first_kernel(served: SegDecNet) -> tuple[str, Change]:
     """Returns the name of the first convolution, and how pixel scaling is folded into its kernel."""
     if served.backbone is None:
-        return FIRST, lambda kernel: kernel * np.float32(PIXEL_SCALE)
+        return "segmentation_1_1", lambda kernel: kernel * np.float32(PIXEL_SCALE)
     first = next(layer for layer in served.backbone.layers if isinstance(layer, layers.Conv2D))
     row, channels = ENCODERS[served.config.encoder], first.kernel.shape[2]
-    return first.name, partial(_fold_pixel_scaling, row=row, channels=channels)
 
+    def fold(kernel: Weights) -> Weights:
+        """Converts [k, k, 3, D] for scaled pixels to [k, k, C, D] for pixels 0…255 minus their mean."""
+        kernel = kernel[:, :, ::-1] if row.blue_first else kernel
+        kernel = kernel / np.asarray(row.deviation, np.float32)[:, None]
+        return kernel if channels == kernel.shape[2] else kernel.sum(axis=2, keepdims=True)
 
-def _fold_pixel_scaling(kernel: Weights, row: Encoder, channels: int) -> Weights:
-    """Converts a kernel [k, k, 3, D] for scaled pixels to [k, k, C, D] for pixels 0…255 minus their mean."""
-    kernel = kernel[:, :, ::-1] if row.blue_first else kernel
-    kernel = kernel / np.asarray(row.deviation, np.float32)[:, None]
-    return kernel if channels == kernel.shape[2] else kernel.sum(axis=2, keepdims=True)
+    return first.name, fold
 
 
 def _copy_weights(trained: keras.Model, served: keras.Model, first: tuple[str, Change]) -> None:
@@ -88,16 +76,11 @@ def _fold(
     The kernel is [k, k, C, D], [C, D] for a dense layer, or [k, k, D, 1] for a depthwise convolution.
     """
     kernel, *bias = weights
-    scale, offset = _scale_and_offset(scaling)
+    scale, *others = (np.asarray(weight, np.float64) for weight in scaling.get_weights())
+    offset = np.zeros_like(scale)
+    if isinstance(scaling, layers.BatchNormalization):
+        beta, mean, variance = others
+        scale = scale / np.sqrt(variance + scaling.epsilon)
+        offset = beta - mean * scale
     by_kernel = scale[:, None] if isinstance(convolution, layers.DepthwiseConv2D) else scale
     return [(kernel * by_kernel).astype(np.float32), (offset + sum(bias) * scale).astype(np.float32)]
-
-
-def _scale_and_offset(layer: keras.layers.Layer) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns scale and offset of a layer's channels, [D] each."""
-    gamma, *others = (np.asarray(weight, np.float64) for weight in layer.get_weights())
-    if not isinstance(layer, layers.BatchNormalization):
-        return gamma, np.zeros_like(gamma)
-    beta, mean, variance = others
-    scale = gamma / np.sqrt(variance + layer.epsilon)
-    return scale, beta - mean * scale

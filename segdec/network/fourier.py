@@ -1,12 +1,8 @@
-"""Parts of a convolution by Fourier transforms: tiles, transform matrices, kernel spectra.
-
-Uses only NumPy, so that every engine can prepare the kernels.
-"""
+"""Tiles, transform matrices and kernel spectra of a convolution by Fourier transforms, with NumPy only."""
 
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +10,7 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float32]
 
 MIN_SAVING = 3.0
-"""Reduction of multiplications from which transforms are faster on a CPU than direct convolution, with images
-processed in bands that stay in the cache."""
+"""Reduction of multiplications from which transforms in bands are faster on a CPU than direct convolution."""
 
 CHANNEL_GROUP_SIZE = 64
 """Output channels that are computed together, which limits the memory between the transforms."""
@@ -56,9 +51,7 @@ class Transforms:
 
     @cached_property
     def forward_width(self) -> Matrix:
-        """Transform along the width, [T · 2, 2 · T]: rows are ordered by column, then part; columns by part,
-        then column.
-        """
+        """Transform along the width, [T · 2, 2 · T]: index of column, then part; of part, then column."""
         angle = self._angles(self.tile, self.tile)
         real = np.hstack([np.cos(angle), np.sin(angle)])
         imaginary = np.hstack([-np.sin(angle), np.cos(angle)])
@@ -117,36 +110,22 @@ def channel_groups(width: int) -> int:
 def kernel_spectra(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
     """Computes the conjugate spectrum of a kernel [k, k, C, D]: convolutions of networks are correlations.
 
-    Returns:
-        [G, 2, F · T, C, D / G]: by channel group and part, contiguous and aligned, so that engines need not
-        copy it.
+    The result [G, 2, F · T, C, D / G], by channel group and part, is aligned, so that engines need no copy.
     """
     side, channels, width = kernel.shape[1:]
     by, groups = transforms(side), channel_groups(width)
-    found = _aligned((groups, 2, by.half * by.tile, channels, width // groups))
-    for place, group in zip(found, np.split(kernel, groups, axis=3), strict=True):
-        place[:] = spectrum(group, np)
-    return found
-
-
-def spectrum(kernel: Any, ops: Any) -> Any:
-    """Computes the conjugate spectrum [2, F · T, C, D] of a kernel [k, k, C, D] with NumPy or `keras.ops`."""
-    side, channels, width = kernel.shape[1:]
-    by = transforms(side)
-    x = ops.matmul(by.forward_height[:, :side], ops.reshape(kernel, (side, -1)))
-    x = ops.reshape(x, (by.half, 2 * side, channels * width))
-    forward_width = np.concatenate(
-        [by.forward_width[:, :side], by.forward_width[:, by.tile :][:, :side]], axis=1
-    )
-    x = ops.reshape(ops.matmul(forward_width, x), (by.half * by.tile, 2, channels, width))
-    return ops.stack([x[:, 0], -x[:, 1]])
-
-
-def _aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    shape = groups, 2, by.half * by.tile, channels, width // groups
     size = 4 * math.prod(shape)
     memory = np.empty(size + ALIGNMENT, np.uint8)
     first = -memory.ctypes.data % ALIGNMENT
-    return memory[first : first + size].view(np.float32).reshape(shape)
+    spectra = memory[first : first + size].view(np.float32).reshape(shape)
+    forward_width = np.hstack([by.forward_width[:, :side], by.forward_width[:, by.tile :][:, :side]])
+    for place, group in zip(spectra, np.split(kernel, groups, axis=3), strict=True):
+        x = by.forward_height[:, :side] @ group.reshape(side, -1)
+        x = forward_width @ x.reshape(by.half, 2 * side, -1)
+        x = x.reshape(by.half * by.tile, 2, channels, -1)
+        place[:] = np.stack([x[:, 0], -x[:, 1]])
+    return spectra
 
 
 def _single(matrix: NDArray[np.float64]) -> Matrix:

@@ -2,102 +2,53 @@
 
 The image is split into overlapping tiles of T × T pixels (overlap-save). The inverse transform of a tile's
 spectrum times the kernel's gives the S × S = (T − k + 1)² pixels of the convolution that depend only on the
-tile. Because T is small, the transforms are products with constant real matrices: every engine supports them,
-runs them fast and has their gradients.
-
-With k = 15: T = 32, S = 18, and F = 17 rows are sufficient, because the spectrum of real pixels is symmetric.
-Each step reshapes the data for a matrix product along the transformed axis; comments name the axes. N is the
-number of tiles of a band, in all images of the batch.
+tile. Because T is small, the transforms are products with constant real matrices: every engine supports them
+and runs them fast. With k = 15: T = 32, S = 18, and F = 17 rows are sufficient, because the spectrum of real
+pixels is symmetric. N is the number of tiles of a band, in all images of the batch.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import keras
 from keras import ops
 
-from segdec.network.fourier import Transforms, channel_groups, saving, spectrum, transforms
+from segdec.network.fourier import Transforms, saving, transforms
 
 TILES_PER_PX = 3
 """Tiles per band and pixel of the kernel size. Few tiles stay in the cache; more tiles read the kernel's
 spectrum, which does not fit, less often. With a kernel of 15 × 15 px, 64 channels need 0.28 MB per tile, 13
 MB per band."""
 
-_transforming: ContextVar["FourierTransforms | None"] = ContextVar("transforming", default=None)
-
-Finish = Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class FourierTransforms:
-    """Settings of the convolutions inside `fourier_transforms`.
-
-    Attributes:
-        spectra: Kernel spectra by layer name; None: all layers, with computed spectra.
-        bounded: Whether images are processed in bands.
-    """
-
-    spectra: Mapping[str, Any] | None
-    bounded: bool
-
-    def includes(self, layer: str) -> bool:
-        """Returns whether the layer of this name uses Fourier transforms."""
-        return self.spectra is None or layer in self.spectra
+_settings: ContextVar[tuple[Mapping[str, Any], bool]] = ContextVar("settings", default=({}, False))
+"""Arguments of `fourier_transforms`; no layer uses transforms outside it."""
 
 
 @contextmanager
-def fourier_transforms(spectra: Mapping[str, Any] | None = None, *, bounded: bool = True) -> Iterator[None]:
-    """Makes each `FourierConv2D` inside the block use Fourier transforms.
+def fourier_transforms(spectra: Mapping[str, Any], *, bounded: bool) -> Iterator[None]:
+    """Makes `FourierConv2D` layers inside the block use Fourier transforms.
 
     Args:
-        spectra: Results of `FourierConv2D.spectra` by layer name, for constant kernels; other layers convolve
-            directly. None: all layers, with spectra that are computed in each call.
+        spectra: `segdec.network.fourier.kernel_spectra` by layer name; other layers convolve directly.
         bounded: Whether images are processed in bands, in a loop, which limits the memory.
     """
-    token = _transforming.set(FourierTransforms(spectra, bounded))
+    token = _settings.set((spectra, bounded))
     try:
         yield
     finally:
-        _transforming.reset(token)
+        _settings.reset(token)
 
 
 @keras.saving.register_keras_serializable(package="segdec")
 class FourierConv2D(keras.layers.Conv2D):
-    """A convolution with stride 1 and zero padding that can use Fourier transforms.
+    """A convolution [B, H, W, C] → [B, H, W, filters] that can use Fourier transforms.
 
-    Weights and results are those of `keras.layers.Conv2D`, which it uses outside `fourier_transforms`. The
-    spectra of a kernel need 2 · F · T / k² times its memory, about 5 times.
-
-    Input shape:
-        `[B, H, W, C]`
-
-    Output shape:
-        `[B, H, W, filters]`
-
-    Example:
-        >>> layer = FourierConv2D(4, 15, padding="same")
-        >>> with fourier_transforms():
-        ...     layer(np.zeros((1, 40, 60, 2))).shape
-        (1, 40, 60, 4)
+    Weights and results are those of `keras.layers.Conv2D`, which it uses outside `fourier_transforms`. It
+    needs padding `same`, stride 1 and a square kernel of odd size. The spectra of a kernel need
+    2 · F · T / k² times its memory, about 5 times.
     """
-
-    def __init__(self, filters: int, kernel_size: Any, **kwargs: Any) -> None:
-        super().__init__(filters, kernel_size, **kwargs)
-        sides, strides = set(self.kernel_size), set(self.strides) | set(self.dilation_rate)
-        if len(sides) > 1 or sides.pop() % 2 == 0 or strides != {1} or self.groups != 1:
-            raise ValueError(
-                f"Kernel {self.kernel_size}, strides {self.strides}, dilation {self.dilation_rate}, "
-                f"{self.groups} groups. Expected a square kernel of odd size and 1 for the others; use "
-                "Conv2D."
-            )
-        if (self.padding, self.data_format) != ("same", "channels_last"):
-            raise ValueError(
-                f"Padding '{self.padding}', {self.data_format}. Expected padding 'same' and channels_last; "
-                "use Conv2D."
-            )
 
     @property
     def saving(self) -> float:
@@ -105,26 +56,19 @@ class FourierConv2D(keras.layers.Conv2D):
         directly = 1 if self.compute_dtype == "float32" else 2  # direct convolution is faster in bfloat16
         return saving(self.kernel_size[0], *self.kernel.shape[2:]) / directly
 
-    def spectra(self) -> Any:
-        """Computes the float32 spectra of the current kernel, see `segdec.network.fourier.kernel_spectra`."""
-        kernel, groups = ops.cast(self.kernel, "float32"), channel_groups(self.filters)
-        return ops.stack([spectrum(group, ops) for group in ops.split(kernel, groups, axis=3)])
-
     def call(self, inputs: Any) -> Any:
-        """Convolves `inputs` [B, H, W, C]."""
-        settings = _transforming.get()
-        if settings is None or not settings.includes(self.name):
+        spectra, bounded = _settings.get()
+        if self.name not in spectra:
             return super().call(inputs)
-        spectra = self.spectra() if settings.spectra is None else settings.spectra[self.name]
         inputs = ops.cast(inputs, "float32")
-        return convolve(inputs, spectra, self.kernel_size[0], self._finish, bounded=settings.bounded)
+        return convolve(inputs, spectra[self.name], self.kernel_size[0], self._finish, bounded=bounded)
 
     def _finish(self, x: Any) -> Any:
         x = x if self.bias is None else x + ops.cast(self.bias, "float32")
         return self.activation(ops.cast(x, self.compute_dtype))
 
 
-def convolve(image: Any, spectra: Any, kernel: int, finish: Finish, *, bounded: bool) -> Any:
+def convolve(image: Any, spectra: Any, kernel: int, finish: Callable[[Any], Any], *, bounded: bool) -> Any:
     """Convolves an image, with zero padding, with the kernel that has these spectra.
 
     Args:
@@ -177,9 +121,8 @@ def _convolve(image: Any, spectra: Any, by: Transforms, rows: Any, columns: Any)
     # Split these into tiles and transform their T columns, with real and imaginary parts together.
     x = ops.take(x, by.kept * ops.arange(columns, dtype="int32") + place, axis=2)
     x = ops.transpose(x, (0, 2, 1, 3, 4))  # [F · 2, T, B · rows, columns, C]
-    x = ops.matmul(
-        by.forward_width, ops.reshape(x, (by.half, 2 * by.tile, count * channels))
-    )  # [F, T · 2, N · C]
+    x = ops.reshape(x, (by.half, 2 * by.tile, count * channels))
+    x = ops.matmul(by.forward_width, x)  # [F, T · 2, N · C]
 
     # The convolution is now one product over the channels at each frequency. Groups of output channels are
     # computed one after another, because all at once would not fit into the cache.

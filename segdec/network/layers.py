@@ -31,20 +31,16 @@ class ComputePolicy:
 
 
 DEFAULT_POLICY = ComputePolicy()
-"""Keras' default precision, statistics per replica."""
 
 _present: ContextVar[Any] = ContextVar("present", default=1.0)
 
 
 @contextmanager
 def ignore_dummy_images(present: Any) -> Iterator[None]:
-    """Makes batch normalisation inside the block ignore dummy images.
+    """Makes batch normalisation inside the block ignore dummy images: `present` is 0 on their replica.
 
     Convolutions and poolings fail without an image (with oneDNN they return wrong shapes or end the process),
     so a replica without images gets a dummy image that must not affect the statistics.
-
-    Args:
-        present: 1 for real images, 0 for a dummy image; a scalar tensor of the replica.
     """
     token = _present.set(present)
     try:
@@ -55,7 +51,7 @@ def ignore_dummy_images(present: Any) -> Iterator[None]:
 
 @keras.saving.register_keras_serializable(package="segdec")
 class ReplicaBatchNormalization(keras.layers.BatchNormalization):
-    """Batch normalisation that gives the same result with `tf.distribute` as on one device.
+    """Batch normalisation of [B, H, W, C] that gives the same result with `tf.distribute` as on one device.
 
     The moving statistics are averaged over the replicas; Keras keeps a separate copy on each and saves the
     first. With `synchronized=True` the forward pass and its gradient use the statistics of the global batch:
@@ -63,24 +59,16 @@ class ReplicaBatchNormalization(keras.layers.BatchNormalization):
     them by the formula for parallel variances. Unlike Keras' E[x²] − E[x]² it is exact for large means. A
     replica with dummy images (see `ignore_dummy_images`) is then ignored.
 
-    Input shape:
-        `[B, H, W, C]`
-
-    Output shape:
-        `[B, H, W, C]`
-
     Reference:
         Chan et al., "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
     """
 
     def add_weight(self, *args: Any, trainable: bool = True, **kwargs: Any) -> Any:
-        """Adds a weight; moving statistics (not trainable) use mean aggregation."""
-        if not trainable:
+        if not trainable:  # moving statistics
             kwargs["aggregation"] = "mean"
         return super().add_weight(*args, trainable=trainable, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """Normalises `inputs` [B, H, W, C], in training with their own statistics."""
         if not (training and self.trainable):
             return super().call(inputs, training=False, mask=mask)
         x = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
@@ -98,12 +86,9 @@ class ReplicaBatchNormalization(keras.layers.BatchNormalization):
         mean, variance = ops.moments(x, axes=(0, 1, 2))
         if self.synchronized:
             count, mean, variance = _combine(_gather(count, mean, variance))
-        filled = count > 0
-        moving_mean, moving_variance = (
-            ops.cast(self.moving_mean, x.dtype),
-            ops.cast(self.moving_variance, x.dtype),
-        )
-        return ops.where(filled, mean, moving_mean), ops.where(filled, variance, moving_variance)
+        moving = (ops.cast(one, x.dtype) for one in (self.moving_mean, self.moving_variance))
+        mean, variance = (ops.where(count > 0, *pair) for pair in zip((mean, variance), moving, strict=True))
+        return mean, variance
 
 
 def _gather(count: Any, mean: Any, variance: Any) -> Any:
@@ -124,8 +109,7 @@ def _fill_rows(own: Any) -> Any:
 
     It equals `ReplicaContext.all_reduce` with its gradient, but traces faster: that wraps the sum in
     `tf.custom_gradient`, which searches the graphs of all replicas for variables. Here only an identity is
-    wrapped, and the sum is added as a constant; own + (sum − own) is exactly the sum, because one of the two
-    is 0 in each row.
+    wrapped; own + (sum − own) is exactly the sum, because one of the two is 0 in each row.
     """
     import tensorflow as tf
 
@@ -158,23 +142,16 @@ def _combine(rows: Any) -> tuple[Any, Any, Any]:
 
 @keras.saving.register_keras_serializable(package="segdec")
 class InstanceNormalization(keras.layers.GroupNormalization):
-    """Normalises each channel of each image; used for serving.
+    """Normalises each channel of each image [B, H, W, C]; used for serving.
 
     Keras' own layer reshapes to five axes and is slow in every engine. Here mean and variance are computed
     over height and width, which is cheap, and which OpenVINO fuses to one operation (`MVN`).
-
-    Input shape:
-        `[B, H, W, C]`
-
-    Output shape:
-        `[B, H, W, C]`
     """
 
     def __init__(self, groups: int = -1, **kwargs: Any) -> None:
         super().__init__(groups=groups, **kwargs)
 
     def call(self, inputs: Any) -> Any:
-        """Normalises `inputs` [B, H, W, C]."""
         x = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
         centered = x - ops.mean(x, axis=(1, 2), keepdims=True)
         variance = ops.mean(ops.square(centered), axis=(1, 2), keepdims=True)  # [B, 1, 1, C]
@@ -186,20 +163,10 @@ class InstanceNormalization(keras.layers.GroupNormalization):
 
 @keras.saving.register_keras_serializable(package="segdec")
 class FeatureNormalization(keras.layers.Layer):
-    """Normalises each channel of each image by the root of its standard deviation.
+    """Normalises each channel of each image [B, H, W, C] by the root of its standard deviation.
 
-    `y = gamma · (x − mean) / sqrt(std + epsilon) + beta`, mean and unbiased std over height and width.
-    As in the paper's network, it uses the square root of the *standard deviation*, not of the variance.
-
-    Args:
-        epsilon: Added to the standard deviation.
-        center: Whether to add the trained offset `beta`.
-
-    Input shape:
-        `[B, H, W, C]`
-
-    Output shape:
-        `[B, H, W, C]`
+    `y = gamma · (x − mean) / sqrt(std + epsilon) + beta`, mean and unbiased std over height and width, `beta`
+    only with `center`. As in the paper's network, the root is that of the *standard deviation*.
 
     Reference:
         Božič et al., "Mixed supervision for surface-defect detection", Computers in Industry 2021.
@@ -211,7 +178,6 @@ class FeatureNormalization(keras.layers.Layer):
         self.center = center
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Creates one scale and one offset per channel."""
         shape = (input_shape[-1],)
         self.gamma = self.add_weight(shape=shape, initializer="ones", autocast=False, name="gamma")
         self.beta = None
@@ -219,74 +185,42 @@ class FeatureNormalization(keras.layers.Layer):
             self.beta = self.add_weight(shape=shape, initializer="zeros", autocast=False, name="beta")
 
     def call(self, inputs: Any) -> Any:
-        """Normalises `inputs` [B, H, W, C]."""
         wide = keras.backend.result_type(self.compute_dtype, "float32")
         x = ops.cast(inputs, wide)  # sums over H·W pixels overflow in half precision
         pixels = ops.cast(ops.shape(x)[1] * ops.shape(x)[2], wide)
         centered = x - ops.mean(x, axis=(1, 2), keepdims=True)  # [B, H, W, C]
         variance = ops.sum(ops.square(centered), axis=(1, 2), keepdims=True) / ops.maximum(pixels - 1.0, 1.0)
-        std = ops.sqrt(
-            ops.maximum(variance, keras.config.epsilon() ** 2)
-        )  # the square root has no gradient at zero
+        # The square root has no gradient at zero.
+        std = ops.sqrt(ops.maximum(variance, keras.config.epsilon() ** 2))
         y = self.gamma * centered / ops.sqrt(std + self.epsilon)
         y = y if self.beta is None else y + self.beta
         return ops.cast(y, self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments to recreate this layer."""
         return {**super().get_config(), "epsilon": self.epsilon, "center": self.center}
 
 
 @keras.saving.register_keras_serializable(package="segdec")
 class GradientGate(keras.layers.Layer):
-    """Returns its input and stops its gradient.
-
-    Input shape:
-        Any.
-
-    Output shape:
-        That of the input.
-    """
+    """Returns its input and stops its gradient."""
 
     def call(self, inputs: Any) -> Any:
-        """Returns `inputs` without gradient."""
         return ops.stop_gradient(inputs)
 
 
 @keras.saving.register_keras_serializable(package="segdec")
 class ChannelMaximum(keras.layers.Layer):
-    """Returns the maximum over the channels of each pixel.
-
-    Input shape:
-        `[B, H, W, C]`
-
-    Output shape:
-        `[B, H, W, 1]`
-    """
+    """Returns the maximum over the channels of each pixel: [B, H, W, C] → [B, H, W, 1]."""
 
     def call(self, inputs: Any) -> Any:
-        """Returns the maximum of `inputs` [B, H, W, C] over the channels."""
         return ops.max(inputs, axis=-1, keepdims=True)
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Returns the shape with one channel."""
-        return (*input_shape[:-1], 1)
 
 
 @keras.saving.register_keras_serializable(package="segdec")
 class BilinearUpsampling(keras.layers.Layer):
-    """Upsamples images bilinearly about pixel centres, and repeats the last pixel at the border.
+    """Upsamples [B, H, W, C] to [B, H · factor, W · factor, C] as `cv2.resize` with `INTER_LINEAR`.
 
-    It equals `cv2.resize` with `INTER_LINEAR`. Keras' own `UpSampling2D` cannot be traced for variable sizes.
-
-    Args:
-        factor: Output pixels per input pixel along each side.
-
-    Input shape:
-        `[B, H, W, C]`
-
-    Output shape:
-        `[B, H · factor, W · factor, C]`
+    Keras' own `UpSampling2D` cannot be traced for variable sizes.
     """
 
     def __init__(self, factor: int, **kwargs: Any) -> None:
@@ -294,7 +228,6 @@ class BilinearUpsampling(keras.layers.Layer):
         self.factor = factor
 
     def call(self, inputs: Any) -> Any:
-        """Upsamples `inputs` [B, H, W, C]."""
         batch, height, width, channels = ops.shape(inputs)
         before = ops.concatenate([inputs[:, :, :1], inputs[:, :, :-1]], axis=2)
         after = ops.concatenate([inputs[:, :, 1:], inputs[:, :, -1:]], axis=2)
@@ -306,12 +239,10 @@ class BilinearUpsampling(keras.layers.Layer):
         return ops.reshape(x, (batch, height * self.factor, width * self.factor, channels))
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Multiplies the known sides by the factor."""
         batch, *sides, channels = input_shape
-        return (batch, *(side if side is None else side * self.factor for side in sides), channels)
+        return (batch, *(side and side * self.factor for side in sides), channels)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments to recreate this layer."""
         return {**super().get_config(), "factor": self.factor}
 
     def _between(self, before: Any, x: Any, after: Any) -> list[Any]:

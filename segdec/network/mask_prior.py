@@ -10,9 +10,8 @@ from keras import ops
 class MaskPrior(keras.initializers.Initializer):
     """Initializer of the decision's last layer in which the last input, the mask's maximum, dominates.
 
-    It favours all defect classes over good. Adam changes a weight by at most the learning rate per step:
-    within a few hundred steps a small random weight could not grow enough for the mask to decide, and the
-    other inputs would memorise a dozen defects.
+    Adam changes a weight by at most the learning rate per step: within a few hundred steps a small random
+    weight could not grow enough for the mask to decide, and the other inputs would memorise a dozen defects.
 
     Args:
         gain: Weight of the last input in the logit of each defect class; its negative for good.
@@ -21,9 +20,7 @@ class MaskPrior(keras.initializers.Initializer):
     """
 
     def __init__(self, gain: float, even: float, alone: bool) -> None:
-        self.gain = gain
-        self.even = even
-        self.alone = alone
+        self.gain, self.even, self.alone = gain, even, alone
         self._others = keras.initializers.Zeros() if alone else keras.initializers.GlorotUniform()
 
     def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
@@ -34,5 +31,4 @@ class MaskPrior(keras.initializers.Initializer):
         return ops.concatenate([self._others(shape, dtype)[:-1], prior[None]])
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of this initializer."""
         return {"gain": self.gain, "even": self.even, "alone": self.alone}

@@ -33,11 +33,7 @@ class SegDecNet(keras.Model):
     The parts `segmentation` and `decision` are separate models, so that a training stage can freeze one of
     them. Pixel values are 0…255; the first layer scales them. For a mask stride below 8, a decoder in
     `segmentation` refines the mask; the decision network uses the coarse mask, as published. With one mask
-    per defect class, it uses the maximum logit of each pixel.
-
-    Args:
-        config: Shape of the network.
-        policy: How it computes; not part of the saved configuration.
+    per defect class, it uses the maximum logit of each pixel. `policy` is not saved with the configuration.
 
     Input shape:
         `[B, H, W, input_channels]`, H and W divisible by 8.
@@ -57,28 +53,17 @@ class SegDecNet(keras.Model):
     """
 
     def __init__(self, config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY, **kwargs: Any) -> None:
-        # === Layers ===
         segmentation = build_segmentation(config, policy)
         decision = build_decision(config, policy)
-
-        # === Functional Model ===
         image = keras.Input((None, None, config.input_channels), name="image")
         features, coarse_mask_logits, mask_logits = segmentation(image)
         class_logits = decision((features, coarse_mask_logits))
         outputs = {"mask_logits": mask_logits, "class_logits": class_logits}
         super().__init__(inputs=image, outputs=outputs, **kwargs)
-
-        # === Config ===
-        self.config = config
-        self.segmentation = segmentation
-        self.decision = decision
+        self.config, self.segmentation, self.decision = config, segmentation, decision
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """Runs both parts on `inputs` [B, H, W, C].
-
-        Raises:
-            ValueError: If the height, the width or the channels are wrong.
-        """
+        """Runs both parts; raises ValueError if the height, the width or the channels are wrong."""
         check_input_shape(tuple(inputs.shape), self.config.input_channels)
         return super().call(inputs, training=training, mask=mask)
 
@@ -98,12 +83,10 @@ class SegDecNet(keras.Model):
         return self.segmentation.get_layer("head") if self.config.encoder != SEGDECNET else None
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of this network."""
         return {"config": self.config.model_dump(mode="json"), "name": self.name}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:  # noqa: ARG003
-        """Creates a network from the result of `get_config`."""
         return cls(**{**config, "config": NetworkConfig.model_validate(config["config"])})
 
 
@@ -113,33 +96,28 @@ def build_network(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY)
 
 
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds a model: image [B, H, W, C] → features [B, H/8, W/8, F], coarse [B, H/8, W/8, M] and final mask
-    logits.
+    """Builds a model: image [B, H, W, C] → features [B, H/8, W/8, F], coarse and final mask logits.
 
-    The final ones [B, H/s, W/s, M] are the coarse ones if the stride s is 8. With an encoder, the parts
-    `encoder` and `head` are separate models.
+    Coarse logits are [B, H/8, W/8, M], final ones [B, H/s, W/s, M]; they are the same if the stride s is 8.
+    With an encoder, the parts `encoder` and `head` are separate models.
     """
     image = keras.Input((None, None, config.input_channels), name="image")
     if config.encoder != SEGDECNET:
         encoder = build_encoder(config, policy)
         head = build_head(encoder, config, policy)
         return keras.Model(image, head(encoder(image)), name="segmentation")
-    dtype = policy.dtype
-    x = image
+    x, skips = image, {}
     if not policy.folded:
         x = layers.Rescaling(PIXEL_SCALE, dtype=keras.config.floatx(), name="scale")(image)
-    skips: dict[int, Any] = {}
     for block, widths in enumerate(config.segmentation_widths, start=1):
         for index, width in enumerate(widths, start=1):
             x = convolution(x, config, policy, width, KERNEL, f"segmentation_{block}_{index}")
         skips[2 ** (block - 1)] = x
-        x = layers.MaxPooling2D(dtype=dtype, name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
+        x = layers.MaxPooling2D(dtype=policy.dtype, name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
     return keras.Model(image, _masks(x, skips, config, policy), name="segmentation")
 
 
-def build_head(
-    encoder: keras.Model, config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
-) -> keras.Model:
+def build_head(encoder: keras.Model, config: NetworkConfig, policy: ComputePolicy) -> keras.Model:
     """Builds a model: the encoder's features by name → the outputs of the published segmentation stage.
 
     A 1×1 convolution of the concatenated features is computed as a sum of one per stride, which is faster
@@ -151,23 +129,16 @@ def build_head(
     }
     adapted = []
     for stride in JOINED_STRIDES:
-        adapt = layers.Conv2D(
-            config.adapter_width,
-            1,
-            use_bias=False,
-            kernel_initializer=make_initializer(config),
-            dtype=dtype,
-            name=f"adapted_{stride}",
-        )
+        common = {"kernel_initializer": make_initializer(config), "dtype": dtype, "name": f"adapted_{stride}"}
+        adapt = layers.Conv2D(config.adapter_width, 1, use_bias=False, **common)
         x = adapt(features[f"joined_{stride}"])
         if stride > STRIDE:
             x = BilinearUpsampling(stride // STRIDE, dtype=dtype, name=f"enlarged_{stride}")(x)
             x = CropToStride(1, dtype=dtype, name=f"cut_{stride}")([x, features[f"joined_{STRIDE}"]])
         adapted.append(x)
     x = layers.Add(dtype=dtype, name="adapted")(adapted)
-    x = layers.ReLU(dtype=dtype, name="adapted_relu")(
-        normalization(config, policy=policy, name="adapted_norm")(x)
-    )
+    x = normalization(config, policy=policy, name="adapted_norm")(x)
+    x = layers.ReLU(dtype=dtype, name="adapted_relu")(x)
     skips = {stride: features[f"skip_{stride}"] for stride in (4, 2, 1) if f"skip_{stride}" in features}
     return keras.Model(features, _masks(x, skips, config, policy), name="head")
 
@@ -198,8 +169,8 @@ def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
         mask = GradientGate(dtype=exact, name="mask_gate")(mask)
     x = layers.Concatenate(dtype=dtype, name="volume")([volume, mask])  # [B, h, w, F + 1]
     for index, width in enumerate(config.decision_widths, start=1):
-        pool = layers.MaxPooling2D(padding="same", dtype=dtype, name=f"decision_{index}_pool")
-        x = pool(x)  # "same" also works for small inputs
+        # "same" also works for small inputs.
+        x = layers.MaxPooling2D(padding="same", dtype=dtype, name=f"decision_{index}_pool")(x)
         x = convolution(x, config, policy, width, KERNEL, f"decision_{index}")
     pooled = [
         layers.GlobalAveragePooling2D(dtype=exact, name="features_mean")(x),
@@ -208,27 +179,18 @@ def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
         layers.GlobalMaxPooling2D(dtype=exact, name="mask_max")(mask),
     ]
     vector = layers.Concatenate(dtype=exact, name="vector")(pooled)  # [B, 2 · last width + 2]
-    prior = _mask_prior(config)
-    class_logits = layers.Dense(config.num_classes, dtype=exact, name="class_logits", **prior)(vector)
+    initializers = {}
+    if config.mask_prior:
+        bounded = config.mask_activation == "sigmoid"
+        even = 0.5 if bounded else 0.0  # activation of the logit 0
+        prior = MaskPrior(config.mask_prior, even, alone=not bounded)
+        initializers = {"kernel_initializer": prior, "bias_initializer": prior}
+    class_logits = layers.Dense(config.num_classes, dtype=exact, name="class_logits", **initializers)(vector)
     return keras.Model((features, mask_logits), class_logits, name="decision")
 
 
-def _mask_prior(config: NetworkConfig) -> dict[str, Any]:
-    """Returns the initializers of the last layer if the decision starts from the mask."""
-    if not config.mask_prior:
-        return {}
-    bounded = config.mask_activation == "sigmoid"
-    even = 0.5 if bounded else 0.0  # activation of the logit 0
-    prior = MaskPrior(config.mask_prior, even, alone=not bounded)
-    return {"kernel_initializer": prior, "bias_initializer": prior}
-
-
 def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
-    """Checks an input shape; unknown sides pass.
-
-    Raises:
-        ValueError: If the rank, the sides or the channels are wrong.
-    """
+    """Raises ValueError if the rank, the sides or the channels are wrong; unknown sides pass."""
     if len(shape) != 4 or shape[3] != channels:
         raise ValueError(f"Wrong input shape {shape}. Expected [B, H, W, {channels}].")
     height, width = shape[1], shape[2]
@@ -243,8 +205,8 @@ def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:
 def _mask_head(features: Any, config: NetworkConfig, policy: ComputePolicy) -> Any:
     """Applies the 1×1 convolution to mask logits, with a bias or a normalisation."""
     plain, exact = config.mask_normalization == "none", keras.config.floatx()
-    name = "mask_logits" if plain else "mask_projection"
-    common = {"kernel_initializer": make_initializer(config), "dtype": exact, "name": name}
+    name, initializer = "mask_logits" if plain else "mask_projection", make_initializer(config)
+    common = {"kernel_initializer": initializer, "dtype": exact, "name": name}
     logits = layers.Conv2D(config.mask_channels, 1, use_bias=plain, **common)(features)
     if plain:
         return logits

@@ -1,45 +1,31 @@
 """Replaces layers of `keras.applications` for serving: the same results with fewer operation types."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 from keras import layers, ops
 
-Settings = Mapping[str, Any]
 
-
-def serve_layer(kind: type[layers.Layer], settings: Settings) -> layers.Layer:
+def serve_layer(kind: type[layers.Layer], settings: Mapping[str, Any]) -> layers.Layer:
     """Creates the layer of a class and its settings, or its replacement for serving.
 
     A dense layer becomes a 1×1 convolution, which int8 supports. A convolution with as many groups as
     channels becomes a depthwise convolution, because Keras compiles the former with XLA. Activations with a
     custom gradient become plain operations. Weights change only in shape.
     """
+    common = ["name", "dtype", "activation", "use_bias"]
     if issubclass(kind, layers.Dense):
-        layer = layers.Conv2D(settings["units"], 1, **_common(settings))
+        layer = layers.Conv2D(settings["units"], 1, **{key: settings[key] for key in common})
     elif issubclass(kind, layers.Conv2D) and 1 < settings["groups"] == settings["filters"]:
-        same = {key: settings[key] for key in ("strides", "padding", "dilation_rate")}
-        layer = layers.DepthwiseConv2D(settings["kernel_size"], **same, **_common(settings))
+        common += ["strides", "padding", "dilation_rate"]
+        layer = layers.DepthwiseConv2D(settings["kernel_size"], **{key: settings[key] for key in common})
     else:
         layer = kind.from_config(dict(settings))
     activation = getattr(layer, "activation", None)
-    if activation in _PLAIN:
-        layer.activation = _PLAIN[activation]
+    if activation is keras.activations.silu:
+        layer.activation = lambda x: x * ops.sigmoid(x)
+    elif activation is keras.activations.gelu:
+        layer.activation = lambda x: 0.5 * x * (1.0 + ops.erf(x * math.sqrt(0.5)))
     return layer
-
-
-def _common(settings: Settings) -> dict[str, Any]:
-    return {key: settings[key] for key in ("name", "dtype", "activation", "use_bias")}
-
-
-def _silu(x: Any) -> Any:
-    return x * ops.sigmoid(x)
-
-
-def _gelu(x: Any) -> Any:
-    return 0.5 * x * (1.0 + ops.erf(x * math.sqrt(0.5)))
-
-
-_PLAIN: dict[Any, Callable[[Any], Any]] = {keras.activations.silu: _silu, keras.activations.gelu: _gelu}

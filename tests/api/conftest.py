@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 import logging
 import os
 import subprocess
@@ -46,7 +47,8 @@ class StubPredictor:
         failure: Raised by the network.
         refusal: Raised for every photograph.
         mask_stride: Of the grid: every how many pixels it has a score.
-        review: Score from which a photograph is for review; None for no review.
+        threshold: Score from which a photograph is defective.
+        review: Score from which it is for review; None for no review.
         area: What is inspected of every photograph, [H, W]; None for all of it.
         spot_from: Column from which on a defect is a spot, before it a scratch; None for one mask.
     """
@@ -65,9 +67,16 @@ class StubPredictor:
         self.failure: Exception | None = None
         self.refusal: Exception | None = None
         self.mask_stride = 8
+        self.threshold = 0.5
         self.review: float | None = None
         self.area: NDArray[np.uint8] | None = None
         self.spot_from: int | None = None
+
+    def block(self) -> None:
+        """Blocks the network; `entered` counts from now on."""
+        while self.entered.acquire(blocking=False):
+            pass
+        self.gate.clear()
 
     def warmup_shape(self) -> tuple[int, int, int]:
         return (16, 24, 1)
@@ -94,7 +103,7 @@ class StubPredictor:
         self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
     ) -> Prediction:
         review = self.review if threshold is None else None
-        threshold = 0.5 if threshold is None else threshold
+        threshold = self.threshold if threshold is None else threshold
         scores = logits.mask[row, : size[0], : size[1], 0]
         score = float(scores.max())
         doubtful = review is not None and review <= score < threshold
@@ -184,6 +193,12 @@ def loggers_are_on(monkeypatch) -> Iterator[None]:
     service.setLevel(before)
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """For async tests, marked `anyio`."""
+    return "asyncio"
+
+
 @pytest.fixture
 def serve() -> type[ServiceClient]:
     """The context manager that starts an app and sends it requests."""
@@ -223,6 +238,15 @@ def make_app(predictor: StubPredictor) -> Callable[..., FastAPI]:
         return create_app(Settings.model_validate({"model": Path("unused"), **settings}), predictor)
 
     return make
+
+
+@pytest.fixture
+def key_files(tmp_path: Path) -> dict[str, Path]:
+    """Settings with files of one key each: `api`, `review` and `admin`, which are also the names."""
+    files = {f"{key}_keys": tmp_path / f"{key}.keys" for key in ("api", "review", "admin")}
+    for path in files.values():
+        path.write_text(f"{path.stem}:{hashlib.sha256(path.stem.encode()).hexdigest()}")
+    return files
 
 
 @pytest.fixture

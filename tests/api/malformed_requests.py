@@ -141,12 +141,6 @@ def _asked(part: bytes, query: str) -> MalformedRequest:
 
 
 def _raw(
-    body: bytes,
-    name: str,
-    status: int,
-    code: str,
-    *,
-    headers: Headers = PNG,
-    path: str = PREDICT,
+    body: bytes, name: str, status: int, code: str, *, headers: Headers = PNG, path: str = PREDICT
 ) -> MalformedRequest:
     return MalformedRequest(name, status, code, body, headers, path)

@@ -114,9 +114,7 @@ def test_client_waits_while_the_queue_is_full(make_app, predictor, part):
             await anyio.sleep(0)
 
     async def use(client):
-        while predictor.entered.acquire(blocking=False):
-            pass  # the service has run the network to warm it
-        predictor.gate.clear()
+        predictor.block()
         async with anyio.create_task_group() as group:
             group.start_soon(client.predict, part)
             await anyio.to_thread.run_sync(predictor.entered.acquire)

@@ -1,4 +1,4 @@
-"""A fake service for the real pages, and a browser."""
+"""The real service with a stub network, and a browser."""
 
 import asyncio
 import base64
@@ -7,198 +7,69 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 import uvicorn
-from fastapi import FastAPI, UploadFile
+from fastapi import FastAPI
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
-from starlette.requests import Request
 
 from api.app import create_app
-from api.errors import RequestError, add_error_handlers, service_unavailable
-from api.metrics import Metrics
-from api.middleware.request_id import RequestIdMiddleware
-from api.routes.pages import add_pages
 from api.settings import Settings
-from segdec.images import Photograph, decode_image, encode_png
-from segdec.inference.postprocessing import find_regions
-from segdec.schemas import (
-    Answer,
-    Decision,
-    ImageFacts,
-    MaskAnswer,
-    ModelDetail,
-    ModelIdentity,
-    ModelList,
-    PolygonAnswer,
-    RegionAnswer,
-    Timing,
-)
+from datasets.layouts.toy import make_sample
+from segdec.engines import Logits
+from segdec.inference.postprocessing import Prediction, find_regions
 from tests.api.conftest import StubPredictor
 
-ROOT = Path(__file__).parents[2]
-SCREENSHOTS = ROOT / "test-output" / "browser"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+SCREENSHOTS = Path(__file__).parents[2] / "test-output" / "browser"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+KEY = "open sesame"
 
 expect.set_options(timeout=30_000)
 """Milliseconds, for busy machines."""
 
-KINDS = ("good", "scratch", "stain")
 
-
-class FakeService:
-    """A service whose mask scores × 255 are the grey levels; it can be busy or require a key.
-
-    Attributes:
-        threshold: Image score threshold.
-        review: Review threshold; None for no review.
-        inspected_area: Of every answer.
-        known: Other scores × 255 of some photographs, by their bytes.
-        kinds: Classes of pixels, 1 = scratch, 2 = stain, for labelled regions.
-    """
+class PagePredictor(StubPredictor):
+    """Mask scores × 255 are grey levels, or those in `known` for a photograph; regions are the real ones."""
 
     def __init__(self) -> None:
-        self.reset()
-        self.app = FastAPI(title="segdec", docs_url=None, redoc_url=None)
-        self.app.state.metrics = Metrics(queue_depth=lambda: 0, ready=lambda: True)
-        self.app.add_middleware(RequestIdMiddleware)
-        add_error_handlers(self.app)
-        self.app.get("/v1/models")(self.models)
-        self.app.post("/v1/predict")(self.predict)
-        self.app.post("/v1/models/{name}/versions/{version}/predict")(self.predict_named)
-        add_pages(self.app, Settings.model_validate({"model": "unused"}))
-
-    def reset(self) -> None:
-        """Resets settings and counters."""
-        self.key = ""
-        self.refusals = 0
-        self.threshold = 0.5
-        self.review: float | None = None
-        self.inspected_area: list[PolygonAnswer] | None = None
-        self.served = [("surface", "3", ["stable"])]
-        self.asked: list[str] = []
+        super().__init__()
         self.known: dict[bytes, NDArray[np.uint8]] = {}
-        self.kinds: dict[bytes, NDArray[np.uint8]] = {}
-        self.running = self.max_running = 0
-        self.gate = threading.Event()
-        self.gate.set()
 
-    def models(self, request: Request) -> ModelList:
-        """Lists the served models."""
-        self._check_key(request)
-        return ModelList(
-            models=[
-                ModelDetail(name=name, version=version, sha256="0" * 64, labels=labels, manifest={})
-                for name, version, labels in self.served
-            ]
-        )
+    def infer(self, prepared: NDArray[np.uint8]) -> Logits:
+        logits = super().infer(prepared)
+        for row, image in enumerate(prepared):
+            scores = self.known.get(sha256(image.tobytes()).digest())
+            if scores is not None:
+                logits.mask[row, ..., 0] = scores / np.float32(255)
+        return logits
 
-    def predict(self, request: Request, file: UploadFile, mask: str) -> Answer:
-        """Inspects one photograph."""
-        return self.predict_named(request, *self.served[0][:2], file, mask)
+    def interpret(self, *args: Any, **words: Any) -> Prediction:
+        found = super().interpret(*args, **words)
+        if self.spot_from is not None:
+            return found
+        return replace(found, regions=find_regions(found.mask, found.mask_scores))
 
-    def predict_named(self, request: Request, name: str, version: str, file: UploadFile, mask: str) -> Answer:
-        """Inspects one photograph with a named model."""
-        assert mask == "scores"
-        self.asked.append(f"{name}/{version}")
-        self._check_key(request)
-        if self.refusals:
-            self.refusals -= 1
-            raise service_unavailable("queue_full", "The queue is full.", 0)
-        self.running += 1
-        self.max_running = max(self.max_running, self.running)
-        try:
-            assert self.gate.wait(timeout=30)
-            data = file.file.read()
-            photograph = decode_image(data, file.filename or "file", white_level=65535)
-        finally:
-            self.running -= 1
-        scores = self.known.get(data, photograph.pixels.max(axis=2))
-        model = ModelIdentity(name=name, version=version, sha256="0" * 64)
-        decision = self._decide(float(scores.max()) / 255)
-        found = answer(photograph, scores, model, decision, self.kinds.get(data))
-        return found.model_copy(update={"inspected_area": self.inspected_area})
-
-    def _decide(self, score: float) -> Decision:
-        below = "good" if self.review is None or score < self.review else "review"
-        return Decision(
-            label=below if score < self.threshold else "scratch",
-            score=score,
-            threshold=self.threshold,
-            review_threshold=self.review,
-            probabilities={"good": 1 - score, "scratch": 0.75 * score, "spot": 0.25 * score},
-        )
-
-    def _check_key(self, request: Request) -> None:
-        sent = request.headers.get("Authorization", "")
-        if self.key and sent != f"Bearer {self.key}":
-            detail = "The API key is not known here." if sent else "No API key arrived."
-            detail += " Send one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'."
-            raise RequestError(401, "unauthorized", detail, {"WWW-Authenticate": "Bearer"})
+    def add_toy_part(self, index: int, peak: int = 230) -> NDArray[np.uint8]:
+        """A photograph that looks real, with scores like a network's, of `peak` / 255 at most."""
+        sample = make_sample(index, size=512)
+        blurred = cv2.GaussianBlur(sample.mask.astype(np.float32), (0, 0), 6)
+        scores = np.rint(2 + (peak - 2) * blurred / max(blurred.max(), 1)).astype(np.uint8)
+        self.known[sha256(np.atleast_3d(sample.image).tobytes()).digest()] = scores
+        return sample.image
 
 
-def answer(
-    photograph: Photograph,
-    stored: NDArray[np.uint8],
-    model: ModelIdentity,
-    decision: Decision,
-    kinds: NDArray[np.uint8] | None = None,
-) -> Answer:
-    """Returns the answer for mask scores × 255 [H, W], with the threshold 0.5."""
-    height, width = stored.shape
-    return Answer(
-        id="1",
-        model=model,
-        image=ImageFacts(
-            width=width,
-            height=height,
-            bit_depth=photograph.bit_depth,
-            format=photograph.format,
-            integrity=photograph.integrity,
-        ),
-        decision=decision,
-        mask=MaskAnswer(
-            encoding="scores",
-            width=width,
-            height=height,
-            space="input",
-            threshold=0.5,
-            data=base64.b64encode(encode_png(stored)).decode("ascii"),
-        ),
-        regions=region_answers(stored, kinds),
-        timing_ms=Timing(queue=0.1, decode=3.2, infer=11.4, encode=2.0, total=17.1),
-        batch_size=1,
-        warnings=list(photograph.warnings),
-    )
-
-
-def region_answers(stored: NDArray[np.uint8], kinds: NDArray[np.uint8] | None = None) -> list[RegionAnswer]:
-    """Returns the regions of mask scores × 255 [H, W] from 0.5, for each class."""
-    scores = stored.astype(np.float32) / 255
-    mask = np.where(scores >= 0.5, np.uint8(255), np.uint8(0))
-    parts = {None: mask}
-    if kinds is not None:
-        parts = {name: mask * (kinds == number) for number, name in enumerate(KINDS) if number}
-    return [
-        RegionAnswer(
-            bbox=r.bbox, area_px=r.area_px, score_max=r.score_max, polygon=list(r.polygon), label=label
-        )
-        for label, part in parts.items()
-        for r in find_regions(part, scores)
-    ]
+def part_image(brightness: int = 204) -> NDArray[np.uint8]:
+    """A dark part, 60 × 40 px, with a spot 6 × 4 px of `brightness`."""
+    image = np.full((40, 60), 30, np.uint8)
+    image[8:12, 10:16] = brightness
+    return image
 
 
 # === Service and browser ===
@@ -223,35 +94,36 @@ def listening(app: FastAPI, start: Callable[[], Awaitable[None]] | None = None) 
         thread.join()
 
 
-@pytest.fixture(scope="module")
-def running_service() -> Iterator[tuple[FakeService, str]]:
-    """The fake service and its address."""
-    service = FakeService()
-    with listening(service.app) as address:
-        yield service, address
+@dataclass
+class RunningService:
+    """The real service with its stub network."""
+
+    address: str
+    folder: Path
+    predictor: PagePredictor
 
 
-@pytest.fixture
-def real_service(tmp_path: Path) -> Iterator[str]:
-    """The address of the real service with a stub network; its key is `open sesame`."""
-    keys = tmp_path / "keys"
-    keys.write_text(f"line1:{sha256(b'open sesame').hexdigest()}\n")
-    app = create_app(Settings.model_validate({"model": "unused", "api_keys": keys}), StubPredictor())
+@contextmanager
+def serving(folder: Path, **settings: Any) -> Iterator[RunningService]:
+    """Runs the service with a record in `folder`."""
+    predictor = PagePredictor()
+    given = {"model": "unused", "record": "required", "record_folder": folder / "record", **settings}
+    app = create_app(Settings.model_validate(given), predictor)
 
     async def start() -> None:
         await app.state.service.start()
 
     with listening(app, start) as address:
-        yield address
+        yield RunningService(address, folder / "record", predictor)
+        predictor.gate.set()
 
 
 @pytest.fixture
-def service(running_service: tuple[FakeService, str]) -> Iterator[FakeService]:
-    """The fake service, reset."""
-    fake = running_service[0]
-    fake.reset()
-    yield fake
-    fake.gate.set()
+def keys(tmp_path: Path) -> Path:
+    """A file with the key `KEY` of the client `office`."""
+    path = tmp_path / "keys"
+    path.write_text(f"office:{sha256(KEY.encode()).hexdigest()}\n")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -284,14 +156,6 @@ class Visit:
         self.page.goto(self.address + path)
         return self.page
 
-    def asked(self, path: str) -> int:
-        """Counts the requests with `path` in their address."""
-        return sum(path in url for url in self.requests)
-
-    def foreign(self) -> list[str]:
-        """Requests to other hosts."""
-        return [url for url in self.requests if not url.startswith((self.address, "blob:", "data:"))]
-
     def drop(self, *files: tuple[str, bytes]) -> None:
         """Drops files (name, content) on the page, as a file manager does."""
         sent = [{"name": name, "b64": base64.b64encode(data).decode("ascii")} for name, data in files]
@@ -309,7 +173,7 @@ class Visit:
         for event in ("dragenter", "dragover", "drop"):
             self.page.dispatch_event("body", event, {"dataTransfer": transfer})
 
-    def screenshot(self, name: str, *, full_page: bool = True) -> None:
+    def screenshot(self, name: str, *, full_page: bool = False) -> None:
         """Saves a screenshot in test-output/browser."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=full_page)
@@ -321,21 +185,36 @@ class Visit:
 
 
 @pytest.fixture
-def visit(
-    browser: Browser, running_service: tuple[FakeService, str], service: FakeService
-) -> Iterator[Callable[..., Visit]]:
-    """Opens browser windows; fails the test on page errors and requests to other hosts."""
+def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
+    """Opens a browser window for an address; fails the test on page errors and requests to other hosts."""
     visits: list[Visit] = []
 
-    def make(address: str = running_service[1], **window: Any) -> Visit:
+    def make(address: str, **window: Any) -> Visit:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **window})
         visits.append(Visit(context, address))
         return visits[-1]
 
     yield make
-    service.gate.set()
     for made in visits:
         assert "Page error" not in made.page.content()
         made.page.context.close()
         assert made.errors == []
-        assert made.foreign() == []
+        assert [url for url in made.requests if not url.startswith((made.address, "blob:", "data:"))] == []
+
+
+def contrast(page: Page, selector: str) -> float:
+    """The contrast of a text with the background below it, as WCAG 2 defines it."""
+    colors = page.locator(selector).first.evaluate(
+        """part => {
+            const rgb = (color) => color.match(/[0-9.]+/g).map(Number);
+            let below = part;
+            while (rgb(getComputedStyle(below).backgroundColor)[3] === 0) below = below.parentElement;
+            return [getComputedStyle(part).color, getComputedStyle(below).backgroundColor].map(rgb);
+        }"""
+    )
+    lights = []
+    for color in colors:
+        shares = [value / 255 for value in color[:3]]
+        linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(lights) + 0.05) / (min(lights) + 0.05)

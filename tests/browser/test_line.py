@@ -2,9 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 
-import cv2
 import httpx
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from fastapi import FastAPI, Request
 from playwright.sync_api import Page, expect
 from starlette.responses import Response
 
-from api.app import create_app
 from api.errors import RequestError, add_error_handlers
 from api.metrics import Metrics
 from api.middleware.request_id import RequestIdMiddleware
@@ -29,8 +26,7 @@ from api.records.schemas import (
 from api.routes.pages import add_pages
 from api.settings import Settings
 from segdec.images import encode_png
-from tests.api.conftest import StubPredictor, part_image
-from tests.browser.conftest import listening
+from tests.browser.conftest import KEY, listening, part_image, serving
 
 HOUR = timedelta(hours=1)
 SIZES = {
@@ -58,9 +54,6 @@ class FakeLine:
         self.app.get("/v1/line")(self.line)
         self.app.get("/v1/records/{number}/overlay")(self.overlay)
         add_pages(self.app, Settings.model_validate({"model": "unused", "record": "required"}))
-        self.reset()
-
-    def reset(self):
         self.key = ""
         self.stations = []
         self.pictures = []
@@ -79,19 +72,7 @@ class FakeLine:
 
     def overlay(self, number: int, side: int) -> Response:
         self.pictures.append((number, side))
-        return Response(toy_overlay(number), media_type="image/png")
-
-
-def toy_overlay(number):
-    """A grey part with an orange scratch."""
-    noise = np.random.default_rng(number).normal(0, 6, (240, 320, 1))
-    image = (
-        np.clip(130 + noise + np.linspace(-25, 25, 320)[None, :, None], 0, 255).astype(np.uint8).repeat(3, 2)
-    )
-    angle = number * 0.7
-    end = (int(160 + 70 * np.cos(angle)), int(120 + 70 * np.sin(angle)))
-    cv2.line(image, (160, 120), end, (255, 92, 40), 5)
-    return encode_png(image)
+        return Response(encode_png(np.full((240, 320), 130, np.uint8)), media_type="image/png")
 
 
 def inspection(now, verdict="good", seconds=2, number=90210, **more):
@@ -142,6 +123,7 @@ def chart(now, out=False):
         if out and number in (17, 23):
             defective = inspected * 6 // 100
         is_out = inspected > 20 and defective / inspected > 0.042
+        log_odds = -4.4 + 0.1 * (number * 5 % 7) + (1.4 if out and number > 19 else 0)
         hours.append(
             ChartHour(
                 hour=(now - (23 - number) * HOUR).replace(minute=0, second=0),
@@ -150,9 +132,7 @@ def chart(now, out=False):
                 low=0.006 if inspected > 20 else None,
                 high=0.042 if inspected > 20 else None,
                 out="high" if is_out else None,
-                log_odds=None
-                if not inspected
-                else -4.4 + 0.1 * (number * 5 % 7) + (1.4 if out and number > 19 else 0),
+                log_odds=log_odds if inspected else None,
             )
         )
     return DefectChart(centre=0.021, spread=1.0, hours=hours)
@@ -180,38 +160,28 @@ def normal_day(now):
     )
 
 
-@pytest.fixture(scope="module")
-def running_line():
+@pytest.fixture
+def line():
     line = FakeLine()
-    with listening(line.app) as address:
-        yield line, address
+    with listening(line.app) as line.address:
+        yield line
 
 
 @pytest.fixture
-def line(running_line):
-    running_line[0].reset()
-    return running_line[0]
-
-
-@pytest.fixture
-def watch(visit, running_line, line):  # noqa: ARG001
+def watch(line, visit):
     """Opens the display in a window of a size; returns the visit."""
 
     def make(size="tv", path="line", **window):
-        user = visit(running_line[1], viewport=SIZES[size], **window)
+        user = visit(line.address, viewport=SIZES[size], **window)
         user.open(path)
         return user
 
     return make
 
 
-def seen_pictures(page: Page, number: int = 8) -> None:
-    """Waits for the pictures of the last defects."""
-    expect(page.locator("#defects img")).to_have_count(number)
-
-
 def fits(page: Page) -> bool:
-    """Whether the page fits the window, without clipped text."""
+    """Whether the page with its eight pictures fits the window, without clipped text."""
+    expect(page.locator("#defects img")).to_have_count(8)
     return page.evaluate(
         """() => {
             const root = document.documentElement;
@@ -225,7 +195,7 @@ def fits(page: Page) -> bool:
 
 
 @pytest.mark.slow
-def test_the_last_verdict_fills_the_screen(watch, line):
+def test_the_last_verdict_fills_the_screen_above_the_last_defects(watch, line):
     user = watch()
     page = user.page
     for verdict, word in (("good", "GOOD"), ("review", "REVIEW"), ("defect", "DEFECT")):
@@ -234,9 +204,8 @@ def test_the_last_verdict_fills_the_screen(watch, line):
         expect(page.locator(f"#call svg.{verdict}")).to_be_visible()
         assert page.locator("#call svg:visible").count() == 1
         assert page.locator("#word").evaluate("word => parseFloat(getComputedStyle(word).fontSize)") > 180
-        seen_pictures(page)
         assert fits(page)
-        user.screenshot(f"line-{verdict}-tv", full_page=False)
+    user.screenshot("line-defect")
     expect(page.locator("#label")).to_have_text("scratch")
     expect(page.locator("#part")).to_have_text("A17-004711")
     expect(page.locator("#station")).to_have_text("line3-cam1")
@@ -245,12 +214,16 @@ def test_the_last_verdict_fills_the_screen(watch, line):
     cells = page.locator("#counts tbody td").all_text_contents()
     assert cells == ["1,043", "2,086", "1,016", "2,032", "6", "12", "21", "42", "0", "0"]
     expect(page.locator("#classes")).to_have_text("scratch 14 · dent 5 · stain 2")
-    assert {side for _, side in line.pictures} == {480}
+    newest = inspection(line.now, "defect", 1, 90300)
+    line.update(defects=[newest, *line.status.defects[:7]])
+    expect(page.locator("#defects li .which").first).to_have_text("A17-004711, line3-cam1")
+    expect(page.locator("#defects img")).to_have_count(8)
+    # Each picture is fetched once; that of the oldest defect is removed
+    assert sorted(line.pictures) == [(number, 480) for number in (*range(90193, 90201), 90300)]
 
 
 def test_a_miss_fills_the_screen_until_it_is_acknowledged(watch, line):
-    user = watch()
-    page = user.page
+    page = watch().page
     alarm = page.locator("#alarm")
     expect(page.locator("#word")).to_have_text("GOOD")
     line.update(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
@@ -262,16 +235,12 @@ def test_a_miss_fills_the_screen_until_it_is_acknowledged(watch, line):
     expect(page).to_have_title("NOT INSPECTED – Line")
     box = alarm.bounding_box()
     assert (box["width"], box["height"]) == (1920, 1080)
-    user.screenshot("line-not-inspected-tv", full_page=False)
     page.reload()
     expect(alarm).to_be_visible()
     page.locator("#alarm-acknowledge").click()
     expect(alarm).to_be_hidden()
     expect(page.locator("#banner")).to_be_hidden()
     expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
-    page.reload()
-    expect(page.locator("#word")).to_have_text("GOOD")
-    expect(alarm).to_be_hidden()
     second = miss(line.now, 1, station="line4-top", part_id=None)
     line.update(misses=[second, *line.status.misses], shift=counts(line.now, 7, 1, missed=2))
     expect(alarm).to_be_visible()
@@ -280,8 +249,7 @@ def test_a_miss_fills_the_screen_until_it_is_acknowledged(watch, line):
 
 @pytest.mark.slow
 def test_a_banner_stays_after_the_station_inspects_again(watch, line):
-    user = watch()
-    page = user.page
+    page = watch().page
     line.update(misses=[miss(line.now, 5)], shift=counts(line.now, 7, 1, missed=3))
     expect(page.locator("#alarm")).to_be_visible()
     line.update(misses=[miss(line.now, 5, followed=True)])
@@ -290,9 +258,7 @@ def test_a_banner_stays_after_the_station_inspects_again(watch, line):
     expect(page.locator("#alarm")).to_be_hidden()
     expect(page.locator("#banner-text")).to_have_text("3 NOT INSPECTED")
     expect(page).to_have_title("3 not inspected – Line")
-    seen_pictures(page)
     assert fits(page)
-    user.screenshot("line-banner-tv", full_page=False)
     page.locator("#banner-acknowledge").click()
     expect(page.locator("#banner")).to_be_hidden()
     line.update(shift=counts(line.now + 8 * HOUR, 7, 1))
@@ -304,15 +270,13 @@ def test_a_banner_stays_after_the_station_inspects_again(watch, line):
 
 @pytest.mark.slow
 def test_a_lost_connection_and_missing_data_are_alarms(watch, line):
-    user = watch()
-    page = user.page
+    page = watch().page
     expect(page.locator("#word")).to_have_text("GOOD")
     line.status = None
     expect(page.locator("#alarm-word")).to_have_text("NO CONNECTION", timeout=20_000)
     expect(page.locator("#alarm-why")).to_have_text("The service is stopping.")
     expect(page.locator("#alarm-where")).to_contain_text("since 14:42:")
     expect(page.locator("#alarm-acknowledge")).to_be_hidden()
-    user.screenshot("line-no-connection-tv", full_page=False)
     line.status = normal_day(line.now)
     expect(page.locator("#alarm")).to_be_hidden(timeout=20_000)
     message = "The record cannot be used now: its database does not answer."
@@ -325,17 +289,16 @@ def test_a_lost_connection_and_missing_data_are_alarms(watch, line):
 
 
 @pytest.mark.slow
-def test_unusual_rates_drift_and_silent_stations_are_reported(watch, line):
-    line.update(
-        chart=chart(line.now, out=True),
-        drift=ScoreDrift(now=-2.9, before=-4.3, least=0.9, towards="defective", hours=4),
-        last=inspection(line.now, "defect"),
-        quiet=[
-            QuietStation(station="line4-top", last_at=line.now - timedelta(minutes=52), usual_gap_s=4.2),
-            QuietStation(station="", last_at=line.now - timedelta(minutes=7), usual_gap_s=0.8),
-        ],
-    )
-    user = watch()
+@pytest.mark.parametrize(("size", "scheme"), [("tv", "dark"), ("tablet", "light"), ("phone", "dark")])
+def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, line, size, scheme):
+    drift = ScoreDrift(now=-2.9, before=-4.3, least=0.9, towards="defective", hours=4)
+    silent = [
+        QuietStation(station="line4-top", last_at=line.now - timedelta(minutes=52), usual_gap_s=4.2),
+        QuietStation(station="", last_at=line.now - timedelta(minutes=7), usual_gap_s=0.8),
+    ]
+    line.update(chart=chart(line.now, out=True), drift=drift, quiet=silent)
+    line.update(last=inspection(line.now, "defect"))
+    user = watch(size, color_scheme=scheme)
     page = user.page
     expect(page.locator("#rate .summary")).to_have_text(
         "2 hours above the limits: 5.8 % this hour, baseline 2.1 %."
@@ -351,41 +314,25 @@ def test_unusual_rates_drift_and_silent_stations_are_reported(watch, line):
             "unnamed station no inspections for 7 min, since 14:35; usually every second",
         ]
     )
-    seen_pictures(page)
-    assert fits(page)
-    user.screenshot("line-out-of-the-ordinary-tv", full_page=False)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("size", "scheme"), [("tv", "dark"), ("tablet", "light"), ("phone", "dark")])
-def test_the_display_fits_every_screen(watch, line, size, scheme):
-    line.update(last=inspection(line.now, "defect"), chart=chart(line.now, out=True))
-    line.update(quiet=[QuietStation(station="line4-top", last_at=line.now - HOUR, usual_gap_s=4.2)])
-    user = watch(size, color_scheme=scheme)
-    page = user.page
-    expect(page.locator("#word")).to_have_text("DEFECT")
-    seen_pictures(page)
-    if size != "phone":
-        assert fits(page)
-    user.screenshot(f"line-defect-{size}-{scheme}", full_page=size == "phone")
+    assert fits(page) or size == "phone"
+    user.screenshot(f"line-{size}-{scheme}", full_page=size == "phone")
     line.update(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
     expect(page.locator("#alarm")).to_be_visible()
-    panel = page.locator("#alarm-panel")
-    assert panel.evaluate(
+    assert page.locator("#alarm-panel").evaluate(
         "panel => panel.scrollHeight <= panel.clientHeight && panel.scrollWidth <= panel.clientWidth"
     )
-    user.screenshot(f"line-not-inspected-{size}-{scheme}", full_page=False)
+    user.screenshot(f"line-not-inspected-{size}-{scheme}")
 
 
 @pytest.mark.slow
-def test_the_url_has_the_station_and_a_key_is_requested(watch, line):
-    line.key = "open sesame"
+def test_the_url_has_station_and_sound_and_a_key_is_requested(watch, line):
+    line.key = KEY
     line.update(last=inspection(line.now, seconds=3 * 3600), defects=[])
     page = watch(path="line?station=line4-top").page
     page.locator("#key-cancel").click()
     expect(page.locator("#alarm-why")).to_have_text("An API key is required.")
     page.locator("#alarm-key").click()
-    page.locator("#key").fill("open sesame")
+    page.locator("#key").fill(KEY)
     page.keyboard.press("Enter")
     expect(page.locator("#verdict.old")).to_be_visible()
     expect(page.locator("#age")).to_have_text("3 h ago")
@@ -399,11 +346,6 @@ def test_the_url_has_the_station_and_a_key_is_requested(watch, line):
     assert page.url.endswith("/line")
     line.update(last=None)
     expect(page.locator("#word")).to_have_text("No inspection yet")
-
-
-@pytest.mark.slow
-def test_sounds_are_off_by_default(watch):
-    page = watch().page
     sound = page.locator("#sound")
     expect(sound).to_have_text("Sound off")
     sound.click()
@@ -417,61 +359,26 @@ def test_sounds_are_off_by_default(watch):
 
 
 @pytest.mark.slow
-def test_pictures_of_old_defects_are_removed(watch, line):
-    page = watch().page
-    seen_pictures(page)
-    newest = inspection(line.now, "defect", 1, 90300)
-    line.update(defects=[newest, *line.status.defects[:7]])
-    expect(page.locator("#defects li .which").first).to_have_text("A17-004711, line3-cam1")
-    seen_pictures(page)
-    assert [number for number, _ in line.pictures].count(90193) == 1
-    assert sorted({number for number, _ in line.pictures}) == [*range(90193, 90201), 90300]
-    assert page.locator("#defects li").count() == 8
+def test_the_real_service_is_displayed(visit, tmp_path, keys):
+    with serving(tmp_path, review_keys=keys) as service:
+        page = visit(service.address, viewport=SIZES["tv"]).open("line?station=a")
+        page.locator("#key").fill(KEY)
+        page.keyboard.press("Enter")
+        expect(page.locator("#word")).to_have_text("No inspection yet")
+        part = encode_png(part_image())
 
+        def inspect(body, number):
+            url = f"{service.address}v1/inspect?station=a&part_id={number}"
+            return httpx.post(url, content=body, headers={"Content-Type": "image/png"}).status_code
 
-@pytest.fixture
-def real_line(tmp_path):
-    """The address of the real service with a stub network; its key is `open sesame`."""
-    keys = tmp_path / "keys"
-    keys.write_text(f"office:{sha256(b'open sesame').hexdigest()}\n")
-    settings = {
-        "model": "unused",
-        "record": "required",
-        "record_folder": tmp_path / "record",
-        "review_keys": keys,
-    }
-    app = create_app(Settings.model_validate(settings), StubPredictor())
-
-    async def start():
-        await app.state.service.start()
-
-    with listening(app, start) as address:
-        yield address
-
-
-@pytest.mark.slow
-def test_the_real_service_is_displayed(visit, real_line):
-    user = visit(real_line, viewport=SIZES["tv"])
-    page = user.open("line?station=a")
-    page.locator("#key").fill("open sesame")
-    page.keyboard.press("Enter")
-    expect(page.locator("#word")).to_have_text("No inspection yet")
-    part = encode_png(part_image())
-
-    def inspect(body, number):
-        url = f"{real_line}v1/inspect?station=a&part_id={number}"
-        return httpx.post(url, content=body, headers={"Content-Type": "image/png"}).status_code
-
-    assert inspect(part, 1) == 200
-    expect(page.locator("#word")).to_have_text("DEFECT")
-    expect(page.locator("#which")).to_have_text("1scratch")
-    seen_pictures(page, 1)
-    assert (
-        page.locator("#defects img").evaluate("image => image.decode().then(() => image.naturalWidth)") == 40
-    )
-    assert inspect(part[:-20], 2) == 422
-    expect(page.locator("#alarm-part")).to_have_text("Part 2")
-    page.locator("#alarm-acknowledge").click()
-    expect(page.locator("#alarm")).to_be_hidden()
-    expect(page.locator("#counts tbody td").first).to_have_text("1")
-    expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
+        assert inspect(part, 1) == 200
+        expect(page.locator("#word")).to_have_text("DEFECT")
+        expect(page.locator("#which")).to_have_text("1scratch")
+        picture = page.locator("#defects img")
+        assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 60
+        assert inspect(part[:-20], 2) == 422
+        expect(page.locator("#alarm-part")).to_have_text("Part 2")
+        page.locator("#alarm-acknowledge").click()
+        expect(page.locator("#alarm")).to_be_hidden()
+        expect(page.locator("#counts tbody td").first).to_have_text("1")
+        expect(page.locator('[data-count="missed"] td').first).to_have_text("1")

@@ -71,24 +71,20 @@ def evaluate_parts(review: float | None) -> Evaluation:
 
 
 @pytest.fixture(scope="module")
-def evaluation() -> Evaluation:
-    return evaluate_parts(None)
+def evaluations() -> dict[str, Evaluation]:
+    """Without and with a review threshold."""
+    return {"report": evaluate_parts(None), "review": evaluate_parts(REVIEW)}
 
 
 @pytest.fixture(scope="module")
-def with_review() -> Evaluation:
-    return evaluate_parts(REVIEW)
-
-
-@pytest.fixture(scope="module")
-def folder(evaluation, with_review, tmp_path_factory) -> Path:
+def folder(evaluations, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    for name, each, review in (("report", evaluation, None), ("review", with_review, REVIEW)):
+    for name, review in (("report", None), ("review", REVIEW)):
         write_report(
             folder / f"{name}.html",
             title="toy",
             facts={"Data": "toy"},
-            evaluation=each,
+            evaluation=evaluations[name],
             show=lambda name, review=review: decide(int(name.split()[-1]), review),
         )
     return folder
@@ -96,9 +92,9 @@ def folder(evaluation, with_review, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def open_report(visit, folder):
-    def open_it(name="report.html", **window):
+    def open_it(name="report", **window):
         user = visit(f"file://{folder}/", **window)
-        user.open(name)
+        user.open(f"{name}.html")
         return user
 
     return open_it
@@ -112,29 +108,6 @@ def shown(page: Page) -> dict[str, set[str]]:
     ):
         found.setdefault(name, set()).add(text)
     return found
-
-
-def expect_counts(page: Page, results, threshold: float) -> None:
-    counts = count_at(results, threshold)
-    assert shown(page) == {
-        "found": {str(counts.found)},
-        "missed": {str(counts.missed)},
-        "alarms": {str(counts.alarms)},
-        "passed": {str(counts.passed)},
-        "precision": {format_figure(counts.precision)},
-        "recall": {format_figure(counts.recall)},
-        **expected_reviews(results, counts),
-    }
-
-
-def expected_reviews(results, counts) -> dict[str, set[str]]:
-    if results[0].review_threshold is None:
-        return {}
-    return {
-        "reviews": {str(counts.reviews)},
-        "goodReviews": {str(counts.good_reviews)},
-        "defectiveReviews": {str(counts.defective_reviews)},
-    }
 
 
 def now(page: Page) -> float:
@@ -174,44 +147,40 @@ def expected_outcome(result: PhotographResult, threshold: float) -> str:
     return "wrong class" if result.outcome == "wrong class" else "correct"
 
 
-def test_slider_counts_as_python_does(open_report, evaluation):
-    page = open_report().page
+@pytest.mark.parametrize("name", ["report", pytest.param("review", marks=pytest.mark.slow)])
+def test_slider_counts_as_python_does_and_keeps_the_review_threshold(open_report, evaluations, name):
+    page, results = open_report(name).page, evaluations[name].results
     expect(page.locator("#bar")).to_be_visible()
-    expect_counts(page, evaluation.results, THRESHOLD)
     pictured = set(outcomes(page))
-    for position in (0, 60, 170, 240, 255, 300, 431, 500):
-        threshold = slide(page, position)
-        expect_counts(page, evaluation.results, threshold)
-        expected = {result.name: expected_outcome(result, threshold) for result in evaluation.results}
-        assert outcomes(page) == {name: expected[name] for name in pictured}
-        listed = page.locator("#errors tr td:first-child").all_inner_texts()
-        assert sorted(listed) == sorted(name for name, outcome in expected.items() if outcome != "correct")
-    assert now(page) == 1.0  # the right end: no threshold lies above a score of 1
-
-
-def test_slider_leaves_the_limit_of_review_where_it_is(open_report, with_review):
-    """Above it the slider's threshold leaves photographs for review, below it none."""
-    page, results = open_report("review.html").page, with_review.results
-    expect_counts(page, results, THRESHOLD)
-    expect(page.locator(".mark.review")).to_have_text("review from 0.050")
-    pictured, seen = set(outcomes(page)), set()
-    assert {result.name for result in with_review.reviews()} <= pictured
-    for position in (0, 150, 185, 215, 255, 431, 500):
-        threshold = slide(page, position)
-        expect_counts(page, results, threshold)
+    for position in (None, 0, 60, 185, 215, 255, 300, 431, 500):
+        threshold = THRESHOLD if position is None else slide(page, position)
+        counts = count_at(results, threshold)
+        expected_counts = {
+            **{key: str(getattr(counts, key)) for key in ("found", "missed", "alarms", "passed")},
+            "precision": format_figure(counts.precision),
+            "recall": format_figure(counts.recall),
+        }
+        if name == "review":
+            reviews = {"goodReviews": counts.good_reviews, "defectiveReviews": counts.defective_reviews}
+            reviews["reviews"] = counts.reviews
+            expected_counts |= {key: str(count) for key, count in reviews.items()}
+            assert (counts.reviews > 0) == (threshold > REVIEW)
+            label = page.locator("#threshold").get_attribute("aria-valuetext")
+            assert position is None or f", {counts.reviews} for review" in label
+        assert shown(page) == {key: {text} for key, text in expected_counts.items()}
         expected = {result.name: expected_outcome(result, threshold) for result in results}
         assert outcomes(page) == {name: expected[name] for name in pictured}
         listed = page.locator("#errors tr td:first-child").all_inner_texts()
         wrong = [name for name, outcome in expected.items() if outcome not in ("correct", "for review")]
         assert sorted(listed) == sorted(wrong)
-        reviews = count_at(results, threshold).reviews
-        seen.add((threshold > REVIEW, reviews > 0))
-        assert f", {reviews} for review" in page.locator("#threshold").get_attribute("aria-valuetext")
-    assert seen == {(False, False), (True, True)}
+    assert now(page) == 1.0  # the right end: no threshold lies above a score of 1
+    assert {result.name for result in evaluations[name].reviews()} <= pictured
+    if name == "review":
+        expect(page.locator(".mark.review")).to_have_text("review from 0.050")
 
 
 @pytest.mark.slow
-def test_line_and_points_of_the_charts_move_along(open_report, evaluation):
+def test_line_and_points_of_the_charts_move_along(open_report, evaluations):
     page = open_report().page
 
     def middle(selector: str) -> tuple[float, float]:
@@ -227,7 +196,7 @@ def test_line_and_points_of_the_charts_move_along(open_report, evaluation):
         return x0 + (x - start[0]) * scale[0] * scale[2], y0 - (y - start[1]) * scale[1] * scale[2]
 
     def operating_points(threshold: float) -> dict[str, tuple[float, float]]:
-        counts = count_at(evaluation.results, threshold)
+        counts = count_at(evaluations["report"].results, threshold)
         alarm_rate = counts.alarms / (counts.alarms + counts.passed)
         return {"precision-recall": (counts.recall, counts.precision), "roc": (alarm_rate, counts.recall)}
 
@@ -248,14 +217,10 @@ def test_line_and_points_of_the_charts_move_along(open_report, evaluation):
 def test_keyboard_moves_the_threshold(open_report):
     page = open_report().page
     page.locator("#threshold").focus()
-    before = now_or_start(page)
     page.keyboard.press("ArrowRight")
-    assert now(page) > before
+    assert now(page) > THRESHOLD
     page.keyboard.press("Home")
     assert now(page) == 0.0
-    for name in ("lower", "higher"):
-        page.locator(f"#{name}").focus()
-        page.keyboard.press("Enter")
     reached = set()
     page.locator("#lower").focus()
     for _ in range(4):
@@ -264,24 +229,19 @@ def test_keyboard_moves_the_threshold(open_report):
     assert reached == {"mark chosen", "mark hindsight", "threshold", "higher"}
 
 
-def now_or_start(page: Page) -> float:
-    title = page.locator("#threshold-value").get_attribute("title")
-    return THRESHOLD if title is None else float(title)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "width", "scheme"), [("report", 1280, "light"), ("review", 400, "dark")])
+def test_report_fits_its_window(open_report, name, width, scheme):
+    user = open_report(name, color_scheme=scheme, viewport={"width": width, "height": 900})
+    assert user.page.evaluate("document.documentElement.scrollWidth") == width
+    user.screenshot(f"{name}-{scheme}", full_page=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
-@pytest.mark.parametrize("name", ["report", "review"])
-def test_report_fits_its_window(open_report, name, width, scheme):
-    user = open_report(f"{name}.html", color_scheme=scheme, viewport={"width": width, "height": 900})
-    assert user.page.evaluate("document.documentElement.scrollWidth") == width
-    user.screenshot(f"{name}-{width}-{scheme}")
-
-
-def test_report_reads_without_scripts(open_report, evaluation):
+def test_report_reads_without_scripts(open_report, evaluations):
     page = open_report(java_script_enabled=False).page
     expect(page.locator("#bar")).to_be_hidden()
     expect(page.locator("#filter")).to_be_hidden()
     expect(page.locator("noscript p")).to_contain_text("needs JavaScript")
-    assert page.locator("#errors tr").count() == len(evaluation.errors())
+    assert page.locator("#errors tr").count() == len(evaluations["report"].errors())
     expect(page.locator(".headline")).to_have_text(re.compile(r"images are labelled wrong"))

@@ -4,8 +4,7 @@ import json
 import sqlite3
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from hashlib import sha256
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,51 +14,29 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Page, Route, expect
 
-from api.app import create_app
 from api.records.initialization import DATABASE
-from api.settings import Settings
-from datasets.layouts.toy import make_sample
-from segdec.engines import Logits
 from segdec.images import encode_png
-from tests.api.conftest import StubPredictor
-from tests.browser.conftest import Visit, listening
-from tests.browser.test_inspect_page import contrast
+from tests.browser.conftest import KEY, RunningService, Visit, contrast, part_image, serving
 
 ADA = "localStorage.setItem('segdec.reviewer', 'Ada')"
 WIDTH, HEIGHT = 60, 40
-
-
-class KnownPredictor(StubPredictor):
-    """Returns given mask scores × 255 for known photographs, and grey levels for others."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.known: dict[bytes, NDArray[np.uint8]] = {}
-
-    def infer(self, prepared: NDArray[np.uint8]) -> Logits:
-        logits = super().infer(prepared)
-        for row, image in enumerate(prepared):
-            scores = self.known.get(sha256(image.tobytes()).digest())
-            if scores is not None:
-                logits.mask[row, ..., 0] = scores / np.float32(255)
-        return logits
+LARGE = {"width": 1440, "height": 900}
 
 
 class Line:
     """A production line: sends parts to the service and reads its record."""
 
-    def __init__(self, address: str, folder: Path, predictor: KnownPredictor) -> None:
-        self.address = address
-        self.folder = folder
-        self.predictor = predictor
-        self.key = ""
+    def __init__(self, service: RunningService, key: str = "") -> None:
+        self.address = service.address
+        self.database = service.folder / DATABASE
+        self.predictor = service.predictor
+        self.key = key
 
     def inspect(self, picture: NDArray[np.uint8], part: str, station: str = "line3-cam1") -> int:
         """Inspects a photograph; returns its record id."""
         path = f"v1/inspect?station={station}&part_id={part}"
         answer = self.ask("POST", path, encode_png(picture), {"Content-Type": "image/png"})
-        number: int = json.loads(answer)["record_id"]
-        return number
+        return json.loads(answer)["record_id"]
 
     def inspect_defects(self, count: int) -> list[int]:
         """Inspects different defective parts A1, A2, …; returns their record ids."""
@@ -67,7 +44,7 @@ class Line:
 
     def disagree(self, number: int, label: str, score: float) -> None:
         """Stores a differing prediction of a candidate."""
-        with closing(sqlite3.connect(self.folder / DATABASE)) as database, database:
+        with closing(sqlite3.connect(self.database)) as database, database:
             database.execute(
                 "INSERT INTO shadows (record_id, model, version, inspected_at, label, score, log_odds, "
                 "differs) VALUES (?, 'unnamed', '1', '2026-01-01', ?, ?, 0, 1)",
@@ -76,7 +53,6 @@ class Line:
             database.execute("UPDATE review_queue SET priority = 0 WHERE record_id = ?", (number,))
 
     def get(self, path: str) -> Any:
-        """Returns the JSON of an answer."""
         return json.loads(self.ask("GET", path))
 
     def ask(
@@ -86,21 +62,18 @@ class Line:
         sent = {**(headers or {}), "X-API-Key": self.key}
         request = urllib.request.Request(self.address + path, body, sent, method=method)
         with urllib.request.urlopen(request, timeout=30) as answer:
-            data: bytes = answer.read()
-        return data
+            return answer.read()
 
     def judge(self, number: int, label: str) -> None:
         """Stores a verdict of another reviewer, without a lease."""
-        with closing(sqlite3.connect(self.folder / DATABASE)) as database, database:
+        with closing(sqlite3.connect(self.database)) as database, database:
             database.execute("UPDATE review_queue SET leased_to = NULL, leased_until = NULL")
         revision = self.get(f"v1/records/{number}")["revision"]
         headers = {"Content-Type": "application/json", "If-Match": f'"{revision}"'}
         self.ask("PUT", f"v1/records/{number}/review", json.dumps({"label": label}).encode(), headers)
 
     def review(self, number: int) -> dict[str, Any] | None:
-        """Returns the review of a record."""
-        review: dict[str, Any] | None = self.get(f"v1/records/{number}")["review"]
-        return review
+        return self.get(f"v1/records/{number}")["review"]
 
     def label(self, number: int) -> str | None:
         """Returns the reviewed label of a record."""
@@ -133,44 +106,23 @@ class Network:
             route.abort()
 
 
-def part_image(brightness: int) -> NDArray[np.uint8]:
-    """A dark part with a spot 6 × 4 px."""
-    image = np.full((HEIGHT, WIDTH), 30, np.uint8)
-    image[8:12, 10:16] = brightness
-    return image
-
-
-@contextmanager
-def serving(folder: Path, **settings: Any) -> Iterator[Line]:
-    """Runs the service with a record in `folder`; yields its line."""
-    predictor = KnownPredictor()
-    given = {"model": "unused", "record": "required", "record_folder": folder, **settings}
-    app = create_app(Settings.model_validate(given), predictor)
-
-    async def start() -> None:
-        await app.state.service.start()
-
-    with listening(app, start) as address:
-        yield Line(address, folder, predictor)
-
-
 @pytest.fixture
 def line(tmp_path: Path) -> Iterator[Line]:
     """A line, whose defective parts are queued for review."""
-    with serving(tmp_path / "record") as line:
-        yield line
+    with serving(tmp_path) as service:
+        yield Line(service)
 
 
 @pytest.fixture
-def review(visit: Callable[..., Visit], line: Line) -> Callable[..., Visit]:
+def review(line: Line, visit: Callable[..., Visit]) -> Callable[..., Visit]:
     """Opens the review page as the reviewer Ada."""
 
-    def open_page(path: str = "review", network: Network | None = None, **window: Any) -> Visit:
+    def open_page(network: Network | None = None, **window: Any) -> Visit:
         user = visit(line.address, **window)
         user.page.context.add_init_script(ADA)
         if network:
             user.page.route("**/v1/records/*/review", network.handle)
-        user.open(path)
+        user.open("review")
         return user
 
     return open_page
@@ -210,8 +162,6 @@ def test_verdicts_by_key_are_saved_and_show_the_next_picture(review, line):
     expect(page.locator("#waiting")).to_have_text("1 waiting")
     assert [line.label(number) for number in numbers] == ["good", "scratch", "unsure", "spot", None]
     assert line.review(numbers[0])["reviewer"] == "Ada"
-    page.keyboard.press("g")
-    expect(page.locator("#empty-title")).to_have_text("Nothing to review")
 
 
 @pytest.mark.slow
@@ -266,11 +216,15 @@ def test_text_held_keys_and_double_clicks_judge_nothing_else(review, line):
     assert line.review(numbers[1])["reason"] is None
 
 
-def paint_by_hand(page: Page) -> NDArray[np.uint8]:
-    """Draws a stroke and a polygon, erases a part; returns the expected mask."""
+def thinnest_brush(page: Page) -> None:
     page.keyboard.press("b")
     for _ in range(20):
         page.keyboard.press("[")
+
+
+def paint_by_hand(page: Page) -> NDArray[np.uint8]:
+    """Draws a stroke and a polygon, erases a part; returns the expected mask."""
+    thinnest_brush(page)
     draw(page, (20.5, 30.5), (40.5, 30.5))
     page.keyboard.press("p")
     for corner in ((45.2, 5.2), (55.2, 5.2), (55.2, 15.2), (45.2, 15.2)):
@@ -290,13 +244,13 @@ def paint_by_hand(page: Page) -> NDArray[np.uint8]:
 
 
 @pytest.mark.slow
-def test_an_edited_mask_is_saved_pixel_by_pixel(review, line):
-    numbers = line.inspect_defects(2)
-    user = review(viewport={"width": 1440, "height": 900})
+def test_edited_and_confirmed_masks_are_saved_pixel_by_pixel(review, line):
+    numbers = line.inspect_defects(4)
+    user = review(viewport=LARGE)
     page = user.page
     shows(page, "A1")
     expected = paint_by_hand(page)
-    user.screenshot("mended", full_page=False)
+    user.screenshot("review-edited")
     page.keyboard.press("g")
     expect(page.locator("#notice")).to_contain_text("The edited mask has defect pixels")
     page.keyboard.press("2")
@@ -306,26 +260,17 @@ def test_an_edited_mask_is_saved_pixel_by_pixel(review, line):
     expect(page.locator("#notice")).to_contain_text("The edited mask is empty")
     page.locator("#predicted").click()
     page.keyboard.press("1")
-    expect(page.locator("#last em")).to_have_text(["saved"] * 2)
-    np.testing.assert_array_equal(line.mask(numbers[0]), expected)
-    assert line.label(numbers[0]) == "spot"
-    assert line.review(numbers[1])["corrected_mask"] is None
-
-
-@pytest.mark.slow
-def test_a_confirmed_mask_is_saved(review, line):
-    numbers = line.inspect_defects(2)
-    page = review(viewport={"width": 1440, "height": 900}).page
-    shows(page, "A1")
+    shows(page, "A3")
     page.keyboard.press("k")
     expect(page.locator("#mask-correct")).to_be_checked()
     page.keyboard.press("1")
-    shows(page, "A2")
+    shows(page, "A4")
     expect(page.locator("#mask-correct")).not_to_be_checked()
-    page.keyboard.press("1")
-    expect(page.locator("#last em")).to_have_text(["saved"] * 2)
-    np.testing.assert_array_equal(line.mask(numbers[0]), line.mask(numbers[0], "predicted"))
+    expect(page.locator("#last em")).to_have_text(["saved"] * 3)
+    np.testing.assert_array_equal(line.mask(numbers[0]), expected)
+    assert line.label(numbers[0]) == "spot"
     assert line.review(numbers[1])["corrected_mask"] is None
+    np.testing.assert_array_equal(line.mask(numbers[2]), line.mask(numbers[2], "predicted"))
 
 
 @pytest.mark.slow
@@ -335,9 +280,7 @@ def test_pixels_are_drawn_with_their_class(review, line):
     page = review().page
     shows(page, "A1")
     expect(page.locator("#classes button")).to_have_text(["scratch", "spot"])
-    page.keyboard.press("b")
-    for _ in range(20):
-        page.keyboard.press("[")
+    thinnest_brush(page)
     draw(page, (30.5, 20.5), (34.5, 20.5))
     page.keyboard.press("c")
     draw(page, (30.5, 22.5), (34.5, 22.5))
@@ -370,14 +313,12 @@ def test_tabs_show_different_pictures_and_a_reload_the_same(review, line):
 def test_failed_verdicts_are_reported_and_reviewed_again(review, line):
     numbers = line.inspect_defects(3)
     network = Network()
-    user = review(network=network, viewport={"width": 1440, "height": 900})
-    page = user.page
+    page = review(network).page
     shows(page, "A1")
     network.state = "breaks"
     page.keyboard.press("g")
     shows(page, "A2")
     expect(page.locator("#failed-text")).to_contain_text("A1: Good was not saved: The service answered 500")
-    user.screenshot("not-kept", full_page=False)
     network.state = "works"
     page.locator("#review-again").click()
     shows(page, "A1")
@@ -396,7 +337,7 @@ def test_failed_verdicts_are_reported_and_reviewed_again(review, line):
 def test_verdicts_without_a_connection_are_saved_once_later(review, line):
     numbers = line.inspect_defects(3)
     network = Network()
-    page = review(network=network).page
+    page = review(network).page
     shows(page, "A1")
     network.state = "is cut"
     page.keyboard.press("g")
@@ -416,35 +357,40 @@ def test_verdicts_without_a_connection_are_saved_once_later(review, line):
 
 
 @pytest.mark.slow
-def test_an_empty_queue_is_polled(line, visit):
-    user = visit(line.address)
-    page = user.page
-    page.clock.install()
-    user.open("review")
-    page.locator("#name").fill("Grace")
-    page.keyboard.press("Enter")
-    expect(page.locator("#empty-title")).to_have_text("Nothing to review")
-    user.screenshot("nothing-waits", full_page=False)
-    line.inspect_defects(1)
-    page.clock.run_for(6000)
-    shows(page, "A1")
-    page.keyboard.press("g")
-    expect(page.locator("#last em")).to_have_text(["saved"])
-    assert line.review(1)["reviewer"] == "Grace"
-    page.reload()
-    expect(page.locator("#reviewer")).to_have_text("Grace")
-    expect(page.locator("#name-dialog")).to_be_hidden()
+def test_key_and_name_are_requested_and_an_empty_queue_is_polled(visit, tmp_path, keys):
+    with serving(tmp_path, admin_keys=keys) as service:
+        line = Line(service, KEY)
+        page = visit(service.address).page
+        page.clock.install()
+        page.goto(f"{service.address}review")
+        page.locator("#name").fill("Grace")
+        page.keyboard.press("Enter")
+        page.locator("#key-cancel").click()
+        expect(page.locator("#offline")).to_contain_text(
+            "The service rejects requests. An API key is required."
+        )
+        page.locator("#try-now").click()
+        page.locator("#key").fill(KEY)
+        page.keyboard.press("Enter")
+        expect(page.locator("#empty-title")).to_have_text("Nothing to review")
+        line.inspect_defects(1)
+        page.clock.run_for(6000)
+        shows(page, "A1")
+        page.keyboard.press("g")
+        expect(page.locator("#last em")).to_have_text(["saved"])
+        assert line.review(1)["reviewer"] == "office/Grace"
+        page.reload()
+        expect(page.locator("#reviewer")).to_have_text("Grace")
+        expect(page.locator("#name-dialog")).to_be_hidden()
 
 
 @pytest.mark.slow
 def test_a_finger_draws_and_two_fingers_zoom(review, line):
     number = line.inspect_defects(1)[0]
-    user = review(viewport={"width": 820, "height": 1180}, has_touch=True)
-    page = user.page
+    page = review(viewport={"width": 820, "height": 1180}, has_touch=True).page
     shows(page, "A1")
     page.locator("#tools label", has_text="Brush").tap()
-    for _ in range(20):
-        page.keyboard.press("[")
+    thinnest_brush(page)
     touch = page.context.new_cdp_session(page)
 
     def send(kind: str, *points: tuple[float, float]) -> None:
@@ -477,29 +423,6 @@ def test_a_finger_draws_and_two_fingers_zoom(review, line):
     expected[30, 20:41] = 255
     expected[25, 20:31] = 255
     np.testing.assert_array_equal(line.mask(number), expected)
-
-
-@pytest.mark.slow
-def test_the_key_is_requested(visit, tmp_path):
-    keys, folder = tmp_path / "keys", tmp_path / "record"
-    keys.write_text(f"boss:{sha256(b'open sesame').hexdigest()}\n")
-    with serving(folder, admin_keys=keys) as line:
-        line.key = "open sesame"
-        line.inspect_defects(1)
-        user = visit(line.address)
-        user.page.context.add_init_script(ADA)
-        page = user.open("review")
-        page.locator("#key-cancel").click()
-        expect(page.locator("#offline")).to_contain_text(
-            "The service rejects requests. An API key is required."
-        )
-        page.locator("#try-now").click()
-        page.locator("#key").fill("open sesame")
-        page.keyboard.press("Enter")
-        shows(page, "A1")
-        page.keyboard.press("g")
-        expect(page.locator("#last em")).to_have_text(["saved"])
-        assert line.review(1)["reviewer"] == "boss/Ada"
 
 
 @pytest.mark.slow
@@ -573,41 +496,27 @@ def test_statistics_are_sentences(review, line):
     assert line.label(1) is None
 
 
-def toy_part(line: Line, index: int, part: str) -> int:
-    """Inspects a realistic photograph, with scores like a network's."""
-    sample = make_sample(index, size=512)
-    blurred = cv2.GaussianBlur(sample.mask.astype(np.float32), (0, 0), 6)
-    scores = np.rint(2 + 228 * blurred / max(blurred.max(), 1)).astype(np.uint8)
-    line.predictor.known[sha256(np.atleast_3d(sample.image).tobytes()).digest()] = scores
-    return line.inspect(sample.image, part)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_have_contrast_and_candidates_are_shown(review, line, scheme):
-    number = [toy_part(line, index, f"A1045{index}") for index in range(1, 9, 2)][-1]
+    for index in (1, 7):
+        number = line.inspect(line.predictor.add_toy_part(index), f"A1045{index}")
     line.disagree(number, "good", 0.312)
-    user = review(color_scheme=scheme, viewport={"width": 1440, "height": 900})
+    user = review(color_scheme=scheme, viewport=LARGE)
     page = user.page
     shows(page, "A10457")
     expect(page.locator("#models .differs")).to_contain_text("Candidate · unnamed 1Goodscore 0.312differs")
     for text in ("#facts", "#why-text", "#verdicts button", "#skip", "#models .differs .who", "#waiting"):
         assert contrast(page, text) >= 4.5, text
-    user.screenshot(f"review-desktop-{scheme}", full_page=False)
+    user.screenshot(f"review-{scheme}")
     page.keyboard.press("1")
     shows(page, "A10451")
-    expect(page.locator("#last em")).to_have_text(["saved"])
-    page.keyboard.press("b")
-    user.screenshot(f"edit-desktop-{scheme}", full_page=False)
-    page.locator("#show-statistics").click()
-    expect(page.locator("#statistics .headline")).to_have_count(2)
-    user.screenshot(f"statistics-{scheme}", full_page=False)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(820, 1180), (390, 844)])
 def test_the_page_fits_small_screens(review, line, width, height):
-    toy_part(line, 1, "A10451")
+    line.inspect(line.predictor.add_toy_part(1), "A10451")
     user = review(viewport={"width": width, "height": height}, has_touch=True)
     shows(user.page, "A10451")
     user.page.keyboard.press("b")
@@ -615,4 +524,4 @@ def test_the_page_fits_small_screens(review, line, width, height):
     if width > 600:
         assert user.page.evaluate("document.documentElement.scrollHeight") == height
         expect(user.page.locator("#verdicts button").last).to_be_in_viewport()
-    user.screenshot(f"verdict-{width}x{height}")
+    user.screenshot(f"review-{width}", full_page=True)

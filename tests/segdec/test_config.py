@@ -1,13 +1,7 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from segdec.config import (
-    InputConfig,
-    ModelConfig,
-    NetworkConfig,
-    Thresholds,
-    config_error,
-)
+from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds, config_error
 
 GREY = NetworkConfig(preset="compact")
 

@@ -3,7 +3,6 @@
 - `kill_at`: `module:Class.method`, killed at the `count`-th call; `when` is `before`, `after`, or `torn`:
   after it, with the files half written whose path is the call's first argument
 - `kill_at_file`: the n-th time that Python opens, renames, makes or removes something below `runs`
-- `kill_after_s`: seconds
 - `file_limit`: largest size of a file, bytes
 - `interrupt_at`: as `kill_at`, but asked to stop as by Ctrl-C, after the `count`-th call
 
@@ -18,7 +17,6 @@ import os
 import resource
 import signal
 import sys
-import threading
 from pathlib import Path
 
 FILE_EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
@@ -93,9 +91,5 @@ def prepare(faults):
         tick(faults["tick_s"])
     if "compact" in faults:
         importlib.import_module("segdec.config").PRESETS["compact"].update(faults["compact"])
-    if "kill_after_s" in faults:
-        timer = threading.Timer(faults["kill_after_s"], die)
-        timer.daemon = True
-        timer.start()
     if "file_limit" in faults:
         resource.setrlimit(resource.RLIMIT_FSIZE, (faults["file_limit"], faults["file_limit"]))

@@ -89,43 +89,35 @@ def test_bad_settings(tiny_experiment, toy_root, tmp_path, capsys, flags, words)
     check_refused(capsys, tmp_path, *words)
 
 
-def tf_config(addresses, **task):
-    return json.dumps({"cluster": {"worker": addresses}, **({"task": task} if task else {})})
+WORKERS = {"worker": 2}
+SERVED = {"chief": 1, "worker": 1, "ps": 1}
 
 
-def test_strategy_that_does_not_fit_the_cluster(
-    tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports
+@pytest.mark.parametrize(
+    ("sizes", "flags", "words"),
+    [
+        (WORKERS, ["--strategy", "mirrored"], ["strategy=mirrored does not fit TF_CONFIG", "multi-worker"]),
+        (
+            SERVED,
+            ["--strategy", "multi-worker"],
+            ["Expected strategy=parameter-server or auto", "remove 'ps'", "strategy=central-storage"],
+        ),
+        (WORKERS, [], ["cannot listen on port"]),
+    ],
+)
+def test_a_cluster_that_does_not_fit(
+    tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports, sizes, flags, words
 ):
-    """Rejected without waiting for the other worker."""
-    workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    monkeypatch.setenv("TF_CONFIG", tf_config(workers, type="worker", index=0))
-    with pytest.raises(SystemExit) as left:
-        run(tiny_experiment, toy_root, tmp_path, "--strategy", "mirrored")
+    """Rejected without waiting for the others."""
+    ports = iter(free_ports(sum(sizes.values())))
+    cluster = {job: [f"127.0.0.1:{next(ports)}" for _ in range(size)] for job, size in sizes.items()}
+    job = next(iter(sizes))
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": job, "index": 0}}))
+    port = 0 if flags else int(cluster[job][0].rpartition(":")[2])
+    with socket.create_server(("", port)), pytest.raises(SystemExit) as left:
+        run(tiny_experiment, toy_root, tmp_path, *flags)
     assert left.value.code == 2
-    check_refused(capsys, tmp_path, "strategy=mirrored does not fit TF_CONFIG", "multi-worker")
-
-
-def test_synchronous_strategy_with_parameter_servers(
-    tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports
-):
-    chief, worker, server = ([f"127.0.0.1:{port}"] for port in free_ports(3))
-    cluster = {"chief": chief, "worker": worker, "ps": server}
-    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
-    with pytest.raises(SystemExit) as left:
-        run(tiny_experiment, toy_root, tmp_path, "--strategy", "multi-worker")
-    assert left.value.code == 2
-    words = ("Expected strategy=parameter-server or auto", "remove 'ps'", "strategy=central-storage")
     check_refused(capsys, tmp_path, *words)
-
-
-def test_port_in_use(tiny_experiment, toy_root, tmp_path, capsys, monkeypatch, free_ports):
-    workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    monkeypatch.setenv("TF_CONFIG", tf_config(workers, type="worker", index=1))
-    port = workers[1].rpartition(":")[2]
-    with socket.create_server(("", int(port))), pytest.raises(SystemExit) as left:
-        run(tiny_experiment, toy_root, tmp_path)
-    assert left.value.code == 2
-    check_refused(capsys, tmp_path, f"cannot listen on port {port}")
 
 
 @pytest.mark.parametrize("words", [[], ["--seed", "3", "experiment.toml"]])
@@ -134,12 +126,3 @@ def test_the_experiment_comes_first(words, capsys):
         main(["run", *words])
     assert left.value.code == 2
     assert "No experiment given. Usage: python -m training run EXPERIMENT.toml" in capsys.readouterr().err
-
-
-def test_validation_split_without_good_photographs(tiny_experiment, photographs, tmp_path, capsys):
-    path = photographs / "splits.txt"
-    lines = [line for line in path.read_text().splitlines() if not line.startswith("val") or "defect" in line]
-    path.write_text("\n".join(lines))
-    with pytest.raises(SystemExit):
-        run(tiny_experiment, photographs, tmp_path)
-    check_refused(capsys, tmp_path, "split 'val' has", "Expected some of both")

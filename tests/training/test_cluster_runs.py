@@ -8,6 +8,7 @@ import pytest
 
 from segdec.encoders import ENCODERS
 from tests import forked
+from tests import tiny_encoder as tiny
 from training.run.run_log import read_log
 
 pytest.importorskip("tensorflow")
@@ -22,20 +23,21 @@ class ClusterRun:
         self.experiment, self.folder, self.addresses = experiment, folder, addresses
         self.processes = {}
 
-    def start(self, *flags, tasks=None):
+    def start(self, *flags, **options):
         for job, addresses in self.addresses.items():
             for index in range(len(addresses)):
-                if tasks is None or (job, index) in tasks:
-                    self.start_task(job, index, *flags)
+                self.start_task(job, index, *flags, **options)
         return self
 
-    def start_task(self, job, index, *flags):
+    def start_task(self, job, index, *flags, before=None):
         cluster = {"cluster": self.addresses, "task": {"type": job, "index": index}}
         words = ["run", self.experiment, "--runs", self.folder, *flags]
         output = self._output(job, index)
         output.unlink(missing_ok=True)
-        process = forked.start("training", *words, printed=output, TF_CONFIG=json.dumps(cluster))
-        self.processes[job, index] = process
+        environment = {"TF_CONFIG": json.dumps(cluster)}
+        self.processes[job, index] = forked.start(
+            "training", *words, printed=output, before=before, **environment
+        )
 
     def exit_codes(self, *tasks):
         return [forked.wait(self.processes[task]) for task in tasks]
@@ -95,21 +97,15 @@ LONGER = [
 
 
 @pytest.mark.slow
-def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read_records):
-    """Killed in one stage and terminated in the next, two workers end bit-identical to two left alone."""
+def test_lost_processes_change_nothing(start_run, read_weights, read_records):
+    """Two workers, each killed once, end bit-identical to two left alone."""
     alone, troubled = start_run("alone", worker=2), start_run("troubled", worker=2)
     assert alone.start(*LONGER).exit_codes(*WORKERS) == [0, 0], alone.output("worker", 0)
-
-    troubled.start(*LONGER).wait_for_records(10)
-    troubled.kill("worker", 1)
-    assert troubled.exit_codes(("worker", 0)) == [69]
-    assert "error: The cluster is incomplete" in troubled.output("worker", 0)
-
-    troubled.start(*LONGER).wait_for_records(36)
-    troubled.terminate("worker", 1)  # a signal to one stops both
-    assert troubled.exit_codes(*WORKERS) == [75, 75], troubled.output("worker", 0)
-    assert "Stopped by SIGTERM" in troubled.output("worker", 0)
-
+    for lost, other, records in ((1, 0, 10), (0, 1, 36)):
+        troubled.start(*LONGER).wait_for_records(records)
+        troubled.kill("worker", lost)
+        assert troubled.exit_codes(("worker", other)) == [69]
+        assert "error: The cluster is incomplete" in troubled.output("worker", other)
     assert troubled.start(*LONGER).exit_codes(*WORKERS) == [0, 0], troubled.output("worker", 0)
     assert "Resuming" in troubled.output("worker", 0)
     expected = read_weights(alone.folder / "tiny")
@@ -121,21 +117,13 @@ def test_a_lost_worker_and_a_signal_change_nothing(start_run, read_weights, read
 
 
 @pytest.mark.slow
-def test_a_lost_chief_ends_the_others(start_run):
-    run = start_run("headless", worker=2).start(*LONGER)
-    run.wait_for_records(10)
-    run.kill("worker", 0)
-    assert run.exit_codes(("worker", 1)) == [69]
-    assert "error: The cluster is incomplete" in run.output("worker", 1)
-
-
-@pytest.mark.slow
 def test_a_run_goes_on_under_another_strategy(start_run):
     """Begun by two workers, finished by one process with two devices."""
     run = start_run("moved", worker=2)
     run.start(*LONGER).wait_for_records(10)
-    run.terminate("worker", 0)
-    assert run.exit_codes(*WORKERS) == [75, 75]
+    run.terminate("worker", 1)  # a signal to one stops both
+    assert run.exit_codes(*WORKERS) == [75, 75], run.output("worker", 0)
+    assert "Stopped by SIGTERM" in run.output("worker", 0)
     words = ["run", run.experiment, "--runs", run.folder, *LONGER, "--devices", "cpu:2"]
     done = forked.run("training", *words)
     assert done.returncode == 0, done.stderr
@@ -166,34 +154,19 @@ def test_parameter_servers_go_on_without_a_worker_and_resume_without_a_server(st
     assert (run.folder / "tiny" / "result.json").exists()
 
 
-@pytest.fixture(scope="module")
-def mobilenet(tmp_path_factory, tensorflow_devices):  # noqa: ARG001
-    """A file of weights as they are drawn: those of another process know no encoder of the tests."""
-    from segdec.network.encoder import load_application
-
-    path = tmp_path_factory.mktemp("encoder") / "mobilenet.weights.h5"
-    load_application(ENCODERS["mobilenet"]).save_weights(path)
-    return path
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "sizes", [{"worker": 2}, {"ps": 1, "worker": 1, "chief": 1}], ids=["workers", "servers"]
-)
-def test_each_process_computes_the_features_of_its_images(start_run, mobilenet, sizes):
+def test_each_process_computes_the_features_of_its_images(start_run, tiny_encoder, tiny_encoder_weights):
     """And the encoder is that of the file in the end, to the bit."""
     from segdec.network.encoder import load_application
 
-    run = start_run("encoder", **sizes)
-    unchanged = [f"--augmentation.{name}" for name in ("brightness", "contrast", "shift", "noise")]
-    run.start(
-        *("--network.encoder", "mobilenet", "--encoder-weights", str(mobilenet)),
-        *(word for flag in unchanged for word in (flag, "0")),
-    )
-    deciding = [("chief", 0)] if "ps" in sizes else list(WORKERS)
-    assert run.exit_codes(*deciding) == [0] * len(deciding), run.output(*deciding[0])
-    began = load_application(ENCODERS["mobilenet"])
-    began.load_weights(mobilenet)
+    run = start_run("encoder", worker=2)
+    encoder = ["--network.encoder", tiny_encoder, "--encoder-weights", str(tiny_encoder_weights)]
+    changes = ("brightness", "contrast", "shift", "noise")
+    unchanged = [word for name in changes for word in (f"--augmentation.{name}", "0")]
+    run.start(*encoder, *unchanged, before=tiny.register)
+    assert run.exit_codes(*WORKERS) == [0, 0], run.output("worker", 0)
+    began = load_application(ENCODERS[tiny_encoder])
+    began.load_weights(tiny_encoder_weights)
     ended = RunFolder.finished(run.folder / "tiny")
     assert ended.experiment().caches_features
     for layer in ended.network().backbone.layers:
@@ -209,20 +182,6 @@ def test_processes_with_different_experiments_are_rejected(start_run):
     run.start_task("worker", 0)
     run.start_task("worker", 1, "--seed", "1")
     assert run.exit_codes(*WORKERS) == [2, 2]
-    for task in WORKERS:
-        assert (
-            "error: The processes of the cluster differ in experiment, data or encoder weights"
-            in run.output(*task)
-        )
-    assert not (run.folder / "tiny").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("missing", [0, 1])
-def test_a_missing_worker_is_named(start_run, missing):
-    run = start_run("missing", worker=2)
-    there = ("worker", 1 - missing)
-    run.start("--cluster-timeout-s", "1", tasks=[there])
-    assert run.exit_codes(there) == [69]
-    assert ("worker 1 did not connect", "the chief does not answer")[1 - missing] in run.output(*there)
+    message = "error: The processes of the cluster differ in experiment, data or encoder weights"
+    assert all(message in run.output(*task) for task in WORKERS)
     assert not (run.folder / "tiny").exists()

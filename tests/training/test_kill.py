@@ -1,7 +1,6 @@
 """A run killed at any moment, and started again, ends bit-identical to one that was left alone."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -17,17 +16,19 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 LENGTHS = {"segment": 12, "decision": 10, "joint": 8}
 FLAGS = [word for stage, steps in LENGTHS.items() for word in (f"--stages.{stage}.steps", str(steps))]
-KILLS = 10
-MOMENTS = {
-    "step": ("training.run.meter:Meter.advance", "before", 6),
-    "checkpoint half written": ("tensorflow:train.Checkpoint.write", "torn", 2),
-    "checkpoint not in place": ("tensorflow:train.Checkpoint.write", "after", 2),
-    "checkpoint just written": ("training.run.checkpoints:RunState.save", "after", 2),
-    "between stages": ("training.run.checkpoints:RunState.restore_best", "after", 2),
-    "validation": ("training.metrics.validation:Validator.measure", "after", 2),
-    "weights half written": ("segdec.network.network:SegDecNet.save_weights", "torn", 1),
-}
-"""Where a process dies: a call, before or after it, at the latest at which of its calls."""
+METRICS = "training.metrics.validation:Validator.measure"
+WRITE = "tensorflow:train.Checkpoint.write"
+DEATHS = [
+    {"kill_at_file": 3},
+    {"kill_at": WRITE, "when": "torn", "count": 2},
+    {"kill_at": "training.run.checkpoints:RunState.save", "when": "after", "count": 1},
+    {"kill_at": "training.run.checkpoints:RunState.restore_best", "when": "after", "count": 1},
+    {"kill_at": METRICS, "when": "after", "count": 2},
+    {"kill_at_file": 20},
+    {"kill_at": "training.run.meter:Meter.advance", "when": "before", "count": 5},
+    {"kill_at": "segdec.network.network:SegDecNet.save_weights", "when": "torn", "count": 1},
+]
+"""Where a process dies: at a file, or before or after a call, with its file half written if torn."""
 
 
 def arguments(experiment, runs, *flags):
@@ -52,49 +53,20 @@ def warnings_in(run):
     return [f"warning: {warning}" for warning in RunFolder(run).result().warnings]
 
 
-def faults(rng, runs):
-    """A moment at which to die, drawn by `rng`."""
-    kind = rng.choice([*MOMENTS, "file", "file", "clock"])
-    if kind == "file":
-        return kind, {"kill_at_file": rng.randint(1, 25), "runs": str(runs)}
-    if kind == "clock":
-        return kind, {"kill_after_s": rng.uniform(0.2, 3.0)}
-    place, when, calls = MOMENTS[kind]
-    return kind, {"kill_at": place, "when": when, "count": rng.randint(1, calls)}
-
-
 @pytest.mark.slow
 def test_a_run_killed_again_and_again(run_process, tiny_experiment, undisturbed, tmp_path, check_same_run):
-    """Finished runs are compared, and the kills continue with a new run."""
-    rng, deaths, ends = random.Random(KILLS), [], 0
-    while len(deaths) < KILLS or (tmp_path / str(ends)).exists():
-        runs = tmp_path / str(ends)
-        kind, chosen_faults = faults(rng, runs) if len(deaths) < KILLS else ("none", {})
-        ended = run_process(*arguments(tiny_experiment, runs), **chosen_faults)
-        if ended.returncode == -signal.SIGKILL:
-            deaths.append(kind)
-            continue
-        assert (ended.returncode, warnings_of(ended)) == (0, warnings_in(undisturbed)), ended.stderr
-        check_same_run(runs / "tiny", undisturbed)
-        left = [path for path in runs.rglob(".*.tmp") if path.parent.name != ".checked"]
-        assert left == []  # other processes may be writing to the shared folder `.checked`
-        ends += 1
-
-
-@pytest.mark.slow
-def test_a_run_killed_at_delicate_moments(
-    run_process, tiny_experiment, undisturbed, tmp_path, check_same_run
-):
-    for kind in ("checkpoint half written", "between stages", "weights half written"):
-        place, when, count = MOMENTS[kind]
-        ended = run_process(*arguments(tiny_experiment, tmp_path), kill_at=place, when=when, count=count)
-        assert ended.returncode == -signal.SIGKILL, ended.stderr
-        assert (list(tmp_path.rglob(".*.tmp")) != []) == ("half written" in kind)
+    for death in DEATHS:
+        faults = {**death, "runs": str(tmp_path)} if "kill_at_file" in death else death
+        ended = run_process(*arguments(tiny_experiment, tmp_path), **faults)
+        assert ended.returncode == -signal.SIGKILL, (death, ended.stderr)
         assert not (tmp_path / "tiny" / "result.json").exists()
+        if death.get("when") == "torn":
+            assert list(tmp_path.rglob(".*.tmp")) != []
     ended = run_process(*arguments(tiny_experiment, tmp_path))
     assert (ended.returncode, warnings_of(ended)) == (0, warnings_in(undisturbed)), ended.stderr
     check_same_run(tmp_path / "tiny", undisturbed)
-    assert list(tmp_path.rglob(".*.tmp")) == []
+    left = [path for path in tmp_path.rglob(".*.tmp") if path.parent.name != ".checked"]
+    assert left == []  # other processes may be writing to the shared folder `.checked`
 
 
 @pytest.mark.slow
@@ -104,7 +76,7 @@ def test_a_damaged_checkpoint_of_a_killed_run(
     """The previous checkpoint lies in the stage before."""
     ended = run_process(
         *arguments(tiny_experiment, tmp_path),
-        kill_at="training.metrics.validation:Validator.measure",
+        kill_at=METRICS,
         when="after",
         count=9,
     )

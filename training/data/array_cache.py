@@ -8,9 +8,8 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,7 @@ Arrays = Mapping[str, NDArray[Any]]
 """Arrays of one entry by name: an image and its mask, the features of an image."""
 
 
-@dataclass(frozen=True)
-class _Location:
+class _Location(NamedTuple):
     """Location of an array in the file."""
 
     offset: int
@@ -80,8 +78,11 @@ class ArrayCache:
         arrays = self._memory.get(key)
         if arrays is not None or self._file is None or key not in self._locations:
             return arrays
-        file = self._file
-        return {name: _read_array(file, location) for name, location in self._locations[key].items()}
+        arrays = {}
+        for name, (offset, shape, dtype) in self._locations[key].items():
+            data = os.pread(self._file.fileno(), math.prod(shape) * dtype.itemsize, offset)
+            arrays[name] = np.frombuffer(data, dtype).reshape(shape)
+        return arrays
 
     def put(self, key: Hashable, arrays: Arrays) -> None:
         """Stores the arrays if there is space; they must not be modified afterwards."""
@@ -124,9 +125,3 @@ def _open(folder: Path) -> BinaryIO:
             f"data.cache_folder = '{folder}': cannot create a file ({error.strerror}). Expected an existing, "
             "writable folder."
         ) from error
-
-
-def _read_array(file: BinaryIO, location: _Location) -> NDArray[Any]:
-    size = math.prod(location.shape) * location.dtype.itemsize
-    data = os.pread(file.fileno(), size, location.offset)
-    return np.frombuffer(data, location.dtype).reshape(location.shape)

@@ -19,14 +19,7 @@ AREA_LEVEL = 128
 
 
 class AugmentedImage(NamedTuple):
-    """An augmented image.
-
-    Attributes:
-        image: float32 [h, w, C], 0…255.
-        mask: uint8 [h, w], above 0 where there is a defect, or None.
-        area: uint8 [h, w], above 0 where it is inspected; None = everywhere.
-        classes: uint8 [h, w], class of each defect pixel; None if all are of one class.
-    """
+    """An augmented image, float32 [h, w, C], 0…255, with maps as in `augment`."""
 
     image: NDArray[np.float32]
     mask: Mask
@@ -62,7 +55,7 @@ def augment(
     area: Mask = None,
     classes: Mask = None,
 ) -> AugmentedImage:
-    """Applies all augmentations.
+    """Applies all augmentations; the maps of the result may be views of the arguments.
 
     Args:
         image: uint8 [h, w, C].
@@ -72,9 +65,6 @@ def augment(
         area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. Outside, the result is
             uniform.
         classes: uint8 [h, w], class of the nearest defect pixel; None if all are of one class.
-
-    Returns:
-        The augmented image with its maps; they may be views of the arguments.
     """
     drawn = draw_parameters(random)
     warped, mask, area, classes = transform_geometry(image, mask, drawn, config, area, classes)
@@ -96,7 +86,9 @@ def transform_geometry(
     valid.
     """
     axes = flipped_axes(drawn, config)
-    rotations = _rotations(drawn.rotate, image.shape) if config.rotate else 0
+    rotations = 0
+    if config.rotate:  # by 90°, or 180° if the image is not square
+        rotations = int(4 * drawn.rotate) if image.shape[0] == image.shape[1] else 2 * int(2 * drawn.rotate)
     image = np.rot90(np.flip(image, axes), rotations)
     mask, area, classes = (
         one if one is None else np.rot90(np.flip(one, axes), rotations) for one in (mask, area, classes)
@@ -104,8 +96,8 @@ def transform_geometry(
     matrix = _affine(image.shape, drawn, config)
     if matrix is None:
         return image, mask, area, classes
-    warped_mask = None if mask is None else _warp_mask(mask, matrix, cv2.BORDER_CONSTANT, MASK_LEVEL)
-    warped_area = None if area is None else _warp_mask(area, matrix, cv2.BORDER_REPLICATE, AREA_LEVEL)
+    warped_mask = _warp_mask(mask, matrix, cv2.BORDER_CONSTANT, MASK_LEVEL)
+    warped_area = _warp_mask(area, matrix, cv2.BORDER_REPLICATE, AREA_LEVEL)
     if _is_lost(mask, warped_mask) or _is_lost(area, warped_area):
         return image, mask, area, classes
     if classes is not None:
@@ -113,10 +105,8 @@ def transform_geometry(
     return _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape), warped_mask, warped_area, classes
 
 
-def _warp_mask(
-    mask: NDArray[np.uint8], matrix: NDArray[np.float64], border: int, level: int
-) -> NDArray[np.uint8]:
-    return (_warp(mask, matrix, border) >= level).view(np.uint8)
+def _warp_mask(mask: Mask, matrix: NDArray[np.float64], border: int, level: int) -> Mask:
+    return None if mask is None else (_warp(mask, matrix, border) >= level).view(np.uint8)
 
 
 def _is_lost(before: Mask, after: Mask) -> bool:
@@ -125,16 +115,9 @@ def _is_lost(before: Mask, after: Mask) -> bool:
 
 def flipped_axes(drawn: AugmentationParameters, config: AugmentationConfig) -> tuple[int, ...]:
     """Returns the axes of the image that are flipped: 0 rows, 1 columns."""
-    flips = (
-        (1, config.flip_horizontal, drawn.flip_horizontal),
-        (0, config.flip_vertical, drawn.flip_vertical),
-    )
-    return tuple(axis for axis, enabled, number in flips if enabled and number < 0.5)
-
-
-def _rotations(draw_parameters: float, shape: tuple[int, ...]) -> int:
-    """Number of rotations by 90°, even for an image that is not square."""
-    return int(4 * draw_parameters) if shape[0] == shape[1] else 2 * int(2 * draw_parameters)
+    right = (1,) if config.flip_horizontal and drawn.flip_horizontal < 0.5 else ()
+    down = (0,) if config.flip_vertical and drawn.flip_vertical < 0.5 else ()
+    return right + down
 
 
 def _affine(

@@ -1,8 +1,8 @@
 """Training examples by index: whole photographs, or tiles of them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,41 +38,10 @@ class Example:
     classes: NDArray[np.uint8] | None = None
 
 
-class ExampleSource(Protocol):
-    """Examples for batches."""
-
-    @property
-    def labels(self) -> Sequence[int]:
-        """Class of each example."""
-
-    @property
-    def supervised(self) -> Sequence[bool]:
-        """Whether the mask of each example is known; that of a good example always is."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int) -> Example: ...
-
-    def name(self, index: int) -> str:
-        """Returns the name of an example for messages."""
-
-    def has_drawn_mask(self, index: int) -> bool:
-        """Returns whether an example has a defect with a drawn mask, not only a box or label."""
-
-    def common_shape(self) -> tuple[int, ...]:
-        """Returns the common image shape (h, w, C)."""
-
-
 def build_source(
     records: Sequence[Record], read: Callable[[Record], Sample], model: ModelConfig, cache: ArrayCache
-) -> ExampleSource:
-    """Builds the training examples for this input: photographs, or tiles of them.
-
-    Args:
-        records: The training photographs.
-        read: Reads a record.
-        model: Geometry and channels of the input.
-        cache: Stores prepared photographs.
+) -> "ExampleSource":
+    """Builds the training examples for the model's input: photographs, or tiles of them.
 
     Raises:
         SegdecError: If photographs cannot be read or cut into tiles.
@@ -86,12 +55,9 @@ def build_source(
 class PhotographSource:
     """Prepared photographs by index, cached if there is space.
 
-    Args:
-        records: The photographs.
-        read: Reads a record.
-        input_config: Geometry of the network's input.
-        channels: Channels of the network's input.
-        cache: Stores prepared photographs.
+    Attributes:
+        labels: Class of each example.
+        supervised: Whether the mask of each example is known; that of a good one always is.
     """
 
     def __init__(
@@ -114,11 +80,7 @@ class PhotographSource:
         return len(self.records)
 
     def __getitem__(self, index: int) -> Example:
-        """Returns the example of `records[index]`.
-
-        Raises:
-            SegdecError: If its files cannot be read or used.
-        """
+        """Returns the example of `records[index]`; raises SegdecError if its files cannot be used."""
         arrays = self._cache.get(index)
         if arrays is None:
             arrays = self._prepare(self.records[index])
@@ -126,11 +88,11 @@ class PhotographSource:
         return Example(arrays["image"], arrays.get("mask"), arrays.get("area"), arrays.get("classes"))
 
     def name(self, index: int) -> str:
-        """Returns the record's name."""
+        """Returns the name of an example for messages."""
         return self.records[index].name
 
     def has_drawn_mask(self, index: int) -> bool:
-        """Returns whether the photograph has a defect of one class with a drawn mask."""
+        """Returns whether an example has a defect of one class with a drawn mask, not only a box or label."""
         known, record = self.labels[index] != 0 and self.supervised[index], self.records[index]
         # A mask with several classes cannot be transplanted.
         return known and record.supervision == "mask" and record.mask_values is None
@@ -141,7 +103,9 @@ class PhotographSource:
         Raises:
             ConfigError: If the prepared images differ in size.
         """
-        shapes = {self.shape(index): self.records[index].name for index in self._distinct()}
+        records = self.records  # those of shards know one photograph of each shape
+        distinct = records.shapes().values() if isinstance(records, LazyRecords) else range(len(self))
+        shapes = {self.shape(index): records[index].name for index in distinct}
         if len(shapes) > 1:
             (one, first), (other, second) = list(shapes.items())[:2]
             raise ConfigError(
@@ -156,10 +120,6 @@ class PhotographSource:
         shape = self.records[index].shape
         known = None if shape is None else prepared_shape(shape, self._input, self.channels)
         return self[index].image.shape if known is None else known
-
-    def _distinct(self) -> Iterable[int]:
-        """Photographs that include one of each shape."""
-        return self.records.shapes().values() if isinstance(self.records, LazyRecords) else range(len(self))
 
     def _prepare(self, record: Record) -> Arrays:
         sample = self._read(record)
@@ -176,16 +136,8 @@ class PhotographSource:
         return arrays
 
 
-@dataclass(frozen=True)
-class Tile:
-    """Position of a tile.
-
-    Attributes:
-        photograph: Its index.
-        row: First row of the tile in the prepared photograph, px.
-        column: First column, px.
-        label: Its class.
-    """
+class Tile(NamedTuple):
+    """A tile: index of its photograph, first row and column in the prepared photograph, and class."""
 
     photograph: int
     row: int
@@ -198,11 +150,6 @@ class TileSource:
 
     A tile with a defect pixel has its photograph's class, or the class with the most pixels; other tiles are
     good. Defective photographs are read once to determine this. Tiles outside the inspected area are omitted.
-
-    Args:
-        photographs: The photographs.
-        input_config: Size of a tile.
-        overlap_px: Minimum overlap of neighbouring tiles.
 
     Raises:
         ConfigError: If the location of a photograph's defect is unknown.
@@ -279,6 +226,10 @@ def _masked(mask: NDArray[np.uint8] | None, part: tuple[slice, slice]) -> NDArra
     return mask[part] if mask is not None and mask[part].any() else None
 
 
+ExampleSource = PhotographSource | TileSource
+"""Examples for batches."""
+
+
 def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArray[np.uint8]:
     """Returns the sample's image prepared as the network's input, uint8 [h, w, C].
 
@@ -292,13 +243,7 @@ def prepare_sample(sample: Sample, config: InputConfig, channels: int) -> NDArra
 
 
 def prepared_shape(shape: tuple[int, int, int], config: InputConfig, channels: int) -> tuple[int, ...] | None:
-    """Returns the shape (h, w, C) of the prepared image; None if its pixels must be examined.
-
-    Args:
-        shape: Shape of the photograph.
-        config: Geometry of the input, and whether colour is converted to grey.
-        channels: Channels of the input.
-    """
+    """Returns the shape (h, w, C) of a prepared photograph; None if its pixels must be examined."""
     height, width, stored = shape
     if channels < stored and not config.convert_color:  # grey pixels in a colour file are accepted
         return None

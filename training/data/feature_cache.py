@@ -29,7 +29,6 @@ class FeatureCache:
 
     Attributes:
         shapes: Shape of the features of one image, by name.
-        images: Number of images.
     """
 
     def __init__(
@@ -52,11 +51,9 @@ class FeatureCache:
         self._encode = tf.function(encode, input_signature=[tf.TensorSpec(shape, tf.float32)])
 
     def get(self, key: Hashable, load: Callable[[], Arrays]) -> Arrays:
-        """Returns the features and maps of an image.
+        """Returns the features and maps of an image; `key` is example and flips.
 
-        Args:
-            key: Example and flips.
-            load: Returns the `image` [h, w, C], float32 0…255, and further maps.
+        `load` returns the `image` [h, w, C], float32 0…255, and its maps.
         """
         features = self._cache.get(key)
         if features is None:

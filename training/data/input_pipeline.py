@@ -33,13 +33,7 @@ Batch = dict[str, tf.Tensor]
 
 @dataclass(frozen=True)
 class InputShard:
-    """The rows of each global batch that one process reads.
-
-    Attributes:
-        index: Number of the process.
-        processes: Number of processes.
-        replicas: Replicas of this process; each takes an equal part of its rows.
-    """
+    """The rows of each global batch that process `index` reads; each of its replicas takes an equal part."""
 
     index: int = 0
     processes: int = 1
@@ -47,8 +41,6 @@ class InputShard:
 
 
 WHOLE_BATCH = InputShard()
-"""All rows, for one replica."""
-
 _DEFECT, _NOISE = 1, 2
 """Streams of random numbers besides that of augmentation: the defect, and its feature noise."""
 
@@ -64,14 +56,7 @@ class _Row:
 
 
 class InputPipeline:
-    """Batches of prepared, augmented examples.
-
-    Args:
-        source: The training examples.
-        shape: Their shape (h, w, C).
-        config: Order, augmentation, targets, global batch size and seed.
-        pool: Threads that read and augment.
-        features: Cached features of a frozen encoder, used instead of the images.
+    """Batches of prepared, augmented examples of `shape` (h, w, C), or of features of a frozen encoder.
 
     Raises:
         ConfigError: If a stage trains the mask only and no mask is known.
@@ -105,9 +90,6 @@ class InputPipeline:
 
         A global batch depends on seed, stage and step only: resumed runs and runs on other devices or
         machines get the same one.
-
-        Returns:
-            Elements are a `Batch` each; B is the batch size of one replica.
         """
         rows = self._batch_size // shard.processes
         positions = np.arange(first_step * self._batch_size, steps * self._batch_size)
@@ -135,10 +117,7 @@ class InputPipeline:
     def global_batch(
         self, stage_index: int, step: int, max_images: int | None = None
     ) -> tuple[list[str], Arrays]:
-        """Reads the batch of step `step` (from 1) again: names and arrays of its first images.
-
-        It contains images even if the step used features.
-        """
+        """Reads the batch of step `step` (from 1) again, with images: names and arrays of the first ones."""
         first = (step - 1) * self._batch_size
         positions = range(first, step * self._batch_size)[:max_images]
         rows = list(_rows(self._order(stage_index, step), stage_index, positions))
@@ -227,13 +206,10 @@ class InputPipeline:
         return {**arrays, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
 
     def _input(self, row: _Row) -> Arrays:
-        """Image or features of a row, with `mask`, `area` and `classes` if known.
-
-        Features of an example with an added defect are not cached: they are used once.
-        """
+        """Image or features of a row, with `mask`, `area` and `classes` if known."""
         if self._features is None:
             return self._augmented(row)
-        if row.donor not in (UNCHANGED, FEATURE_NOISE):
+        if row.donor not in (UNCHANGED, FEATURE_NOISE):  # used once, hence not cached
             return self._features.compute(self._augmented(row))
         unchanged = replace(row, donor=UNCHANGED)
         flips = flipped_axes(draw_parameters(self._random(row)), self._config.augmentation)
@@ -246,14 +222,8 @@ class InputPipeline:
     def _augmented(self, row: _Row) -> Arrays:
         """The augmented `image`, with `mask`, `area` and `classes` if known."""
         example = self._examples.get(row.index, row.donor, self._random(row, _DEFECT))
-        augmented = augment(
-            example.image,
-            example.mask,
-            self._random(row),
-            self._config.augmentation,
-            example.area,
-            example.classes,
-        )
+        random, config = self._random(row), self._config.augmentation
+        augmented = augment(example.image, example.mask, random, config, example.area, example.classes)
         arrays = {name: array for name, array in augmented._asdict().items() if array is not None}
         mask = self._noise_mask(row, arrays) if row.donor == FEATURE_NOISE else None
         return arrays if mask is None else {**arrays, "mask": mask}
@@ -273,10 +243,9 @@ def _rows(order: SampleOrder, stage_index: int, positions: Sequence[int]) -> Ite
 
 
 def _without_autotuning() -> tf.data.Options:
-    """Disables autotuning: this pipeline has nothing to tune, and its thread sleeps for up to a minute.
+    """Disables autotuning: deleting an iterator often waits up to a minute for its thread.
 
-    Deleting an iterator waits for that thread if its wake-up signal is lost, which is frequent: the signal is
-    sent before the thread waits for it (`Model::OptimizeLoop` of TensorFlow 2.21).
+    The wake-up signal is sent before the thread waits for it (`Model::OptimizeLoop` of TensorFlow 2.21).
     """
     options = tf.data.Options()
     options.autotune.enabled = False

@@ -24,14 +24,9 @@ def relabel_uninspected(
 ) -> Sequence[Record]:
     """Returns the records with the labels of what is inspected.
 
-    A photograph is good if its mask or box is entirely outside the inspected area. If only the defects of its
-    own class are outside, it gets the class with the largest area inside. Label-only photographs stay
-    unchanged.
-
-    Args:
-        records: The records; those of shards are all created here.
-        read: Reads a record with its mask clipped to the area.
-        config: The inspected area.
+    A photograph is good if its mask or box is entirely outside the inspected area, to which `read` clips it.
+    If only the defects of its own class are outside, it gets the class with the largest area inside.
+    Label-only photographs stay unchanged.
 
     Raises:
         SegdecError: If a defective photograph cannot be read.

@@ -14,9 +14,6 @@ class ReadingPool:
 
     tf.data's own threads are not used: with op determinism, which is enabled on GPUs, tf.data calls Python
     functions one by one and prefetches nothing.
-
-    Args:
-        threads: Number of threads.
     """
 
     def __init__(self, threads: int) -> None:
@@ -26,15 +23,10 @@ class ReadingPool:
     def map(
         self, work: Callable[[Item], Result], items: Iterable[Item], ahead: int
     ) -> Generator[Result, None, None]:
-        """Yields `work` of each item, in order.
+        """Yields `work` of each item, in order; at most `ahead` are in progress or wait to be requested.
 
         An exception of `work` is raised at its position and ends the iterator. Closing or deleting the
         iterator waits for the items in progress and cancels the rest.
-
-        Args:
-            work: Function that the threads call.
-            items: Arguments of `work`, requested one by one.
-            ahead: Maximum number of items in progress or finished and not yet requested; at least 1.
         """
         pending: deque[Future[Result]] = deque()
         try:

@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,12 +33,12 @@ class RunData:
     """The data of a run.
 
     Attributes:
-        dataset: The records of all splits, checked, with shapes and digests.
+        dataset: The checked records of all splits.
         model: Model configuration for these classes.
         examples: Examples of the training split.
         cache: Stores examples and other arrays that are used repeatedly.
         shape: Shape (h, w, C) of all examples.
-        fingerprint: SHA-256 over names, splits, labels, annotations and file contents of all records.
+        fingerprint: See `fingerprint`.
         check_cache: Results of the file checks.
         left_out: Problems of photographs that are skipped.
     """
@@ -54,9 +54,7 @@ class RunData:
 
 
 def load_run_data(config: ExperimentConfig) -> RunData:
-    """Loads the data of a run.
-
-    Files are read once, unless an index or an earlier check contains the needed facts.
+    """Loads the data of a run; reads each file once, unless an index or an earlier check knows it.
 
     Raises:
         SegdecError: If photographs are unusable or in two splits (one error lists all), or do not fit the
@@ -77,12 +75,16 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     )
 
     # === 4. Relabel ===
-    records = relabel_uninspected(checked.dataset.records, record_reader(config), config.input)
+    read_record = record_reader(config)
+    records = relabel_uninspected(checked.dataset.records, read_record, config.input)
     usable = replace(checked.dataset, records=records, problems=())
     check_learnable(config, model, usable)
 
-    cache = build_array_cache(config.data)
-    examples = build_source(usable.of_split("train"), training_reader(config), model, cache)
+    def read_example(record: Record) -> Sample:
+        return dilate_sample(read_record(record), config.target)
+
+    cache = ArrayCache(config.data.cache_mb, config.data.cache_folder, config.data.disk_cache_mb)
+    examples = build_source(usable.of_split("train"), read_example, model, cache)
     return RunData(
         usable,
         model,
@@ -119,13 +121,7 @@ def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
 def list_split_records(
     config: ExperimentConfig, splits: Path, classes: tuple[str, ...], split: Split
 ) -> Sequence[Record]:
-    """Lists the photographs of a split as they were when the run started.
-
-    Args:
-        config: The experiment.
-        splits: The run's split file.
-        classes: Classes of the run's model.
-        split: The split.
+    """Lists the photographs of a split as they were when the run with these `splits` and classes started.
 
     Raises:
         SegdecError: If one of them has become unusable, or the split is empty.
@@ -172,12 +168,6 @@ def record_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
     return lambda record: clip_mask(read_whole(record), config.input)
 
 
-def training_reader(config: ExperimentConfig) -> Callable[[Record], Sample]:
-    """Returns a `record_reader` that also dilates masks, if they are dilated at the photograph's size."""
-    read_record = record_reader(config)
-    return lambda record: dilate_sample(read_record(record), config.target)
-
-
 def cached_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callable[[Record], Sample]:
     """Returns `read` with cached pixels."""
 
@@ -192,15 +182,6 @@ def cached_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callab
         return sample
 
     return read_cached
-
-
-def build_array_cache(config: DataConfig) -> ArrayCache:
-    """Builds the configured cache.
-
-    Raises:
-        ConfigError: If its folder cannot be used.
-    """
-    return ArrayCache(config.cache_mb, config.cache_folder, config.disk_cache_mb)
 
 
 # === Checking ===
@@ -239,10 +220,10 @@ def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Datas
     """Checks that training and validation contain what the experiment needs.
 
     Raises:
-        DatasetError: If a split lacks good or defective photographs, or nothing distinguishes the classes.
+        DatasetError: If they lack good or defective photographs, or nothing distinguishes the classes.
     """
     for split in ("train", "val"):
-        check_split(split, dataset.of_split(split), synthetic=config.augmentation.synthetic > 0)
+        _check_split(split, dataset.of_split(split), synthetic=config.augmentation.synthetic > 0)
     training = dataset.of_split("train")
     if len(dataset.classes) > 2 and not labels_of(training).any():
         raise DatasetError(
@@ -255,12 +236,8 @@ def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Datas
         check_localized(training, dataset.classes)
 
 
-def check_split(split: str, records: Sequence[Record], *, synthetic: bool = False) -> None:
-    """Checks that a split has good photographs, and defective ones unless there are `synthetic` defects.
-
-    Raises:
-        DatasetError: If one kind is missing.
-    """
+def _check_split(split: str, records: Sequence[Record], *, synthetic: bool = False) -> None:
+    """Checks that a split has good photographs, and defective ones unless there are `synthetic` defects."""
     defective = int(np.count_nonzero(labels_of(records)))
     good = len(records) - defective
     if good and (defective or synthetic):
@@ -276,8 +253,6 @@ def check_split(split: str, records: Sequence[Record], *, synthetic: bool = Fals
 
 def check_localized(records: Sequence[Record], classes: tuple[str, ...]) -> None:
     """Checks that each class of defects has a mask or box in training: otherwise its mask would stay empty.
-
-    Further photographs of the class may have labels only; they train the decision.
 
     Raises:
         DatasetError: If a class has none.
@@ -297,14 +272,11 @@ def check_localized(records: Sequence[Record], classes: tuple[str, ...]) -> None
 
 def fingerprint(records: Sequence[Record]) -> str:
     """Returns the SHA-256 over names, splits, labels, annotations and file contents of checked records."""
+    if isinstance(records, LazyRecords):
+        identities = records.identities()
+    else:
+        identities = map(Record.identity, sorted(records, key=lambda record: record.name))
     digest = hashlib.sha256()
-    for identity in _identities(records):
+    for identity in identities:
         digest.update(identity)
     return digest.hexdigest()
-
-
-def _identities(records: Sequence[Record]) -> Iterator[bytes]:
-    """In the order of the names."""
-    if isinstance(records, LazyRecords):
-        return records.identities()
-    return (record.identity() for record in sorted(records, key=lambda record: record.name))

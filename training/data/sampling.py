@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segdec.errors import DatasetError
+from training.config import Sampling
 
 Indices = NDArray[np.int64]
-
-Sampling = Literal["alternate", "frequency", "shuffled"]
 
 UNCHANGED, SYNTHETIC, FEATURE_NOISE = -1, -2, -3
 """Source of a defect other than another image: the image itself, synthetic, or noise in features."""
@@ -24,32 +23,26 @@ MAX_ROUNDS = 64
 
 
 def draw_order(sampling: Sampling, labels: Sequence[int], draws: int, seed: Sequence[int]) -> Indices:
-    """Returns indices of the images to train on; a longer order starts with the shorter one.
+    """Returns indices [draws] of the images to train on; a longer order starts with the shorter one.
 
-    `alternate` and `frequency` alternate defective and good images. The defect classes alternate too; each
-    is shuffled anew once all of its images were drawn. With `alternate` the good images are shuffled in
-    the same way. `frequency`
-    draws as many good images per round as there are defective ones, preferring those drawn less often (Božič
-    et al. 2021). `shuffled` shuffles all images regardless of their classes.
-
-    Args:
-        sampling: The policy.
-        labels: Class of each image; 0 is good.
-        draws: Number of indices.
-        seed: Determines the order.
-
-    Returns:
-        [draws].
+    `alternate` and `frequency` alternate defective and good images. The defect classes alternate too; each is
+    shuffled anew once all of its images were drawn. With `alternate` the good images are shuffled in the same
+    way. `frequency` draws as many good images per round as there are defective ones, preferring those drawn
+    less often (Božič et al. 2021). `shuffled` shuffles all images regardless of their classes (0 is good).
 
     Raises:
         DatasetError: If there is no good or no defective image.
     """
     classes = np.asarray(labels, np.int64)
     defects = [int(label) for label in np.unique(classes) if label]
-    _check_both(classes, defects)
+    good = np.flatnonzero(classes == 0)
+    if not defects or not len(good):
+        raise DatasetError(
+            f"None of the {len(classes)} training images is {'good' if defects else 'defective'}. Expected "
+            "good and defective ones: check the splits."
+        )
     if sampling == "shuffled":
         return _rounds(np.arange(len(classes)), draws, seed)
-    good = np.flatnonzero(classes == 0)
     order = np.empty(draws, np.int64)
     if sampling == "frequency":
         order[1::2] = _rarest_first(good, len(classes) - len(good), draws // 2, [*seed, 0])
@@ -63,12 +56,9 @@ def draw_order(sampling: Sampling, labels: Sequence[int], draws: int, seed: Sequ
 
 
 class SampleOrder(NamedTuple):
-    """Images in the order of training.
+    """Indices [N] of images in the order of training, and the sources of the defects added to good ones.
 
-    Attributes:
-        images: Index of each image [N].
-        donors: Index of the image whose defect is added to it, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`
-            [N]. Defects are added to good images only.
+    A source is the index of another image, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`.
     """
 
     images: Indices
@@ -169,15 +159,6 @@ def _pick(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
     return indices[chosen.astype(np.int64)]
 
 
-def _check_both(classes: Indices, defects: Sequence[int]) -> None:
-    if not defects or not (classes == 0).any():
-        missing = "defective" if not defects else "good"
-        raise DatasetError(
-            f"None of the {len(classes)} training images is {missing}. Expected good and defective ones: "
-            "check the splits."
-        )
-
-
 def _rounds(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
     """The indices repeatedly, each round in a new order."""
     if len(indices) == 1:  # faster, with the same result
@@ -188,16 +169,10 @@ def _rounds(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:
 
 
 def frequency_log_weights(counts: Indices) -> NDArray[np.float64]:
-    """Returns the logarithms of the weights with which images are drawn.
+    """Returns the logarithms [N] of the weights with which images are drawn; −∞ if others are preferred.
 
-    (1 − f/max − median + 1)^(4 · ln N), where f is the number of draws of each of the N images, max the
-    largest f and median that of 1 − f/max. Source: the code published with Božič et al. 2021.
-
-    Args:
-        counts: Number of draws of each image [N].
-
-    Returns:
-        [N], −∞ for images that are drawn only if there are no others.
+    The weights are (1 − f/max − median + 1)^(4 · ln N), where f is the number of draws of each of the N
+    images, max the largest f and median that of 1 − f/max. Source: the code published with Božič et al. 2021.
     """
     rarity = 1.0 - counts / max(1, counts.max())
     with np.errstate(divide="ignore"):

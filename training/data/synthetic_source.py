@@ -19,10 +19,7 @@ TEXTURES = 2
 class SyntheticSource:
     """Returns examples unchanged, or good ones with an added defect, which are not cached.
 
-    Args:
-        source: The examples.
-        classes: Number of classes; with two a synthetic defect has the second, with more an unknown one.
-        target: Determines whether masks are dilated before they reach this source.
+    With two classes a synthetic defect has the second, with more an unknown one.
     """
 
     def __init__(self, source: ExampleSource, classes: int, target: TargetConfig) -> None:
@@ -32,16 +29,10 @@ class SyntheticSource:
         self._good = np.flatnonzero(np.asarray(source.labels) == 0)
 
     def get(self, index: int, donor: int, random: np.random.Generator) -> Example:
-        """Returns one example of a sample order.
+        """Returns one example of a sample order; `FEATURE_NOISE` leaves the image unchanged.
 
         The example stays good if no visible defect can be made. If no defect can be transplanted, the donor
         is returned.
-
-        Args:
-            index: Index of the example.
-            donor: Index of the example whose defect is added, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`.
-                `FEATURE_NOISE` leaves the image unchanged.
-            random: Determines the defect.
         """
         if donor in (UNCHANGED, FEATURE_NOISE):
             return self._source[index]

@@ -10,6 +10,7 @@ from segdec.config import ModelConfig
 from training.data.array_cache import ArrayCache
 from training.data.example_source import prepare_sample
 from training.data.run_data import cached_reader
+from training.data.subsets import pick_evenly
 from training.synthesis.anomalies import synthesize_anomaly
 
 MAX_IMAGES = 200
@@ -23,12 +24,7 @@ SUFFIX = " + synthetic defect"
 
 @dataclass(frozen=True)
 class ValidationImages:
-    """Photographs on which the best weights are chosen.
-
-    Attributes:
-        records: The photographs.
-        read: Reads one.
-    """
+    """Photographs on which the best weights are chosen, and what reads one."""
 
     records: Sequence[Record]
     read: Callable[[Record], Sample]
@@ -43,19 +39,12 @@ def synthetic_validation(
 ) -> ValidationImages | None:
     """Returns the photographs and copies of them with synthetic defects; None if one has a real defect.
 
-    A copy has the size of the network's input, so that its defect has the size of those in training.
-
-    Args:
-        records: The validation photographs.
-        read: Reads one.
-        model: Geometry and channels of the network's input.
-        seed: Determines the defects.
-        cache: Stores the copies.
+    A copy has the size of the network's input, so that its defect has the size of those in training. The
+    defects depend on the seed; `cache` stores the copies.
     """
     if labels_of(records).any():
         return None
-    count = min(MAX_IMAGES, len(records))
-    chosen = np.unique(np.linspace(0, len(records) - 1, count).round().astype(int)).tolist()
+    chosen = pick_evenly(range(len(records)), MAX_IMAGES)
     sources = {records[index].name + SUFFIX: index for index in chosen}
     copies = [
         # A mask file marks the location as known; it is not read.
@@ -68,10 +57,9 @@ def synthetic_validation(
         if index is None:
             return read(record)
         random = np.random.default_rng([seed, SEED, index])
-        other = int(random.integers(len(records)))
         image, texture = (
             prepare_sample(read(records[one]), model.input, model.network.input_channels)
-            for one in (index, other)
+            for one in (index, int(random.integers(len(records))))
         )
         # The model processes the copy as a photograph, so the inspected area is applied to the copy.
         area = model.input.inspected_area(*image.shape[:2])

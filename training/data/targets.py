@@ -12,12 +12,9 @@ from training.config import TargetConfig
 
 
 class Targets(NamedTuple):
-    """Targets of one image's mask logits; s is the mask's stride.
+    """Defective share (0…1) and loss weight of each mask pixel, float32 [h/s, w/s, 1]; s is the stride.
 
-    Attributes:
-        share: float32 [h/s, w/s, 1], defective share of each mask pixel, 0…1.
-        weight: float32 [h/s, w/s, 1], weight of each mask pixel's loss; 0 if the mask is unknown or the pixel
-            is not inspected.
+    The weight is 0 if the mask is unknown or the pixel is not inspected.
     """
 
     share: NDArray[np.float32]
@@ -45,7 +42,8 @@ def build_targets(
             mask pixel are those of its inspected part.
     """
     if area is not None:
-        whole = build_targets(_clip(mask, area), shape, config, stride, supervised=supervised)
+        inside = None if mask is None else np.where(area > 0, mask, np.uint8(0))
+        whole = build_targets(inside, shape, config, stride, supervised=supervised)
         return _within(whole, (area > 0).astype(np.float32), config, stride)
     size = shape[0] // stride, shape[1] // stride, 1
     if mask is None or not supervised:
@@ -68,20 +66,17 @@ def split_by_class(
     classes: NDArray[np.uint8] | None = None,
     area: NDArray[np.uint8] | None = None,
 ) -> NDArray[np.float32]:
-    """Returns the defective share per class.
+    """Returns the defective share per class, float32 [h/s, w/s, masks].
 
     Args:
-        share: float32 [h/s, w/s, 1], share of all classes, computed from `mask` by `build_targets`.
-        mask: uint8 [h, w], above 0 where there is a defect; None if there is none.
+        share: float32 [h/s, w/s, 1], share of all classes, computed by `build_targets`.
+        mask: As in `build_targets`.
         label: Class of the defect, or `ANY_DEFECT`: then each class gets the whole share.
-        config: Dilation, windows and weights.
-        stride: Image pixels per mask pixel along each side.
+        config: As in `build_targets`.
+        stride: As in `build_targets`.
         masks: Number of defect classes.
         classes: uint8 [h, w], class of the nearest defect pixel; None = `label`.
         area: As in `build_targets`.
-
-    Returns:
-        float32 [h/s, w/s, masks].
     """
     shares = np.zeros((*share.shape[:2], masks), np.float32)
     if mask is None or classes is None:
@@ -96,10 +91,6 @@ def split_by_class(
         undilated = config.model_copy(update={"dilation_px": 1})
         shares[..., number - 1] = build_targets(own, shape, undilated, stride, area=area).share[..., 0]
     return shares
-
-
-def _clip(mask: NDArray[np.uint8] | None, area: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
-    return None if mask is None else np.where(area > 0, mask, np.uint8(0))
 
 
 def _within(targets: Targets, inside: NDArray[np.float32], config: TargetConfig, stride: int) -> Targets:

@@ -15,13 +15,11 @@ GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 
 
 def find_devices(devices: str | None, *, single: bool = False) -> list[str]:
-    """Returns the names of the devices. This starts TensorFlow: its devices cannot be configured
-    afterwards. Only these GPUs are used, with memory as needed unless `TF_FORCE_GPU_ALLOW_GROWTH` is set.
+    """Returns the names of the devices, and starts TensorFlow, so that they cannot be configured afterwards.
 
-    Args:
-        devices: `cpu:4` (four logical devices), `gpu:0,1` (these GPUs), or None: all GPUs, or
-            without GPUs the existing logical CPU devices.
-        single: Whether to use only the first GPU.
+    `cpu:4` are four logical devices, `gpu:0,1` these GPUs; None = all GPUs (with `single` the first), or
+    without GPUs the existing logical CPU devices. Only these GPUs are used, with memory as needed unless
+    `TF_FORCE_GPU_ALLOW_GROWTH` is set.
 
     Raises:
         ConfigError: If the machine does not have them.
@@ -56,11 +54,7 @@ def select_gpus(devices: str | None) -> int:
 
 
 def _claim_gpus(gpus: list[Any]) -> None:
-    """Makes only these GPUs visible to TensorFlow, with memory as needed.
-
-    Raises:
-        RuntimeError: If it has started with others.
-    """
+    """Makes only these GPUs visible to TensorFlow; raises RuntimeError if it has started with others."""
     tf.config.set_visible_devices(gpus, "GPU")
     if GROWTH_VARIABLE not in os.environ:
         for gpu in gpus:

@@ -18,12 +18,7 @@ EXIT_PEER_LOST = 69
 
 
 class RunInterruptedError(RunError):
-    """A run was stopped by a signal and has saved a checkpoint.
-
-    Args:
-        received: The signal.
-        position: Step or stage after which the run stopped.
-    """
+    """A run was stopped by a signal after a step or stage, and has saved a checkpoint."""
 
     def __init__(self, received: signal.Signals, position: str) -> None:
         super().__init__(f"Stopped by {received.name} {position}. The checkpoint is complete.")
@@ -31,11 +26,7 @@ class RunInterruptedError(RunError):
 
 
 class PeerLostError(RunError):
-    """Another process of the cluster is missing or was lost.
-
-    Args:
-        reason: The process, or TensorFlow's message.
-    """
+    """Another process of the cluster is missing or was lost."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(

@@ -19,13 +19,10 @@ EXPECTED_STOP_CODES = {0, -signal.SIGTERM, EXIT_CODES[signal.SIGTERM], EXIT_PEER
 
 @dataclass(frozen=True)
 class GroupResult:
-    """Result of a group.
+    """Exit code of a group, description of the first failure, and first signal received.
 
-    Attributes:
-        code: Exit code of the group: that of the first failed task (128 + n for signal n); otherwise 75 or
-            130 after SIGTERM or SIGINT, 128 + n after a second signal; 0 if finished.
-        failure: Description of the first failure, or None.
-        received: The first signal received, or None.
+    The code is that of the first failed task (128 + n for signal n); otherwise 75 or 130 after SIGTERM or
+    SIGINT, 128 + n after a second signal; 0 if finished.
     """
 
     code: int
@@ -79,7 +76,10 @@ class ProcessGroup:
             try:
                 self._start()
                 while self._running():
-                    self._forward_output()
+                    for key, _ in self._selector.select(TICK_S):
+                        self._write(key.data.read())
+                        if key.data.pipe is None:
+                            self._selector.unregister(key.fd)
                     self._record_ended()
                     self._stop_as_needed()
             finally:
@@ -94,7 +94,10 @@ class ProcessGroup:
         for number, task in enumerate(self._tasks):
             if self._signals:
                 break
-            process = TaskProcess(task, _make_prefix(task.name, number if self._color else None))
+            prefix = f"[{task.name}] "
+            if self._color:
+                prefix = f"\x1b[{31 + number % 6}m{prefix}\x1b[0m"
+            process = TaskProcess(task, prefix.encode())
             self._processes.append(process)
             self._selector.register(process.pipe or 0, selectors.EVENT_READ, process)
 
@@ -102,15 +105,7 @@ class ProcessGroup:
         return [process for process in self._processes if process.code is None]
 
     def _non_servers(self) -> list[TaskProcess]:
-        """Running tasks except servers."""
         return [process for process in self._running() if not process.server]
-
-    def _forward_output(self) -> None:
-        """Forwards available output, or waits briefly for some."""
-        for key, _ in self._selector.select(TICK_S):
-            self._write(key.data.read())
-            if key.data.pipe is None:
-                self._selector.unregister(key.fd)
 
     def _record_ended(self) -> None:
         """Records ended tasks and the first failure."""
@@ -131,21 +126,14 @@ class ProcessGroup:
         return process.code not in (EXPECTED_STOP_CODES if process.stop_requested else {0})
 
     def _stop_as_needed(self) -> None:
-        """Stops and kills tasks as necessary."""
+        """Stops and kills tasks as necessary; after a lost peer, once that peer has had time to end."""
         if self._signals or self._output_error:
             self._stop(self._stop_timeout_s)
-        if self._cause_is_known() or not self._non_servers():
+        waiting_s = self._cause_timeout_s if self._failed and self._failed.code == EXIT_PEER_LOST else 0.0
+        if time.monotonic() > self._failed_at + waiting_s or not self._non_servers():
             self._stop(self._grace_s)
         if len(self._signals) > 1 or time.monotonic() > self._deadline:
             self._kill()
-
-    def _cause_is_known(self) -> bool:
-        """Whether a task has failed; after a lost peer, only once that peer has had time to end."""
-        if self._failed is None:
-            return False
-        return (
-            self._failed.code != EXIT_PEER_LOST or time.monotonic() > self._failed_at + self._cause_timeout_s
-        )
 
     def _stop(self, seconds: float) -> None:
         self._deadline = min(self._deadline, time.monotonic() + seconds)
@@ -190,8 +178,3 @@ class ProcessGroup:
         self._signals.append(signal.Signals(number))
         if len(self._signals) > 1:
             self._kill()
-
-
-def _make_prefix(name: str, color: int | None) -> bytes:
-    text = f"[{name}] "
-    return (text if color is None else f"\x1b[{31 + color % 6}m{text}\x1b[0m").encode()

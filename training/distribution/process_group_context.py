@@ -27,10 +27,6 @@ class ProcessGroupContext:
 
     `any`, `wait` and `check_same` are collective: all synchronous processes must call them at the same point.
 
-    Args:
-        config: Strategy and devices.
-        cluster: The processes; None = only this one.
-
     Attributes:
         strategy: The distribution strategy.
         coordinator: Schedules the steps of asynchronous training; otherwise None.
@@ -55,17 +51,17 @@ class ProcessGroupContext:
         self.workers = 1 if cluster is None else cluster.workers
         self.strategy = choose_strategy(config.strategy, config.devices, cluster)
         restore_signal_handlers()
-        self.coordinator = (
-            tf.distribute.coordinator.ClusterCoordinator(self.strategy) if asynchronous else None
-        )
-        self.input_replicas = (
-            self.workers if asynchronous else self.strategy.num_replicas_in_sync // self.workers
-        )
-        self._total: Callable[[tf.Tensor], tf.Tensor] = tf.function(
-            lambda number: self.strategy.reduce(
-                "SUM", self.strategy.run(tf.identity, args=(number,)), axis=None
-            )
-        )
+        self.coordinator = None
+        self.input_replicas = self.strategy.num_replicas_in_sync // self.workers
+        if asynchronous:
+            self.coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)
+            self.input_replicas = self.workers
+
+        @tf.function
+        def total(number: tf.Tensor) -> tf.Tensor:
+            return self.strategy.reduce("SUM", self.strategy.run(tf.identity, args=(number,)), axis=None)
+
+        self._total: Callable[[tf.Tensor], tf.Tensor] = total
 
     def __str__(self) -> str:
         """Returns strategy and devices for the terminal."""
@@ -83,11 +79,7 @@ class ProcessGroupContext:
         self.any(False)
 
     def check_same(self, digest: str, what: str) -> None:
-        """Checks that a digest is equal in all processes.
-
-        Args:
-            digest: Hexadecimal digest.
-            what: Its content, for the message.
+        """Checks that a hexadecimal digest of `what` is equal in all processes.
 
         Raises:
             ConfigError: In every process, if the digests differ.
@@ -109,11 +101,7 @@ class ProcessGroupContext:
 
     @contextmanager
     def translate_peer_errors(self) -> Iterator[None]:
-        """Converts TensorFlow's errors about a lost process within the block.
-
-        Raises:
-            PeerLostError: If a process of the cluster is lost.
-        """
+        """Converts TensorFlow's errors about a lost process within the block to PeerLostError."""
         try:
             yield
         except PEER_ERRORS as error:

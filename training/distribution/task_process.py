@@ -17,14 +17,7 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Task:
-    """A command to run.
-
-    Attributes:
-        name: Name of the task, for its lines and messages.
-        command: Program and arguments.
-        environment: Additional environment variables.
-        server: Whether it only serves other tasks and is stopped after them.
-    """
+    """A command to run, with additional environment variables; a server is stopped after all other tasks."""
 
     name: str
     command: Sequence[str]
@@ -36,9 +29,6 @@ class PrefixedLines:
     """Converts chunks of bytes in any encoding to lines with a prefix.
 
     Only the last version of a line with carriage returns is kept.
-
-    Args:
-        prefix: Prefix of each line.
     """
 
     def __init__(self, prefix: bytes) -> None:
@@ -65,7 +55,6 @@ class TaskProcess:
 
     Attributes:
         stop_requested: Whether it was asked to stop.
-        killed: Whether it was killed.
         pipe: File descriptor of its output; None after its end.
 
     Raises:
@@ -114,23 +103,19 @@ class TaskProcess:
             self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kills it."""
         if self.code is None:
             self.killed = True
             self._signal(signal.SIGKILL)
 
     def read(self) -> bytes:
         """Returns the complete lines available."""
-        if self.pipe is None:
-            return b""
-        try:
-            chunk = os.read(self.pipe, PIPE_BYTES)
-        except BlockingIOError:
-            return b""
-        if chunk:
-            return self._lines.feed(chunk)
-        self._close_pipe()
-        return self._lines.finish()
+        if self.pipe is not None:
+            with suppress(BlockingIOError):
+                if chunk := os.read(self.pipe, PIPE_BYTES):
+                    return self._lines.feed(chunk)
+                self._close_pipe()
+                return self._lines.finish()
+        return b""
 
     def close(self) -> bytes:
         """Waits for its end and returns its last lines."""

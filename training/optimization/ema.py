@@ -10,12 +10,8 @@ class WeightEMA(tf.Module):
     """Exponential moving average of the mutable variables of a network, moving statistics included.
 
     Create it within the strategy's scope. Only the first replica of a process stores the average: the others
-    would cost three kernels per variable and step. Reference: Tabernik et al. 2019 evaluate with averaged
-    weights.
-
-    Args:
-        network: Network whose weights are averaged.
-        decay: Share of the old average in an update; smaller in the first updates.
+    would cost three kernels per variable and step. `decay` is the share of the old average in an update,
+    smaller in the first updates. Reference: Tabernik et al. 2019 evaluate with averaged weights.
     """
 
     def __init__(self, network: SegDecNet, decay: float) -> None:

@@ -27,12 +27,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True)
 class Workload:
-    """Work of a step, and the peak of the machine.
-
-    Attributes:
-        step_flops: Model FLOPs of a step, see `count_step_flops`.
-        peak_flops_per_s: FLOP/s of all devices together in matrix products.
-    """
+    """Model FLOPs of a step (`count_step_flops`), and FLOP/s of all devices together in matrix products."""
 
     step_flops: int
     peak_flops_per_s: float
@@ -48,10 +43,9 @@ def count_step_flops(
 ) -> int:
     """Counts the FLOPs of a training step, by convention, independently of the device.
 
-    Counts the products of convolutions and dense layers for every output, also at the border; a product
-    and its addition are two FLOPs. Trained parts count three times, frozen parts once. This also applies to
-    first
-    layers, which need no gradient of the input, and to accumulation.
+    Counts the products of convolutions and dense layers for every output, also at the border; a product and
+    its addition are two FLOPs. Trained parts count three times, frozen parts once, even first layers, which
+    need no gradient of the input.
 
     Args:
         network: The network in training.
@@ -98,11 +92,6 @@ def measure_strategy_peak(strategy: tf.distribute.Strategy, workers: int, dtype:
     """Measures the FLOP/s of all devices of a run on one of them, assuming equal machines.
 
     Logical CPU devices share one CPU and count once per process.
-
-    Args:
-        strategy: The strategy with its devices.
-        workers: Number of processes that compute gradients.
-        dtype: See `measure_peak`.
     """
     devices = strategy.extended.worker_devices
     on_gpus = "GPU" in devices[0]
@@ -111,13 +100,7 @@ def measure_strategy_peak(strategy: tf.distribute.Strategy, workers: int, dtype:
 
 
 def measure_peak(device: str, dtype: str, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Measures the FLOP/s of the fastest of several matrix products, in about 0.1 s.
-
-    Args:
-        device: Name of a logical device; a CPU uses all threads of the process.
-        dtype: Type of the matrices.
-        clock: Clock, s.
-    """
+    """Measures the FLOP/s of the fastest of several matrix products on a logical device, in about 0.1 s."""
     side = SIDES["GPU" if "GPU" in device else "CPU"]
     with tf.device(device):
         matrix = tf.fill((side, side), tf.cast(1.0 / side, dtype))  # equals its own square
@@ -127,11 +110,9 @@ def measure_peak(device: str, dtype: str, clock: Callable[[], float] = time.perf
             return tf.reduce_max(tf.matmul(matrix, matrix))
 
         float(multiply())  # traces, and starts the threads
-        durations_s = [_time(multiply, clock) for _ in range(ROUNDS)]
+        durations_s = []
+        for _ in range(ROUNDS):
+            began = clock()
+            float(multiply())  # waits for the device
+            durations_s.append(clock() - began)
     return float(2.0 * side**3 / min(durations_s))
-
-
-def _time(multiply: Callable[[], tf.Tensor], clock: Callable[[], float]) -> float:
-    began = clock()
-    float(multiply())  # waits for the device
-    return clock() - began

@@ -19,7 +19,7 @@ def replica_gradients(
     parts: int,
     scale: tf.Tensor | None = None,
 ) -> tuple[list[tf.Tensor], Losses]:
-    """Differentiates the loss of this replica's images, in replica context.
+    """Differentiates the loss of this replica's images; returns its gradients and losses.
 
     Args:
         summed_losses: Returns the summed losses of a batch.
@@ -27,9 +27,6 @@ def replica_gradients(
         batch: The replica's images.
         parts: Number of equal parts that are processed one after the other.
         scale: Loss scale for float16; it is removed from the gradients.
-
-    Returns:
-        The replica's gradients and losses.
     """
     gradients: list[tf.Tensor] = []
     losses: Losses = {}
@@ -50,12 +47,7 @@ def replica_gradients(
 def sum_over_replicas(gradients: list[tf.Tensor], numbers: Losses) -> tuple[list[tf.Tensor], Losses]:
     """Adds gradients and numbers over all replicas, in one reduction: each reduction is a synchronisation.
 
-    Args:
-        gradients: Gradients of this replica.
-        numbers: Numbers of this replica; they are cast to the type of the gradients.
-
-    Returns:
-        The sums, equal on all replicas.
+    The numbers get the type of the gradients.
     """
     dtype = gradients[0].dtype
     # A tensor shared by the replicas, such as an argument of the step, becomes one per replica.

@@ -12,13 +12,8 @@ class LossScale(tf.Module):
     """The factor of the loss before differentiation; steps that overflow are skipped.
 
     After an overflow all replicas skip the step and the scale is halved, but never below 1; after 2000
-    finite steps in a row it is doubled. Create it within the strategy's scope; it is saved with the run.
-    Keras' `LossScaleOptimizer` checks the first replica only, so that an overflow on another destroys the
-    weights, and fails with central storage.
-
-    Attributes:
-        value: The scale.
-        skipped: Steps skipped so far.
+    finite steps in a row it is doubled. Create it within the strategy's scope. Keras' `LossScaleOptimizer`
+    checks the first replica only and fails with central storage.
     """
 
     def __init__(self, value: float = START, growth_steps: int = GROWTH_STEPS) -> None:
@@ -33,13 +28,8 @@ class LossScale(tf.Module):
     ) -> tf.Tensor:
         """Applies or skips a step and updates the scale, in cross-replica context and in a graph.
 
-        Args:
-            finite: Whether the gradient of the global batch is finite.
-            apply: Updates the weights.
-            skip: Restores the state before the forward pass.
-
-        Returns:
-            Whether the step was skipped and a smaller scale may help.
+        `skip` restores the state before the forward pass. Returns whether the step was skipped and a smaller
+        scale may help.
         """
         helps = tf.logical_and(tf.logical_not(finite), self.value > 1.0)
 

@@ -19,19 +19,16 @@ def stage_losses(
 ) -> Losses:
     """Computes the losses of one replica's images, [B] each; `loss` is the weighted sum of the others.
 
-    The L2 term of the kernels is equal for all images. The average over the images of all replicas therefore
-    contains it once.
-
-    Args:
-        network: The network in training.
-        stage: Parts that are trained.
-        config: Settings of the losses and the stage.
-        batch: Images, or the features of the network's encoder.
-        steps_taken: Steps of the stage before this one.
+    The L2 term of the kernels is equal for all images: their average contains it once. The batch has images,
+    or the features of the network's encoder.
     """
     losses: Losses = {}
     settings = config.stages[stage.name]
-    features, coarse_logits, mask_logits = _segment(network, batch, training=stage.trains_segmentation)
+    if network.head is None or "image" in batch:
+        segment, inputs = network.segmentation, batch["image"]
+    else:
+        segment, inputs = network.head, {name: batch[name] for name in network.head.input}
+    features, coarse_logits, mask_logits = segment(inputs, training=stage.trains_segmentation)
     total = tf.zeros_like(batch["label"], mask_logits.dtype)
     segmentation_factor, decision_factor = _balance(settings, steps_taken, total.dtype)
     if stage.trains_segmentation:
@@ -46,16 +43,6 @@ def stage_losses(
         losses["l2_loss"] = tf.zeros_like(total) + decay
         total += losses["l2_loss"]
     return {"loss": total, **losses}
-
-
-def _segment(network: SegDecNet, batch: Batch, *, training: bool) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Output of the segmentation network for images, or of its head for features."""
-    if network.head is None or "image" in batch:
-        features, coarse_logits, mask_logits = network.segmentation(batch["image"], training=training)
-    else:
-        encoded = {name: batch[name] for name in network.head.input}
-        features, coarse_logits, mask_logits = network.head(encoded, training=training)
-    return features, coarse_logits, mask_logits
 
 
 def _mask_loss(

@@ -26,12 +26,7 @@ IMAGENET, RANDOM = "imagenet", "none"
 
 @dataclass(frozen=True)
 class Pretrained:
-    """Pretrained weights of an encoder.
-
-    Attributes:
-        origin: Source of the weights.
-        application: The network of `keras.applications` with the weights.
-    """
+    """Pretrained weights of an encoder: their origin, and the network of `keras.applications` with them."""
 
     origin: EncoderWeights
     application: keras.Model
@@ -84,21 +79,16 @@ def build_initial_network(
 
 def set_trainable(network: SegDecNet, trainable: EncoderTrainable) -> None:
     """Freezes the encoder's layers that are not trained, statistics included."""
-    if network.backbone is None:
-        return
-    frozen = {"frozen": len(network.backbone.layers), "all": 0}.get(trainable)
-    if frozen is None:
-        names = [layer.name for layer in network.backbone.layers]
-        frozen = names.index(ENCODERS[network.config.encoder].layers[STRIDE]) + 1
-    for layer in network.backbone.layers[:frozen]:
+    layers = list(network.backbone.layers) if network.backbone is not None and trainable != "all" else []
+    last = ENCODERS[network.config.encoder].layers[STRIDE] if trainable == "top" else None
+    for layer in layers:
         layer.trainable = False
+        if layer.name == last:
+            break
 
 
 def mutable_variables(network: SegDecNet) -> list[Any]:
-    """Returns the variables that training may change, moving statistics included.
-
-    Frozen layers of the encoder are neither averaged nor saved in checkpoints.
-    """
+    """Returns the variables that training may change, moving statistics included: all but frozen layers'."""
     layers = network.backbone.layers if network.backbone is not None else ()
     frozen = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}
     return [variable for variable in network.variables if id(variable) not in frozen]

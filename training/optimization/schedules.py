@@ -48,12 +48,8 @@ def build_optimizer(
 ) -> keras.optimizers.Optimizer:
     """Creates the optimiser of a stage, not yet built; weight decay is part of the step.
 
-    Args:
-        config: Settings of the stage.
-        name: The optimiser's name.
-        step: Variable with the number of steps taken, for the learning rate. Keras' own counter misses steps
-            in asynchronous training.
-        schedule_offset: Variable that is added to `step`; None = 0.
+    The learning rate follows the variable `step`, plus `schedule_offset`: Keras' own counter misses steps in
+    asynchronous training.
     """
     schedule = build_schedule(config)
     offset = 0 if schedule_offset is None else schedule_offset

@@ -21,26 +21,16 @@ PENDING_PER_WORKER = 2
 
 @dataclass(frozen=True)
 class StepResult:
-    """Result of a step that is finished, or at least started in synchronous training.
-
-    Attributes:
-        losses: Scalars; reading them waits for the devices.
-        wait_s: Time that the step waited for its batch, s.
-    """
+    """Losses of a step, and the time that it waited for its batch; to read the losses is to wait for it."""
 
     losses: Losses
     wait_s: float
 
 
 class StepRunner(ABC):
-    """Runs the steps of one stage in order.
+    """Runs the steps of one stage in order, with one of the `batches` of the pipeline each.
 
     Close it when the stage ends, in any case: the process cannot exit while its threads prepare batches.
-
-    Args:
-        train_step: Function batch → losses.
-        batches: One batch per step.
-        pipeline: Source of the batches; it stores the error of a batch that could not be read.
     """
 
     def __init__(self, train_step: TrainStep, batches: Iterable[Batch], pipeline: InputPipeline) -> None:
@@ -52,8 +42,7 @@ class StepRunner(ABC):
     def run_step(self, stop_requested: bool = False) -> list[StepResult]:
         """Starts the next step; returns the steps that have finished.
 
-        Args:
-            stop_requested: Whether this process should stop; synchronous processes learn it from the step.
+        `stop_requested` of one synchronous process reaches the others with the step.
         """
 
     def should_stop(self, stop_requested: bool) -> bool:
@@ -82,11 +71,7 @@ class StepRunner(ABC):
 
 
 class SynchronousStepRunner(StepRunner):
-    """Runs each step on all replicas.
-
-    Args:
-        multi_process: Whether the replicas belong to several processes, which must stop after the same step.
-    """
+    """Runs each step on all replicas; if these belong to several processes, they stop after the same step."""
 
     def __init__(
         self,
@@ -125,12 +110,7 @@ class SynchronousStepRunner(StepRunner):
 
 
 class AsynchronousStepRunner(StepRunner):
-    """Schedules each step on a free worker; the step of a lost worker is repeated by another one.
-
-    Args:
-        coordinator: Sends the steps to the workers.
-        workers: Number of workers.
-    """
+    """Schedules each step on a free worker; the step of a lost worker is repeated by another one."""
 
     def __init__(
         self,

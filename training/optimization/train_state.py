@@ -26,8 +26,7 @@ class TrainState:
         ema: Averages of the weights.
         step: Number of steps taken in the current stage.
         loss_scale: Loss scale of a float16 network, otherwise None.
-        schedule_offset: Number that is added to `step` for the learning rate; None = 0. It is not saved in
-            checkpoints.
+        schedule_offset: Added to `step` for the learning rate; None = 0. It is not saved in checkpoints.
     """
 
     network: SegDecNet
@@ -41,13 +40,7 @@ class TrainState:
 def build_train_state(
     config: ExperimentConfig, pretrained: Pretrained | None = None, *, adjustable_schedule: bool = False
 ) -> TrainState:
-    """Creates the initial state of a run, within the scope of its strategy.
-
-    Args:
-        config: The experiment.
-        pretrained: Initial weights of its encoder.
-        adjustable_schedule: Whether there is a `schedule_offset`.
-    """
+    """Creates the initial state of a run, within the scope of its strategy."""
     network = build_initial_network(config, pretrained, compute_policy(config))
     step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
     schedule_offset = None

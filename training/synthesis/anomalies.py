@@ -1,8 +1,4 @@
-"""Synthetic defects on good images, each with its exact mask, determined by the generator's state.
-
-Sizes and strengths are relative to the image: lengths to the root of its area, brightness to the variation of
-the surrounding surface.
-"""
+"""Synthetic defects on good images, each with its exact mask, determined by the generator's state."""
 
 import math
 from collections.abc import Sequence
@@ -63,7 +59,7 @@ def synthesize_anomaly(
     Args:
         image: uint8 [h, w, C], good.
         textures: Other good images [·, ·, C] as a source of texture; none = `image` itself.
-        random: Generator of all random numbers; its state changes.
+        random: Generator of all random numbers.
         area: uint8 [h, w], above 0 where the image is inspected; None = everywhere.
 
     Returns:
@@ -79,10 +75,13 @@ def synthesize_anomaly(
         kind = KINDS[int(random.choice(len(KINDS), p=KIND_PROBABILITIES))]
         drawn = image.astype(np.float32)
         for _ in range(int(random.choice([1, 2, 3], p=[0.75, 0.17, 0.08]))):
-            center = _draw_center(image, surface.part, random)
-            shape = _clip(kind.draw(random, image.shape[:2], center), surface.part)
-            if shape.opacity.any():
-                _blend(drawn, shape, kind.fill, textures or [image], random)
+            shape = kind.draw(random, image.shape, _draw_center(image, surface.part, random))
+            opacity = shape.opacity
+            if surface.part is not None:
+                opacity = opacity * surface.part[shape.rows, shape.columns]
+            if opacity.any():
+                window = drawn[shape.rows, shape.columns]
+                window += opacity[..., None] * (kind.fill(window, textures or [image], random) - window)
         scaled = _scale_visibility(image, drawn, surface, target, kind.max_strength)
         if scaled is not None and (best is None or scaled[0] > best[0]):
             best = scaled
@@ -98,8 +97,7 @@ def _scale_visibility(
 ) -> tuple[float, Image, NDArray[np.bool_]] | None:
     """Scales the difference to the good image by at most `max_strength` to reach the target visibility.
 
-    Returns:
-        The visibility, the image, and the visible pixels; None if there are too few.
+    Returns visibility, image, and visible pixels; None if there are too few.
     """
     difference, strength = drawn - image, 1.0
     result = None
@@ -137,29 +135,13 @@ def _draw_center(
     return row, column
 
 
-def _clip(shape: Shape, part: NDArray[np.bool_] | None) -> Shape:
-    if part is None:
-        return shape
-    return Shape(shape.rows, shape.columns, shape.opacity * part[shape.rows, shape.columns])
-
-
-def _blend(
-    image: Pixels, shape: Shape, fill: Fill, textures: Sequence[Image], random: np.random.Generator
-) -> None:
-    """Blends the filled surface into the window of the shape."""
-    window = image[shape.rows, shape.columns]
-    window += shape.opacity[..., None] * (fill(window, textures, random) - window)
-
-
 @dataclass(frozen=True)
 class Kind:
-    """A kind of defect: its fill and how its shape is drawn.
+    """A kind of defect: its fill and how its shape is drawn, a crack or a blob.
 
     Attributes:
-        fill: Computes the defect's pixels from those of the surface.
         length: Minimum and maximum length, relative to the root of the image's area.
         softness: Minimum and maximum width of a blob's edge, relative to half its length.
-        crack: Whether the shape is a line.
         max_strength: Maximum factor of the fill's difference to the surface.
     """
 
@@ -175,8 +157,8 @@ class Kind:
         length_px = max(MIN_LENGTH_PX, side * log_uniform(random, self.length))
         if self.crack:
             width_px = log_uniform(random, (1.0, max(2.0, 0.016 * side)))
-            return draw_crack(random, (size[0], size[1]), center, length_px, min(width_px, length_px / 4.0))
-        return draw_blob(random, (size[0], size[1]), center, length_px, random.uniform(*self.softness))
+            return draw_crack(random, size, center, length_px, min(width_px, length_px / 4.0))
+        return draw_blob(random, size, center, length_px, random.uniform(*self.softness))
 
 
 KINDS = (

@@ -20,13 +20,7 @@ SUBPIXEL_BITS = 4
 
 @dataclass(frozen=True)
 class Shape:
-    """The opacity of a defect in a window of the image.
-
-    Attributes:
-        rows: Rows of the window, within the image.
-        columns: Columns of the window.
-        opacity: float32 [r, c] of the window, 0…1.
-    """
+    """The opacity of a defect, float32 [r, c], 0…1, in a window of the image."""
 
     rows: slice
     columns: slice
@@ -66,19 +60,15 @@ def _fade(position: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def draw_blob(
     random: np.random.Generator,
-    size: tuple[int, int],
+    size: tuple[int, ...],
     center: tuple[int, int],
     length_px: float,
     softness: float,
 ) -> Shape:
-    """Draws an ellipse with a noisy outline, down to separate pieces.
+    """Draws an ellipse with a noisy outline, down to separate pieces, in an image of `size` (rows, columns).
 
-    Args:
-        random: Generator of all random numbers; its state changes.
-        size: Rows and columns of the image.
-        center: Row and column of its middle.
-        length_px: Longest diameter before the noise.
-        softness: Width of the edge relative to half the length; at least a pixel.
+    `length_px` is the longest diameter before the noise, `softness` the width of the edge relative to half of
+    it, at least a pixel.
     """
     half = max(1.0, length_px / 2.0)
     reach = math.ceil(half * BLOB_REACH) + 1
@@ -99,42 +89,33 @@ def draw_blob(
 
 def draw_crack(
     random: np.random.Generator,
-    size: tuple[int, int],
+    size: tuple[int, ...],
     center: tuple[int, int],
     length_px: float,
     width_px: float,
 ) -> Shape:
-    """Draws a random curve of varying width and strength, sometimes with a branch.
-
-    Args:
-        random: Generator of all random numbers; its state changes.
-        size: Rows and columns of the image.
-        center: Row and column of its middle.
-        length_px: Length of the curve.
-        width_px: Width at its middle.
-    """
+    """Draws a random curve of varying width and strength, sometimes with a branch."""
     reach = math.ceil(0.6 * length_px + width_px) + 2
     canvas = np.zeros((2 * reach + 1, 2 * reach + 1), np.uint8)
     bend = random.uniform(0.02, 0.3)
     heading, step = random.uniform(0.0, 2.0 * math.pi), length_px / CRACK_STEPS
     turns = np.cumsum(random.normal(0.0, bend, CRACK_STEPS))
-    _draw_line(canvas, _walk(heading + turns, step, reach), width_px, random)
+    points = _walk(heading + turns, step)
+    points = points - (points.min(0) + points.max(0)) / 2.0 + reach
+    _draw_line(canvas, points, width_px, random)
     if random.random() < 0.3:
         start = int(random.integers(CRACK_STEPS))
-        middle = _walk(heading + turns, step, reach)[start]
         turns = turns[start] + random.choice([-1.0, 1.0]) * random.uniform(0.4, 1.2)
         branch = heading + turns + np.cumsum(random.normal(0.0, bend, CRACK_STEPS // 2))
-        offsets = step * np.cumsum(np.stack([np.sin(branch), np.cos(branch)], 1), 0)
-        _draw_line(canvas, middle + offsets, 0.7 * width_px, random)
+        _draw_line(canvas, points[start] + _walk(branch, step), 0.7 * width_px, random)
     opacity = cv2.GaussianBlur(canvas, (0, 0), random.uniform(0.3, 0.4 + 0.2 * width_px))
     broken = 1.0 + random.uniform(0.0, 0.8) * perlin_noise(random, *canvas.shape, max(3.0, length_px / 6.0))
     return clip_to_image(size, center, np.clip(np.asarray(opacity, np.float32) / 255.0 * broken, 0.0, 1.0))
 
 
-def _walk(headings: NDArray[np.float64], step: float, reach: int) -> NDArray[np.float64]:
-    """Points [N, 2] of a curve, row and column, centred in the canvas."""
-    points = step * np.cumsum(np.stack([np.sin(headings), np.cos(headings)], 1), 0)
-    return np.asarray(points - (points.min(0) + points.max(0)) / 2.0 + reach)
+def _walk(headings: NDArray[np.float64], step: float) -> NDArray[np.float64]:
+    """Points [N, 2] of a curve from 0, row and column."""
+    return np.asarray(step * np.cumsum(np.stack([np.sin(headings), np.cos(headings)], 1), 0))
 
 
 def _draw_line(
@@ -150,20 +131,19 @@ def _draw_line(
         cv2.line(canvas, one, other, level, max(1, round(width)), cv2.LINE_AA, SUBPIXEL_BITS)
 
 
-def clip_to_image(size: tuple[int, int], center: tuple[int, int], opacity: Opacity) -> Shape:
+def clip_to_image(size: tuple[int, ...], center: tuple[int, int], opacity: Opacity) -> Shape:
     """Returns a shape around `center`, clipped to the image."""
-    (top, rows), (left, columns) = (
-        _overlap(middle, extent, side)
-        for middle, extent, side in zip(center, opacity.shape, size, strict=True)
-    )
-    return Shape(
-        slice(top + rows.start, top + rows.stop),
-        slice(left + columns.start, left + columns.stop),
-        opacity[rows, columns],
-    )
+    (rows, columns), part = clip_window(size, center, opacity.shape)
+    return Shape(rows, columns, opacity[part])
 
 
-def _overlap(middle: int, extent: int, side: int) -> tuple[int, slice]:
-    """First pixel of a window, and the part of it within the image."""
-    first = middle - extent // 2
-    return first, slice(max(0, -first), min(extent, side - first))
+def clip_window(
+    size: tuple[int, ...], center: tuple[int, int], extent: tuple[int, ...]
+) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+    """Returns rows and columns of a window around `center` in the image, and those in the window."""
+    image, window = [], []
+    for side, middle, length in zip(size, center, extent, strict=False):
+        first = middle - length // 2
+        image.append(slice(max(0, first), min(side, first + length)))
+        window.append(slice(image[-1].start - first, image[-1].stop - first))
+    return (image[0], image[1]), (window[0], window[1])

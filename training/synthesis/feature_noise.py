@@ -24,15 +24,9 @@ STRENGTHS = 0.3, 2.0
 def draw_noise_mask(
     random: np.random.Generator, size: tuple[int, int], area: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8] | None:
-    """Draws a mask: the highest values of Perlin noise.
+    """Draws a mask, uint8 [h, w], 255 or 0: the highest values of Perlin noise within the inspected `area`.
 
-    Args:
-        random: Generator of all random numbers; its state changes.
-        size: Rows and columns of the image.
-        area: uint8 [h, w], above 0 where the image is inspected; None = everywhere.
-
-    Returns:
-        uint8 [h, w], 255 or 0; None if nothing is inspected.
+    None if nothing is inspected.
     """
     inside = np.ones(size, np.bool_) if area is None else area > 0
     if not inside.any():
@@ -47,13 +41,7 @@ def draw_noise_mask(
 def add_noise(
     features: Mapping[str, NDArray[np.float16]], mask: NDArray[np.uint8], random: np.random.Generator
 ) -> dict[str, NDArray[np.float16]]:
-    """Returns the features with noise under the mask, each channel within its own range.
-
-    Args:
-        features: By name, float16 [·, ·, C].
-        mask: uint8 [h, w], above 0 where noise is added.
-        random: Generator of all random numbers; its state changes.
-    """
+    """Returns the features, float16 [·, ·, C], with noise under the mask, each within its own range."""
     strength = log_uniform(random, STRENGTHS)
     defective = (mask > 0).astype(np.float32)
     return {name: _noisy(one, defective, strength, random) for name, one in features.items()}

@@ -34,14 +34,14 @@ def shift_brightness(surface: Pixels, _textures: Sequence[Image], random: np.ran
 
 def blur(surface: Pixels, _textures: Sequence[Image], random: np.random.Generator) -> Pixels:
     """Returns the surface without its texture, at the same brightness."""
-    return _smooth(surface, log_uniform(random, (1.2, 8.0)))
+    return smooth(surface, log_uniform(random, (1.2, 8.0)))
 
 
 def change_texture(surface: Pixels, _textures: Sequence[Image], random: np.random.Generator) -> Pixels:
     """Returns the surface with a stronger or weaker texture."""
-    smooth = _smooth(surface, log_uniform(random, (2.0, 8.0)))
+    coarse = smooth(surface, log_uniform(random, (2.0, 8.0)))
     gain = random.uniform(0.0, 0.6) if random.random() < 0.5 else random.uniform(1.6, 3.0)
-    return smooth + np.float32(gain) * (surface - smooth)
+    return coarse + np.float32(gain) * (surface - coarse)
 
 
 def insert_texture(surface: Pixels, textures: Sequence[Image], random: np.random.Generator) -> Pixels:
@@ -95,9 +95,11 @@ def _tint(surface: Pixels, random: np.random.Generator) -> Pixels:
     return _pixels(random.uniform(0.0, 0.6) * random.standard_normal(channels))
 
 
-def _smooth(surface: Pixels, sigma_px: float) -> Pixels:
-    blurred = cv2.GaussianBlur(surface, (0, 0), sigma_px, borderType=cv2.BORDER_REPLICATE)
-    return np.asarray(blurred, np.float32).reshape(surface.shape)
+def smooth(pixels: Pixels, sigma_px: float, border: int = cv2.BORDER_REPLICATE) -> Pixels:
+    """Returns the pixels [h, w, C] after a Gaussian blur."""
+    return np.asarray(cv2.GaussianBlur(pixels, (0, 0), sigma_px, borderType=border), np.float32).reshape(
+        pixels.shape
+    )
 
 
 def _texture_piece(

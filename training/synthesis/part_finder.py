@@ -56,12 +56,11 @@ def _is_uniform(grey: NDArray[np.uint8], part: NDArray[np.bool_], border_share: 
 
 
 def find_inspected_part(image: NDArray[np.uint8], area: NDArray[np.uint8] | None) -> NDArray[np.bool_] | None:
-    """Returns the inspected pixels of the part, [h, w]; None = everywhere.
+    """Returns the inspected pixels of the part, all inspected ones if it lies outside; None = everywhere.
 
     Args:
         image: uint8 [h, w, C].
-        area: uint8 [h, w], above 0 where the image is inspected, not empty; None = everywhere. It is
-            returned if the part does not overlap with it.
+        area: uint8 [h, w], above 0 where the image is inspected, not empty; None = everywhere.
     """
     part = find_part(image)
     if area is None:

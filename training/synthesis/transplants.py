@@ -6,11 +6,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from training.synthesis.defect_shapes import clip_window
+from training.synthesis.fills import Image, Pixels, smooth
 from training.synthesis.part_finder import find_inspected_part
 
-Image = NDArray[np.uint8]
 Mask = NDArray[np.uint8]
-Pixels = NDArray[np.float32]
 
 MAX_TRIES = 12
 """Number of positions that are tried."""
@@ -43,7 +43,7 @@ def transplant_defect(
         good: uint8 [h, w, C].
         defective: uint8 [·, ·, C].
         mask: uint8 [·, ·] of `defective`, above 0 where the defect is.
-        random: Generator of all random numbers; its state changes.
+        random: Generator of all random numbers.
         area: uint8 [h, w], above 0 where the good image is inspected; None = everywhere.
 
     Returns:
@@ -60,7 +60,7 @@ def transplant_defect(
     height, width = good.shape[:2]
     for _ in range(MAX_TRIES):
         middle = int(random.integers(height)), int(random.integers(width))
-        there, here = _clip_window(good.shape, middle, defect.shape)
+        there, here = clip_window(good.shape, middle, defect.shape)
         seen = defect[here] if part is None else defect[here] * part[there]
         if np.count_nonzero(seen) >= max(1.0, MIN_VISIBLE_SHARE * np.count_nonzero(defect)):
             return _add(good, there, added[here], seen)
@@ -68,11 +68,9 @@ def transplant_defect(
 
 
 def estimate_surface(pixels: Pixels, hidden: NDArray[np.bool_]) -> Pixels:
-    """Returns the pixels with the hidden ones replaced by a smooth mean of their surroundings.
+    """Returns pixels [h, w, C] with the `hidden` ones [h, w] replaced by a smooth mean of their surroundings.
 
-    Args:
-        pixels: float32 [h, w, C].
-        hidden: [h, w]; if all are hidden, the result is the mean everywhere.
+    If all are hidden, the result is the mean everywhere.
     """
     if hidden.all():
         return np.broadcast_to(pixels.mean(axis=(0, 1)), pixels.shape).astype(np.float32)
@@ -80,8 +78,8 @@ def estimate_surface(pixels: Pixels, hidden: NDArray[np.bool_]) -> Pixels:
     factor = min(1.0, ESTIMATE_PX / max(hidden.shape))
     depth = float(cv2.distanceTransform(hidden.view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE).max())
     sigma = max(2.0, factor * depth)
-    share = _blur(_resize(known, factor), sigma)
-    sums = _blur(_resize(pixels * known, factor), sigma)
+    share = smooth(_resize(known, factor), sigma)
+    sums = smooth(_resize(pixels * known, factor), sigma)
     # Far from all known pixels the estimate is their mean.
     middle = pixels[~hidden].mean(axis=0)
     estimate = np.asarray((sums + 1e-4 * middle) / (share + 1e-4), np.float32)
@@ -94,11 +92,6 @@ def _resize(pixels: Pixels, factor: float) -> Pixels:
     size = max(1, round(factor * width)), max(1, round(factor * height))
     small = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
     return np.asarray(small, np.float32).reshape(size[1], size[0], channels)
-
-
-def _blur(pixels: Pixels, sigma: float) -> Pixels:
-    blurred = cv2.GaussianBlur(pixels, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
-    return np.asarray(blurred, np.float32).reshape(pixels.shape)
 
 
 def _choose_defect(mask: Mask, random: np.random.Generator) -> Mask:
@@ -143,18 +136,6 @@ def _transform(added: Pixels, defect: Mask, random: np.random.Generator) -> tupl
     return np.asarray(turned, np.float32).reshape(shape), (np.asarray(moved, np.uint8) >= 64).view(np.uint8)
 
 
-def _clip_window(
-    shape: tuple[int, ...], middle: tuple[int, int], extent: tuple[int, ...]
-) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """The window around `middle` clipped to the image, and the same part within the window."""
-    there, here = [], []
-    for side, place, length in zip(shape, middle, extent, strict=False):
-        first = place - length // 2
-        there.append(slice(max(0, first), min(side, first + length)))
-        here.append(slice(there[-1].start - first, there[-1].stop - first))
-    return (there[0], there[1]), (here[0], here[1])
-
-
 def _add(good: Image, there: tuple[slice, slice], added: Pixels, seen: Mask) -> tuple[Image, Mask]:
     """The good image with the defect added; the blended edge is just outside the mask."""
     changed, mask = good.copy(), np.zeros(good.shape[:2], np.uint8)
@@ -163,7 +144,7 @@ def _add(good: Image, there: tuple[slice, slice], added: Pixels, seen: Mask) -> 
     around = _widen(there[0], seen.shape[0] // 2), _widen(there[1], seen.shape[1] // 2)
     inner = tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(there, around, strict=True))
     surface = estimate_surface(good[around].astype(np.float32), mask[around] > 0)[inner]
-    opacity = np.maximum(seen, _blur(seen[..., None].astype(np.float32), FEATHER_PX)[..., 0])[..., None]
+    opacity = np.maximum(seen, smooth(seen[..., None].astype(np.float32), FEATHER_PX)[..., 0])[..., None]
     blended = pixels + opacity * (surface + added - pixels)
     changed[there] = np.rint(np.clip(blended, 0.0, 255.0)).astype(np.uint8)
     return changed, mask

@@ -4,10 +4,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from training.synthesis.fills import Image, Pixels, smooth
 from training.synthesis.part_finder import find_inspected_part
-
-Image = NDArray[np.uint8]
-Pixels = NDArray[np.float32]
 
 FINE_PX, MIDDLE_PX, ROUGH_PX = (1.2, 6.0), (3.0, 12.0), (3.0, 16.0)
 """Standard deviations of differences of Gaussians: small structures, larger ones, and texture."""
@@ -45,14 +43,10 @@ class Surface:
         ]
 
     def visibility(self, changed: Image, mask: NDArray[np.bool_]) -> float:
-        """Returns the visibility of a region; 1 = that of the strongest structure of the good image.
+        """Returns the visibility of a region of a changed image; 1 = that of the strongest good structure.
 
         It is the maximum over all filters and both signs; each response is the mean of the larger half of
-        the region's values.
-
-        Args:
-            changed: uint8 [h, w, C], the image with the region.
-            mask: [h, w], the region, not empty.
+        the region's values. The mask [h, w] is not empty.
         """
         left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
         rows = slice(max(0, top - REACH_PX), top + height + REACH_PX)
@@ -71,17 +65,12 @@ def _filter_responses(image: Image) -> tuple[Pixels, Pixels, Pixels]:
     Each is float32 [h, w, C], above 0 where the image is brighter, or rougher.
     """
     pixels = image.astype(np.float32)
-    narrow = _blur(pixels, FINE_PX[0])
-    rough = np.abs(pixels - narrow)
-    return (
-        narrow - _blur(pixels, FINE_PX[1]),
-        _blur(pixels, MIDDLE_PX[0]) - _blur(pixels, MIDDLE_PX[1]),
-        _blur(rough, ROUGH_PX[0]) - _blur(rough, ROUGH_PX[1]),
-    )
+    rough = np.abs(pixels - smooth(pixels, FINE_PX[0], cv2.BORDER_DEFAULT))
 
+    def band(values: Pixels, narrow_px: float, wide_px: float) -> Pixels:
+        return smooth(values, narrow_px, cv2.BORDER_DEFAULT) - smooth(values, wide_px, cv2.BORDER_DEFAULT)
 
-def _blur(pixels: Pixels, sigma_px: float) -> Pixels:
-    return np.asarray(cv2.GaussianBlur(pixels, (0, 0), sigma_px), np.float32).reshape(pixels.shape)
+    return band(pixels, *FINE_PX), band(pixels, *MIDDLE_PX), band(rough, *ROUGH_PX)
 
 
 def _upper_half(values: Pixels) -> float:

@@ -102,9 +102,7 @@ Hung = tuple[ServiceClient, Callable[[], None]]
 def hung(app: FastAPI, predictor: StubPredictor, part: bytes) -> Iterator[Hung]:
     """The service while its engine hangs, and a function that ends this."""
     with ServiceClient(app) as client:
-        while predictor.entered.acquire(blocking=False):
-            pass
-        predictor.gate.clear()
+        predictor.block()
         photograph = {"content": part, "headers": PNG}
         asking = threading.Thread(target=client.post, args=("/v1/predict",), kwargs=photograph)
         asking.start()

@@ -224,7 +224,7 @@ def test_each_change_is_one_line_of_the_audit(start, shelf, tmp_path):
     labelled = [{"stable": "1"}, {"stable": "1", "candidate": "2"}, {"stable": "2", "previous": "1"}]
     states = [{"model": NAME, "labels": each} for each in (*labelled, {"stable": "1"})]
     assert told == [
-        ("maintenance", "candidate", states[0], states[1]),
-        ("maintenance", "promote", states[1], states[2]),
-        ("maintenance", "roll back", states[2], states[3]),
+        ("admin", "candidate", states[0], states[1]),
+        ("admin", "promote", states[1], states[2]),
+        ("admin", "roll back", states[2], states[3]),
     ]

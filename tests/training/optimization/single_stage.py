@@ -2,7 +2,6 @@
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from tests.training.replicas import split_over_replicas
 from training.config import ExperimentConfig, TargetConfig
@@ -48,7 +47,7 @@ def changed_paths(before, after):
 class Training:
     """The stage of an experiment that has steps, under a strategy."""
 
-    def __init__(self, config, strategy="single", *, multi_process=False):
+    def __init__(self, config, strategy="single"):
         keras.utils.set_random_seed(1)
         (self.stage,) = (stage for stage in STAGES if config.stages[stage.name].steps)
         self.strategy = choose_strategy(strategy, f"cpu:{1 if strategy == 'single' else 2}")
@@ -56,13 +55,11 @@ class Training:
         with self.strategy.scope():
             self.state = build_train_state(config, pretrained)
         self.network = self.state.network
-        self.multi_process = multi_process
-        self.step = build_step(self.strategy, self.state, self.stage, config, multi_process=multi_process)
+        self.step = build_step(self.strategy, self.state, self.stage, config)
 
-    def run(self, batches):
+    def run(self, batches, *stop_requests):
         """Runs a step per batch; returns the losses of the last one."""
         for batch in batches:
-            stop_requests = (tf.constant(0.0),) if self.multi_process else ()
             losses = self.step(split_over_replicas(self.strategy, batch), *stop_requests)
         return {name: float(loss) for name, loss in losses.items()}
 
