@@ -16,13 +16,8 @@ class OwnObjectStore:
 
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
-        self.environment = {
-            "AWS_ENDPOINT_URL": self.url,
-            "AWS_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": KEY,
-            "AWS_SECRET_ACCESS_KEY": KEY,
-            "NO_PROXY": "127.0.0.1",
-        }
+        self.environment = {"AWS_ENDPOINT_URL": self.url, "AWS_REGION": "us-east-1", "NO_PROXY": "127.0.0.1"}
+        self.environment |= {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": KEY}
         self.start()
         keys = {"aws_access_key_id": KEY, "aws_secret_access_key": KEY}
         self._client = boto3.client("s3", endpoint_url=self.url, region_name="us-east-1", **keys)
