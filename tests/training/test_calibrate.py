@@ -177,10 +177,10 @@ def other_run(run, make_run, make_result, tmp_path):
 
 def test_what_other_folds_have_tested_is_used(run, other_run):
     other = other_run("train")
-    (scores,) = score_with_runs(RunFolder(run), [other])
-    assert scores.good.tolist() == scores.photographs.good.tolist()
+    ((photographs, good),) = score_with_runs(RunFolder(run), [other])
+    assert good.tolist() == photographs.good.tolist()
     (chosen, *_) = calibrate_run(run, ThresholdConfig(), by=[other])
-    counts = f"{len(scores.good)} good and {len(scores.photographs.defective)} defective photographs"
+    counts = f"{len(good)} good and {len(photographs.defective)} defective photographs"
     assert chosen.endswith(f"and {counts} of training, scored by 1 other network.")
 
 
