@@ -2,6 +2,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -89,18 +90,9 @@ def test_webp_is_inspected_where_its_risk_is_accepted(
     ],
 )
 def test_wrong_option_is_one_clear_error(
-    options: list[str],
-    text: str,
-    photographs: Path,
-    tiny_artifact: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    options: list[str], text: str, tiny_artifact: Path, refused: Callable[..., str]
 ) -> None:
-    monkeypatch.chdir(photographs)
-    with pytest.raises(SystemExit) as caught:
-        main(["predict", "a/part.png", "b", "--model", str(tiny_artifact), *options])
-    assert caught.value.code == 2
-    assert text in capsys.readouterr().err
+    assert text in refused("predict", "a/part.png", "b", "--model", tiny_artifact, *options)
 
 
 def test_photograph_for_review_has_both_thresholds(
@@ -122,40 +114,32 @@ def test_photograph_for_review_has_both_thresholds(
     assert output.err == ""
 
 
-# === Folders ===
+@pytest.fixture
+def refused(
+    photographs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Runs the command in the folder of the photographs; returns its error message."""
+    monkeypatch.chdir(photographs)
+
+    def run(*words: object) -> str:
+        with pytest.raises(SystemExit, match="2"):
+            main(list(map(str, words)))
+        return capsys.readouterr().err
+
+    return run
 
 
-class Terminal(io.StringIO):
-    """Records output like a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("count", "stderr", "shown"),
-    [
-        (MIN_PROGRESS_IMAGES + 1, Terminal(), True),
-        (MIN_PROGRESS_IMAGES, Terminal(), False),
-        (MIN_PROGRESS_IMAGES + 1, io.StringIO(), False),
-    ],
-)
 def test_progress_is_shown_only_on_a_terminal(
-    count: int,
-    stderr: io.StringIO,
-    shown: bool,
-    tmp_path: Path,
-    tiny_artifact: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, tiny_artifact: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(count):
+    for number in range(MIN_PROGRESS_IMAGES + 1):
         write_png(tmp_path / f"{number}.png", np.full((16, 16, 1), number, np.uint8))
-    monkeypatch.setattr(sys, "stderr", stderr)
-    assert main(["predict", str(tmp_path), "--model", str(tiny_artifact)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == count + 1
-    assert (f"0/{count}" in stderr.getvalue()) == shown
-    assert (stderr.getvalue() == "") != shown
+    for terminal in (True, False):
+        stderr = io.StringIO()
+        monkeypatch.setattr(stderr, "isatty", lambda terminal=terminal: terminal)
+        monkeypatch.setattr(sys, "stderr", stderr)
+        assert main(["predict", str(tmp_path), "--model", str(tiny_artifact)]) == 0
+        assert (f"0/{MIN_PROGRESS_IMAGES + 1}" in stderr.getvalue()) == terminal == bool(stderr.getvalue())
 
 
 # === A service ===
@@ -188,22 +172,10 @@ def test_service_answers_as_an_artifact_does(
     np.testing.assert_array_equal(read_mask(out / "spot_mask.png"), np.where(pixels[..., 0] > 127, 255, 0))
     paths = [path for path, _ in stub_service.requests]
     assert paths == ["/v1/models", "/v1/predict", "/v1/predict"]
-
-
-def test_service_returns_class_masks(photographs: Path, stub_service, service_url: str) -> None:
     stub_service.mask_classes = True
-    pixels = np.full((5, 8, 1), 20, np.uint8)
-    pixels[1:3, 2:6] = 204
-    image, out = photographs / "spot.png", photographs / "out"
-    write_png(image, pixels)
-    assert main(["predict", str(image), "--url", service_url, "--out", str(out)]) == 0
-    assert sorted(path.name for path in out.iterdir()) == [
-        "spot_classes.png",
-        "spot_mask.png",
-        "spot_overlay.png",
-    ]
-    classes = read_image(out / "spot_classes.png").pixels[..., 0]
-    np.testing.assert_array_equal(classes, np.where(pixels[..., 0] > 127, 1, 0))
+    assert main(["predict", str(spot), "--url", service_url, "--out", str(out)]) == 0
+    classes = read_image(out / "spot_classes.png").pixels
+    np.testing.assert_array_equal(classes, np.where(pixels > 127, 1, 0))
     np.testing.assert_array_equal(read_mask(out / "spot_mask.png"), np.where(pixels[..., 0] > 127, 255, 0))
 
 
@@ -213,6 +185,7 @@ def test_service_is_asked_for_the_model_and_with_the_key(
     service_url: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    refused: Callable[..., str],
 ) -> None:
     stub_service.key = "k1"
     (photographs / "key").write_text("k1\n")
@@ -224,17 +197,12 @@ def test_service_is_asked_for_the_model_and_with_the_key(
     monkeypatch.setenv("SEGDEC_API_KEY", "k1")
     assert main(ask) == 0
     monkeypatch.setenv("SEGDEC_API_KEY", "k2")
-    with pytest.raises(SystemExit) as caught:
-        main(ask)
-    assert caught.value.code == 2
-    assert f"error: {service_url} rejects the key in $SEGDEC_API_KEY. " in capsys.readouterr().err
+    assert f"error: {service_url} rejects the key in $SEGDEC_API_KEY. " in refused(*ask)
     monkeypatch.delenv("SEGDEC_API_KEY")
-    with pytest.raises(SystemExit):
-        main(ask)
     expected = (
         f"error: {service_url} requires an API key. Pass it with --api-key-file FILE. (401 unauthorized"
     )
-    assert expected in capsys.readouterr().err
+    assert expected in refused(*ask)
 
 
 @pytest.mark.slow
@@ -265,18 +233,10 @@ def test_service_needs_no_tensorflow(photographs: Path, service_url: str) -> Non
     ],
 )
 def test_conflicting_options(
-    options: list[str],
-    text: str,
-    photographs: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    options: list[str], text: str, photographs: Path, refused: Callable[..., str]
 ) -> None:
-    monkeypatch.chdir(photographs)
     (photographs / "empty").write_text("\n")
-    with pytest.raises(SystemExit) as caught:
-        main(["predict", "a/part.png", *options])
-    assert caught.value.code == 2
-    assert text in capsys.readouterr().err
+    assert text in refused("predict", "a/part.png", *options)
 
 
 def test_white_level_of_the_model_is_used_locally_and_remotely(

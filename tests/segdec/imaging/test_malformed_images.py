@@ -57,6 +57,10 @@ def test_files_are_valid_before_they_are_damaged(name: str) -> None:
 CODES = {
     "CMYK JPEG": "unsupported_channels",
     "CMYK TIFF": "unsupported_channels",
+    "arithmetic-coded JPEG, cut off and closed": "unsupported_type",
+    "lossless JPEG": "unsupported_type",
+    "hierarchical JPEG": "unsupported_type",
+    "12-bit JPEG": "unsupported_type",
     "Lab TIFF": "unsupported_channels",
     "float TIFF": "unsupported_depth",
     "32-bit TIFF": "unsupported_depth",
