@@ -84,7 +84,7 @@ def test_webp_is_inspected_where_its_risk_is_accepted(
         (["--out", "b/out"], "--out b/out is in b: the next run would take its pictures for"),
         (["--out", "a/part.png/below"], "cannot be created"),
         (["--results", "a/part.png"], "--results a/part.png cannot be used: File exists"),
-        (["--results", "found", "--out", "out"], "--results and --out were given. Use only one of them"),
+        (["--results", "found", "--out", "out"], "--results and --out were given. Use only one"),
         (["--ray"], "--ray needs --results"),
         (["--shard", "0/4"], "'0/4' is not a shard. Expected NUMBER/COUNT, for example 3/16"),
     ],
