@@ -58,38 +58,22 @@ def every_engine(
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
     photographs = np.random.default_rng(4).integers(0, 256, (8, 64, 48, 1), dtype=np.uint8)
+    validation, card = ValidationPhotographs(calibration=list(photographs)), ModelCard("wide", "1")
+    options: dict[str, Any] = {"engines": list(ENGINES), "validation": validation, "measure": False}
     return make_once(
-        "every_engine",
-        lambda folder: export_model(
-            wide_network,
-            folder,
-            wide_config,
-            ModelCard("wide", "1"),
-            engines=list(ENGINES),
-            validation=ValidationPhotographs(calibration=list(photographs)),
-            measure=False,
-        ),
+        "every_engine", lambda folder: export_model(wide_network, folder, wide_config, card, **options)
     )
 
 
 class StubService:
-    """Answers like the service: pixels above 127 are the defect, the brightest pixel is the score.
-
-    Attributes:
-        app: The service as an ASGI application.
-        key: API key that it asks for; None for no key.
-        mask_classes: Whether its model has a mask per class.
-        requests: Paths and headers of what arrived.
-        recorded: Ids of what was inspected, by Idempotency-Key.
-        parts: Queries of what was inspected.
-    """
+    """Answers like the service: pixels above 127 are the defect, the brightest pixel is the score."""
 
     def __init__(self) -> None:
-        self.key: str | None = None
+        self.key: str | None = None  # API key that it asks for
         self.mask_classes = False
-        self.requests: list[tuple[str, dict[str, str]]] = []
-        self.recorded: dict[str, int] = {}
-        self.parts: list[dict[str, str]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []  # path, headers
+        self.recorded: dict[str, int] = {}  # Idempotency-Key → id
+        self.parts: list[dict[str, str]] = []  # queries of inspected photographs
         self.app = FastAPI()
         self.app.middleware("http")(self._check)
         self.app.exception_handler(ImageError)(self._refuse_image)
