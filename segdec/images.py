@@ -85,8 +85,7 @@ def decode_image(
     Args:
         data: The file.
         name: Name in error messages.
-        max_pixels: Limit on height × width. Above 178,956,970, Pillow's own limit applies too; entry points
-            raise it with `segdec.runtime.cli.raise_pixel_limit`. OpenCV decodes at most 2³⁰.
+        max_pixels: Limit on height × width; for more than 178,956,970 see `raise_pixel_limit`.
         max_side: Limit on height and on width, px.
         white_level: Value of a 16-bit photograph that becomes 255: the model's `input.white_level`.
         accept_webp: Whether to decode WebP, in which damage cannot be detected, instead of rejecting it.
