@@ -49,8 +49,8 @@ def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[R
             number = sum(other.label == record.label for other in reviewed.records)
             raise DatasetError(
                 f"{folder}: {number} photographs have the label '{name}', but the data set has the classes "
-                f"{', '.join(dataset.classes)}. A trained network cannot learn another class. Train a new one "
-                f"on all photographs (python -m training fit), remove the lines with '{name}' from the "
+                f"{', '.join(dataset.classes)}. A trained network cannot learn another class. Train a new "
+                f"one on all photographs (python -m training fit), remove the lines with '{name}' from the "
                 f"manifest, or set data.merge_defects to merge all classes of defects into '{DEFECT}'."
             )
         masked = several and record.mask_file is not None
