@@ -71,9 +71,8 @@ def test_an_image_of_unknown_mask_trains_the_decision_alone(network):
     batch = make_batch(network.config.mask_stride)
     batch["target"][1], batch["weight"][1] = 0, 0
     ours = losses(network, batch=batch, terms=LossConfig(focal_gamma=2, dice_weight=1))
-    assert ours["segmentation_loss"][1] == 0.0
+    assert (ours["segmentation_loss"] > 0).tolist() == [True, False, True]
     assert ours["loss"][1] == ours["decision_loss"][1] > 0
-    assert (ours["segmentation_loss"][[0, 2]] > 0).all()
 
 
 def test_l2_is_that_of_the_trained_kernels(network):
