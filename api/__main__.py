@@ -17,25 +17,29 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a stop during the start is not a failure
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nothing to reload yet
     with clean_exit(group="serve"):
-        if sys.argv[1:2] == ["key"]:
-            _make_key(sys.argv[2:])
-            return
-        if sys.argv[1:2] == ["health"]:
-            from api.listener.health_check import print_health
+        match sys.argv[1:]:
+            case ["key", *words]:
+                _make_key(words)
+            case ["health", *words]:
+                from api.listener.health_check import print_health
 
-            sys.exit(print_health(sys.argv[2:]))
-        if sys.argv[1:2] == ["export-reviewed"]:
-            _export_reviewed(sys.argv[2:])
-            return
-        from api.settings import read_settings
+                sys.exit(print_health(words))
+            case ["export-reviewed", *words]:
+                _export_reviewed(words)
+            case arguments:
+                _serve(arguments)
 
-        settings = read_settings(sys.argv[1:])
-        # A second check, which OpenCV reads once, when it is imported.
-        os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(settings.max_pixels))
-        raise_pixel_limit(settings.max_pixels)
-        from api.listener.server import serve
 
-        serve(settings)
+def _serve(arguments: list[str]) -> None:
+    from api.settings import read_settings
+
+    settings = read_settings(arguments)
+    # A second check, which OpenCV reads once, when it is imported.
+    os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(settings.max_pixels))
+    raise_pixel_limit(settings.max_pixels)
+    from api.listener.server import serve
+
+    serve(settings)
 
 
 def _make_key(words: list[str]) -> None:

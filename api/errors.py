@@ -92,10 +92,6 @@ def make_problem(request_id: str, status: int, code: str, detail: str) -> Proble
     return Problem(title=title, status=status, detail=detail, code=code, request_id=request_id)
 
 
-def make_problem_from(request_id: str, error: RequestError | ImageError) -> Problem:
-    return make_problem(request_id, status_of(error), error.code, str(error))
-
-
 def status_of(error: RequestError | ImageError) -> int:
     if isinstance(error, RequestError):
         return error.status

@@ -1,7 +1,7 @@
 """Counters, gauges and histograms of the service, for Prometheus."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -81,20 +81,17 @@ class Metrics:
         self._registry = registry = CollectorRegistry()
         self._counter = partial(Counter, registry=registry)
         self._histogram = partial(Histogram, registry=registry)
-        # Cached: the library builds the key of a series at each call.
-        requests = self._counter(
+        self._requests = self._counter(
             "segdec_requests",
             "Requests by method, path template and status code.",
             ("method", "route", "code"),
         )
-        self._requests = cache(requests.labels)
-        request_ms = self._histogram(
+        self._request_ms = self._histogram(
             "segdec_request_duration_milliseconds",
             "From a request's first byte to the end of its answer.",
             ("method", "route"),
             buckets=MILLISECOND_BUCKETS,
         )
-        self._request_ms = cache(request_ms.labels)
         self._rejections = self._counter("segdec_rejections", "Requests given up, by reason.", ("reason",))
         for reason in REJECTION_REASONS:  # at 0 from the start, so that the first one appears as an increase
             self._rejections.labels(reason)
@@ -131,19 +128,18 @@ class Metrics:
             "Errors answered, and photographs refused inside a batch, by code, status and name of the key.",
             ("code", "status", "key"),
         )
-        photographs = self._counter(
+        self._photographs = self._counter(
             "segdec_photographs",
             "Photographs that were sent, by the name of the key and what became of them.",
             ("key", "result"),
         )
-        self._photographs = cache(photographs.labels)
         self.initialize_keys(())
         for code, status in CONNECTION_PROBLEMS.items():
             self._problems.labels(code, str(status or ""), "")
 
     def _add_model_metrics(self) -> None:
         model = ("model", "version")
-        steps_ms = [
+        self._steps_ms = [
             self._histogram(
                 f"segdec_{step}_milliseconds",
                 f"Time of an answer spent in the step '{step}'.",
@@ -152,37 +148,34 @@ class Metrics:
             )
             for step in STEPS
         ]
-        scores = self._histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORE_BUCKETS)
-        log_odds = self._histogram(
+        self._scores = self._histogram("segdec_score", "Scores, 1 − P(good).", model, buckets=SCORE_BUCKETS)
+        self._log_odds = self._histogram(
             "segdec_log_odds",
             "The network's own log-odds of a defect, before calibration.",
             model,
             buckets=LOG_ODDS_BUCKETS,
         )
-        decisions = self._counter("segdec_decisions", "Decisions by label.", (*model, "label"))
-        self._steps_ms = [cache(histogram.labels) for histogram in steps_ms]
-        self._scores, self._decisions = cache(scores.labels), cache(decisions.labels)
-        self._log_odds = cache(log_odds.labels)
+        self._decisions = self._counter("segdec_decisions", "Decisions by label.", (*model, "label"))
 
     def initialize_keys(self, names: Iterable[str]) -> None:
         """Starts the counters of the keys `names` at 0, so that the first refusal of each is visible."""
         for key in ("", *names):
             for result in PHOTOGRAPH_RESULTS:
-                self._photographs(key, result)
+                self._photographs.labels(key, result)
 
     def initialize_labels(self, model: ModelIdentity, labels: Iterable[str]) -> None:
         """Starts the counters of `labels` that `model` may answer at 0."""
         for label in labels:
-            self._decisions(model.name, model.version, label)
+            self._decisions.labels(model.name, model.version, label)
 
     def count_request(self, method: str, route: str, status: int, duration_ms: float | None) -> None:
         """Counts an answered request. `route` is a path template, never the path itself; `duration_ms` is the
         time from its first byte to the end of its answer, None if unknown.
         """
         method = method if method in METHODS else "other"
-        self._requests(method, route, str(status)).inc()
+        self._requests.labels(method, route, str(status)).inc()
         if duration_ms is not None:
-            self._request_ms(method, route).observe(duration_ms)
+            self._request_ms.labels(method, route).observe(duration_ms)
 
     def count_problem(self, code: str, status: int | None, key: str = "") -> None:
         """Counts an error by its code, the status of the answer (or of the photograph inside a batch; None
@@ -195,7 +188,7 @@ class Metrics:
         key.
         """
         result = PHOTOGRAPH_RESULTS[0 if status < 400 else 1 if status < 500 else 2]
-        self._photographs(key, result).inc(count)
+        self._photographs.labels(key, result).inc(count)
 
     def count_rejection(self, reason: str) -> None:
         """Counts a request that was refused for `reason`, one of `REJECTION_REASONS`."""
@@ -217,11 +210,12 @@ class Metrics:
         infer_ms: float,
         encode_ms: float,
     ) -> None:
+        version = model.name, model.version
         for step_ms, took_ms in zip(self._steps_ms, (queue_ms, decode_ms, infer_ms, encode_ms), strict=True):
-            step_ms(model.name, model.version).observe(took_ms)
-        self._scores(model.name, model.version).observe(score)
-        self._log_odds(model.name, model.version).observe(log_odds)
-        self._decisions(model.name, model.version, label).inc()
+            step_ms.labels(*version).observe(took_ms)
+        self._scores.labels(*version).observe(score)
+        self._log_odds.labels(*version).observe(log_odds)
+        self._decisions.labels(model.name, model.version, label).inc()
 
     def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
         """Sets the served models: identities with their labels."""

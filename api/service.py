@@ -140,10 +140,7 @@ class Service:
         if self.state == "not_ready":  # a stop during the start stays a stop
             self.state = "ready"
         logger.info(
-            "Ready: load %.0f ms, self-test %.0f ms, warm-up %.0f ms",
-            times.load,
-            times.self_test,
-            times.warm,
+            "Ready: load %.0f ms, self-test %.0f ms, warm-up %.0f ms", times.load, times.self_test, times.warm
         )
 
     # === State ===
@@ -159,16 +156,12 @@ class Service:
         Raises:
             RequestError: 503.
         """
-        retry_after_s = self.settings.retry_after_s
         if self.state == "draining":
-            raise service_unavailable(
-                "draining", "The service is stopping. Use another replica.", retry_after_s
-            )
+            raise self._unavailable("draining", "The service is stopping. Use another replica.")
         if self.watchdog.stalled:
-            detail = f"{self.watchdog.describe()} Use another replica."
-            raise service_unavailable("stalled", detail, retry_after_s)
+            raise self._unavailable("stalled", f"{self.watchdog.describe()} Use another replica.")
         if self.state == "not_ready":
-            raise service_unavailable("not_ready", "The model is not loaded yet.", retry_after_s)
+            raise self._unavailable("not_ready", "The model is not loaded yet.")
 
     def check_alive(self) -> None:
         """Checks that no thread has hung for so long that only a new process helps.
@@ -177,18 +170,16 @@ class Service:
             RequestError: 503.
         """
         if self.watchdog.lost:
-            detail = f"{self.watchdog.describe()} Restart the service."
-            raise service_unavailable("stalled", detail, self.settings.retry_after_s)
+            raise self._unavailable("stalled", f"{self.watchdog.describe()} Restart the service.")
 
     def check_ready(self) -> None:
         """Checks that photographs can be inspected; raises as `check_state`."""
         self.check_state()
         if not self.inference_thread.alive:
-            raise service_unavailable(
-                "not_ready",
-                "The inference thread has ended. Restart the service.",
-                self.settings.retry_after_s,
-            )
+            raise self._unavailable("not_ready", "The inference thread has ended. Restart the service.")
+
+    def _unavailable(self, code: str, detail: str) -> RequestError:
+        return service_unavailable(code, detail, self.settings.retry_after_s)
 
     # === Models ===
 
@@ -214,11 +205,9 @@ class Service:
         Raises:
             RequestError: As `ModelLoader.reload`; 503 while the service starts or stops.
         """
-
-        async def reload() -> ReloadAnswer:
-            return await self._loader_of(name).reload(name)
-
-        return await self._change_models(name, requested_by or {}, reload(), "reload")
+        return await self._change_models(
+            name, requested_by or {}, "reload", lambda loader: loader.reload(name)
+        )
 
     async def relabel(self, name: str, change: LabelChange, requested_by: Mapping[str, str]) -> ReloadAnswer:
         """Changes the labels of the model `name` on disk, serves the labelled versions, and logs it.
@@ -231,31 +220,32 @@ class Service:
 
         async def write(update: LabelFileUpdate) -> None:
             if update.before != update.after:
-                before, after = (
-                    {"model": name, "labels": labels} for labels in (update.before, update.after)
-                )
+                before, after = ({"model": name, "labels": it} for it in (update.before, update.after))
                 entry = AuditEntry(who, change.action, before, after)
                 await self.recording.change(entry, update.write, update.undo)
 
-        async def relabel() -> ReloadAnswer:
-            loader = self._loader_of(name)
+        async def relabel(loader: ModelLoader) -> ReloadAnswer:
             await self.recording.check()
             return await loader.relabel(name, change, write)
 
-        return await self._change_models(name, requested_by, relabel(), change.action)
+        return await self._change_models(name, requested_by, change.action, relabel)
 
     async def _change_models(
-        self, name: str, requested_by: Mapping[str, str], work: Awaitable[ReloadAnswer], event: str
+        self,
+        name: str,
+        requested_by: Mapping[str, str],
+        event: str,
+        change: Callable[[ModelLoader], Awaitable[ReloadAnswer]],
     ) -> ReloadAnswer:
-        done = await log_reload(self.models, name, requested_by, work, event)
+        async def work() -> ReloadAnswer:
+            self.check_state()
+            if self.loader is None:
+                raise RequestError(404, "model_not_found", f"The model '{name}' is in memory, not on disk.")
+            return await change(self.loader)
+
+        done = await log_reload(self.models, name, requested_by, work(), event)
         self.publish_models()
         return done
-
-    def _loader_of(self, name: str) -> ModelLoader:
-        self.check_state()
-        if self.loader is None:
-            raise RequestError(404, "model_not_found", f"The model '{name}' is in memory, not on disk.")
-        return self.loader
 
     # === Requests and memory ===
 

@@ -1,5 +1,4 @@
-"""Sends the messages of one sink at least once, in order for each station. Stations do not wait for each
-other.
+"""Sends the messages of one sink at least once, in order for each station; stations do not block each other.
 
 A station's messages are read from the oldest on, delivered one after the other, and deleted. After a failure
 the station backs off and starts again with the same message: the outbox is the only state.
@@ -50,8 +49,7 @@ class DeliveryRules:
 
     Attributes:
         max_age: Age beyond which a failing message is given up.
-        max_messages: Messages of one sink, waiting or dead; beyond it the oldest are dropped, dead ones
-            first.
+        max_messages: Messages of one sink; beyond it the oldest are dropped, dead ones first.
     """
 
     max_age: timedelta
@@ -59,17 +57,7 @@ class DeliveryRules:
 
 
 class Sender:
-    """Polls the outbox and delivers.
-
-    Args:
-        sink: The receiver.
-        store: The outbox.
-        lock: Held by the service that sends.
-        rules: Limits for retries and for the size of the outbox.
-        metrics: Metrics of the outbox.
-        backoff: Delays after failures.
-        now: Returns the time.
-    """
+    """Polls the outbox and delivers while it holds the lock."""
 
     def __init__(
         self,

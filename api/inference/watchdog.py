@@ -2,8 +2,10 @@
 
 import logging
 import time
-from collections.abc import Callable
-from typing import Literal, Self, get_args
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 Step = Literal["decode", "infer", "encode", "load", "shadow"]
 """Work of a thread: on a photograph, a batch, a model (self-test, first batches), or a candidate's run."""
@@ -19,27 +21,12 @@ replace the process.
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class RunningStep:
-    """A step in a thread that its watchdog watches until the block ends.
+    """A step in a thread, and its start on the watchdog's clock."""
 
-    Attributes:
-        step: Kind of the step.
-        since: Its start, on the watchdog's clock.
-    """
-
-    def __init__(self, step: Step, since: float, all_running: "set[RunningStep]") -> None:
-        self.step = step
-        self.since = since
-        self._all = all_running
-
-    def __enter__(self) -> Self:
-        """Begins to watch."""
-        self._all.add(self)
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        """Stops watching."""
-        self._all.remove(self)
+    step: Step
+    since: float
 
 
 class Watchdog:
@@ -56,9 +43,15 @@ class Watchdog:
         self._running: set[RunningStep] = set()  # added to, removed from and copied whole: each is atomic
         self._reported: RunningStep | None = None
 
-    def watch(self, step: Step) -> RunningStep:
-        """Returns a context manager; the thread runs `step` inside it. Enter it immediately."""
-        return RunningStep(step, self._clock(), self._running)
+    @contextmanager
+    def watch(self, step: Step) -> Iterator[None]:
+        """Watches `step`, which the thread runs in the block."""
+        work = RunningStep(step, self._clock())
+        self._running.add(work)
+        try:
+            yield
+        finally:
+            self._running.remove(work)
 
     def running_s(self, step: Step) -> float:
         """Returns the age of the oldest running `step` in seconds; 0 if none runs."""

@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from api.errors import RequestError
-from api.models.labels import (
-    LabelChange,
-    LabelFileUpdate,
-    Labels,
-    check_labels,
-    parse_labels,
-    read_if_exists,
-)
+from api.models.labels import LabelChange, LabelFileUpdate, Labels, check_labels, parse_labels, read_if_exists
 from api.settings import Settings
 from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
 from segdec.errors import ArtifactError, ConfigError

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.errors import RETRYABLE_STATUSES, RequestError, document_problems, make_problem_from, status_of
+from api.errors import RETRYABLE_STATUSES, RequestError, document_problems, make_problem, status_of
 from api.inspection.admission import cancel_on_disconnect
 from api.inspection.mask_encoding import check_mask_form
 from api.inspection.request_group import RequestGroup
@@ -68,11 +68,7 @@ async def predict_batch(
 
 
 async def _inspect_item(
-    service: Service,
-    model: ServedModel,
-    upload: Upload,
-    params: PredictParams,
-    group: RequestGroup,
+    service: Service, model: ServedModel, upload: Upload, params: PredictParams, group: RequestGroup
 ) -> BatchItem:
     async def inspect() -> Answer:
         with service.inspector.open(model, params.deadline) as inspection:
@@ -86,5 +82,9 @@ async def _inspect_item(
     except (RequestError, ImageError) as error:
         if status_of(error) in RETRYABLE_STATUSES:
             service.metrics.count_rejection(error.code)
-        return BatchItem(name=upload.name, answer=None, problem=make_problem_from(params.request_id, error))
+        return BatchItem(
+            name=upload.name,
+            answer=None,
+            problem=make_problem(params.request_id, status_of(error), error.code, str(error)),
+        )
     return BatchItem(name=upload.name, answer=answer, problem=None)

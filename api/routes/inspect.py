@@ -51,7 +51,7 @@ ROUTE: dict[str, Any] = {
     "response_model": InspectAnswer,
     "responses": {**MASK_FILE, **document_problems(400, 404, 408, 413, 415, 422, 500, 503, 504)},
     "openapi_extra": {
-        "requestBody": describe_photograph(JsonInspection, inline_schema(PartFields)["properties"]),
+        "requestBody": describe_photograph(JsonInspection, inline_schema(PartFields)["properties"])
     },
 }
 

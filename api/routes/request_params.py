@@ -163,9 +163,7 @@ InspectParams = Annotated[RequestParams[InspectQuery], Depends(_inspect_params)]
 def _make_params(request: Request, query: QueryModel, deadline: float) -> RequestParams[QueryModel]:
     if len(request.query_params) < len(request.query_params.multi_items()):
         raise RequestError(
-            400,
-            "bad_parameter",
-            f"query: a parameter was sent twice ({request.url.query}). Expected once.",
+            400, "bad_parameter", f"query: a parameter was sent twice ({request.url.query}). Expected once."
         )
     return RequestParams(request.state.request_id, query, time.perf_counter(), deadline)
 

@@ -71,11 +71,7 @@ def _other_fields(part: bytes) -> Iterator[MalformedRequest]:
 def _odd_files(part: bytes) -> Iterator[MalformedRequest]:
     yield _multipart("form: empty file", 422, "empty_image", _form(_file(b"")))
     yield _multipart("form: form in the form", 422, "unsupported_type", _form(_file(_nested(part))))
-    names = {
-        "path": b"../../etc/passwd",
-        "odd bytes": b"\xff\x00\x1b[31m",
-        "empty": b"",
-    }
+    names = {"path": b"../../etc/passwd", "odd bytes": b"\xff\x00\x1b[31m", "empty": b""}
     for name, value in names.items():
         body = _form(_file(b"nothing", filename=value))
         yield _multipart(f"form: name of a file: {name}", 422, "unsupported_type", body)
@@ -90,12 +86,7 @@ def _cut(part: bytes) -> Iterator[MalformedRequest]:
 
 def _charsets() -> Iterator[MalformedRequest]:
     """Python has codecs that make no text, that fail with errors of their own, and that load modules."""
-    names = {
-        b"utf-7": b"+2AA-",
-        b"idna": b"xn--\xff",
-        b"base64": b"a",
-        b"x" * 5000: b"a",
-    }
+    names = {b"utf-7": b"+2AA-", b"idna": b"xn--\xff", b"base64": b"a", b"x" * 5000: b"a"}
     for charset, name in names.items():
         headers = ((b"content-type", FORM + b"; charset=" + charset),)
         body = _form(_file(b"nothing", filename=name))

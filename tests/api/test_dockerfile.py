@@ -57,15 +57,8 @@ def test_image_runs_no_command_of_the_build_and_no_root(stages, image):
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user), "a number, so that a cluster can check it"
 
 
-@pytest.mark.parametrize(
-    ("image", "package"), [("serve", "api"), ("serve-gpu", "api"), ("train", "training")]
-)
-def test_entry_point_is_the_program_without_a_shell(stages, image, package):
-    assert json.loads(of(whole(stages, image), "ENTRYPOINT")[-1]) == ["python", "-m", package]
-
-
 @pytest.mark.parametrize("image", SERVICES)
-def test_flags_are_added_to_the_settings_of_the_image(stages, image, monkeypatch):
+def test_serving_images_run_the_service_with_its_settings_and_health_check(stages, image, monkeypatch):
     service = whole(stages, image)
     assert not of(service, "CMD"), "a flag of `docker run` would replace it"
     variables = dict(word.split("=", 1) for rest in of(service, "ENV") for word in rest.split())
@@ -74,20 +67,11 @@ def test_flags_are_added_to_the_settings_of_the_image(stages, image, monkeypatch
             monkeypatch.setenv(name, value)
     settings = read_settings(["--max-pixels", "99"])
     assert (settings.model, settings.host, settings.max_pixels) == (Path("/models"), "0.0.0.0", 99)
-
-
-@pytest.mark.parametrize("image", SERVICES)
-def test_record_folder_belongs_to_the_user_and_is_no_volume(stages, image):
-    service = whole(stages, image)
     owner, group = of(service, "USER")[-1].split(":")
-    (folder,) = re.findall(r"SEGDEC_RECORD_FOLDER=(\S+)", " ".join(of(service, "ENV")))
+    folder = variables["SEGDEC_RECORD_FOLDER"]
     assert f"install --directory --owner {owner} --group {group} {folder}" in of(service, "RUN")
     assert folder not in of(service, "VOLUME")
-
-
-@pytest.mark.parametrize("image", SERVICES)
-def test_health_check_is_the_command_of_the_service(stages, image):
-    options, _, command = of(whole(stages, image), "HEALTHCHECK")[0].partition("CMD ")
+    options, _, command = of(service, "HEALTHCHECK")[0].partition("CMD ")
     assert json.loads(command) == ["python", "-m", "api", "health"]  # see test_health_check.py
     (timeout_s,) = re.findall(r"--timeout=(\d+)s", options)
     assert int(timeout_s) > TIMEOUT_S
@@ -98,7 +82,9 @@ def test_health_check_is_the_command_of_the_service(stages, image):
     ("image", "packages"), [("serve", {"api"}), ("serve-gpu", {"api"}), ("train", {"datasets", "training"})]
 )
 def test_image_holds_segdec_and_what_it_runs_only(stages, image, packages):
+    """The entry point is the program, without a shell."""
     built_on = whole(stages, image)
+    assert json.loads(of(built_on, "ENTRYPOINT")[-1]) == ["python", "-m", max(packages)]
     copied = [rest.split() for rest in of(built_on, "COPY")]
     from_stages = [words[1:] for words in copied if words[0].startswith("--from=")]
     from_checkout = [words for words in copied if not words[0].startswith("--from=")]

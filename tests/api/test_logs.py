@@ -37,15 +37,6 @@ def test_json_holds_message_and_fields():
     }
 
 
-def test_json_has_the_traceback_in_one_line():
-    line = render("json", "failed", exc_info=failure(), request_id="r-1")
-    assert "\n" not in line
-    record = json.loads(line)
-    assert record["request_id"] == "r-1"
-    assert record["exception"].startswith("Traceback (most recent call last)")
-    assert "RuntimeError: first" in record["exception"]
-
-
 def test_text_is_one_line_with_its_fields():
     line = render("text", "request", path="/v1/predict", status=200, key="line-1")
     time, rest = line.split(" ", 1)
@@ -68,7 +59,10 @@ def test_values_cannot_add_a_field(value):
     assert (quoted, line.split(" path=")[1][end:]) == (value, " logger=api.middleware.access")
 
 
-def test_text_indents_every_line_of_a_traceback():
+def test_traceback_is_indented_in_text_and_one_line_in_json():
+    line = render("json", "failed", exc_info=failure())
+    assert "\n" not in line
+    assert "RuntimeError: first" in json.loads(line)["exception"]
     lines = render("text", "failed", exc_info=failure()).split("\n")
     assert len(lines) > 3
     assert all(line.startswith("    ") for line in lines[1:])

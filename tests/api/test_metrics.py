@@ -1,6 +1,6 @@
 import pytest
 
-from api.metrics import Metrics
+from api.metrics import STEPS, Metrics
 from segdec.schemas import ModelIdentity
 
 FIRST = ModelIdentity(name="castings", version="1", sha256="aa")
@@ -18,16 +18,6 @@ def lines_of(metrics: Metrics) -> dict[str, float]:
     text = metrics.render()[0].decode()
     pairs = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return {series: float(value) for series, value in pairs}
-
-
-def test_queue_depth_and_readiness_are_current():
-    state = {"depth": 0, "ready": False}
-    metrics = Metrics(lambda: state["depth"], lambda: state["ready"])
-    before = lines_of(metrics)
-    state.update(depth=7, ready=True)
-    after = lines_of(metrics)
-    assert (before["segdec_queue_depth"], before["segdec_ready"]) == (0, 0)
-    assert (after["segdec_queue_depth"], after["segdec_ready"]) == (7, 1)
 
 
 def test_unknown_methods_share_a_series(metrics):
@@ -49,9 +39,7 @@ def test_answers_are_counted_by_model_and_version(metrics):
     assert [lines[f'segdec_score_bucket{{le="{end}",{where}}}'] for end in ends] == [0, 1, 1, 2, 2]
     ends = ("-4.0", "-3.0", "3.0", "4.0")
     assert [lines[f'segdec_log_odds_bucket{{le="{end}",{where}}}'] for end in ends] == [0, 1, 1, 2]
-    sums = [
-        lines[f"segdec_{step}_milliseconds_sum{{{where}}}"] for step in ("queue", "decode", "infer", "encode")
-    ]
+    sums = [lines[f"segdec_{step}_milliseconds_sum{{{where}}}"] for step in STEPS]
     assert sums == pytest.approx([6.0, 14.0, 80.0, 0.4])
     assert lines['segdec_score_count{model="castings",version="2"}'] == 1
 

@@ -1,16 +1,10 @@
-import asyncio
 import subprocess
 import sys
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 PNG = {"Content-Type": "image/png"}
-
-
-def calling(app: FastAPI) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 
 def test_importing_the_app_loads_no_tensorflow_and_leaves_the_log_alone():
@@ -21,22 +15,21 @@ def test_importing_the_app_loads_no_tensorflow_and_leaves_the_log_alone():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_service_is_ready_only_between_start_and_stop(app, part):
-    async def scenario() -> None:
-        async with calling(app) as client:
-            assert (await client.get("/livez")).json() == {"status": "alive"}
+@pytest.mark.anyio
+async def test_service_is_ready_only_between_start_and_stop(app, part):
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        assert (await client.get("/livez")).json() == {"status": "alive"}
+        assert (await client.get("/readyz")).json()["code"] == "not_ready"
+        refused = await client.post("/v1/predict", content=part, headers=PNG)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+        async with app.router.lifespan_context(app):
             assert (await client.get("/readyz")).json()["code"] == "not_ready"
-            refused = await client.post("/v1/predict", content=part, headers=PNG)
-            assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
-            async with app.router.lifespan_context(app):
-                assert (await client.get("/readyz")).json()["code"] == "not_ready"
-                await app.state.service.start()
-                assert (await client.get("/readyz")).json() == {"status": "ready"}
-                app.state.service.drain()
-                assert (await client.get("/readyz")).json()["code"] == "draining"
-            assert (await client.get("/readyz")).status_code == 503
-
-    asyncio.run(scenario())
+            await app.state.service.start()
+            assert (await client.get("/readyz")).json() == {"status": "ready"}
+            app.state.service.drain()
+            assert (await client.get("/readyz")).json()["code"] == "draining"
+        assert (await client.get("/readyz")).status_code == 503
 
 
 def test_every_batch_size_is_warmed_before_the_first_request(serve, app, predictor):

@@ -23,12 +23,7 @@ NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 
 
 class RunningServer:
-    """A server with its record.
-
-    Attributes:
-        day: Its record.
-        usable: Whether it can be written.
-    """
+    """A server with its record, which can be written if it is `usable`."""
 
     def __init__(self, engine, pair=None):
         from api.delivery.opcua_server import OpcUaServer
@@ -176,10 +171,8 @@ def test_an_invalid_certificate_stops_the_start(tmp_path, metrics):
     (tmp_path / "a.pem").write_text("no certificate")
     files = {"opcua_certificate": tmp_path / "a.pem", "opcua_key": tmp_path / "a.pem"}
     endpoint = f"opc.tcp://127.0.0.1:{free_port()}/segdec"
-    settings = Settings(
-        model=Path("unused"), record="required", record_folder=tmp_path, opcua_endpoint=endpoint, **files
-    )
-    receivers = create_receivers(settings, metrics)
+    files |= {"record_folder": tmp_path, "opcua_endpoint": endpoint}
+    receivers = create_receivers(Settings(model=Path("unused"), record="required", **files), metrics)
     with pytest.raises(ConfigError, match=r"a\.pem cannot be used for OPC UA"):
         receivers.start(lambda: True)
     receivers.close()

@@ -53,11 +53,9 @@ def test_without_settings_there_are_no_receivers(make_settings, metrics):
     ("name", "text", "words"),
     [
         ("outbox_mqtt_login", "nobody\n", "USER:PASSWORD"),
-        ("outbox_mqtt_login", ":secret\n", "USER:PASSWORD"),
         ("outbox_mqtt_login", "a:secret\nb:secret", "USER:PASSWORD"),
         ("outbox_mqtt_login", None, "Cannot read the broker's login"),
         ("outbox_ca", "no certificate", "Expected a PEM file"),
-        ("outbox_ca", None, "Expected a PEM file"),
         ("outbox_webhook_secrets", None, "Cannot read the webhook's secrets"),
         ("outbox_jsonl", "folder", "Expected a file in an existing folder"),
     ],
@@ -78,10 +76,8 @@ def test_the_error_names_a_file_that_cannot_be_used(make_settings, tmp_path, nam
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--outbox-webhook", "https://mes.plant/"],
-        ["--outbox-mqtt", "mqtt://broker/t"],
-        ["--outbox-jsonl", "events.jsonl"],
-        ["--opcua-endpoint", "opc.tcp://0.0.0.0:4840/segdec"],
+        *(["--outbox-webhook", "https://mes.plant/"], ["--outbox-mqtt", "mqtt://broker/t"]),
+        *(["--outbox-jsonl", "events.jsonl"], ["--opcua-endpoint", "opc.tcp://0.0.0.0:4840/segdec"]),
     ],
 )
 def test_receivers_need_a_record(flags):

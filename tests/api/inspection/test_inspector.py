@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from api.errors import RequestError
-from api.inference.inference_thread import InferenceThread
 from api.inference.memory_budget import MemoryBudget
 from api.inference.watchdog import Watchdog
 from api.inspection.admission import AdmissionLimit
@@ -27,42 +26,39 @@ from api.settings import Settings
 from segdec.images import encode_png
 from segdec.schemas import ModelIdentity
 from tests.api.conftest import part_image
+from tests.api.inference.test_inference_thread import thread
 
+pytestmark = pytest.mark.anyio
 IDENTITY = ModelIdentity(name="stub", version="1", sha256=None)
-PART = encode_png(part_image())
+PART = EncodedPhotograph(encode_png(part_image()), "The image")
 
 
 @asynccontextmanager
 async def inspector() -> AsyncIterator[Inspector]:
     """At the end of the block, all limits must have been released."""
     watchdog = Watchdog(stall_s=60, lost_s=60)
-    inference = InferenceThread(
-        batch_sizes=(1,), max_batch_pixels=10_000, observe_batch=lambda _: None, watchdog=watchdog
-    )
     queue = AdmissionLimit(4, "queue_full", "photographs", 1)
     memory = MemoryBudget(2**32, 0, 10**6, 1)
     settings = Settings(model=Path("unused"))
-    with ThreadPoolExecutor(1) as threads:
-        try:
+    async with thread(batch_sizes=(1,), watchdog=watchdog) as inference:
+        with ThreadPoolExecutor(1) as threads:
             yield Inspector(settings, queue, memory, threads, inference, watchdog, Mock(), Mock())
             async with asyncio.timeout(30):
                 while queue.admitted:
                     await asyncio.sleep(0.001)
             assert memory.reserved_bytes == 0
-        finally:
-            inference.close(timeout_s=30)
 
 
 async def inspect(
     inspector: Inspector,
     predictor: Any,
-    source: Any = None,
+    source: Any = PART,
     make_answer: Any = lambda _: "answer",
     left_s=30.0,
 ) -> Any:
     model = ServedModel(IDENTITY, ("stable",), predictor)
     with inspector.open(model, time.perf_counter() + left_s) as inspection:
-        inferred = await inspection.infer(EncodedPhotograph(PART, "The image") if source is None else source)
+        inferred = await inspection.infer(source)
         del source
         _, answer = await inspection.encode(inferred, make_answer)
     return answer
@@ -73,30 +69,24 @@ def fail(*_: object, **__: object) -> Any:
 
 
 @pytest.mark.parametrize("step", ["prepare", "infer", "interpret", "make_answer"])
-def test_failure_of_a_step_is_the_answer(predictor, step):
-    async def scenario() -> None:
-        async with inspector() as running:
-            assert await inspect(running, predictor) == "answer"
-            words = {"make_answer": fail} if step == "make_answer" else {}
-            if not words:
-                setattr(predictor, step, fail)
-            with pytest.raises(RuntimeError, match="broken"):
-                await inspect(running, predictor, **words)
-
-    asyncio.run(scenario())
+async def test_failure_of_a_step_is_the_answer(predictor, step):
+    async with inspector() as running:
+        assert await inspect(running, predictor) == "answer"
+        words = {"make_answer": fail} if step == "make_answer" else {}
+        if not words:
+            setattr(predictor, step, fail)
+        with pytest.raises(RuntimeError, match="broken"):
+            await inspect(running, predictor, **words)
 
 
-def test_deadline_that_has_passed_admits_nothing(predictor):
-    async def scenario() -> None:
-        async with inspector() as running:
-            with pytest.raises(RequestError) as refused:
-                await inspect(running, predictor, left_s=-1.0)
-            assert (refused.value.code, running.queue.total) == ("deadline_passed", 0)
-
-    asyncio.run(scenario())
+async def test_deadline_that_has_passed_admits_nothing(predictor):
+    async with inspector() as running:
+        with pytest.raises(RequestError) as refused:
+            await inspect(running, predictor, left_s=-1.0)
+        assert (refused.value.code, running.queue.total) == ("deadline_passed", 0)
 
 
-def test_photograph_abandoned_during_decoding_counts_until_then_and_never_reaches_the_network(predictor):
+async def test_photograph_abandoned_during_decoding_counts_until_then_and_is_not_inferred(predictor):
     decoding, proceed = threading.Event(), threading.Event()
     prepare = predictor.prepare
 
@@ -106,29 +96,26 @@ def test_photograph_abandoned_during_decoding_counts_until_then_and_never_reache
         return prepare(image)
 
     predictor.prepare = wait
-
-    async def scenario() -> None:
-        async with inspector() as running:
-            answer = asyncio.create_task(inspect(running, predictor))
-            await asyncio.to_thread(decoding.wait)
-            answer.cancel()
-            await asyncio.wait([answer])
-            assert answer.cancelled()
-            assert running.queue.admitted == 1
-            assert running.memory.reserved_bytes > 0
-            proceed.set()
-        assert not predictor.shapes
-
-    asyncio.run(scenario())
+    async with inspector() as running:
+        answer = asyncio.create_task(inspect(running, predictor))
+        await asyncio.to_thread(decoding.wait)
+        answer.cancel()
+        await asyncio.wait([answer])
+        assert answer.cancelled()
+        assert running.queue.admitted == 1
+        assert running.memory.reserved_bytes > 0
+        proceed.set()
+    assert not predictor.shapes
 
 
-def test_nothing_keeps_an_answered_photograph(predictor):
+async def test_nothing_keeps_an_answered_photograph(predictor):
     """Garbage collection is rare in a large process; until then the memory would not be counted."""
 
     class Pixels(np.ndarray):
         """Supports weak references."""
 
-    async def scenario() -> None:
+    gc.disable()
+    try:
         async with inspector() as running:
             pixels = part_image().view(Pixels)
             alive = weakref.ref(pixels)
@@ -137,9 +124,5 @@ def test_nothing_keeps_an_answered_photograph(predictor):
             await running.inference_thread.call(lambda: None)  # the thread drops its last batch
             await asyncio.get_running_loop().run_in_executor(running.image_threads, lambda: None)
             assert alive() is None
-
-    gc.disable()
-    try:
-        asyncio.run(scenario())
     finally:
         gc.enable()

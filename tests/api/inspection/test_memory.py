@@ -56,6 +56,8 @@ def test_photograph_beyond_the_memory_is_refused_before_it_is_decoded(client, pr
         assert "Expected at most 960 pixels" in problem["detail"]
     predictor.refusal = None
     assert client.post("/v1/predict", content=part, headers=PNG).status_code == 200
+    [model] = client.get("/v1/models/unnamed").json()["models"]
+    assert (model["max_pixels"], model["limited_by"]) == (PART_PIXELS, "memory")
     assert client.app.state.service.memory.reserved_bytes == 0
 
 
@@ -65,17 +67,11 @@ def pixels_request(height: int, width: int) -> dict:
     return {"inputs": [tensor]}
 
 
-def test_list_of_models_has_the_largest_photograph(client):
-    set_memory(client.app.state.service, PART_PIXELS, NetworkCost(bytes_per_pixel=300))
-    [model] = client.get("/v1/models/unnamed").json()["models"]
-    assert (model["max_pixels"], model["limited_by"]) == (PART_PIXELS, "memory")
-
-
-async def send_in_turn(app, *bodies: bytes, gate: Callable[[], None]) -> list[httpx.Response]:
-    """Sends each body when those before it are at the network, and opens the `gate` at the end."""
+async def send_in_turn(app, body: bytes, count: int, gate: Callable[[], None]) -> list[httpx.Response]:
+    """Sends the body again when the last one is at the network, and opens the `gate` at the end."""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         memory, sent = app.state.service.memory, []
-        for body in bodies:
+        for _ in range(count):
             before = memory.reserved_bytes
             sent.append(asyncio.create_task(client.post("/v1/predict", content=body, headers=PNG)))
             while memory.reserved_bytes == before and not sent[-1].done():
@@ -84,6 +80,7 @@ async def send_in_turn(app, *bodies: bytes, gate: Callable[[], None]) -> list[ht
         return [await task for task in sent]
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("full", "code", "detail"),
     [
@@ -91,27 +88,23 @@ async def send_in_turn(app, *bodies: bytes, gate: Callable[[], None]) -> list[ht
         ("bodies", "uploads_full", "The request bodies in work take 40,000 bytes"),
     ],
 )
-def test_what_does_not_fit_at_the_same_time_is_refused(make_app, predictor, part, full, code, detail):
+async def test_what_does_not_fit_at_the_same_time_is_refused(make_app, predictor, part, full, code, detail):
     """Bodies count until their answer."""
     app = make_app(max_body_bytes=10_000)
     padded = part + bytes(10_000 - len(part))  # a PNG may have more bytes after its end
-
-    async def scenario() -> list[httpx.Response]:
-        async with app.router.lifespan_context(app):
-            service = app.state.service
-            await service.start()
-            if full == "photographs":
-                set_memory(service, 2 * PART_PIXELS, NetworkCost())
-            else:
-                service.bodies.limit = 2 * BODY_COPIES * len(padded)
-            predictor.gate.clear()
-            try:
-                return await send_in_turn(app, padded, padded, padded, gate=predictor.gate.set)
-            finally:
-                predictor.gate.set()
-                assert service.memory.reserved_bytes == service.queue.admitted == service.bodies.reserved == 0
-
-    *accepted, refused = asyncio.run(scenario())
+    async with app.router.lifespan_context(app):
+        service = app.state.service
+        await service.start()
+        if full == "photographs":
+            set_memory(service, 2 * PART_PIXELS, NetworkCost())
+        else:
+            service.bodies.limit = 2 * BODY_COPIES * len(padded)
+        predictor.gate.clear()
+        try:
+            *accepted, refused = await send_in_turn(app, padded, 3, predictor.gate.set)
+        finally:
+            predictor.gate.set()
+        assert service.memory.reserved_bytes == service.queue.admitted == service.bodies.reserved == 0
     assert [answer.status_code for answer in accepted] == [200, 200]
     assert (refused.status_code, refused.json()["code"]) == (503, code)
     assert detail in refused.json()["detail"]
@@ -134,27 +127,25 @@ def test_photographs_of_one_request_wait_for_each_other(client, predictor, part,
     assert client.app.state.service.memory.reserved_bytes == 0
 
 
-def test_photograph_is_retried_if_another_one_ended_meanwhile():
-    async def scenario() -> list[str]:
-        group, first_ended, attempts = RequestGroup(2), asyncio.Event(), []
+@pytest.mark.anyio
+async def test_photograph_is_retried_if_another_one_ended_meanwhile():
+    group, first_ended, attempts = RequestGroup(2), asyncio.Event(), []
 
-        async def first() -> str:
-            return "first"
+    async def first() -> str:
+        return "first"
 
-        async def second() -> str:
-            attempts.append(first_ended.is_set())
-            if len(attempts) == 1:
-                await first_ended.wait()
-                raise MemoryFullError(503, "queue_full", "full")  # before the first one released its memory
-            return "second"
+    async def second() -> str:
+        attempts.append(first_ended.is_set())
+        if len(attempts) == 1:
+            await first_ended.wait()
+            raise MemoryFullError(503, "queue_full", "full")  # before the first one released its memory
+        return "second"
 
-        waiting = asyncio.create_task(group.run_when_memory_is_free(second))
-        await asyncio.sleep(0)
-        results = [await group.run_when_memory_is_free(first)]
-        first_ended.set()
-        return [*results, await waiting]
-
-    assert asyncio.run(scenario()) == ["first", "second"]
+    waiting = asyncio.create_task(group.run_when_memory_is_free(second))
+    await asyncio.sleep(0)
+    assert await group.run_when_memory_is_free(first) == "first"
+    first_ended.set()
+    assert await waiting == "second"
 
 
 # === Bodies ===
@@ -210,33 +201,32 @@ def test_memory_of_a_body_is_what_is_reserved_for_it(body, kind, copies):
     assert peak <= copies * len(body) + MEBI, f"{peak / len(body):.2f} times the body"
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("declared", [True, False])
-def test_body_is_refused_before_or_while_it_arrives(declared):
+async def test_body_is_refused_before_or_while_it_arrives(declared):
     limit = ByteLimit(BODY_COPIES * MEBI, 1)
-
-    async def read() -> None:
-        request = body_request(NOISE, "image/png", declared=declared)
-        with limit.reserve() as reserved:
-            try:
-                await read_upload(request, len(NOISE), reserved)
-            finally:
-                assert limit.reserved == (0 if declared else BODY_COPIES * MEBI)
-
-    with pytest.raises(RequestError) as refused:
-        asyncio.run(read())
+    with pytest.raises(RequestError) as refused, limit.reserve() as reserved:
+        try:
+            await read_upload(body_request(NOISE, "image/png", declared=declared), len(NOISE), reserved)
+        finally:
+            assert limit.reserved == (0 if declared else BODY_COPIES * MEBI)
     assert refused.value.code == "uploads_full"
     assert limit.reserved == 0
 
 
-def test_bodies_get_an_eighth_of_the_memory_or_enough_for_one(make_app):
-    async def limit_of(**settings: int) -> int:
-        app = make_app(**settings)
-        async with app.router.lifespan_context(app):
-            return app.state.service.bodies.limit
-
-    assert asyncio.run(limit_of(memory_bytes=8_000_000_000)) == 10**9
-    assert asyncio.run(limit_of(memory_bytes=8_000, max_body_bytes=5000)) == 5000 * JSON_BODY_COPIES
-    assert asyncio.run(limit_of(max_upload_bytes=123_456, max_body_bytes=10)) == 123_456
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        ({"memory_bytes": 8_000_000_000}, 10**9),
+        ({"memory_bytes": 8_000, "max_body_bytes": 5000}, 5000 * JSON_BODY_COPIES),
+        ({"max_upload_bytes": 123_456, "max_body_bytes": 10}, 123_456),
+    ],
+)
+async def test_bodies_get_an_eighth_of_the_memory_or_enough_for_one(make_app, settings, limit):
+    app = make_app(**settings)
+    async with app.router.lifespan_context(app):
+        assert app.state.service.bodies.limit == limit
 
 
 # === A real model ===

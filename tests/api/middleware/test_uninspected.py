@@ -70,12 +70,7 @@ def test_answer_to_a_disconnected_client_and_requests_before_the_start_are_not_r
 
 
 @pytest.mark.parametrize(
-    ("sent", "stored"),
-    [
-        ("ライン\u30003", "ライン\u30003"),
-        ("\U0001f600", "\U0001f600"),
-        ("a\0\n", "a��"),
-    ],
+    ("sent", "stored"), [("ライン\u30003", "ライン\u30003"), ("\U0001f600", "\U0001f600"), ("a\0\n", "a��")]
 )
 def test_station_is_that_of_the_inspection(sent, stored):
     (found,) = handle(answering(503), query=f"station={quote(sent)}".encode())

@@ -1,15 +1,11 @@
-from pathlib import Path
-
 import pytest
 
 from api.app import create_app
-from api.routes.keys import make_key
 from api.settings import Settings
 from tests.api.conftest import ServiceClient
 from tests.api.models.stub_models import StubModels
 
-KEY, LINE = make_key("maintenance")
-ADMIN = {"X-API-Key": KEY}
+ADMIN = {"X-API-Key": "admin"}
 
 
 @pytest.fixture
@@ -21,18 +17,16 @@ def shelf(tmp_path, monkeypatch) -> StubModels:
 
 
 @pytest.fixture
-def admin_keys(tmp_path) -> Path:
-    """The file of the key in `ADMIN`."""
-    (tmp_path / "admin").write_text(LINE)
-    return tmp_path / "admin"
-
-
-@pytest.fixture
-def start(shelf, admin_keys):
+def start(shelf, key_files):
     """Starts a service that serves the shelf."""
 
     def start_one(**settings):
-        words = {"models": shelf.folder, "batch_sizes": (1,), "admin_keys": admin_keys, **settings}
+        words = {
+            "models": shelf.folder,
+            "batch_sizes": (1,),
+            "admin_keys": key_files["admin_keys"],
+            **settings,
+        }
         return ServiceClient(create_app(Settings(**words)))
 
     return start_one

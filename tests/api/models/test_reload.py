@@ -87,9 +87,7 @@ def test_engine_that_fails_leaves_the_old_one(client, shelf, part, monkeypatch, 
 def test_request_is_answered_by_the_version_that_it_began_with(client, shelf, part, reload):
     """The old model, blocked in its network, answers although another one is loaded."""
     old, answers = shelf.predictors["1"], []
-    while old.entered.acquire(blocking=False):
-        pass  # it was warmed up
-    old.gate.clear()
+    old.block()
     asking = threading.Thread(target=lambda: answers.append(ask(client, part)))
     asking.start()
     assert old.entered.acquire(timeout=30)
@@ -115,8 +113,8 @@ def test_default_stays_when_another_model_is_added_and_when_it_is_deleted(client
     assert ask(client, part) == "1"
 
 
-def test_model_in_memory_cannot_be_reloaded(serve, make_app, admin_keys):
-    with serve(make_app(admin_keys=admin_keys)) as client:
+def test_model_in_memory_cannot_be_reloaded(serve, make_app, key_files):
+    with serve(make_app(admin_keys=key_files["admin_keys"])) as client:
         assert client.post("/v1/admin/models/unnamed/reload", headers=ADMIN).status_code == 404
 
 
@@ -133,7 +131,7 @@ def test_reload_is_one_line_with_client_and_result(client, shelf, logged, caplog
         "before": "1 (stable)",
         "after": "1 (stable), 2 (canary)",
         "result": "loaded",
-        "key": "maintenance",
+        "key": "admin",
         "client": "127.0.0.1",
         "request_id": id_of_request,
     }
@@ -207,12 +205,12 @@ def sign(folder: Path, private: Path) -> None:
 
 
 @pytest.fixture
-def start_real(tiny_artifact, second_version, release, admin_keys, tmp_path):
+def start_real(tiny_artifact, second_version, release, key_files, tmp_path):
     """Starts a service with copies of two real versions, that trusts one key."""
     shutil.copytree(tiny_artifact, tmp_path / "real" / "tiny" / "1")
     shutil.copytree(second_version, tmp_path / "real" / "tiny" / "2")
     (tmp_path / "real" / "tiny" / "labels.json").write_text('{"stable": "1"}')
-    words = {"models": tmp_path / "real", "batch_sizes": (1,), "admin_keys": admin_keys}
+    words = {"models": tmp_path / "real", "batch_sizes": (1,), "admin_keys": key_files["admin_keys"]}
     settings = Settings(**words, require_signature=release.with_name("trusted.pem"))
     return lambda: ServiceClient(create_app(settings))
 

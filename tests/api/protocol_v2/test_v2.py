@@ -128,9 +128,7 @@ def check_masks(masks: list[bytes]) -> None:
 def test_health(triton):
     assert triton.is_server_live()
     assert triton.is_server_ready()
-    assert triton.is_model_ready("part")
-    assert triton.is_model_ready("part", "2")
-    assert triton.is_model_ready("part", "canary")
+    assert all(triton.is_model_ready("part", version) for version in ("", "2", "canary"))
     assert not triton.is_model_ready("part", "3")
     assert not triton.is_model_ready("other")
 
@@ -149,12 +147,11 @@ def test_draining_server_is_live_and_not_ready(app, triton, http):
         service.state = "ready"
 
 
-def test_server_metadata(triton):
-    metadata = triton.get_server_metadata()
-    assert (metadata["name"], metadata["extensions"]) == ("segdec", ["binary_tensor_data"])
-
-
-def test_model_metadata(triton):
+def test_metadata(triton):
+    server = triton.get_server_metadata()
+    assert (server["name"], server["extensions"]) == ("segdec", ["binary_tensor_data"])
+    entry = {"name": "part", "state": "READY", "reason": ""}
+    assert triton.get_model_repository_index() == [{**entry, "version": "1"}, {**entry, "version": "2"}]
     base64_in_json = {"parameters": {"content_type": "base64"}}
     assert triton.get_model_metadata("part", "canary") == {
         "name": "part",
@@ -174,11 +171,6 @@ def test_model_metadata(triton):
         ],
         "parameters": {"version": "2", "labels": ["canary"], "classes": list(CLASSES), "threshold": 0.5},
     }
-
-
-def test_repository_index(triton):
-    entry = {"name": "part", "state": "READY", "reason": ""}
-    assert triton.get_model_repository_index() == [{**entry, "version": "1"}, {**entry, "version": "2"}]
 
 
 # === Inference ===
@@ -217,43 +209,31 @@ def test_pixels(triton, binary):
 
 def test_only_requested_outputs_are_answered(triton):
     asked = [InferRequestedOutput("score"), InferRequestedOutput("label", binary_data=False)]
-    result = triton.infer("part", [image_input(ENCODED[1])], outputs=asked)
-    outputs = result.get_response()["outputs"]
-    assert outputs == [
+    result = triton.infer("part", [image_input(ENCODED[1])], outputs=asked, model_version="canary")
+    assert result.get_response()["model_version"] == "2"
+    assert result.get_response()["outputs"] == [
         {"name": "score", "datatype": "FP32", "shape": [1], "parameters": {"binary_data_size": 4}},
         {"name": "label", "datatype": "BYTES", "shape": [1], "data": ["good"]},
     ]
     assert result.as_numpy("score") == pytest.approx([0.2])
 
 
-@pytest.fixture
-def careful(app) -> Iterator[str]:
-    """The name of a model with the thresholds 0.1 and 0.5."""
+def test_photograph_between_the_thresholds_is_for_review(app, triton):
     models = app.state.service.models
     config = models.find("part").config
     thresholds = config.thresholds.model_copy(update={"review": 0.1})
     predictor = Predictor(BrightEngine(), config.model_copy(update={"thresholds": thresholds}))
     identity = ModelIdentity(name="careful", version="1", sha256=None)
     models.replace("careful", {"1": ServedModel(identity, ("stable",), predictor)})
-    yield "careful"
-    models.replace("careful", {})
-
-
-def test_photograph_between_the_thresholds_is_for_review(triton, careful):
-    assert triton.get_model_metadata(careful)["parameters"]["review_threshold"] == 0.1
-    result = triton.infer(careful, [image_input(*ENCODED)])
+    assert triton.get_model_metadata("careful")["parameters"]["review_threshold"] == 0.1
+    result = triton.infer("careful", [image_input(*ENCODED)])
     assert result.as_numpy("label").tolist() == [b"scratch", b"review"]
     assert result.as_numpy("threshold").tolist() == [0.5, 0.5]
     assert result.as_numpy("review_threshold") == pytest.approx([0.1, 0.1])
-    given = triton.infer(careful, [image_input(*ENCODED)], parameters={"threshold": 0.25})
+    given = triton.infer("careful", [image_input(*ENCODED)], parameters={"threshold": 0.25})
     assert given.as_numpy("label").tolist() == [b"scratch", b"good"]
     assert given.as_numpy("review_threshold").tolist() == [0.25, 0.25]
-
-
-@pytest.mark.parametrize(("version", "answered"), [("2", "2"), ("canary", "2")])
-def test_version_or_label_answers(triton, version, answered):
-    result = triton.infer("part", [image_input(ENCODED[0])], model_version=version)
-    assert result.get_response()["model_version"] == answered
+    models.replace("careful", {})
 
 
 def test_more_photographs_than_the_queue_has_places(triton):
@@ -305,12 +285,8 @@ def test_triton_client_shows_the_error(triton):
         triton.infer("part", [image_input(ENCODED[0], ENCODED[1][:60])])
     assert error.value.status() == "422"
     assert error.value.message().startswith("image[1]: ")
-    with pytest.raises(InferenceServerException, match="Content-Encoding 'gzip'"):
-        triton.infer("part", [image_input(ENCODED[0])], request_compression_algorithm="gzip")
     with pytest.raises(InferenceServerException, match="No model 'other' is served"):
         triton.get_model_metadata("other")
-    with pytest.raises(InferenceServerException, match="Nothing is served at /v2/models/part/config"):
-        triton.get_model_config("part")
 
 
 def test_failed_request_releases_its_queue_places(app, http):
@@ -322,7 +298,7 @@ def test_failed_request_releases_its_queue_places(app, http):
         time.sleep(0.001)
 
 
-def test_mutated_requests_are_rejected():
+def test_mutated_requests_are_rejected(predictor):
     settings = Settings.model_validate({"model": Path("unused")})
     text = message(
         [{**EMPTY, "data": None, "parameters": {"binary_data_size": 5}}],
@@ -335,7 +311,7 @@ def test_mutated_requests_are_rejected():
     for (start, end), other in itertools.product(words, wrong):
         mangled = text[:start] + other + text[end:]
         try:
-            parse_inference_request(mangled + b"\x01\0\0\0a", str(len(mangled)), settings)
+            parse_inference_request(mangled + b"\x01\0\0\0a", str(len(mangled)), settings, predictor.config)
         except RequestError as error:
             assert error.status == 400
             codes.append(error.code)

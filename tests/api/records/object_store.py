@@ -25,13 +25,8 @@ class OwnObjectStore:
             "NO_PROXY": "127.0.0.1",
         }
         self.start()
-        self._client = boto3.client(
-            "s3",
-            endpoint_url=self.url,
-            region_name="us-east-1",
-            aws_access_key_id=KEY,
-            aws_secret_access_key=KEY,
-        )
+        keys = {"aws_access_key_id": KEY, "aws_secret_access_key": KEY}
+        self._client = boto3.client("s3", endpoint_url=self.url, region_name="us-east-1", **keys)
 
     def start(self) -> None:
         self._server = ThreadedMotoServer("127.0.0.1", self._port, verbose=False)

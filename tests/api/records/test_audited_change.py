@@ -9,25 +9,18 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from api.errors import RequestError
-from api.metrics import Metrics
 from api.records import recording
 from api.records.audit import AuditEntry
-from api.records.outbox import Outbox
-from api.records.record import Record
-from api.records.record_metrics import RecordMetrics
 from api.records.recording import Recording
-from api.records.storage.retention import RetentionRules
-from api.settings import Settings
 from tests.api.records.databases import sqlite_only
+from tests.api.records.filled_record import make_record
 
 ENTRY = AuditEntry("anna", "promote", {"labels": {"stable": "1"}}, {"labels": {"stable": "2"}})
 
 
 @pytest.fixture
 def record(database_url, tmp_path):
-    rules = RetentionRules.from_settings(Settings(model=tmp_path))
-    metrics = RecordMetrics(Metrics(lambda: 0, lambda: True))
-    record = Record(database_url, tmp_path / "record", rules, 1, metrics, Outbox(()))
+    record = make_record(database_url, tmp_path / "record")
     yield record
     record.close()
 
@@ -73,13 +66,11 @@ def test_a_change_without_a_log_entry_is_reverted_if_recording_is_required(
     made, reverted, warned = [], [], Mock()
     monkeypatch.setattr(recording.logger, "warning", warned)
 
-    def revert():
-        reverted.append(made.pop())
-
     async def scenario():
         await record.open()
         event.listen(record._engine, "commit", fail)
-        change = Recording(mode, record).change(ENTRY, lambda: made.append("made"), revert)
+        steps = lambda: made.append("made"), lambda: reverted.append(made.pop())
+        change = Recording(mode, record).change(ENTRY, *steps)
         if mode == "required":
             with pytest.raises(RequestError, match="database does not answer"):
                 await change

@@ -1,6 +1,5 @@
 import pytest
 
-from api.routes.keys import make_key
 from tests.api.conftest import ServiceClient
 
 
@@ -18,11 +17,6 @@ def recorder(make_app, folder):
 
 
 @pytest.fixture
-def role_keys(tmp_path):
+def role_keys(key_files):
     """Keys of the roles `api`, `review` and `admin`, named like them, and settings with their files."""
-    secrets, files = {}, {}
-    for role in ("api", "review", "admin"):
-        secrets[role], text = make_key(role)
-        files[f"{role}_keys"] = tmp_path / role
-        files[f"{role}_keys"].write_text(text)
-    return secrets, files
+    return {key: key for key in ("api", "review", "admin")}, key_files

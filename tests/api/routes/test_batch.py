@@ -26,9 +26,7 @@ def test_each_photograph_gets_an_answer_or_a_problem(client, part):
 
 def test_photographs_of_one_request_share_batches(client, predictor, part):
     files = [(f"{number}.png", part) for number in range(8)]
-    while predictor.entered.acquire(blocking=False):
-        pass
-    predictor.gate.clear()  # the network is busy with another one until all of them wait
+    predictor.block()  # the network is busy with another one until all of them wait
     with ThreadPoolExecutor(2) as senders:
         other = senders.submit(send, client, files[0])
         assert predictor.entered.acquire(timeout=30)

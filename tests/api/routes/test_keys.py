@@ -1,4 +1,5 @@
 import hashlib
+from unittest.mock import Mock
 
 import pytest
 from starlette.datastructures import Headers
@@ -44,12 +45,8 @@ def test_unusable_file_of_keys_is_refused(content, words, tmp_path):
         read_keys(file, "predict")
     assert str(file) in str(caught.value)
     assert "plain-key" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["absent", "."])
-def test_file_that_cannot_be_read_is_named(name, tmp_path):
     with pytest.raises(ConfigError, match="Cannot read the key file"):
-        read_keys(tmp_path / name, "predict")
+        read_keys(tmp_path, "predict")
 
 
 def test_made_key_is_accepted(tmp_path, capsys):
@@ -88,6 +85,7 @@ def test_known_key_may_predict(headers, name, keyring):
         ("predict", {}, 401, "missing_key"),
         ("predict", {"Authorization": "one"}, 401, "missing_key"),
         ("predict", {"X-API-Key": DIGEST}, 401, "unknown_key"),
+        ("predict", {"X-API-Key": "\xff\x00\xc3\xa9"}, 401, "unknown_key"),
         ("predict", {"Authorization": "Bearer wrong", "X-API-Key": "one"}, 401, "unknown_key"),
         ("admin", {"X-API-Key": "one"}, 403, "not_admin"),
     ],
@@ -99,21 +97,11 @@ def test_other_keys_are_refused(role, headers, status, code, keyring):
     assert caught.value.headers == ({"WWW-Authenticate": "Bearer"} if status == 401 else {})
 
 
-def test_key_with_any_bytes_is_unknown(keyring):
-    with pytest.raises(RequestError, match="not known"):
-        keyring.authorize("predict", Headers(raw=[(b"x-api-key", b"\xff\x00\xc3\xa9")]))
-
-
 def test_each_key_is_compared_with_all(keyring, monkeypatch):
-    compared = []
-
-    def compare(kept: bytes, sent: bytes) -> bool:
-        compared.append(kept)
-        return kept == sent
-
+    compare = Mock(side_effect=lambda kept, sent: kept == sent)
     monkeypatch.setattr("api.routes.keys.hmac.compare_digest", compare)
     keyring.authorize("predict", Headers({"X-API-Key": "one"}))
-    assert len(compared) == 3
+    assert compare.call_count == 3
 
 
 def test_key_in_both_files_is_an_admins():

@@ -1,8 +1,5 @@
 """Every route needs a key of its role, unless it is listed here as public."""
 
-import asyncio
-import hashlib
-from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -18,15 +15,6 @@ FILES = {"/docs", "/docs/swagger", "/static/shared", "/static/inspect", "/static
 REVIEW = ("/v1/records", "/v1/review", "/v1/line", "/v1/outbox")
 CODES = {"predict": "missing_key", "review": "not_review", "admin": "not_admin"}
 BOSS = {"Authorization": "Bearer admin"}
-
-
-@pytest.fixture
-def key_files(tmp_path: Path) -> dict[str, Path]:
-    """A key of each role, called as the role."""
-    files = {"api_keys": "predict", "review_keys": "review", "admin_keys": "admin"}
-    for file, secret in files.items():
-        (tmp_path / file).write_text(f"{secret}:{hashlib.sha256(secret.encode()).hexdigest()}")
-    return {file: tmp_path / file for file in files}
 
 
 @pytest.fixture
@@ -50,7 +38,7 @@ def test_every_route_requires_its_role(guarded, serve):
     assert {(route.path, role_of(route)) for route in routes} == {
         (route.path, expected_role(route.path)) for route in routes
     }
-    lower = {"predict": None, "review": "predict", "admin": "review"}
+    lower = {"predict": None, "review": "api", "admin": "review"}
     with serve(guarded) as client:
         for route in routes:
             role = expected_role(route.path)
@@ -83,17 +71,8 @@ def test_route_without_a_role_is_refused(guarded):
         check_roles(guarded)
 
 
-def test_rejection_says_how_to_send_a_key(guarded, serve):
-    with serve(guarded) as client:
-        rejected = client.post("/v1/predict", headers={"X-Request-ID": "r-1"})
-    assert rejected.status_code == 401
-    assert rejected.headers["WWW-Authenticate"] == "Bearer"
-    assert rejected.headers["Content-Type"] == "application/problem+json"
-    assert (rejected.json()["code"], rejected.json()["request_id"]) == ("missing_key", "r-1")
-    assert "X-API-Key" in rejected.json()["detail"]
-
-
-def test_body_of_a_request_without_a_key_is_not_read(guarded):
+@pytest.mark.anyio
+async def test_body_of_a_request_without_a_key_is_not_read(guarded):
     answers = []
 
     async def receive() -> NoReturn:
@@ -104,7 +83,7 @@ def test_body_of_a_request_without_a_key_is_not_read(guarded):
 
     headers = [(b"content-length", b"1000000"), (b"x-api-key", b"wrong")]
     scope = {"type": "http", "method": "POST", "path": "/v1/predict", "headers": headers, "query_string": b""}
-    asyncio.run(guarded(scope, receive, send))
+    await guarded(scope, receive, send)
     assert answers[0]["status"] == 401
 
 
@@ -122,7 +101,7 @@ def test_openapi_document_says_which_paths_need_a_key(guarded, make_app):
 def test_each_key_has_its_own_rate_limit(make_app, key_files, serve):
     with serve(make_app(**key_files, rate_limit=0.001, rate_burst=2)) as client:
         assert [client.get("/v1/models", headers=BOSS).status_code for _ in range(3)] == [200, 200, 429]
-        assert client.get("/v1/models", headers={"X-API-Key": "predict"}).status_code == 200
+        assert client.get("/v1/models", headers={"X-API-Key": "api"}).status_code == 200
         rejected = client.get("/v1/models/unnamed", headers=BOSS)
         assert 1 <= int(rejected.headers["Retry-After"]) <= 1000
         assert (rejected.json()["code"], rejected.json()["status"]) == ("rate_limit", 429)
