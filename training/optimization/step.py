@@ -13,7 +13,6 @@ from training.optimization.gradients import Losses, clip, replica_gradients, sum
 from training.optimization.objective import stage_losses
 from training.optimization.pretrained import mutable_variables
 from training.optimization.train_state import TrainState
-from training.optimization.weight_decay import decay_kernel
 from training.stages import Stage, is_kernel
 
 STOP_REQUESTS = "stop_requests"
@@ -152,14 +151,19 @@ class _Step:
         settings, optimizer = self._settings, self._optimizer
         decay = settings.weight_decay if settings.weight_decay_kind == "decoupled" else 0.0
 
+        def shrink(kernel: tf.Variable, fraction: tf.Tensor) -> None:
+            kernel.assign_sub(kernel * tf.cast(fraction, kernel.dtype))
+
         def move(variable: tf.Variable, gradient: tf.Tensor, own_rate: tf.Tensor) -> None:
             optimizer.update_step(gradient, variable, own_rate)
 
         # `apply_gradients` would sum the gradients over the replicas again.
         for variable, gradient, factor in zip(self._variables, gradients, self._rate_factors, strict=True):
             own_rate = rate if factor == 1.0 else rate * factor
+            # Loshchilov and Hutter, "Decoupled weight decay regularization", 2019. The `weight_decay` of
+            # Keras' optimisers would also apply to norm scales and biases.
             if decay and is_kernel(variable):
-                decay_kernel(self._strategy, variable, own_rate * decay)
+                self._strategy.extended.update(variable.value, shrink, args=(own_rate * decay,))
             self._strategy.extended.update(variable.value, move, args=(gradient, own_rate), group=False)
         optimizer.iterations.assign_add(1)
         self._state.ema.update(self._strategy)
