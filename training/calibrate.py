@@ -156,8 +156,7 @@ def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed:
     reported.
 
     Raises:
-        ConfigError: If there are fewer than two folds, or a fold has no good images, or no defective ones
-            although there are some.
+        ConfigError: If a fold has no good images, or no defective ones although there are some.
     """
     if folds < 2:
         raise ConfigError(f"--folds {folds}. Expected at least 2.")

@@ -43,7 +43,7 @@ def evaluate_run(path: Path, split: Split) -> str:
 
 def _facts(experiment: ExperimentConfig, result: RunResult, split: str) -> dict[str, str]:
     return {
-        "Network": describe_network(experiment),
+        "Network": _describe_network(experiment),
         "Data": f"{experiment.data.layout}, {experiment.data.root}",
         "Evaluated on": f"split '{split}'",
         "Thresholds": f"chosen on {result.chosen_by}; mask threshold {result.model.thresholds.mask:.3f}",
@@ -51,7 +51,7 @@ def _facts(experiment: ExperimentConfig, result: RunResult, split: str) -> dict[
     }
 
 
-def describe_network(experiment: ExperimentConfig) -> str:
+def _describe_network(experiment: ExperimentConfig) -> str:
     """Returns the preset, the input size, and the mask stride if it is not 8."""
     size, stride = experiment.input, experiment.network.mask_stride
     native = size.policy == "native"

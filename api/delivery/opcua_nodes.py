@@ -20,11 +20,8 @@ TYPES = {
     "PartId": ua.VariantType.String,
     "RecordId": ua.VariantType.Int64,
     "InspectedAt": ua.VariantType.DateTime,
-    "InspectedToday": ua.VariantType.UInt32,
-    "GoodToday": ua.VariantType.UInt32,
-    "DefectToday": ua.VariantType.UInt32,
-    "ReviewToday": ua.VariantType.UInt32,
-    "NotInspectedToday": ua.VariantType.UInt32,
+    **dict.fromkeys(("InspectedToday", "GoodToday", "DefectToday"), ua.VariantType.UInt32),
+    **dict.fromkeys(("ReviewToday", "NotInspectedToday"), ua.VariantType.UInt32),
 }
 HEARTBEAT = "Heartbeat"
 NO_DATA_YET_STATUS = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadWaitingForInitialData))

@@ -210,9 +210,9 @@ class Sender:
     async def _check_size(self, *, may_drop: bool) -> None:
         """Measures the backlog, and drops messages beyond the limit."""
         backlogs = await self._store.read(queries.count_backlogs)
-        mine = {state: backlogs.get((self._sink.name, state)) for state in (queries.WAITING, queries.DEAD)}
-        self._metrics.set_backlogs(self._sink.name, mine[queries.WAITING], mine[queries.DEAD], self._now())
-        excess = sum(backlog.count for backlog in mine.values() if backlog) - self._rules.max_messages
+        waiting, dead = (backlogs[self._sink.name, state] for state in (queries.WAITING, queries.DEAD))
+        self._metrics.set_backlogs(self._sink.name, waiting, dead, self._now())
+        excess = waiting.count + dead.count - self._rules.max_messages
         for state in (queries.DEAD, queries.WAITING):
             while may_drop and excess > 0 and (dropped := await self._drop(state, min(excess, DELETE_BATCH))):
                 excess -= dropped

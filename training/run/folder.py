@@ -74,11 +74,11 @@ class RunFolder:
         """
         folder = cls(config.folder)
         if not folder.path.exists():
-            lock = folder._create(config, data, encoder)
+            lock = folder._create(config, data, encoder, overwrite=False)
         elif fresh:
             folder.check_is_run()
             with folder.locked():
-                lock = folder._create(config, data, encoder)
+                lock = folder._create(config, data, encoder, overwrite=True)
         else:
             folder.check_is_run()
             folder._check_unchanged(config, data, encoder)
@@ -96,11 +96,7 @@ class RunFolder:
 
     @classmethod
     def finished(cls, path: Path) -> Self:
-        """Returns the folder of a finished run.
-
-        Raises:
-            RunError: If there is no such run, or it has not finished.
-        """
+        """Returns the folder of a finished run; raises a `RunError` if there is none."""
         folder = cls(path)
         folder.check_is_run()
         if not folder.has_result:
@@ -132,10 +128,12 @@ class RunFolder:
                 "another --name to start one."
             )
 
-    def _create(self, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None) -> FileLock:
+    def _create(
+        self, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None, *, overwrite: bool
+    ) -> FileLock:
         """Takes the lock before the folder appears, so that no other process can be faster."""
         try:
-            with atomic_folder(self.path, overwrite=self.path.exists()) as staged:
+            with atomic_folder(self.path, overwrite=overwrite) as staged:
                 new = RunFolder(staged)
                 new._config_path.write_text(save_experiment(config), encoding="utf-8")
                 write_splits(new.splits, data.dataset.records, comment=_data_line(data))

@@ -15,29 +15,18 @@ from api.delivery.sink import DeliveryError, OutboxMessage
 from api.delivery.sink_lock import SinkLock
 from api.metrics import Metrics
 from api.records.database import write_transaction
+from api.records.inspection import Row
 from api.records.outbox import Outbox
 from api.records.tables import outbox
+from tests.api.records.filled_record import make_row
 
 RULES = DeliveryRules(max_age=timedelta(hours=72), max_messages=1_000_000)
 
 
-def inspection(number: int, station: str, **more: object) -> dict[str, object]:
+def inspection(number: int, station: str, **more: object) -> Row:
     """Returns the columns of an inspection that its event contains."""
-    return {
-        "id": number,
-        "station": station,
-        "part_id": f"{station}-{number}",
-        "label": "scratch",
-        "score": 0.8,
-        "threshold": 0.5,
-        "review_threshold": None,
-        "model": "parts",
-        "version": "1",
-        "inspected_at": datetime.now(UTC),
-        "answer": '{"regions": []}',
-        "details": "{}",
-        **more,
-    }
+    columns = {"id": number, "part_id": f"{station}-{number}", "inspected_at": datetime.now(UTC), **more}
+    return make_row(number, station=station, **columns)
 
 
 class EventSource:

@@ -67,23 +67,21 @@ def test_an_event_is_published_to_the_topic_of_its_station(make_broker):
 
 
 @needs_mosquitto
-def test_an_event_that_the_broker_rejects_is_not_delivered(make_broker, tmp_path):
+@pytest.mark.parametrize(
+    ("lines", "login", "words"),
+    [
+        ("allow_anonymous true\nacl_file {}/acl", {}, "Not authorized"),
+        ("allow_anonymous false", {}, "rejects the connection"),
+        ("password_file {}/users", {"user": "line", "password": "secret"}, "rejects the connection"),
+    ],
+)
+def test_an_event_that_the_broker_rejects_is_not_delivered(make_broker, tmp_path, lines, login, words):
     (tmp_path / "acl").write_text("topic read #\n")
-    broker = make_broker("allow_anonymous true", f"acl_file {tmp_path}/acl")
-    with pytest.raises(DeliveryError, match="Not authorized") as failure:
-        deliver(broker.port, message())
-    assert failure.value.cause == "unreachable"
-
-
-@needs_mosquitto
-def test_a_wrong_login_is_rejected(make_broker, tmp_path):
     (tmp_path / "users").touch(0o600)
-    broker = make_broker("allow_anonymous false", f"password_file {tmp_path}/users")
-    for user in (None, "line"):
-        with pytest.raises(DeliveryError, match="rejects the connection") as failure:
-            deliver(broker.port, message(), user=user, password="secret")
-        assert failure.value.cause == "unreachable"
-        assert "secret" not in str(failure.value)
+    broker = make_broker(*lines.format(tmp_path).splitlines())
+    with pytest.raises(DeliveryError, match=words) as failure:
+        deliver(broker.port, message(), **login)
+    assert failure.value.cause == "unreachable" and "secret" not in str(failure.value)
 
 
 @needs_mosquitto

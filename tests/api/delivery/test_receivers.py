@@ -24,14 +24,10 @@ def make_settings(tmp_path):
 def test_receivers_of_the_settings_are_created(make_settings, tmp_path, metrics):
     (tmp_path / "secrets").write_text(SECRET)
     (tmp_path / "login").write_text("line:pa:ss\n")
-    settings = make_settings(
-        outbox_webhook="https://mes.plant/events",
-        outbox_webhook_secrets=tmp_path / "secrets",
-        outbox_mqtt="mqtts://other:word@broker/plant",
-        outbox_mqtt_login=tmp_path / "login",
-        outbox_mqtt_client="line3",
-        outbox_jsonl=tmp_path / "events.jsonl",
-    )
+    sinks = {"webhook": "https://mes.plant/events", "webhook_secrets": tmp_path / "secrets"}
+    sinks |= {"mqtt": "mqtts://other:word@broker/plant", "mqtt_login": tmp_path / "login"}
+    sinks |= {"mqtt_client": "line3", "jsonl": tmp_path / "events.jsonl"}
+    settings = make_settings(**{f"outbox_{name}": value for name, value in sinks.items()})
     _, mqtt, _ = create_sinks(settings)
     broker = mqtt._broker
     assert (broker.host, broker.port, broker.user, broker.password) == ("broker", 8883, "line", "pa:ss")

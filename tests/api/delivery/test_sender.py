@@ -62,28 +62,24 @@ def test_a_blocked_station_keeps_its_order_and_does_not_block_others(engine, lin
     assert line.left() == []
 
 
-def test_a_rejected_event_becomes_a_dead_letter(engine, line, sink, metrics):
-    line.inspect("a", "a", "a")
-    sink.failures["a-2"] = REFUSED
-    asyncio.run(turn(engine, sink, metrics))
-    assert (sink.taken, line.left(), line.left("dead")) == (["a-1", "a-3"], [], ["a-2"])
+ATTEMPTS = [(REFUSED, 1), (FAILED, MAX_FAILURES), (ValueError("a fault of ours"), MAX_FAILURES)]
 
 
 @sqlite_only
-@pytest.mark.parametrize("failure", [FAILED, ValueError("a fault of ours")])
-def test_an_event_becomes_a_dead_letter_after_repeated_failures(engine, line, sink, metrics, failure):
+@pytest.mark.parametrize(("failure", "attempts"), ATTEMPTS)
+def test_an_event_becomes_a_dead_letter(engine, line, sink, metrics, failure, attempts):
     line.inspect("a", "a")
     sink.failures["a-1"] = failure
 
     async def main():
         async with Sending(engine, sink, metrics) as sending:
-            for _ in range(MAX_FAILURES):
+            for _ in range(attempts):
                 assert line.left("dead") == []
                 await sending.turn()
                 sending.seconds += 60
 
     asyncio.run(main())
-    assert sink.tried.count("a-1") == MAX_FAILURES
+    assert sink.tried.count("a-1") == attempts
     assert (sink.taken, line.left("dead")) == (["a-2"], ["a-1"])
 
 

@@ -30,17 +30,9 @@ def inspected(engine):
 
 
 def prediction(record_id, label, candidate=CANDIDATE):
-    return {
-        "record_id": record_id,
-        "model": candidate.name,
-        "version": candidate.version,
-        "manifest_sha256": candidate.sha256,
-        "inspected_at": BEGIN + timedelta(hours=record_id),
-        "label": label,
-        "score": 0.1,
-        "log_odds": -2.0,
-        "differs": label != "scratch",
-    }
+    version = {"model": candidate.name, "version": candidate.version, "manifest_sha256": candidate.sha256}
+    answer = {"label": label, "score": 0.1, "log_odds": -2.0, "differs": label != "scratch"}
+    return {"record_id": record_id, **version, "inspected_at": BEGIN + timedelta(hours=record_id), **answer}
 
 
 def review(engine, record_id, label):
