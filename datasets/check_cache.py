@@ -84,8 +84,8 @@ class CheckCache:
     A file counts as unchanged while its size, modification time and change time are the same.
 
     Args:
-        folder: Folder of the cache file; created when there is something to store.
-        root: Root of the data set. Each root has its own file.
+        folder: Folder of the cache file, which holds one file for each root.
+        root: Root of the data set.
         settings: All settings that the results depend on.
         trust: If False, ignores stored results and replaces them.
     """
@@ -130,11 +130,9 @@ class CheckCache:
         index = int(np.searchsorted(self._keys, np.uint64(state.key)))
         if index == len(self._keys) or self._keys[index] != state.key:
             return None
-        row = self._table[index]
-        if not digests:
-            return _facts(row) if row["state"] == state.state else None
-        facts = _facts(row)
-        return facts if facts.digests == digests else None
+        facts = _facts(self._table[index])
+        same = facts.digests == digests if digests else self._table[index]["state"] == state.state
+        return facts if same else None
 
     def store(self, state: FileState | None, facts: CheckResult) -> None:
         """Stores a result; `state` must be from before the files were read. Thread-safe."""
@@ -151,8 +149,7 @@ class CheckCache:
     def save(self, *, parents: bool = False) -> None:
         """Merges new results into the file; prints a warning if that fails.
 
-        Args:
-            parents: Also create the parents of `folder`; otherwise nothing is written if they are missing.
+        Without `parents`, nothing is written if a parent of `folder` is missing.
         """
         new = dict(self._new)  # other threads may add more
         folder = self.path.parent

@@ -66,12 +66,11 @@ def read(place: str) -> bytearray:
 def read_range(place: str, offset: int, length: int) -> bytes:
     """Reads `length` bytes from `offset`, fewer at the end of the file; raises DatasetError if that fails."""
     tf = tensorflow()
-    with _dataset_errors(place, "read"), tf.io.gfile.GFile(place, "rb") as file:
-        try:
-            file.seek(offset)
-            return bytes(file.read(length))
-        except tf.errors.OutOfRangeError:
-            return b""
+    end = suppress(tf.errors.OutOfRangeError)
+    with _dataset_errors(place, "read"), tf.io.gfile.GFile(place, "rb") as file, end:
+        file.seek(offset)
+        return bytes(file.read(length))
+    return b""
 
 
 def write(place: str, data: bytes) -> None:

@@ -1,7 +1,6 @@
-"""Leaks: equal pictures and near duplicates in different splits.
+"""Leaks: equal pictures in different splits, an error, and near duplicates there, a warning.
 
-Equal pictures are an error. Near duplicates are a warning, because the threshold that finds them can be
-wrong.
+The threshold that finds near duplicates can be wrong.
 """
 
 import sys
@@ -110,7 +109,7 @@ def near_duplicates_for_split(
 ) -> tuple[Sequence[tuple[CheckedPhotograph, ...]], tuple[str, ...]]:
     """Returns the near duplicates that a split should keep together, and notes for the user.
 
-    Returns none, with a note, if most photographs look alike or there are more than `MAX_PHOTOGRAPHS`.
+    There are none if most photographs look alike or there are more than `MAX_PHOTOGRAPHS`.
     """
     if len(photographs) > MAX_PHOTOGRAPHS:
         return (), (f"More than {MAX_PHOTOGRAPHS} photographs: near duplicates were not searched.",)

@@ -87,10 +87,10 @@ def _brushed(rng: Generator, canvas: Canvas, *, length: float, width: float) -> 
 
 def distractors(rng: Generator, canvas: Canvas) -> Field:
     """Draws grey levels of dust, reflections and machining marks together."""
-    return dust(rng, canvas) + reflections(rng, canvas) + machining_marks(rng, canvas)
+    return _dust(rng, canvas) + _reflections(rng, canvas) + _machining_marks(rng, canvas)
 
 
-def dust(rng: Generator, canvas: Canvas) -> Field:
+def _dust(rng: Generator, canvas: Canvas) -> Field:
     """Draws specks below two pixels across, mostly dark, often of more contrast than any defect."""
     field = canvas.empty()
     for _ in range(rng.integers(3, 13)):
@@ -100,7 +100,7 @@ def dust(rng: Generator, canvas: Canvas) -> Field:
     return field
 
 
-def reflections(rng: Generator, canvas: Canvas) -> Field:
+def _reflections(rng: Generator, canvas: Canvas) -> Field:
     """Draws soft bright patches without an edge."""
     field = canvas.empty()
     for _ in range(rng.integers(0, 4)):
@@ -109,7 +109,7 @@ def reflections(rng: Generator, canvas: Canvas) -> Field:
     return field
 
 
-def machining_marks(rng: Generator, canvas: Canvas) -> Field:
+def _machining_marks(rng: Generator, canvas: Canvas) -> Field:
     """Draws straight lines along the brushing, from edge to edge."""
     x, y = canvas.xy
     field = canvas.empty()

@@ -3,7 +3,6 @@
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 FIRST_S, MAX_S = 1.0, 60.0
 """Delay after the first failure, doubled with each further one, and the maximum."""
@@ -12,34 +11,24 @@ MAX_RETRY_AFTER_S = 600.0
 MAX_STATIONS = 10_000
 
 
-@dataclass(frozen=True)
-class _Delay:
-    failures: int
-    until: float
-
-
 class Backoff:
-    """Exponential backoff with random jitter.
-
-    Args:
-        clock: Returns seconds of a monotonic clock.
-        uniform: Returns a random number 0…1.
-    """
+    """Exponential backoff with random jitter."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, uniform: Callable[[], float] = random.random
     ) -> None:
         self._clock, self._uniform = clock, uniform
-        self._delays: dict[str, _Delay] = {}
+        self._delays: dict[str, tuple[int, float]] = {}
+        """Failures, and the end of the delay, by station."""
 
     def start(self, station: str, retry_after_s: float = 0.0) -> float:
         """Starts the delay after a failure; returns its seconds."""
         if len(self._delays) >= MAX_STATIONS:  # clients choose the names, so their number is unlimited
             self._delays = {name: delay for name, delay in self._delays.items() if not self.is_over(name)}
-        failures = self._delays[station].failures + 1 if station in self._delays else 1
+        failures = self._delays.get(station, (0, 0.0))[0] + 1
         longest = min(MAX_S, FIRST_S * 2.0 ** min(failures - 1, 30))
         seconds = max(longest * (1 + self._uniform()) / 2, min(retry_after_s, MAX_RETRY_AFTER_S))
-        self._delays[station] = _Delay(failures, self._clock() + seconds)
+        self._delays[station] = failures, self._clock() + seconds
         return seconds
 
     def is_failing(self, station: str) -> bool:
@@ -48,7 +37,7 @@ class Backoff:
 
     def is_over(self, station: str) -> bool:
         """Returns whether a station may be tried."""
-        return station not in self._delays or self._clock() >= self._delays[station].until
+        return station not in self._delays or self._clock() >= self._delays[station][1]
 
     def reset(self, station: str) -> None:
         """Ends the delay after a success."""

@@ -23,11 +23,7 @@ logger = logging.getLogger(__name__)
 class Delivery:
     """Sends the outbox to its sinks.
 
-    Args:
-        engine: Engine of the record's database. No other object may use it; `close` disposes it.
-        sinks: The receivers.
-        rules: Limits for retries and for the size of the outbox.
-        metrics: Metrics of the outbox.
+    No other object may use the engine of the record's database; `close` disposes it.
     """
 
     def __init__(

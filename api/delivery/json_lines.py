@@ -1,6 +1,7 @@
 """Appends each event as a line to a file."""
 
 import asyncio
+import mmap
 import os
 import threading
 from contextlib import suppress
@@ -9,17 +10,12 @@ from pathlib import Path
 from api.delivery.sink import DeliveryError, OutboxMessage
 from segdec.runtime.files import fsync_folder
 
-READ_BLOCK_BYTES = 64 * 1024
 LINE_START = b'{"specversion":'
 """First bytes of every line."""
 
 
 class JsonLines:
-    """A file of complete lines. If it is moved away, as by logrotate, a new one is created.
-
-    Args:
-        path: Path of the file, in an existing folder.
-    """
+    """A file of complete lines in an existing folder; one that is moved away (logrotate) is created again."""
 
     name = "jsonl"
 
@@ -29,11 +25,6 @@ class JsonLines:
         self._lock = threading.Lock()
 
     async def deliver(self, message: OutboxMessage) -> None:
-        """Appends the line and syncs it to disk.
-
-        Raises:
-            DeliveryError: If it cannot be written.
-        """
         line = message.event.encode() + b"\n"
         try:
             await asyncio.to_thread(self._append, line)
@@ -41,7 +32,6 @@ class JsonLines:
             raise DeliveryError(f"{error.strerror or error}", "unreachable") from error
 
     async def close(self) -> None:
-        """Closes the file."""
         with self._lock:
             self._close()
 
@@ -91,23 +81,14 @@ def _repair(descriptor: int) -> None:
 
     Text that does not begin like an event is not ours; it only gets a line break.
     """
-    size = os.fstat(descriptor).st_size
-    end = _end_of_lines(descriptor, size)
-    if end == size:
+    if os.fstat(descriptor).st_size == 0:
         return
-    rest = os.pread(descriptor, len(LINE_START), end)
+    with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as written:
+        end = written.rfind(b"\n") + 1
+        rest = written[end : end + len(LINE_START)]
+    if not rest:
+        return
     if LINE_START.startswith(rest):
         os.ftruncate(descriptor, end)
     else:
         _write_all(descriptor, b"\n")
-
-
-def _end_of_lines(descriptor: int, size: int) -> int:
-    end = size
-    while end > 0:
-        begin = max(end - READ_BLOCK_BYTES, 0)
-        found = os.pread(descriptor, end - begin, begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
-        end = begin
-    return 0

@@ -42,12 +42,7 @@ class StationState:
 
 
 class LineStateReader:
-    """Follows the record incrementally.
-
-    Args:
-        zone: Time zone of the days.
-        now: Returns the time.
-    """
+    """Follows the record incrementally; days begin at midnight of the zone."""
 
     def __init__(self, zone: ZoneInfo, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._days, self._now = ShiftPlan((), zone), now

@@ -11,11 +11,8 @@ class LoopThread:
 
     Args:
         name: Name of the thread.
-        main: Returns the coroutine, which must end soon after `stopping` is set.
+        main: Returns the coroutine, which must end soon after the event `stopping` is set.
         on_error: Called with an exception of the coroutine.
-
-    Attributes:
-        stopping: Event of the loop; set when the coroutine must end.
     """
 
     def __init__(

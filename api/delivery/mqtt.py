@@ -12,15 +12,11 @@ URL_FORM = "Expected mqtt://HOST:PORT/TOPIC or mqtts://HOST:PORT/TOPIC, the topi
 NO_STATION = "_"
 """Topic level of a station without a name."""
 MAX_PREFIX = 1000
+ESCAPES = str.maketrans({character: f"%{ord(character):02X}" for character in "%+#/"})
 
 
 class Mqtt:
-    """A broker; connects when there is something to send.
-
-    Args:
-        broker: Address and login.
-        prefix: Prefix of the topics.
-    """
+    """A broker; connects when there is something to send. The topics begin with `prefix`."""
 
     name = "mqtt"
 
@@ -30,16 +26,10 @@ class Mqtt:
         self._connecting = asyncio.Lock()
 
     async def deliver(self, message: OutboxMessage) -> None:
-        """Returns when the broker has acknowledged the message.
-
-        Raises:
-            DeliveryError: If it has not.
-        """
         connection = await self._connect()
         await connection.publish(topic_of(self._prefix, message), message.event.encode())
 
     async def close(self) -> None:
-        """Closes the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
@@ -60,20 +50,9 @@ class Mqtt:
 
 
 def topic_of(prefix: str, message: OutboxMessage) -> str:
-    """Returns PREFIX/STATION/KIND; special characters of the station are percent-encoded."""
-    return f"{prefix}/{encode_topic_level(message.station)}/{message.kind}"
-
-
-def encode_topic_level(station: str) -> str:
-    """Returns a station's name as one topic level; `urllib.parse.unquote` decodes it."""
-    if not station:
-        return NO_STATION
-    if station == NO_STATION:
-        return "%5F"
-    level = station.replace("%", "%25")
-    for character in "+#/":
-        level = level.replace(character, f"%{ord(character):02X}")
-    return level
+    """Returns PREFIX/STATION/KIND; `urllib.parse.unquote` decodes the station."""
+    level = message.station.translate(ESCAPES) or NO_STATION
+    return f"{prefix}/{'%5F' if message.station == NO_STATION else level}/{message.kind}"
 
 
 def read_mqtt_url(url: str) -> tuple[str, str, int, str | None, str | None, str]:

@@ -37,7 +37,7 @@ class Broker:
         user: Login; None = without.
         password: Password of the user.
         trust: Trusted certificates; None = without TLS.
-        client_id: Client identifier; a new connection with it ends a hanging old one.
+        client_id: A new connection with it ends a hanging old one.
     """
 
     host: str

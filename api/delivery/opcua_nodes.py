@@ -20,11 +20,8 @@ TYPES = {
     "PartId": ua.VariantType.String,
     "RecordId": ua.VariantType.Int64,
     "InspectedAt": ua.VariantType.DateTime,
-    "InspectedToday": ua.VariantType.UInt32,
-    "GoodToday": ua.VariantType.UInt32,
-    "DefectToday": ua.VariantType.UInt32,
-    "ReviewToday": ua.VariantType.UInt32,
-    "NotInspectedToday": ua.VariantType.UInt32,
+    **dict.fromkeys(("InspectedToday", "GoodToday", "DefectToday"), ua.VariantType.UInt32),
+    **dict.fromkeys(("ReviewToday", "NotInspectedToday"), ua.VariantType.UInt32),
 }
 HEARTBEAT = "Heartbeat"
 NO_DATA_YET_STATUS = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadWaitingForInitialData))
@@ -33,11 +30,7 @@ GOOD = ua.StatusCode(ua.UInt32(ua.StatusCodes.Good))
 
 
 class LineNodes:
-    """Creates the variables and writes changed values.
-
-    Args:
-        server: Initialised server.
-    """
+    """Creates the variables on an initialised server, and writes changed values."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -56,16 +49,10 @@ class LineNodes:
         await self._add_set(None)
 
     async def write_heartbeat(self, count: int) -> None:
-        """Writes the heartbeat counter."""
         await self._heartbeat.write_value(ua.Variant(ua.UInt32(count % 2**32), ua.VariantType.UInt32))
 
     async def write_states(self, states: Mapping[str | None, StationState], *, usable: bool) -> None:
-        """Writes states; creates the nodes of new stations.
-
-        Args:
-            states: State of each station; the key None has the state of all stations together.
-            usable: Whether the values are up to date.
-        """
+        """Writes the states of stations (None = all together), which are `usable` if they are up to date."""
         for station, state in states.items():
             if station not in self._sets:
                 await self._add_set(station)

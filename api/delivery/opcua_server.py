@@ -76,8 +76,7 @@ class OpcUaServer:
     def start(self, is_usable: Callable[[], bool]) -> None:
         """Starts the server; returns when it accepts connections.
 
-        Args:
-            is_usable: Returns whether the record can be written; otherwise values have a bad quality.
+        While `is_usable` returns False, values have a bad quality.
 
         Raises:
             ConfigError: If the address is in use, or certificate and key cannot be used.

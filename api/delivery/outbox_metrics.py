@@ -35,9 +35,9 @@ class OutboxMetrics:
         for collector in vars(self).copy().values():
             metrics.register(collector)
 
-    def set_backlogs(self, sink: str, waiting: Backlog | None, dead: Backlog | None, now: datetime) -> None:
-        """Sets the gauges of a sink; None = no messages in that state."""
-        self._waiting.labels(sink).set(waiting.count if waiting else 0)
-        self._dead.labels(sink).set(dead.count if dead else 0)
-        age_s = max((now - waiting.oldest).total_seconds(), 0.0) if waiting else 0.0
-        self._oldest.labels(sink).set(age_s)
+    def set_backlogs(self, sink: str, waiting: Backlog, dead: Backlog, now: datetime) -> None:
+        """Sets the gauges of a sink."""
+        self._waiting.labels(sink).set(waiting.count)
+        self._dead.labels(sink).set(dead.count)
+        age_s = 0.0 if waiting.oldest is None else (now - waiting.oldest).total_seconds()
+        self._oldest.labels(sink).set(max(age_s, 0.0))

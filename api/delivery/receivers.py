@@ -16,16 +16,7 @@ if TYPE_CHECKING:
 
 
 class Receivers:
-    """All receivers.
-
-    Args:
-        sinks: Names of the sinks.
-        delivery: Sends to the sinks; None = there are none.
-        opcua: The OPC UA server; None = there is none.
-
-    Attributes:
-        sinks: Names of the sinks.
-    """
+    """All receivers; `sinks` are the names of those that get events."""
 
     def __init__(
         self,
@@ -36,10 +27,7 @@ class Receivers:
         self.sinks, self._delivery, self._opcua = sinks, delivery, opcua
 
     def start(self, is_usable: Callable[[], bool]) -> None:
-        """Starts sending and serving.
-
-        Args:
-            is_usable: Returns whether the record can be written now.
+        """Starts sending and serving; `is_usable` returns whether the record can be written now.
 
         Raises:
             ConfigError: If the OPC UA server cannot use its address.

@@ -1,5 +1,4 @@
-"""Sends the messages of one sink at least once, in order for each station. Stations do not wait for each
-other.
+"""Sends the messages of one sink at least once, in order for each station; stations do not block each other.
 
 A station's messages are read from the oldest on, delivered one after the other, and deleted. After a failure
 the station backs off and starts again with the same message: the outbox is the only state.
@@ -50,8 +49,7 @@ class DeliveryRules:
 
     Attributes:
         max_age: Age beyond which a failing message is given up.
-        max_messages: Messages of one sink, waiting or dead; beyond it the oldest are dropped, dead ones
-            first.
+        max_messages: Messages of one sink; beyond it the oldest are dropped, dead ones first.
     """
 
     max_age: timedelta
@@ -59,17 +57,7 @@ class DeliveryRules:
 
 
 class Sender:
-    """Polls the outbox and delivers.
-
-    Args:
-        sink: The receiver.
-        store: The outbox.
-        lock: Held by the service that sends.
-        rules: Limits for retries and for the size of the outbox.
-        metrics: Metrics of the outbox.
-        backoff: Delays after failures.
-        now: Returns the time.
-    """
+    """Polls the outbox and delivers while it holds the lock."""
 
     def __init__(
         self,
@@ -222,9 +210,9 @@ class Sender:
     async def _check_size(self, *, may_drop: bool) -> None:
         """Measures the backlog, and drops messages beyond the limit."""
         backlogs = await self._store.read(queries.count_backlogs)
-        mine = {state: backlogs.get((self._sink.name, state)) for state in (queries.WAITING, queries.DEAD)}
-        self._metrics.set_backlogs(self._sink.name, mine[queries.WAITING], mine[queries.DEAD], self._now())
-        excess = sum(backlog.count for backlog in mine.values() if backlog) - self._rules.max_messages
+        waiting, dead = (backlogs[self._sink.name, state] for state in (queries.WAITING, queries.DEAD))
+        self._metrics.set_backlogs(self._sink.name, waiting, dead, self._now())
+        excess = waiting.count + dead.count - self._rules.max_messages
         for state in (queries.DEAD, queries.WAITING):
             while may_drop and excess > 0 and (dropped := await self._drop(state, min(excess, DELETE_BATCH))):
                 excess -= dropped

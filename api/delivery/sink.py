@@ -8,21 +8,12 @@ from api.records.events import TYPE_PREFIX
 from api.records.inspection import Row
 
 FailureCause = Literal["refused", "failed", "unreachable"]
-"""Cause of a failure: `refused`: the event, permanently; `failed`: maybe the event; `unreachable`: the
-connection or the receiver.
-"""
+"""Cause of a failure: the event, maybe the event, or connection and receiver."""
 
 
 @dataclass(frozen=True)
 class OutboxMessage:
-    """An event for one sink.
-
-    Attributes:
-        id: Id of its row in the outbox.
-        event_id: Identifies the event; receivers detect repeats by it.
-        kind: Type of the event.
-        station: Where it happened; empty if not given.
-    """
+    """An event for one sink; receivers detect repeats by `event_id`. The station is empty if not given."""
 
     id: int
     event_id: str
@@ -32,7 +23,6 @@ class OutboxMessage:
 
     @classmethod
     def from_row(cls, row: Row) -> "OutboxMessage":
-        """Reads a row of `tables.outbox`."""
         event = json.loads(row["event"])
         kind = event["type"].removeprefix(TYPE_PREFIX)
         return cls(row["id"], event["id"], kind, row["station"], row["event"])
@@ -43,7 +33,7 @@ class DeliveryError(Exception):
 
     Args:
         message: The reason in a few words, without secrets.
-        blame: `refused` events are not retried, `failed` ones a few times, `unreachable` ones for long.
+        cause: `refused` events are not retried, `failed` ones a few times, `unreachable` ones for long.
         retry_after_s: Delay that the receiver requests.
     """
 

@@ -15,10 +15,6 @@ class SinkLock:
 
     With SQLite there is only one service, which always holds it. Losing the lock unnoticed only causes
     repeats: every sender starts with the oldest undelivered message.
-
-    Args:
-        engine: Engine of the record's database.
-        sink: Name of the sink.
     """
 
     def __init__(self, engine: Engine, sink: str) -> None:

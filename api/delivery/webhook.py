@@ -31,7 +31,7 @@ class Webhook:
         secrets: Each signs every event.
         trust: Trusted certificates.
         clock: Returns seconds since 1970.
-        transport: HTTP transport (for tests); default: the network.
+        transport: Replaces the network in tests.
 
     Raises:
         ConfigError: If the URL has another form.
@@ -62,11 +62,6 @@ class Webhook:
         )
 
     async def deliver(self, message: OutboxMessage) -> None:
-        """Returns when the receiver has answered 2xx.
-
-        Raises:
-            DeliveryError: If it has not.
-        """
         body, sent_at = message.event, int(self._clock())
         moment = datetime.fromtimestamp(sent_at, UTC)
         signatures = [signer.sign(message.event_id, moment, body) for signer in self._signers]
@@ -84,7 +79,6 @@ class Webhook:
             raise _explain(response, self._clock())
 
     async def close(self) -> None:
-        """Closes the connections."""
         await self._client.aclose()
 
 

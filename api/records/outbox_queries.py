@@ -1,5 +1,6 @@
 """Queries of the outbox, used by senders and routes."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -56,11 +57,11 @@ def _of(sink: str, state: str) -> Select[tuple[object, ...]]:
 class Backlog:
     """The number of messages of a sink in one state, and when the oldest was queued."""
 
-    count: int
-    oldest: datetime
+    count: int = 0
+    oldest: datetime | None = None
 
 
-def count_backlogs(connection: Connection) -> dict[tuple[str, str], Backlog]:
+def count_backlogs(connection: Connection) -> defaultdict[tuple[str, str], Backlog]:
     """Counts the messages of the outbox by sink and state."""
     counted = select(
         message.sink, message.state, func.count().label("count"), func.min(message.id).label("id")
@@ -68,7 +69,8 @@ def count_backlogs(connection: Connection) -> dict[tuple[str, str], Backlog]:
     backlogs = counted.group_by(message.sink, message.state).subquery()
     columns = (backlogs.c.sink, backlogs.c.state, backlogs.c.count, message.created_at)
     rows = connection.execute(select(*columns).join(outbox, message.id == backlogs.c.id))
-    return {(sink, state): Backlog(count, oldest) for sink, state, count, oldest in rows}
+    found = {(sink, state): Backlog(count, oldest) for sink, state, count, oldest in rows}
+    return defaultdict(Backlog, found)
 
 
 # === Changes ===

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from api.errors import RequestError
 from api.records import outbox_queries as queries
 from api.records.inspection import Row
-from api.records.outbox_queries import DEAD, WAITING, Backlog
+from api.records.outbox_queries import DEAD, WAITING
 from api.records.queries import add_audit_entry
 from api.records.schemas import OutboxEvent, OutboxSink, OutboxState
 
@@ -25,22 +25,19 @@ def show_outbox(connection: Connection, configured: Sequence[str]) -> OutboxStat
     """Returns the backlog of each sink, those `configured` in the settings included."""
     backlogs = queries.count_backlogs(connection)
     names = sorted({*configured, *(sink for sink, _ in backlogs)})
-    return OutboxState(sinks=[_show(connection, name, name in configured, backlogs) for name in names])
-
-
-def _show(
-    connection: Connection, sink: str, configured: bool, backlogs: dict[tuple[str, str], Backlog]
-) -> OutboxSink:
-    waiting, dead = backlogs.get((sink, WAITING)), backlogs.get((sink, DEAD))
-    return OutboxSink(
-        name=sink,
-        configured=configured,
-        waiting=waiting.count if waiting else 0,
-        oldest_at=waiting.oldest if waiting else None,
-        dead=dead.count if dead else 0,
-        failing=_failing(connection, sink),
-        dead_letters=[_event(row) for row in queries.dead_letters(connection, sink, MAX_SHOWN)],
-    )
+    sinks = [
+        OutboxSink(
+            name=name,
+            configured=name in configured,
+            waiting=backlogs[name, WAITING].count,
+            oldest_at=backlogs[name, WAITING].oldest,
+            dead=backlogs[name, DEAD].count,
+            failing=_failing(connection, name),
+            dead_letters=[_event(row) for row in queries.dead_letters(connection, name, MAX_SHOWN)],
+        )
+        for name in names
+    ]
+    return OutboxState(sinks=sinks)
 
 
 def _failing(connection: Connection, sink: str) -> list[OutboxEvent]:

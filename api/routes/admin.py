@@ -1,6 +1,6 @@
 """Changes which models and versions are served."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,7 +9,7 @@ from starlette.requests import Request
 from api.errors import document_problems
 from api.middleware.access import caller_fields
 from api.models.labels import PROMOTE, ROLL_BACK, set_candidate
-from api.routes.body_schemas import inline_schema
+from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
 from api.routes.json_body import read_json_body
 from api.routes.request_params import MAX_NAME, DeadlineDep
@@ -29,14 +29,6 @@ class CandidateChoice(BaseModel):
     )
 
 
-CHOICE: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": inline_schema(CandidateChoice)}},
-    }
-}
-
-
 @router.post("/models/{name}/reload", responses=document_problems(404, 409, 422, 500, 503))
 async def reload_model(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Reloads a model from disk: load, check, self-test, warm, swap, drain; a failure changes nothing."""
@@ -46,7 +38,7 @@ async def reload_model(name: str, request: Request, service: ServiceDep) -> Relo
 @router.post(
     "/models/{name}/candidate",
     responses=document_problems(400, 404, 408, 409, 413, 422, 500, 503),
-    openapi_extra=CHOICE,
+    openapi_extra=describe_json_body(CandidateChoice),
 )
 async def choose_candidate(
     name: str, request: Request, service: ServiceDep, deadline: DeadlineDep

@@ -24,3 +24,9 @@ def inline_schema(model: type[BaseModel]) -> dict[str, Any]:
         return inline(definitions[node["$ref"].rpartition("/")[2]]) | members
 
     return dict(inline(schema))
+
+
+def describe_json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Returns the part of an operation in the OpenAPI document that describes its JSON body."""
+    content = {"application/json": {"schema": inline_schema(model)}}
+    return {"requestBody": {"required": True, "content": content}}

@@ -20,13 +20,12 @@ from api.records.review.corrected_masks import parse_corrected_mask
 from api.records.review.review_statistics import query_statistics
 from api.records.review.reviews import ReviewChange, ReviewDecision, set_review, undo_review
 from api.records.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
-from api.routes.body_schemas import inline_schema
+from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
 from api.routes.json_body import MAX_JSON_BYTES, read_json_body
 from api.routes.records import ETAG, RecordDep, RecordId, RowDep, TextFilter, Timestamp, answer_record
 from api.routes.request_params import MAX_NAME, PRINTABLE, DeadlineDep, Name
 from api.routes.roles import require_role
-from api.routes.uploads import JSON_TYPE
 
 Args = TypeVarTuple("Args")
 
@@ -82,10 +81,6 @@ class SentReview(BaseModel):
     mask: SentMask | None = Field(None, description="null: not changed")
 
 
-def _describe_body(body: type[BaseModel]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {JSON_TYPE: {"schema": inline_schema(body)}}}}
-
-
 BODY_PROBLEMS = (400, 408, 413, 415, 503, 504)
 
 
@@ -98,7 +93,9 @@ IfMatch = Annotated[str | None, Header(description='the last known ETag: "REVISI
 
 
 @router.post(
-    "/v1/review/next", responses=document_problems(*BODY_PROBLEMS), openapi_extra=_describe_body(NextTasks)
+    "/v1/review/next",
+    responses=document_problems(*BODY_PROBLEMS),
+    openapi_extra=describe_json_body(NextTasks),
 )
 async def next_tasks(
     request: Request, service: ServiceDep, record: RecordDep, deadline: DeadlineDep
@@ -113,7 +110,7 @@ async def next_tasks(
 @router.put(
     "/v1/records/{record_id}/review",
     **_describe_change(422, *BODY_PROBLEMS),
-    openapi_extra=_describe_body(SentReview),
+    openapi_extra=describe_json_body(SentReview),
 )
 async def put_review(
     request: Request,

@@ -3,8 +3,6 @@
 COCO's counts are the lengths of alternating runs of good and defect pixels, good first, column by column
 from the left, each from top to bottom. Their sum is the number of pixels. They are a list of numbers, or a
 string that encodes the list. Severstal writes "start length start length …"; its first pixel is number 1.
-
-A shape that cannot be drawn raises ValueError; the reader of the annotation adds the location.
 """
 
 from collections.abc import Sequence

@@ -8,7 +8,7 @@ scratch is lost.
 
 OpenCV's `fillPoly` is not used because it also paints the outline, half a pixel more on each side.
 
-A shape that cannot be drawn raises ValueError; the reader of the annotation adds the location.
+A shape that cannot be drawn raises ValueError; `AnnotationReader` adds the location.
 """
 
 import math

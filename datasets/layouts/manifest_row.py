@@ -41,10 +41,17 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
     image = _existing(values, "image", folder)
     boxes = tuple(Box.from_list(box) for box in _listed(values, "box", "boxes"))
     polygons = tuple(_polygon(points) for points in _listed(values, "polygon", "polygons"))
-    _check_annotation(values, label, boxes, polygons)
+    given = {"a mask": "mask" in values, "boxes": boxes, "polygons": polygons}
+    kinds = [what for what, found in given.items() if found]
+    if len(kinds) > 1:
+        raise ValueError(f"there are {' and '.join(kinds)}; keep one of them")
+    if label == GOOD and (boxes or polygons):
+        raise ValueError(f"the photograph is good, but has {kinds[0]}; change the label or remove them")
     mask: ImageFile | None = None
     if "mask" in values:
-        mask = _mask_file(values, folder)
+        mask = path = _existing(values, "mask", folder)
+        if path.suffix.lower() in LOSSY_SUFFIXES:
+            raise ValueError(f"the mask {path} has a lossy type, which changes values; save it as PNG")
     elif boxes or polygons:
         mask = _draw(image, f"{manifest}, line {line}", (*boxes, *polygons))
     supervision: Supervision = "box" if boxes else "label" if mask is None and label != GOOD else "mask"
@@ -79,13 +86,6 @@ def _existing(values: Values, column: str, folder: Path) -> Path:
     return path
 
 
-def _mask_file(values: Values, folder: Path) -> Path:
-    path = _existing(values, "mask", folder)
-    if path.suffix.lower() in LOSSY_SUFFIXES:
-        raise ValueError(f"the mask {path} has a lossy type, which changes values; save it as PNG")
-    return path
-
-
 # === Shapes ===
 
 
@@ -116,17 +116,6 @@ def _numbers(text: str) -> list[float]:
         return [float(word) for word in words]
     except ValueError:
         raise ValueError(f"{text.strip()!r:.40} is not a list of numbers") from None
-
-
-def _check_annotation(
-    values: Values, label: str, boxes: tuple[Box, ...], polygons: tuple[Polygon, ...]
-) -> None:
-    given = {"a mask": "mask" in values, "boxes": boxes, "polygons": polygons}
-    kinds = [what for what, found in given.items() if found]
-    if len(kinds) > 1:
-        raise ValueError(f"there are {' and '.join(kinds)}; keep one of them")
-    if label == GOOD and (boxes or polygons):
-        raise ValueError(f"the photograph is good, but has {kinds[0]}; change the label or remove them")
 
 
 def _draw(image: Path, place: str, shapes: tuple[Shape, ...]) -> DrawnMask:

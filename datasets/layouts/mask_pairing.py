@@ -27,10 +27,8 @@ def pair_masks(
     of several, two masks of one photograph, masks of a lossy type, and folders that cannot be listed. A
     photograph with a problem has no mask.
 
-    Args:
-        folder: Folder of the masks; need not exist. DatasetError if it cannot be listed.
-        photographs: Name (`<class>/<stem>`) → file.
-        good: Name of the folder of good photographs.
+    `folder` need not exist; DatasetError if it cannot be listed. `photographs` are name (`<class>/<stem>`) →
+    file; `good` is the folder of good photographs.
     """
     found: dict[str, list[Path]] = defaultdict(list)
     problems: list[Problem] = []

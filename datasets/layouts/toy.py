@@ -108,15 +108,9 @@ def write_toy(
 ) -> None:
     """Writes samples 0 to `count` - 1 as a `folder` set with a 60/20/20 split, atomically.
 
-    Args:
-        out: The folder to make.
-        count: Number of samples, at least 18, so that each split has each class.
-        size: As for `make_sample`, like `classes`, `seed` and `surface`.
-        classes: 2 or 4.
-        seed: Another seed gives another set.
-        surface: A name in `SURFACES`.
-        overwrite: Replace a toy set at `out`; nothing but a toy set is ever replaced.
-        progress: Wraps the loop over the samples, for example `tqdm`.
+    At least 18, so that each split has each class. `size`, `classes`, `seed` and `surface` as for
+    `make_sample`; `progress` wraps the loop over the samples, for example `tqdm`. With `overwrite`, a toy set
+    at `out` is replaced, and nothing but a toy set.
 
     Raises:
         DatasetError: If an argument is out of range, or `out` cannot be written, or exists and may not

@@ -39,23 +39,16 @@ def last_defects(
 ) -> Sequence[RowMapping]:
     """Returns up to `limit` defects since an hour, the newest first; `others` are labels of other parts."""
     # The table of hours bounds the ids, so that few other rows are read.
-    rows = connection.execute(
-        select(hours.c.station, hours.c.label, hours.c.first_id, hours.c.last_id)
-        .where(hours.c.hour >= since, hours.c.label.not_in(others), *equal(hours, station=station))
-        .order_by(hours.c.last_id.desc())
-        .limit(limit)
-    ).all()
+    ranges = select(hours.c.station, hours.c.label, hours.c.first_id, hours.c.last_id)
+    ranges = ranges.where(hours.c.hour >= since, hours.c.label.not_in(others), *equal(hours, station=station))
+    rows = connection.execute(ranges.order_by(hours.c.last_id.desc()).limit(limit)).all()
     found: list[RowMapping] = []
     for at, label, first, last in rows:
         if len(found) >= limit and last < min(row["id"] for row in found[:limit]):
             break
         table = inspections.c
-        statement = (
-            select(*COLUMNS)
-            .where(table.label == label, table.station == at, table.id.between(first, last))
-            .order_by(table.id.desc())
-            .limit(limit)
-        )
+        statement = select(*COLUMNS).order_by(table.id.desc()).limit(limit)
+        statement = statement.where(table.label == label, table.station == at, table.id.between(first, last))
         found = sorted([*found, *connection.execute(statement).mappings()], key=lambda row: -row["id"])
     return found[:limit]
 

@@ -12,7 +12,7 @@ from api.errors import RequestError
 from api.records.events import verdict_of
 from api.records.line import line_queries
 from api.records.line.control_chart import Baseline, HourCount
-from api.records.line.score_drift import HourScores, find_drift
+from api.records.line.score_drift import DRIFT_HOURS, HourScores, find_drift
 from api.records.line.shifts import ShiftPlan, Span
 from api.records.line.silent_stations import StationActivity, find_silent
 from api.records.line.uninspected_photograph import UninspectedPhotograph
@@ -35,13 +35,12 @@ CHART_HOURS = 24
 """Hours of the chart, the current one included."""
 BASELINE_HOURS = 7 * 24
 """Hours before the chart, as its baseline."""
-DRIFT_HOURS = 4
-"""Last hours, the current one included, whose scores are compared with the `BASELINE_HOURS` before them."""
 MISS_LOOKBACK = timedelta(hours=12)
 """Uninspected photographs of this time before the shift are also reported: an unresolved alarm
 must continue in the next shift.
 """
 MAX_DEFECTS = 8
+SHOWN = ("inspected_at", "station", "part_id", "label", "score", "threshold")
 
 
 class LineMonitor:
@@ -61,23 +60,17 @@ class LineMonitor:
             return self._without_record(station, now, str(error))
 
     def _without_record(self, station: str | None, now: datetime, why: str) -> LineStatus:
-
         since = self._plan.shift_at(now).begin - MISS_LOOKBACK
         missed = _newest(_matching(self._record.misses.in_memory(), since, station), [])
+        unknown = dict.fromkeys(("last", "shift", "day", "chart", "drift"))
         return LineStatus(
             at=now,
             zone=self._plan.zone.key,
             station=station,
-            stations=[],
-            last=None,
             misses=_line_misses(missed, {}),
-            shift=None,
-            day=None,
-            chart=None,
-            drift=None,
-            defects=[],
-            quiet=[],
             unavailable=why,
+            **unknown,
+            **{"stations": [], "defects": [], "quiet": []},
         )
 
     def _query(self, connection: Connection, station: str | None, now: datetime) -> LineStatus:
@@ -159,31 +152,19 @@ class LineMonitor:
 def _line_inspection(row: RowMapping) -> LineInspection:
     return LineInspection(
         record_id=row["id"],
-        inspected_at=row["inspected_at"],
-        station=row["station"],
-        part_id=row["part_id"],
         verdict=verdict_of(row["label"]),
-        label=row["label"],
-        score=row["score"],
-        threshold=row["threshold"],
+        **{name: row[name] for name in SHOWN},
     )
 
 
 def _counts(span: Span, labels: Counter[str], missed: int) -> LineCounts:
-    verdicts: Counter[str] = Counter()
-    defective = {}
-    for label, count in sorted(labels.items()):
-        verdict = verdict_of(label)
-        verdicts[verdict] += count
-        if verdict == "defect":
-            defective[label] = count
     return LineCounts(
         begin=span.begin,
         end=span.end,
         inspected=labels.total(),
-        good=verdicts["good"],
-        review=verdicts["review"],
-        defective=defective,
+        good=labels[GOOD],
+        review=labels[REVIEW],
+        defective={label: labels[label] for label in sorted(labels) if verdict_of(label) == "defect"},
         not_inspected=missed,
     )
 
@@ -207,14 +188,9 @@ def _scores(sums: Sequence[RowMapping], last: RowMapping | None) -> dict[datetim
     for row in sums:
         if last is None or (row["model"], row["version"]) != (last["model"], last["version"]):
             continue
-        hour = row["hour"]
-        known = scores.get(hour, HourScores(hour, 0, 0.0, 0.0))
-        scores[hour] = HourScores(
-            hour,
-            known.count + int(row["count"]),
-            known.total + row["log_odds_sum"],
-            known.squares + row["log_odds_squares"],
-        )
+        known = scores.get(row["hour"], HourScores(0, 0.0, 0.0))
+        added = int(row["count"]), row["log_odds_sum"], row["log_odds_squares"]
+        scores[row["hour"]] = HourScores(*map(sum, zip(known, added, strict=True)))
     return scores
 
 
@@ -252,10 +228,7 @@ def _chart_hour(hour: HourCount, scores: HourScores | None, baseline: Baseline |
 def _drift(scores: Mapping[datetime, HourScores], running: datetime) -> ScoreDrift | None:
     begin = running - (DRIFT_HOURS - 1) * HOUR
     before = [hour for at, hour in scores.items() if begin - BASELINE_HOURS * HOUR <= at < begin]
-    found = find_drift([hour for at, hour in scores.items() if at >= begin], before)
-    if found is None:
-        return None
-    return ScoreDrift(**asdict(found), towards=found.towards, hours=DRIFT_HOURS)
+    return find_drift([hour for at, hour in scores.items() if at >= begin], before)
 
 
 # === Stations and misses ===

@@ -5,11 +5,13 @@ drift must exceed both half a standard deviation of single photographs and three
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from math import sqrt
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from api.records.schemas import ScoreDrift
+
+DRIFT_HOURS = 4
+"""Last hours, the current one included, whose scores are compared with those of the week before them."""
 MIN_DRIFT_SIGMAS = 0.5
 """Minimum drift in standard deviations of single photographs."""
 MIN_DRIFT_HOURLY_SIGMAS = 3.0
@@ -22,44 +24,30 @@ MIN_HOURS = 12
 """Earlier hours needed."""
 
 
-@dataclass(frozen=True)
-class HourScores:
+class HourScores(NamedTuple):
     """Number, sum and sum of squares of the log-odds of an hour."""
 
-    hour: datetime
-    count: int
+    inspected: int
     total: float
     squares: float
 
     @property
     def mean(self) -> float:
-        return self.total / self.count
+        return self.total / self.inspected
 
 
-@dataclass(frozen=True)
-class Drift:
-    """Mean log-odds of the last hours and of the days before; `least` is the smallest drift."""
-
-    now: float
-    before: float
-    least: float
-
-    @property
-    def towards(self) -> Literal["defective", "good"] | None:
-        """Direction of the drift; None if there is none."""
-        if abs(self.now - self.before) < self.least:
-            return None
-        return "defective" if self.now > self.before else "good"
-
-
-def find_drift(now: Sequence[HourScores], before: Sequence[HourScores]) -> Drift | None:
+def find_drift(now: Sequence[HourScores], before: Sequence[HourScores]) -> ScoreDrift | None:
     """Compares the last hours with earlier ones of the same model; None if there are too few inspections."""
-    usual = [hour for hour in before if hour.count >= MIN_INSPECTED]
-    count_now, count = (sum(hour.count for hour in hours) for hours in (now, usual))
+    usual = [hour for hour in before if hour.inspected >= MIN_INSPECTED]
+    count_now, count = (sum(hour.inspected for hour in hours) for hours in (now, usual))
     if count_now < MIN_RECENT_INSPECTED or len(usual) < MIN_HOURS:
         return None
     mean = sum(hour.total for hour in usual) / count
     sigma = sqrt(max(sum(hour.squares for hour in usual) / count - mean**2, 0.0))
     between = sqrt(sum((hour.mean - mean) ** 2 for hour in usual) / (len(usual) - 1))
     least = max(MIN_DRIFT_SIGMAS * sigma, MIN_DRIFT_HOURLY_SIGMAS * between)
-    return Drift(sum(hour.total for hour in now) / count_now, mean, least)
+    recent = sum(hour.total for hour in now) / count_now
+    towards: Literal["defective", "good"] | None = None
+    if abs(recent - mean) >= least:
+        towards = "defective" if recent > mean else "good"
+    return ScoreDrift(now=recent, before=mean, least=least, towards=towards, hours=DRIFT_HOURS)

@@ -20,17 +20,13 @@ LONG_S = 60
 
 
 class OwnMosquitto:
-    """A broker that can be killed and started again.
+    """A broker that can be killed and started again; `lines` are added to its configuration.
 
     A subscriber with QoS 0 receives a message before the broker acknowledges it: the broker keeps unsent
     messages in memory only.
-
-    Args:
-        folder: For configuration and stored sessions.
-        lines: Of the configuration, in addition to address and persistence.
     """
 
-    def __init__(self, folder: Path, lines: Sequence[str] = ("allow_anonymous true",)) -> None:
+    def __init__(self, folder: Path, lines: Sequence[str]) -> None:
         self.port = free_port()
         self._file = folder / "mosquitto.conf"
         keeping = ["user root", "persistence true", f"persistence_location {folder}/"]
@@ -64,11 +60,7 @@ class OwnMosquitto:
 
 
 class Listener:
-    """A client that subscribes to all topics and reconnects.
-
-    Attributes:
-        messages: Topic, content type and event of each message, in order of arrival.
-    """
+    """A client that subscribes to all topics, reconnects, and stores topic, content type and event."""
 
     def __init__(self, port: int) -> None:
         self.messages: list[tuple[str, str, dict[str, object]]] = []

@@ -2,11 +2,10 @@
 
 import itertools
 import json
-from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Engine, select
 
 from api.delivery.backoff import Backoff
 from api.delivery.outbox_metrics import OutboxMetrics
@@ -16,29 +15,18 @@ from api.delivery.sink import DeliveryError, OutboxMessage
 from api.delivery.sink_lock import SinkLock
 from api.metrics import Metrics
 from api.records.database import write_transaction
+from api.records.inspection import Row
 from api.records.outbox import Outbox
 from api.records.tables import outbox
+from tests.api.records.filled_record import make_row
 
 RULES = DeliveryRules(max_age=timedelta(hours=72), max_messages=1_000_000)
 
 
-def inspection(number: int, station: str, **more: object) -> dict[str, object]:
+def inspection(number: int, station: str, **more: object) -> Row:
     """Returns the columns of an inspection that its event contains."""
-    return {
-        "id": number,
-        "station": station,
-        "part_id": f"{station}-{number}",
-        "label": "scratch",
-        "score": 0.8,
-        "threshold": 0.5,
-        "review_threshold": None,
-        "model": "parts",
-        "version": "1",
-        "inspected_at": datetime.now(UTC),
-        "answer": '{"regions": []}',
-        "details": "{}",
-        **more,
-    }
+    columns = {"id": number, "part_id": f"{station}-{number}", "inspected_at": datetime.now(UTC), **more}
+    return make_row(number, station=station, **columns)
 
 
 class EventSource:
@@ -60,23 +48,13 @@ class EventSource:
             statement = select(outbox.c.event).where(outbox.c.state == state).order_by(outbox.c.id)
             return [part_of(event) for event in connection.execute(statement).scalars()]
 
-    def execute(self, change: str) -> None:
-        with write_transaction(self.engine) as connection:
-            connection.execute(text(change))
-
 
 def part_of(event: str) -> str:
     return json.loads(event)["data"]["part_id"]
 
 
 class FakeSink:
-    """Accepts events, but fails for the stations and parts in `failures`.
-
-    Attributes:
-        name: Of the sink.
-        taken: Accepted parts, in order.
-        failures: Exceptions to raise, by station or part.
-    """
+    """Accepts parts (`taken`), but raises the exception in `failures` for a station or part."""
 
     def __init__(self, name: str = "fake") -> None:
         self.name = name
@@ -96,21 +74,8 @@ class FakeSink:
     async def close(self) -> None:
         self.is_closed = True
 
-    def by_station(self) -> dict[str, list[str]]:
-        found = defaultdict(list)
-        for part in self.taken:
-            found[part.rpartition("-")[0]].append(part)
-        return found
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
+    def taken_of(self, station: str) -> list[str]:
+        return [part for part in self.taken if part.rpartition("-")[0] == station]
 
 
 UNREACHABLE = DeliveryError("connection refused", "unreachable")
@@ -124,11 +89,11 @@ class Sending:
     def __init__(
         self, engine: Engine, sink: FakeSink, metrics: Metrics, rules: DeliveryRules = RULES
     ) -> None:
-        self.clock = Clock()
+        self.seconds = 0.0
         self.now = datetime.now(UTC)
         self._store = OutboxStore(engine, delete_interval_s=0.0)
         self._metrics = OutboxMetrics(metrics, [sink.name])
-        backoff = Backoff(self.clock, lambda: 1.0)
+        backoff = Backoff(lambda: self.seconds, lambda: 1.0)
         lock = SinkLock(engine, sink.name)
         self.sender = Sender(sink, self._store, lock, rules, self._metrics, backoff, lambda: self.now)
 

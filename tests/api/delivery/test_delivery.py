@@ -16,16 +16,9 @@ from tests.api.delivery.outbox_messages import RULES, UNREACHABLE, FakeSink
 from tests.api.records.databases import sqlite_only
 from tests.api.records.recording_clients import Clients, RecordingService
 
-KILLS = 2
-
 
 class Receiver:
-    """A server that accepts webhooks.
-
-    Attributes:
-        events: In the order in which they arrived.
-        url: Of the server.
-    """
+    """A server that accepts webhooks, and stores their events in the order in which they arrive."""
 
     def __init__(self) -> None:
         events = self.events = []
@@ -48,11 +41,9 @@ class Receiver:
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     receiver = Receiver()
-    thread = threading.Thread(target=receiver.server.serve_forever)
-    thread.start()
+    threading.Thread(target=receiver.server.serve_forever).start()
     yield receiver
     receiver.server.shutdown()
-    thread.join()
     receiver.server.server_close()
 
 
@@ -64,9 +55,7 @@ def test_close_sends_what_it_can_and_leaves_the_rest(engine, line, metrics):
     line.inspect("a", "b", "a")
     delivery.start()
     delivery.close()
-    assert sink.taken == ["a-1", "a-3"]
-    assert sink.is_closed
-    assert line.left() == ["b-2"]
+    assert (sink.taken, sink.is_closed, line.left()) == (["a-1", "a-3"], True, ["b-2"])
 
 
 @pytest.mark.slow
@@ -74,9 +63,8 @@ def test_close_sends_what_it_can_and_leaves_the_rest(engine, line, metrics):
 def test_every_inspection_is_reported_after_kills_of_the_service(database_url, tmp_path, receiver):
     folder, clients, flags = tmp_path / "record", Clients(), ("--outbox-webhook", receiver.url)
     service = RecordingService(folder, database_url, *flags)
-    clients.url = service.url
-    clients.start()
-    for _ in range(KILLS):
+    clients.start(service)
+    for _ in range(2):
         clients.wait_for_answers(20)
         service.kill()
         service = RecordingService(folder, database_url, *flags)
@@ -91,8 +79,7 @@ def test_every_inspection_is_reported_after_kills_of_the_service(database_url, t
 def test_another_replica_sends_after_the_sending_one_is_killed(make_database, tmp_path, receiver):
     url, folder, clients = make_database(), tmp_path / "record", Clients()
     first, second = (RecordingService(folder, url, "--outbox-webhook", receiver.url) for _ in range(2))
-    clients.url = first.url
-    clients.start()
+    clients.start(first)
     clients.wait_for_answers(20)
     first.kill()
     clients.url = second.url

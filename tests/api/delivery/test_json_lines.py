@@ -32,17 +32,12 @@ def path(tmp_path):
     return tmp_path / "events.jsonl"
 
 
-def test_each_event_is_a_line(path):
-    append(path, 1, 2)
-    append(path, 3)
-    assert path.read_text() == lines(1, 2, 3)
-
-
-@pytest.mark.parametrize("torn", [1, len(lines(2)) - 1])
-def test_an_incomplete_line_of_a_crash_is_removed(path, torn):
+@pytest.mark.parametrize("torn", [0, 1, len(lines(2)) - 1])
+def test_each_event_is_a_line_after_a_crash(path, torn):
+    append(path, 1)
     path.write_text(lines(1) + lines(2)[:torn])
-    append(path, 2)
-    assert path.read_text() == lines(1, 2)
+    append(path, 2, 3)
+    assert path.read_text() == lines(1, 2, 3)
 
 
 def test_text_of_another_program_is_kept(path):

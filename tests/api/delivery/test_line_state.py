@@ -58,9 +58,9 @@ def test_the_last_inspection_and_the_counts_of_today(engine):
     day.inspect("", "good", NOON)
     day.miss("c", NOON)
     second = day.read(state)
-    assert counts(second)[None] == {"defect": 1, "review": 1, "good": 1, "missed": 2}
-    assert counts(second)["a"] == {"review": 1}
-    assert counts(second)["c"] == {"missed": 1}
+    today = counts(second)
+    assert today[None] == {"defect": 1, "review": 1, "good": 1, "missed": 2}
+    assert (today["a"], today["c"]) == ({"review": 1}, {"missed": 1})
     assert (second["a"].last["id"], second[None].last["station"], second["c"].last) == (number, "", None)
     assert second[None].inspected == 3
 
@@ -102,6 +102,5 @@ def test_new_inspections_are_read_in_pages(engine, monkeypatch):
     day.read(state)
     numbers = [day.inspect(station, "good", NOON) for station in "abcab"]
     states = day.read(state)
-    assert [states[station].last["id"] for station in (None, "a", "b", "c")] == [
-        numbers[n] for n in (4, 3, 4, 2)
-    ]
+    last = [states[station].last["id"] for station in (None, "a", "b", "c")]
+    assert last == [numbers[n] for n in (4, 3, 4, 2)]

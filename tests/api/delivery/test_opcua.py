@@ -5,10 +5,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import NameOID
 
 from api.delivery.line_state import LineStateReader
 from api.delivery.receivers import create_receivers
@@ -19,16 +15,12 @@ from segdec.errors import ConfigError
 from tests.api.delivery.test_line_state import Day
 from tests.api.records.databases import free_port, sqlite_only
 
+CERTIFICATES = Path(__file__).parents[1] / "certificates"
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 
 
 class RunningServer:
-    """A server with its record.
-
-    Attributes:
-        day: Its record.
-        usable: Whether it can be written.
-    """
+    """A server with its record, which can be written if it is `usable`."""
 
     def __init__(self, engine, pair=None):
         from api.delivery.opcua_server import OpcUaServer
@@ -71,7 +63,7 @@ def running(engine):
 
 @pytest.mark.slow
 @sqlite_only
-def test_nodes_show_the_line_and_are_read_only(running):
+def test_nodes_show_the_line_are_read_only_and_bad_without_the_record(running):
     from asyncua import Client, ua
     from asyncua.ua.uaerrors import UaError
 
@@ -105,52 +97,22 @@ def test_nodes_show_the_line_and_are_read_only(running):
         async with asyncio.timeout(60), admin:
             with pytest.raises(UaError):
                 await variable(admin, "all/Score").write_value(1.0)
-
-    asyncio.run(main())
-
-
-@pytest.mark.slow
-@sqlite_only
-def test_values_are_bad_while_the_record_cannot_be_read(running):
-    from asyncua import Client
-
-    async def main():
-        async with asyncio.timeout(60), Client(running.url) as client:
-            running.day.inspect("a", "good", NOW)
-            await wait_until(client, "stations/a/Verdict", ("good", "Good"))
             with write_transaction(running.day.engine) as connection:
                 metadata.tables["misses"].drop(connection)
-            await wait_until(client, "stations/a/Verdict", (None, "BadNoCommunication"))
-            await wait_for_heartbeats(client, 1)
+            await wait_until(admin, "all/Verdict", (None, "BadNoCommunication"))
+            await wait_for_heartbeats(admin, 1)
 
     asyncio.run(main())
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    """Files of a certificate for `urn:segdec:test` and its key."""
-    folder = tmp_path_factory.mktemp("pair")
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "segdec")])
-    begin = datetime(2020, 1, 1, tzinfo=UTC)
-    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    builder = builder.serial_number(1).not_valid_before(begin).not_valid_after(begin.replace(year=2120))
-    names = x509.SubjectAlternativeName([x509.UniformResourceIdentifier("urn:segdec:test")])
-    made = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
-    no_password = serialization.NoEncryption()
-    form = serialization.PrivateFormat.PKCS8
-    (folder / "a.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "a-key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, form, no_password))
-    return folder / "a.pem", folder / "a-key.pem"
-
-
 @pytest.mark.slow
 @sqlite_only
-def test_a_certificate_requires_encryption(engine, pair):
+def test_a_certificate_requires_encryption(engine):
     from asyncua import Client
     from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
     from asyncua.ua.uaerrors import UaError
 
+    pair = CERTIFICATES / "opcua.pem", CERTIFICATES / "opcua-key.pem"
     running = RunningServer(engine, pair)
 
     async def main():
@@ -176,10 +138,8 @@ def test_an_invalid_certificate_stops_the_start(tmp_path, metrics):
     (tmp_path / "a.pem").write_text("no certificate")
     files = {"opcua_certificate": tmp_path / "a.pem", "opcua_key": tmp_path / "a.pem"}
     endpoint = f"opc.tcp://127.0.0.1:{free_port()}/segdec"
-    settings = Settings(
-        model=Path("unused"), record="required", record_folder=tmp_path, opcua_endpoint=endpoint, **files
-    )
-    receivers = create_receivers(settings, metrics)
+    files |= {"record_folder": tmp_path, "opcua_endpoint": endpoint}
+    receivers = create_receivers(Settings(model=Path("unused"), record="required", **files), metrics)
     with pytest.raises(ConfigError, match=r"a\.pem cannot be used for OPC UA"):
         receivers.start(lambda: True)
     receivers.close()

@@ -28,14 +28,12 @@ def test_one_service_holds_the_lock_until_it_releases_it(locks):
 def test_the_lock_is_lost_with_its_connection(locks):
     first, second = locks
     assert first.acquire()
+    end = (
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory' "
+        "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
     with second._engine.connect() as connection:
-        connection.execute(
-            text(
-                "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks "
-                "WHERE locktype = 'advisory' AND database = "
-                "(SELECT oid FROM pg_database WHERE datname = current_database())"
-            )
-        )
+        connection.execute(text(end))
     assert second.acquire()
     with pytest.raises(Exception, match=r"terminat|closed|lost"):
         first.acquire()

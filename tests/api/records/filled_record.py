@@ -1,13 +1,18 @@
 """Inspections for tests of the tables; they were never sent to a service."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from sqlalchemy import Connection, Engine, insert
 
+from api.metrics import Metrics
 from api.records.database import write_transaction
 from api.records.inspection import Row
 from api.records.outbox import Outbox
 from api.records.queries import upsert_pictures
+from api.records.record import Record
+from api.records.record_metrics import RecordMetrics
+from api.records.storage.retention import RetentionRules
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import shadows
 from api.records.writer import add_rows
@@ -66,3 +71,9 @@ def add_prediction(connection: Connection, record_id: int, differs: bool = True)
     """Adds the prediction `good` of a candidate."""
     row = {"record_id": record_id, "model": "m", "version": "2", "inspected_at": NOW, "differs": differs}
     connection.execute(insert(shadows), {**row, "label": "good", "score": 0.1, "log_odds": -2.0})
+
+
+def make_record(url: str | None, folder: Path) -> Record:
+    """Returns a record without rules and receivers."""
+    metrics = RecordMetrics(Metrics(lambda: 0, lambda: True))
+    return Record(url, folder, RetentionRules({}, None, 0.0), 1, metrics, Outbox())

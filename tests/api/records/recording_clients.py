@@ -5,6 +5,7 @@ import itertools
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -12,6 +13,7 @@ import numpy as np
 from sqlalchemy import select
 
 from api.records.database import open_database
+from api.records.initialization import initialize_record
 from api.records.tables import inspections, pictures
 from segdec.images import encode_png
 
@@ -31,25 +33,24 @@ class Clients:
         self.ended = threading.Event()
         self._threads = [threading.Thread(target=self._send, args=(number,)) for number in range(CLIENTS)]
 
-    def start(self) -> None:
+    def start(self, service: "RecordingService") -> None:
+        self.url = service.url
         for thread in self._threads:
             thread.start()
 
     def wait_for_answers(self, count: int) -> None:
         """Waits until `count` more parts are answered."""
-        enough = len(self.answers) + count
-        while len(self.answers) < enough:
-            self._wait()
+        self._wait_for(lambda: len(self.answers), count)
 
     def wait_for_rejections(self, count: int) -> None:
         """Waits until `count` more requests are rejected."""
-        enough = self.rejections + count
-        while self.rejections < enough:
-            self._wait()
+        self._wait_for(lambda: self.rejections, count)
 
-    def _wait(self) -> None:
-        assert not self.unexpected
-        self.ended.wait(0.01)
+    def _wait_for(self, counted: Callable[[], int], count: int) -> None:
+        enough = counted() + count
+        while counted() < enough:
+            assert not self.unexpected
+            self.ended.wait(0.01)
 
     def end(self) -> None:
         self.ended.set()
@@ -70,22 +71,18 @@ class Clients:
 
     def _answered(self, http: httpx.Client, part: str) -> bool:
         try:
-            answer = http.post(
-                f"{self.url}/v1/inspect",
-                params={"part_id": part, "station": "s"},
-                content=self.sent[part],
-                headers={"Content-Type": "image/png"},
-            )
+            url, headers = f"{self.url}/v1/inspect?part_id={part}&station=s", {"Content-Type": "image/png"}
+            answer = http.post(url, content=self.sent[part], headers=headers)
         except httpx.HTTPError:
             return False
-        if answer.status_code != 200:
-            if answer.status_code == 503:
+        match answer.status_code:
+            case 200:
+                self.answers.setdefault(part, []).append(answer.json()["record_id"])
+            case 503:
                 self.rejections += 1
-            else:
+            case _:
                 self.unexpected.append(answer.text)
-            return False
-        self.answers.setdefault(part, []).append(answer.json()["record_id"])
-        return True
+        return answer.status_code == 200
 
 
 class RecordingService:
@@ -102,24 +99,19 @@ class RecordingService:
 
     def kill(self) -> None:
         self._process.kill()
-        self._wait()
+        self._process.communicate()
 
     def stop(self) -> None:
         self._process.terminate()
-        self._wait()
-
-    def _wait(self) -> None:
-        self._process.wait()
-        self._process.stdout.close()
+        self._process.communicate()
 
 
 def check(folder: Path, url: str, clients: Clients) -> int:
     """Compares the answers with the record and its pictures; returns the number of inspections."""
-    engine = open_database(url)
+    engine, table = open_database(url), inspections.c
+    initialize_record(engine, folder, None)  # removes orphaned pictures
     with engine.connect() as connection:
-        rows = connection.execute(
-            select(inspections.c.id, inspections.c.part_id, inspections.c.picture)
-        ).all()
+        rows = connection.execute(select(table.id, table.part_id, table.picture)).all()
         known = {bytes(sha) for sha in connection.execute(select(pictures.c.sha256)).scalars()}
     engine.dispose()
     kept = {part: (number, bytes(sha)) for number, part, sha in rows}

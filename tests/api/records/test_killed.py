@@ -7,13 +7,14 @@ import pytest
 from tests.api.records.recording_clients import Clients, RecordingService, check
 from tests.marks import slow_case
 
+CASES = [("sqlite", 1), slow_case("sqlite", 8), slow_case("postgresql", 8)]
 
-@pytest.mark.parametrize("kills", [1, slow_case(20)])
+
+@pytest.mark.parametrize(("database_url", "kills"), CASES, indirect=["database_url"])
 def test_answered_inspections_survive_kills_of_the_service(database_url, tmp_path, kills):
     folder, clients, moments = tmp_path / "record", Clients(), random.Random(0)
     service = RecordingService(folder, database_url)
-    clients.url = service.url
-    clients.start()
+    clients.start(service)
     for _ in range(kills):
         clients.wait_for_answers(moments.randrange(1, 40))
         clients.ended.wait(moments.uniform(0.0, 0.05))
@@ -22,7 +23,6 @@ def test_answered_inspections_survive_kills_of_the_service(database_url, tmp_pat
         clients.url = service.url
     clients.end()
     service.stop()
-    RecordingService(folder, database_url).stop()  # a start removes orphaned pictures
     assert check(folder, database_url, clients) >= len(clients.answers) > 0
 
 
@@ -30,8 +30,7 @@ def test_answered_inspections_survive_kills_of_the_service(database_url, tmp_pat
 def test_answered_inspections_survive_a_stop_of_the_database(postgres, make_database, tmp_path):
     url, folder, clients = make_database(), tmp_path / "record", Clients()
     service = RecordingService(folder, url)
-    clients.url = service.url
-    clients.start()
+    clients.start(service)
     for _ in range(2):
         clients.wait_for_answers(20)
         postgres.stop("immediate")

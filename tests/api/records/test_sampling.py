@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.records.sampling import SamplingPolicy
+from api.records.sampling import SamplingDecision, SamplingPolicy
 from api.records.storage.retention_class import RetentionClass
 
 POLICY = SamplingPolicy(defect_share=0.5, good_share=0.02, near=0.5, sample_share=0.1)
@@ -21,9 +21,4 @@ POLICY = SamplingPolicy(defect_share=0.5, good_share=0.02, near=0.5, sample_shar
 )
 def test_the_verdict_and_the_score_decide_the_sampling(label, score, number, probability, reason, worth):
     draw = POLICY.draw(label, "good", score, 0.09, lambda: number)
-    assert (draw.number, draw.probability, draw.reason, draw.retention_class) == (
-        number,
-        probability,
-        reason,
-        worth,
-    )
+    assert draw == SamplingDecision(number, probability, reason, worth)

@@ -1,6 +1,12 @@
 import pytest
 
-from tests.api.conftest import ServiceClient
+from api.app import create_app
+from api.settings import Settings
+from tests.api.conftest import ServiceClient, StubPredictor
+
+
+def problem(answer):
+    return answer.status_code, answer.json()["code"]
 
 
 @pytest.fixture
@@ -13,6 +19,14 @@ def folder(tmp_path):
 def recorder(make_app, folder):
     """A client of a service that records."""
     with ServiceClient(make_app(record="required", record_folder=folder)) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory):
+    """A recorder that all tests of a module share."""
+    settings = {"model": "unused", "record": "required", "record_folder": tmp_path_factory.mktemp("record")}
+    with ServiceClient(create_app(Settings.model_validate(settings), StubPredictor())) as client:
         yield client
 
 

@@ -16,64 +16,67 @@ from api.records.initialization import DATABASE, PICTURES
 from segdec.images import decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
 from tests.api.conftest import part_image
+from tests.api.routes.conftest import problem
 
 PNG = {"Content-Type": "image/png"}
 GOOD = encode_png(part_image(brightness=90))
 
 
+def fill(client, part):
+    """Inspects five parts: two of station a, two of b, one without; the second is good."""
+    asked = [(part, "?station=a&part_id=1"), (GOOD, "?station=a&part_id=2"), (part, "?station=b&part_id=3")]
+    for number, (body, query) in enumerate([*asked, (part, "?station=b"), (part, "")], 1):
+        answer = client.post(f"/v1/inspect{query}", content=body, headers=PNG)
+        assert answer.json()["record_id"] == number
+
+
 @pytest.fixture
 def line(recorder, part):
-    """A recorder with five parts: two of station a, two of b, one without; the second is good."""
-    asked = [(part, "?station=a&part_id=1"), (GOOD, "?station=a&part_id=2"), (part, "?station=b&part_id=3")]
-    asked += [(part, "?station=b"), (part, "")]
-    for number, (body, query) in enumerate(asked, 1):
-        answer = recorder.post(f"/v1/inspect{query}", content=body, headers=PNG)
-        assert answer.json()["record_id"] == number
+    fill(recorder, part)
     return recorder
+
+
+@pytest.fixture(scope="module")
+def filled(unchanged, part):
+    fill(unchanged, part)
+    return unchanged
 
 
 def ids(client, query=""):
     return [record["record_id"] for record in client.get(f"/v1/records{query}").json()["records"]]
 
 
-def test_pages_begin_with_the_newest_record(line):
-    first = line.get("/v1/records?limit=2").json()
-    assert [record["record_id"] for record in first["records"]] == [5, 4]
-    second = line.get(f"/v1/records?limit=2&before={first['next_before']}").json()
-    assert [record["record_id"] for record in second["records"]] == [3, 2]
-    last = line.get(f"/v1/records?limit=2&before={second['next_before']}").json()
-    assert [record["record_id"] for record in last["records"]] == [1]
-    assert last["next_before"] is None
+def test_pages_begin_with_the_newest_record(filled):
+    before = ""
+    for found in ([5, 4], [3, 2], [1]):
+        page = filled.get(f"/v1/records?limit=2{before}").json()
+        assert [record["record_id"] for record in page["records"]] == found
+        before = f"&before={page['next_before']}"
+    assert page["next_before"] is None
 
 
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("?station=a", [2, 1]),
-        ("?station=", [5]),
-        ("?label=good", [2]),
-        ("?part_id=3", [3]),
-        ("?station=b&label=good", []),
-        ("?reviewed=false&station=b", [4, 3]),
-        ("?reviewed=true", []),
+        *(("?station=a", [2, 1]), ("?station=", [5]), ("?label=good", [2]), ("?part_id=3", [3])),
+        *(("?station=b&label=good", []), ("?reviewed=false&station=b", [4, 3]), ("?reviewed=true", [])),
     ],
 )
-def test_records_are_filtered(line, query, found):
-    assert ids(line, query) == found
+def test_records_are_filtered(filled, query, found):
+    assert ids(filled, query) == found
 
 
-def test_records_are_filtered_by_time(line):
+def test_records_are_filtered_by_time(filled):
     now = datetime.now(UTC)
-    soon, before = ((now + timedelta(minutes=shift)).strftime("%Y-%m-%dT%H:%M:%SZ") for shift in (1, -1))
-    assert ids(line, f"?since={before}&until={soon}&station=a") == [2, 1]
-    assert ids(line, f"?until={before}") == ids(line, f"?since={soon}") == []
+    soon, before = ((now + timedelta(hours=shift)).strftime("%Y-%m-%dT%H:%M:%SZ") for shift in (1, -1))
+    assert ids(filled, f"?since={before}&until={soon}&station=a") == [2, 1]
+    assert ids(filled, f"?until={before}") == ids(filled, f"?since={soon}") == []
 
 
 def test_a_record_contains_the_answer(recorder, predictor):
     predictor.review = 0.1
-    sent = recorder.post(
-        "/v1/inspect?station=a&part_id=1&metadata=%7B%22lot%22%3A7%7D", content=GOOD, headers=PNG
-    ).json()
+    query = "station=a&part_id=1&metadata=%7B%22lot%22%3A7%7D"
+    sent = recorder.post(f"/v1/inspect?{query}", content=GOOD, headers=PNG).json()
     record = recorder.get("/v1/records/1").json()
     del sent["record_id"], sent["repeated"]
     assert record["answer"] == {**sent, "mask": None}
@@ -83,16 +86,16 @@ def test_a_record_contains_the_answer(recorder, predictor):
     assert record["review"] is None and record["revision"] == 0
 
 
-def test_image_mask_and_overlay_of_a_record(line, part):
-    image = line.get("/v1/records/1/image")
+def test_image_mask_and_overlay_of_a_record(filled, part):
+    image = filled.get("/v1/records/1/image")
     assert (image.headers["Content-Type"], image.content) == ("image/png", part)
-    predicted = line.post("/v1/predict", content=part, headers={**PNG, "Accept": "image/png"})
-    assert line.get("/v1/records/1/mask").content == predicted.content
-    overlay = decode_image(line.get("/v1/records/1/overlay").content, "overlay").pixels
+    predicted = filled.post("/v1/predict", content=part, headers={**PNG, "Accept": "image/png"})
+    assert filled.get("/v1/records/1/mask").content == predicted.content
+    overlay = decode_image(filled.get("/v1/records/1/overlay").content, "overlay").pixels
     mask = decode_image(predicted.content, "mask").pixels[..., 0]
     np.testing.assert_array_equal(overlay, draw_overlay(decode_image(part, "part").pixels, mask))
     for side, shape in ((16, (10, 16, 3)), (4000, (24, 40, 3))):
-        overlay = line.get(f"/v1/records/1/overlay?side={side}")
+        overlay = filled.get(f"/v1/records/1/overlay?side={side}")
         assert decode_image(overlay.content, "overlay").pixels.shape == shape
 
 
@@ -108,7 +111,7 @@ def test_a_lost_picture_is_reported_and_can_be_stored_again(line, folder, part):
         path.unlink()
     for _ in range(2):
         answer = line.get("/v1/records/1/image")
-        assert (answer.status_code, answer.json()["code"]) == (404, "picture_lost")
+        assert problem(answer) == (404, "picture_lost")
     assert state_of_first(folder) == "lost"
     assert line.get("/v1/records/1/mask").status_code == 200
     assert "segdec_record_lost_pictures_total 1.0" in line.get("/metrics").text
@@ -129,7 +132,7 @@ def test_a_missing_folder_loses_no_picture(line, folder):
     (folder / PICTURES).rename(folder / "elsewhere")
     rejected = line.post("/v1/inspect", content=encode_png(part_image(brightness=150)), headers=PNG)
     for answer in (line.get("/v1/records/1/image"), rejected):
-        assert (answer.status_code, answer.json()["code"]) == (503, "record_unavailable")
+        assert problem(answer) == (503, "record_unavailable")
     assert "its pictures cannot be written" in rejected.json()["detail"]
     assert state_of_first(folder) == "kept"
 
@@ -140,70 +143,49 @@ def test_an_expired_picture_is_reported(line, folder, state):
     with closing(sqlite3.connect(folder / DATABASE)) as database, database:
         database.execute("UPDATE pictures SET state = ?", [state])
     for path in ("image", "overlay"):
-        answer = line.get(f"/v1/records/1/{path}")
-        assert (answer.status_code, answer.json()["code"]) == (404, f"picture_{state}")
+        assert problem(line.get(f"/v1/records/1/{path}")) == (404, f"picture_{state}")
     assert line.get("/v1/records/1").json()["picture"]["state"] == state
 
 
-def test_the_table_of_a_day(line):
+@pytest.mark.parametrize("rows", [2, 2000])
+def test_the_table_of_a_day(filled, monkeypatch, rows):
+    monkeypatch.setattr("api.records.day_export.ROWS", rows)
     day = datetime.now(UTC).date().isoformat()
-    answer = line.get(f"/v1/records/days/{day}")
+    answer = filled.get(f"/v1/records/days/{day}")
     assert answer.headers["Content-Disposition"] == f'attachment; filename="inspections-{day}.csv"'
-    rows = list(csv.DictReader(io.StringIO(answer.text)))
-    assert [row["record_id"] for row in rows] == ["5", "4", "3", "2", "1"]
-    assert [row["label"] for row in rows] == ["scratch", "scratch", "scratch", "good", "scratch"]
-    table = pyarrow.parquet.read_table(
-        io.BytesIO(line.get(f"/v1/records/days/{day}?format=parquet&station=a").content)
-    )
+    found = [(row["record_id"], row["label"]) for row in csv.DictReader(io.StringIO(answer.text))]
+    assert found == [(str(number), "good" if number == 2 else "scratch") for number in (5, 4, 3, 2, 1)]
+    parquet = filled.get(f"/v1/records/days/{day}?format=parquet&station=a").content
+    table = pyarrow.parquet.read_table(io.BytesIO(parquet))
     assert table["record_id"].to_pylist() == [2, 1]
     assert table["station"].to_pylist() == ["a", "a"]
     assert table["inspected_at"].type.tz == "UTC"
 
 
-def test_a_day_begins_at_the_midnight_of_its_zone(line):
+def test_a_day_begins_at_the_midnight_of_its_zone(filled):
     filters = day_filters(date(2026, 10, 25), ZoneInfo("Europe/Berlin"), "a")
-    assert (filters.since, filters.until) == (
-        datetime(2026, 10, 24, 22, tzinfo=UTC),
-        datetime(2026, 10, 25, 23, tzinfo=UTC),  # clocks go back that night
-    )
+    assert filters.since == datetime(2026, 10, 24, 22, tzinfo=UTC)
+    assert filters.until == datetime(2026, 10, 25, 23, tzinfo=UTC)  # clocks go back that night
     far = datetime.now(UTC).date() + timedelta(days=2)
-    assert line.get(f"/v1/records/days/{far}?zone=Europe/Berlin").text.count("\n") == 1
-
-
-def test_a_long_day_comes_in_pieces(line, monkeypatch):
-    monkeypatch.setattr("api.records.day_export.ROWS", 2)
-    day = datetime.now(UTC).date()
-    assert line.get(f"/v1/records/days/{day}").text.count("\n") == 6
-    parquet = line.get(f"/v1/records/days/{day}?format=parquet").content
-    assert pyarrow.parquet.read_table(io.BytesIO(parquet))["record_id"].to_pylist() == [5, 4, 3, 2, 1]
+    assert filled.get(f"/v1/records/days/{far}?zone=Europe/Berlin").text.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "records/0",
-        f"records/{2**63}",
-        "records?station=%00",
-        "records?since=2026-01-01",
-        "records?since=0001-01-01T00:00:00Z",
-        "records?before=99999999999999999999",
-        "records/days/9999-12-31",
-        "records/days/2026-01-01?zone=Mars",
-        "records/days/2026-01-01?format=xls",
-        "records/1/overlay?side=0",
-        "records/1/image?form=gif",
+        *("records/0", f"records/{2**63}", "records?station=%00", "records?since=2026-01-01"),
+        *("records?since=0001-01-01T00:00:00Z", "records?before=99999999999999999999"),
+        *("records/days/9999-12-31", "records/days/2026-01-01?zone=Mars"),
+        *("records/days/2026-01-01?format=xls", "records/1/overlay?side=0", "records/1/image?form=gif"),
     ],
 )
-def test_invalid_parameters_are_rejected(recorder, part, path):
-    recorder.post("/v1/inspect", content=part, headers=PNG)
-    answer = recorder.get(f"/v1/{path}")
-    assert (answer.status_code, answer.json()["code"]) == (400, "bad_parameter")
+def test_invalid_parameters_are_rejected(filled, path):
+    assert problem(filled.get(f"/v1/{path}")) == (400, "bad_parameter")
 
 
-def test_a_missing_record_is_not_found(recorder):
+def test_a_missing_record_is_not_found(filled):
     for path in ("", "/image", "/mask", "/overlay"):
-        answer = recorder.get(f"/v1/records/7{path}")
-        assert (answer.status_code, answer.json()["code"]) == (404, "record_not_found")
+        assert problem(filled.get(f"/v1/records/7{path}")) == (404, "record_not_found")
 
 
 def test_without_a_record_there_are_no_routes_for_it(client, part):

@@ -17,9 +17,8 @@ from segdec.images import read_image
 from segdec.predictor import Predictor
 from tests.forged_artifact import forge
 
-HEIGHT, WIDTH = 40, 50
-PHOTOGRAPH = np.random.default_rng(3).integers(0, 256, (HEIGHT, WIDTH, 1), dtype=np.uint8)
-GOOD, SURE = (0.9, 0.06, 0.04), (0.1, 0.7, 0.2)
+PHOTOGRAPH = np.random.default_rng(3).integers(0, 256, (40, 50, 1), dtype=np.uint8)
+SURE = (0.1, 0.7, 0.2)
 CONFIG = ModelConfig(
     network=NetworkConfig(preset="compact", num_classes=3),
     input=InputConfig(),
@@ -43,9 +42,7 @@ class StubEngine:
         return Logits(mask, np.repeat(self.classes[None], batch, axis=0))
 
 
-def answering(
-    config: ModelConfig, probabilities: tuple[float, float, float] = SURE, mask_score: float = 0.8
-) -> Predictor:
+def answering(config: ModelConfig, probabilities: Any = SURE, mask_score: float = 0.8) -> Predictor:
     return Predictor(StubEngine(probabilities, mask_score), config)
 
 
@@ -56,27 +53,18 @@ def store(tmp_path: Path) -> Callable[..., Path]:
     def write(probabilities: tuple[float, float, float] = SURE, **changes: Any) -> Path:
         answer = answering(CONFIG, probabilities).predict([PHOTOGRAPH])[0]
         right = make_self_test(PHOTOGRAPH, answer)
+        described = {name: getattr(CONFIG, name) for name in ModelConfig.model_fields}
+        described |= {"name": "part", "version": "1", "segdec_version": "0.1.0"}
+        described |= {"variants": {"tensorflow": Variant()}, "self_test": right.model_copy(update=changes)}
 
         def build(folder: Path) -> Manifest:
             write_self_test(folder, right, PHOTOGRAPH, answer)
-            return manifest(self_test=right.model_copy(update=changes))
+            return Manifest(**described)
 
         write_artifact(tmp_path / "model", build)
         return tmp_path / "model"
 
     return write
-
-
-def manifest(**values: Any) -> Manifest:
-    described = {name: getattr(CONFIG, name) for name in ModelConfig.model_fields}
-    return Manifest(
-        **described,
-        name="part",
-        version="1",
-        segdec_version="0.1.0",
-        variants={"tensorflow": Variant()},
-        **values,
-    )
 
 
 def run(folder: Path, *answer: Any) -> None:
@@ -96,22 +84,16 @@ def test_changed_answer_with_right_checksums_is_rejected(artifact_copy: Path) ->
     found = read_manifest(artifact_copy).self_test
     assert abs(found.score - 0.25) > 0.01
     forge(artifact_copy, self_test={**found.model_dump(), "score": 0.25})
-    with pytest.raises(
-        ArtifactError, match=rf"the score is {found.score:.4f}\d\d, expected 0\.250000 ± 0\.001\. .*do not"
-    ):
+    words = rf"the score is {found.score:.4f}\d\d, expected 0\.250000 ± 0\.001\. .*do not"
+    with pytest.raises(ArtifactError, match=words):
         run_self_test(Predictor.load(artifact_copy), artifact_copy)
 
 
-def test_given_photograph_is_stored_and_a_wrong_one_rejected(
-    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
-) -> None:
+def test_given_photograph_is_stored_and_a_wrong_one_rejected(tiny_network, tiny_config, tmp_path):
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
-    card = ModelCard("tiny", "1")
-    grey, colour = (
-        ValidationPhotographs(sample=image)
-        for image in (PHOTOGRAPH, np.dstack([PHOTOGRAPH, PHOTOGRAPH, PHOTOGRAPH // 2]))
-    )
+    card, grey = ModelCard("tiny", "1"), ValidationPhotographs(sample=PHOTOGRAPH)
+    colour = ValidationPhotographs(sample=np.dstack([PHOTOGRAPH, PHOTOGRAPH, PHOTOGRAPH // 2]))
     export_model(tiny_network, tmp_path / "model", tiny_config, card, validation=grey)
     stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
     np.testing.assert_array_equal(stored, PHOTOGRAPH)
@@ -129,26 +111,21 @@ def test_small_differences_pass(store: Callable[..., Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("probabilities", "found", "stored"),
-    [(SURE, "scratch", "spot"), (GOOD, "good", "scratch"), ((0.1, 0.452, 0.448), "scratch", "spot")],
+    ("probabilities", "found"), [((0.9, 0.06, 0.04), "good"), ((0.1, 0.452, 0.448), "scratch")]
 )
-def test_other_label_is_rejected(
-    probabilities: Any, found: str, stored: str, store: Callable[..., Path]
-) -> None:
-    text = refusal(store(probabilities, label=stored), probabilities)
-    assert f"the label is '{found}', expected '{stored}'" in text
+def test_other_label_is_rejected(probabilities: Any, found: str, store: Callable[..., Path]) -> None:
+    text = refusal(store(probabilities, label="spot"), probabilities)
+    assert f"the label is '{found}', expected 'spot'" in text
 
 
 def test_label_on_the_edge_may_fall_on_either_side(store: Callable[..., Path]) -> None:
     run(store(label="good", score=0.5998), (0.3997, 0.35, 0.2503))
 
 
-@pytest.mark.parametrize(("mask_score", "difference"), [(0.84, 0.04), (0.76, 0.04)])
-def test_other_mask_scores_are_rejected(
-    mask_score: float, difference: float, store: Callable[..., Path]
-) -> None:
+@pytest.mark.parametrize("mask_score", [0.84, 0.76])
+def test_other_mask_scores_are_rejected(mask_score: float, store: Callable[..., Path]) -> None:
     text = refusal(store(), SURE, mask_score)
-    assert f"a mask score differs by {difference:.3f}, expected at most 0.03" in text
+    assert "a mask score differs by 0.040, expected at most 0.03" in text
 
 
 # === Stored files ===
@@ -159,17 +136,13 @@ def test_truncated_photograph_with_its_checksum_is_rejected(store: Callable[...,
     photograph = folder / "self_test" / "photograph.png"
     photograph.write_bytes(photograph.read_bytes()[:-100])
     forge(folder)
-    assert "cannot be run: " in refusal(folder)
-    assert "photograph.png" in refusal(folder)
+    assert f"cannot be run: {photograph}" in refusal(folder)
 
 
 def test_engine_without_finite_numbers_is_rejected(store: Callable[..., Path]) -> None:
     text = refusal(store(), (np.nan, 0.5, 0.5))
     assert "not finite" in text
     assert "do not serve" in text
-
-
-# === Models in memory ===
 
 
 def test_model_in_memory_has_no_self_test(tmp_path: Path) -> None:
@@ -182,22 +155,20 @@ def test_model_in_memory_has_no_self_test(tmp_path: Path) -> None:
     ("config", "shape"),
     [
         (InputConfig(), (256, 256, 1)),
-        (InputConfig(policy="resize", height=24, width=40), (24, 40, 1)),
         (InputConfig(policy="tile", height=24, width=40, overlap_px=8), (32, 48, 1)),  # 2 × 2 tiles
     ],
 )
 def test_noise_has_the_input_size_of_the_model(config: InputConfig, shape: tuple[int, int, int]) -> None:
-    noise = random_photograph(CONFIG.model_copy(update={"input": config}))
+    config = CONFIG.model_copy(update={"input": config})
+    noise = random_photograph(config)
     assert (noise.shape, noise.dtype) == (shape, np.uint8)
-    np.testing.assert_array_equal(noise, random_photograph(CONFIG.model_copy(update={"input": config})))
-    assert noise.std() > 60
+    np.testing.assert_array_equal(noise, random_photograph(config))
 
 
 @pytest.mark.parametrize(
     ("log_odds", "score", "slope", "tolerance"),
     [
-        (0.0, 0.5, 1.0, 1e-3),  # not calibrated: a quarter of 0.004 log-odds
-        (0.0, 0.5, 4.0, 4e-3),
+        (0.0, 0.5, 4.0, 4e-3),  # four times a quarter of 0.004 log-odds
         (9.0, 0.5, 1.0, 5e-3),  # far out the network's log-odds may move by 0.02
         (9.0, 0.99, 1.0, 1e-3),
         (-800.0, 0.5, 100.0, 0.5),

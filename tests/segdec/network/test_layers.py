@@ -41,8 +41,7 @@ def test_feature_normalization_of_a_flat_image_is_its_offset_with_finite_gradien
     assert np.isfinite(tape.gradient(loss, image)).all()
 
 
-@pytest.mark.parametrize("factor", [2, 4, 8])
-@pytest.mark.parametrize("size", [(1, 1), (3, 5)])
+@pytest.mark.parametrize(("factor", "size"), [(2, (1, 1)), (2, (3, 5)), (8, (3, 5))])
 def test_upsampling_is_that_of_opencv(factor, size):
     image = np.random.default_rng(0).normal(size=(*size, 2)).astype(np.float32)
     expected = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_LINEAR)
@@ -52,10 +51,8 @@ def test_upsampling_is_that_of_opencv(factor, size):
 @pytest.mark.parametrize(
     ("layer", "weights"),
     [
-        (FeatureNormalization(epsilon=0.01), 2),
-        (FeatureNormalization(center=False), 1),
-        (InstanceNormalization(epsilon=0.01), 2),
-        (InstanceNormalization(center=False), 1),
+        (FeatureNormalization(epsilon=0.01, center=False), 1),
+        (InstanceNormalization(epsilon=0.01, center=False), 1),
         (GradientGate(), 0),
         (BilinearUpsampling(4), 0),
         (ReplicaBatchNormalization(momentum=0.8), 4),
@@ -80,17 +77,16 @@ def test_layer_contract(layer, weights):
 def test_moving_statistics_are_averaged_over_replicas():
     layer = ReplicaBatchNormalization()
     layer.build((None, 4, 4, 2))
-    assert {weight.aggregation for weight in layer.non_trainable_weights} == {"mean"}
-    assert {weight.aggregation for weight in layer.trainable_weights} == {"none"}
+    assert [weight.aggregation for weight in layer.weights] == ["none", "none", "mean", "mean"]
 
 
-def run_on_two(devices, values, present=(1.0, 1.0), **settings):
+def run_on_two(devices, values, present):
     """Output and moving statistics of a synchronised layer whose replicas hold `values`."""
     import tensorflow as tf
 
     strategy = tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
     with strategy.scope():
-        layer = ReplicaBatchNormalization(momentum=0.0, epsilon=1e-3, synchronized=True, **settings)
+        layer = ReplicaBatchNormalization(momentum=0.0, epsilon=1e-3, synchronized=True)
         layer.build((None, None, None, 1))
 
     def call(x, real):
@@ -105,29 +101,24 @@ def run_on_two(devices, values, present=(1.0, 1.0), **settings):
     images = [np.array(row, np.float32).reshape(-1, 1, 1, 1) for row in values]
     outputs = tf.function(strategy.run)(call, (of_replica(images), of_replica(present)))
     outputs = [np.ravel(output) for output in strategy.experimental_local_results(outputs)]
-    return (
-        outputs,
-        float(layer.moving_mean.value.values[1][0]),
-        float(layer.moving_variance.value.values[1][0]),
-    )
+    mean, variance = (one.value.values[1] for one in (layer.moving_mean, layer.moving_variance))
+    return outputs, float(mean[0]), float(variance[0])
 
 
-def test_synchronized_statistics_by_hand(tensorflow_devices):
-    # 1 3 5 | 7: mean 4, variance (9 + 1 + 1 + 9) / 4 = 5; replicas of three images and of one.
-    outputs, mean, variance = run_on_two(tensorflow_devices, ([1, 3, 5], [7]))
-    assert (mean, variance) == pytest.approx((4.0, 5.0))
-    np.testing.assert_allclose(np.concatenate(outputs), np.array([-3, -1, 1, 3]) / np.sqrt(5.001), rtol=1e-5)
-
-
-def test_dummy_images_are_ignored(tensorflow_devices):
-    _, mean, variance = run_on_two(tensorflow_devices, ([1, 3], [1000]), present=(1.0, 0.0))
-    assert (mean, variance) == pytest.approx((2.0, 1.0))
-
-
-def test_synchronized_variance_does_not_cancel(tensorflow_devices):
-    """E[x²] − E[x]² of 10000 ± 1 is 0 or 8 in float32."""
-    _, mean, variance = run_on_two(tensorflow_devices, ([9999, 10001], [9999, 10001]))
-    assert (mean, variance) == pytest.approx((10000.0, 1.0), rel=1e-6)
+@pytest.mark.parametrize(
+    ("values", "present", "mean", "variance"),
+    [
+        # Mean 4, variance (9 + 1 + 1 + 9) / 4 = 5; replicas of three images and of one.
+        (([1, 3, 5], [7]), (1.0, 1.0), 4.0, 5.0),
+        (([1, 3], [1000]), (1.0, 0.0), 2.0, 1.0),  # a dummy image is ignored
+        (([9999, 10001], [9999, 10001]), (1.0, 1.0), 10000.0, 1.0),  # E[x²] − E[x]² is 0 or 8 in float32
+    ],
+)
+def test_synchronized_statistics_by_hand(values, present, mean, variance, tensorflow_devices):
+    outputs, *found = run_on_two(tensorflow_devices, values, present)
+    assert found == pytest.approx((mean, variance), rel=1e-6)
+    for one, output in zip(values, outputs, strict=True):
+        np.testing.assert_allclose(output, (np.array(one) - mean) / np.sqrt(variance + 1e-3), rtol=1e-3)
 
 
 @pytest.mark.parametrize("folded", [False, True], ids=["trained", "served"])

@@ -30,10 +30,9 @@ def log(engine, clock, monkeypatch):
     return UninspectedLog(engine, clock)
 
 
-def miss(number, station="a", code="truncated_image"):
-    return UninspectedPhotograph(
-        station, f"part {number}", "", 422, code, "It ends.", BEGUN + timedelta(seconds=number)
-    )
+def miss(number, station="a"):
+    missed_at = BEGUN + timedelta(seconds=number)
+    return UninspectedPhotograph(station, f"part {number}", "", 422, "truncated_image", "It ends.", missed_at)
 
 
 def rows(engine):
@@ -64,14 +63,11 @@ def test_many_misses_of_a_station_share_a_row(log, engine, clock):
     log.write()
     assert rows(engine) == [("a", f"part {number}", 1) for number in range(5)]
     assert unwritten(log) == [("a", "part 99", 95), ("b", "part 100", 1)]
-    log.write()
-    assert len(rows(engine)) == 5
-    clock.return_value += 5
-    log.write()
-    assert rows(engine)[5:] == [("a", "part 99", 95)]
-    clock.return_value += 3600
-    log.write()
-    assert rows(engine)[6:] == [("b", "part 100", 1)]
+    for seconds, count in ((0, 5), (5, 6), (3600, 7)):
+        clock.return_value += seconds
+        log.write()
+        assert len(rows(engine)) == count
+    assert rows(engine)[5:] == [("a", "part 99", 95), ("b", "part 100", 1)]
 
 
 @sqlite_only
@@ -86,33 +82,22 @@ def test_misses_in_memory_are_bounded(log, monkeypatch):
 
 @sqlite_only
 def test_misses_wait_for_a_failing_database(log, engine, monkeypatch):
-    def fail(_):
-        raise SQLAlchemyError("gone")
-
-    log.add(miss(0))
-    with monkeypatch.context() as broken:
-        broken.setattr(uninspected_log, "write_transaction", fail)
-        with pytest.raises(SQLAlchemyError):
-            log.write()
-        log.add(miss(1))
-        assert unwritten(log) == [("a", "part 0", 1), ("a", "part 1", 1)]
-    log.write()
-    assert rows(engine) == [("a", "part 0", 1), ("a", "part 1", 1)]
-
-
-@sqlite_only
-def test_misses_during_a_failing_write_are_counted(log, monkeypatch):
     def come_and_fail(_):
-        for number in (6, 7):
+        for number in (2, 3, 4):
             log.add(miss(number))
         raise SQLAlchemyError("gone")
 
     log._rows = 1.0
-    log.add(miss(0)), log.add(miss(1))
-    monkeypatch.setattr(uninspected_log, "write_transaction", come_and_fail)
-    with pytest.raises(SQLAlchemyError):
-        log.write()
-    assert sum(count for *_, count in unwritten(log)) == 4
+    log.add(miss(0)), log.add(miss(1))  # the second one is in the group that shares a row
+    log._rows = 2.0
+    with monkeypatch.context() as broken:
+        broken.setattr(uninspected_log, "write_transaction", come_and_fail)
+        with pytest.raises(SQLAlchemyError):
+            log.write()
+    expected = [("a", "part 0", 1), ("a", "part 4", 4)]
+    assert unwritten(log) == expected
+    log.write()
+    assert unwritten(log) == [] and rows(engine) == expected
 
 
 @sqlite_only

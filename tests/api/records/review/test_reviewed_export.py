@@ -58,23 +58,20 @@ class RecordedLine:
 
     def export(self, out, *words):
         run(["--out", str(out), "--record-folder", str(self.folder), "--record-database", self.url, *words])
-        return {
-            line["name"]: line for line in map(json.loads, (out / "manifest.jsonl").read_text().splitlines())
-        }
+        lines = (out / "manifest.jsonl").read_text().splitlines()
+        return {line["name"]: line for line in map(json.loads, lines)}
 
 
 @pytest.fixture
 def line(make_app, database_url, tmp_path):
-    folder = tmp_path / "record"
-    with ServiceClient(
-        make_app(record="required", record_folder=folder, record_database=database_url)
-    ) as client:
-        yield RecordedLine(client, database_url, folder)
+    settings = {"record_folder": tmp_path / "record", "record_database": database_url}
+    with ServiceClient(make_app(record="required", **settings)) as client:
+        yield RecordedLine(client, database_url, tmp_path / "record")
 
 
-def corrected_mask(rows=slice(8, 12), columns=slice(10, 16)):
+def corrected_mask():
     mask = np.zeros((24, 40), np.uint8)
-    mask[rows, columns] = 255
+    mask[8:10, 10:16] = 255
     runs = RunLengths(size=(24, 40), counts=encode_run_lengths(mask))
     return MaskAnswer(encoding="rle", width=40, height=24, space="input", threshold=0.5, data=runs)
 
@@ -85,7 +82,7 @@ def test_reviewed_inspections_become_a_data_set(line, tmp_path, capsys):
     unsure, gone, _ = (line.inspect(brightness) for brightness in (140, 150, 220))
     for record_id, label in ((good, "good"), (confirmed, "scratch"), (unsure, "unsure"), (gone, "good")):
         line.judge(record_id, label)
-    line.judge(drawn, "spot", corrected_mask(rows=slice(8, 10)))
+    line.judge(drawn, "spot", corrected_mask())
     digest = hashlib.sha256(line.sent[gone]).digest()
     line.change(update(pictures).where(pictures.c.sha256 == digest).values(state="expired"))
     out = tmp_path / "reviewed"
@@ -107,12 +104,8 @@ def test_reviewed_inspections_become_a_data_set(line, tmp_path, capsys):
     }
     mask = read(next(record for record in dataset.records if record.mask_file)).mask
     assert np.count_nonzero(mask) == 12 and mask[8:10, 10:16].all()
-    origins = list(csv.DictReader((out / "inspections.csv").read_text().splitlines()))
-    assert [(row["name"], row["id"], row["part_id"]) for row in origins][1] == (
-        line.name(confirmed),
-        str(confirmed),
-        "A 7",
-    )
+    _, origin, _ = csv.DictReader((out / "inspections.csv").read_text().splitlines())
+    assert (origin["name"], origin["id"], origin["part_id"]) == (line.name(confirmed), str(confirmed), "A 7")
 
 
 @sqlite_only
@@ -131,19 +124,17 @@ def test_the_latest_review_of_a_picture_counts(line, tmp_path):
 def test_masks_with_classes_contain_the_index_of_the_class(line, predictor, tmp_path):
     predictor.have_classes(spot_from=13)
     record_id = line.inspect(200)
-    answer = line.client.get(f"/v1/records/{record_id}").json()
-    assert list(answer["answer"]["decision"]["probabilities"]) == ["good", "scratch", "spot"]
     row = line.client.post("/v1/predict?mask=class_rle", content=line.sent[record_id], headers=PNG).json()
-    line.judge(record_id, "scratch", MaskAnswer.model_validate(row["mask"]))
-    line.export(tmp_path / "out")
-    dataset = load_dataset("manifest", tmp_path / "out", mask_values={"scratch": 1, "spot": 2})
-    sample = read(dataset.records[0])
-    assert (sample.classes[8:12, 10:13] == 1).all() and (sample.classes[8:12, 13:16] == 2).all()
-    plain = convert_mask(MaskAnswer.model_validate(row["mask"]), "rle")
-    line.judge(record_id, "spot", plain)
-    line.export(tmp_path / "plain")
-    dataset = load_dataset("manifest", tmp_path / "plain", mask_values={"scratch": 1, "spot": 2})
-    assert (read(dataset.records[0]).classes == 2).all()
+    mask = MaskAnswer.model_validate(row["mask"])
+
+    def export(out, label, mask):
+        line.judge(record_id, label, mask)
+        line.export(out)
+        return read(load_dataset("manifest", out, mask_values={"scratch": 1, "spot": 2}).records[0]).classes
+
+    classes = export(tmp_path / "out", "scratch", mask)
+    assert (classes[8:12, 10:13] == 1).all() and (classes[8:12, 13:16] == 2).all()
+    assert (export(tmp_path / "plain", "spot", convert_mask(mask, "rle")) == 2).all()
 
 
 @sqlite_only
@@ -175,12 +166,12 @@ def test_the_export_is_filtered_by_time_station_and_model(line, tmp_path):
 @sqlite_only
 def test_a_changed_picture_is_skipped_and_rows_are_read_in_pages(line, tmp_path, monkeypatch):
     monkeypatch.setattr("api.records.review.reviewed_export.ROWS", 1)
-    broken, *others = (line.inspect(brightness) for brightness in range(60, 66))
-    for record_id in (broken, *others):
+    records = [line.inspect(brightness) for brightness in range(60, 63)]
+    for record_id in records:
         line.judge(record_id, "good")
-    name = hashlib.sha256(line.sent[broken]).hexdigest()
+    name = hashlib.sha256(line.sent[records[0]]).hexdigest()
     (line.folder / PICTURES / name[:2] / name).write_bytes(b"something else")
-    assert set(line.export(tmp_path / "out")) == set(map(line.name, others))
+    assert set(line.export(tmp_path / "out")) == set(map(line.name, records[1:]))
 
 
 @sqlite_only

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 from api.records.database import write_transaction
 from api.records.review import shadow_results
@@ -12,7 +12,7 @@ from api.records.schemas import CandidateVerdicts
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import inspections, pictures, review_queue
 from segdec.schemas import ModelIdentity
-from tests.api.records.filled_record import make_row
+from tests.api.records.filled_record import make_row, stock
 
 CANDIDATE = ModelIdentity(name="parts", version="2", sha256="aa")
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -20,28 +20,19 @@ BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 
 @pytest.fixture
 def inspected(engine):
-    """Six inspections with the label `scratch`, with a picture each."""
+    """Six inspections with the label `scratch` that are not queued, with a picture each."""
+    stock(engine, [make_row(number, draw=1.0, model="parts") for number in range(1, 7)])
     with write_transaction(engine) as connection:
         for number in range(1, 7):
-            digest = bytes([number]) * 32
-            picture = {"sha256": digest, "bytes": 1, "format": "png", "state": "kept", "stored_at": BEGIN}
-            connection.execute(insert(pictures), {**picture, "worth": RetentionClass(number % 5)})
-            connection.execute(insert(inspections), make_row(number, picture=digest, model="parts"))
+            picture = update(pictures).where(pictures.c.sha256 == number.to_bytes(32, "big"))
+            connection.execute(picture.values(worth=RetentionClass(number % 5)))
     return engine
 
 
 def prediction(record_id, label, candidate=CANDIDATE):
-    return {
-        "record_id": record_id,
-        "model": candidate.name,
-        "version": candidate.version,
-        "manifest_sha256": candidate.sha256,
-        "inspected_at": BEGIN + timedelta(hours=record_id),
-        "label": label,
-        "score": 0.1,
-        "log_odds": -2.0,
-        "differs": label != "scratch",
-    }
+    version = {"model": candidate.name, "version": candidate.version, "manifest_sha256": candidate.sha256}
+    answer = {"label": label, "score": 0.1, "log_odds": -2.0, "differs": label != "scratch"}
+    return {"record_id": record_id, **version, "inspected_at": BEGIN + timedelta(hours=record_id), **answer}
 
 
 def review(engine, record_id, label):
@@ -64,14 +55,8 @@ def test_differing_predictions_without_a_review_are_queued_first(inspected):
     with write_transaction(inspected) as connection:
         enqueue(connection, [(1, Priority.CHANCE), (5, Priority.CHANCE)])
     review(inspected, 2, "good")
-    add(
-        inspected,
-        prediction(1, "good"),
-        prediction(2, "good"),
-        prediction(3, "spot"),
-        prediction(4, "scratch"),
-        prediction(6, "good"),
-    )
+    labels = {1: "good", 2: "good", 3: "spot", 4: "scratch", 6: "good"}
+    add(inspected, *(prediction(number, label) for number, label in labels.items()))
     with inspected.connect() as connection:
         order = [review_queue.c.priority, review_queue.c.record_id]
         queued = connection.execute(select(*order).order_by(*order)).all()
@@ -83,12 +68,8 @@ def test_differing_predictions_without_a_review_are_queued_first(inspected):
 def test_the_report_counts_the_rows_of_its_candidate(inspected):
     assert report(inspected).since is None and report(inspected).reviewed == CandidateVerdicts()
     other = CANDIDATE.model_copy(update={"sha256": "bb"})
-    add(
-        inspected,
-        *(prediction(number, "good") for number in (2, 3, 4)),
-        prediction(5, "scratch"),
-        prediction(6, "spot"),
-    )
+    labels = {2: "good", 3: "good", 4: "good", 5: "scratch", 6: "spot"}
+    add(inspected, *(prediction(number, label) for number, label in labels.items()))
     add(inspected, prediction(1, "good", other))
     for record_id, label in ((1, "good"), (2, "good"), (3, "scratch"), (4, "spot"), (6, "unsure")):
         review(inspected, record_id, label)

@@ -60,16 +60,13 @@ def all_calls(pictures):
     yield lambda: pictures.delete(SHA256)
 
 
-def test_a_missing_bucket_is_not_an_empty_one(bucket, object_store):
+def test_a_missing_bucket_and_an_unreachable_store_are_errors(bucket, object_store, monkeypatch):
     pictures = ObjectPictures(f"s3://{bucket}/record")
     pictures.put(SHA256, DATA)
     object_store.remove(bucket)
     for call in all_calls(pictures):
         with pytest.raises(ConnectionError, match=f"s3://{bucket}/record: "):
             call()
-
-
-def test_an_unreachable_store_is_an_error_of_each_call(bucket, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     pictures = ObjectPictures(f"s3://{bucket}")
     for call in (*all_calls(pictures), lambda: pictures.get(SHA256), lambda: pictures.contains(SHA256)):
