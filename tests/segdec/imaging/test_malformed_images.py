@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import get_args
 
@@ -46,10 +45,8 @@ def images() -> list[MalformedImage]:
     return list(malformed_images())
 
 
-def test_malformed_files_are_many_distinct_and_reproducible(images) -> None:
-    assert len(images) >= 300
-    assert max(Counter(image.name for image in images).values()) == 1
-    assert [image.data for image in malformed_images()] == [image.data for image in images]
+def test_malformed_files_are_many_and_distinct(images) -> None:
+    assert len({image.name for image in images}) == len(images) >= 300
 
 
 @pytest.mark.parametrize("name", whole_files())
@@ -62,6 +59,10 @@ def test_files_are_valid_before_they_are_damaged(name: str) -> None:
 CODES = {
     "CMYK JPEG": "unsupported_channels",
     "CMYK TIFF": "unsupported_channels",
+    "arithmetic-coded JPEG, cut off and closed": "unsupported_type",
+    "lossless JPEG": "unsupported_type",
+    "hierarchical JPEG": "unsupported_type",
+    "12-bit JPEG": "unsupported_type",
     "Lab TIFF": "unsupported_channels",
     "float TIFF": "unsupported_depth",
     "32-bit TIFF": "unsupported_depth",
