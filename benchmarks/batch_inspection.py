@@ -17,6 +17,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pyarrow.parquet
 
@@ -30,23 +31,19 @@ from segdec.runtime.threads import available_cores
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints; returns the exit code."""
-    parser = benchmark_parser(
-        __doc__, model="an artifact for grey photographs", size="512x704", photographs=200, rounds=3
-    )
+    defaults = {"size": "512x704", "photographs": 200, "rounds": 3}
+    parser = benchmark_parser(__doc__, model="an artifact for grey photographs", **defaults)
     options = parser.parse_args(arguments)
     with clean_exit(extra="batch"), tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model = given_or_untrained(options.model, folder, NATIVE)
         (folder / "photographs").mkdir()
         images = write_photographs(folder / "photographs", options.size, options.photographs)
-        measured = interleave(
-            {
-                f"{way}, {len(some)}": partial(inspect, words, model, some, folder)
-                for way, words in list_ways().items()
-                for some in (images[:1], images)
-            },
-            options.rounds,
-        )
+        competitors = {}
+        for way, words in list_ways().items():
+            for some in (images[:1], images):
+                competitors[f"{way}, {len(some)}"] = partial(inspect, words, model, some, folder)
+        measured = interleave(competitors, options.rounds)
     return finish(options.json, tabulate(measured, len(images)), targets(measured, len(images)))
 
 
@@ -82,14 +79,8 @@ def inspect(commands: Sequence[Sequence[str]], model: Path, images: Sequence[Pat
         words = [sys.executable, "-m", "segdec", "predict", str(listed), "--model", str(model)]
         started = [[*words, "--results", results, *flags] for flags in commands]
         begun = time.perf_counter()
-        running = [
-            stack.enter_context(
-                subprocess.Popen(
-                    command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-                )
-            )
-            for command in started
-        ]
+        pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        running = [stack.enter_context(subprocess.Popen(words, cwd=ROOT, **pipes)) for words in started]
         errors = [process.communicate()[1] for process in running]
         seconds = time.perf_counter() - begun
         for command, process, error in zip(started, running, errors, strict=True):

@@ -36,9 +36,8 @@ Overwrite = Callable[[Generator, bytes], bytes]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints; returns the exit code."""
     parser = benchmark_parser(__doc__, photographs=4)
-    parser.add_argument(
-        "--times", type=int, default=50, help="overwrites of each kind (default: %(default)s)"
-    )
+    text = "overwrites of each kind (default: %(default)s)"
+    parser.add_argument("--times", type=int, default=50, help=text)
     options = parser.parse_args(arguments)
     with clean_exit(extra="images"), hide_stderr():  # decoders write a line for each damaged file
         rows = [measure(name, options.photographs, options.times) for name in FORMATS]
@@ -75,9 +74,6 @@ def pixels(seed: int) -> NDArray[np.uint8]:
     """Returns a photograph, uint8 [H, W, C]: grey for even seeds, in colour for odd ones."""
     grey = decode(photograph(SIDE, SIDE, seed)).pixels
     return np.clip(grey + np.array([0, -8, 8]), 0, 255).astype(np.uint8) if seed % 2 else grey
-
-
-# === Overwrites ===
 
 
 def _rest_zeroed(rng: Generator, data: bytes) -> bytes:
@@ -119,9 +115,6 @@ OVERWRITES: dict[str, Overwrite] = {
     "one bit": _one_bit,
 }
 """Damage that keeps the length of a file, by name."""
-
-
-# === Formats ===
 
 
 def _by_pillow(kind: str, **options: Any) -> Encode:

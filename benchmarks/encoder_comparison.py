@@ -8,8 +8,9 @@ Both are trained for each split, number of defective training photographs and se
 gets as many steps as fit, by its estimate, into the minutes of the first one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -38,11 +39,8 @@ FIGURES = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Trains and evaluates the missing runs, then prints the table."""
-    parser = runs_parser(
-        "pretrained scratch",
-        "Compares a pretrained encoder with training from scratch.",
-        "runs/encoder_comparison",
-    )
+    text = "Compares a pretrained encoder with training from scratch."
+    parser = runs_parser("pretrained scratch", text, "runs/encoder_comparison")
     parser.add_argument("pretrained", type=Path, help="experiment with an encoder")
     parser.add_argument("scratch", type=Path, help="experiment that gets the same time")
     parser.add_argument("--defects", type=int, nargs="*", default=[5, 3], help="besides all; default: 5 3")
@@ -60,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for cell in cells:
                 for split in options.splits:
                     pretrained = Cell(options.pretrained, cell.defects).folder(options.runs, split, seed)
-                    scratch = cell.experiment == options.scratch
-                    more = _same_time(cell, pretrained) if scratch else _no_flags
-                    train_cell(cell, options.runs, split, seed, flags, more)
+                    same_time = partial(_same_time, cell.experiment, pretrained)
+                    more = [same_time] if cell.experiment == options.scratch else []
+                    train_cell(cell, options.runs, split, seed, flags, *more)
         print(tabulate(cells, options.splits, options.runs, options.seeds))
 
 
@@ -82,20 +80,12 @@ def scaled_steps(config: ExperimentConfig, factor: float) -> list[str]:
     return [word for name, steps in stages for word in (f"--stages.{name}.steps", str(steps))]
 
 
-def _no_flags(flags: Sequence[str]) -> Sequence[str]:  # noqa: ARG001
-    return ()
-
-
-def _same_time(cell: Cell, pretrained: Path) -> Callable[[Sequence[str]], Sequence[str]]:
-    """Returns a function that gives flags for stages which take as long as the run `pretrained`."""
-
-    def steps(flags: Sequence[str]) -> Sequence[str]:
-        with ProcessPoolExecutor(1, get_context("spawn")) as process:  # frees TensorFlow's memory
-            expected_s = process.submit(_expected_s, cell.experiment, flags).result()
-        config = load_experiment(cell.experiment, list(flags))
-        return scaled_steps(config, 60.0 * read_minutes(pretrained) / expected_s)
-
-    return steps
+def _same_time(experiment: Path, pretrained: Path, flags: Sequence[str]) -> Sequence[str]:
+    """Returns flags for stages which take as long as the run `pretrained`."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:  # frees TensorFlow's memory
+        expected_s = process.submit(_expected_s, experiment, flags).result()
+    config = load_experiment(experiment, list(flags))
+    return scaled_steps(config, 60.0 * read_minutes(pretrained) / expected_s)
 
 
 def _expected_s(experiment: Path, flags: Sequence[str]) -> float:

@@ -11,27 +11,22 @@ ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENTS = ROOT / "build" / "peers"
 
 
-def peer_program(requirements: Path, program: str = "python") -> str:
-    """Returns a program in the environment of `requirements`; creates or updates the environment first.
-
-    Args:
-        requirements: A requirements file in the checkout; its name is the environment's name.
-        program: Name of the program.
+def peer_python(requirements: Path) -> str:
+    """Returns Python in the environment of a requirements file, which is created or updated first.
 
     Raises:
         RunError: If the packages cannot be installed.
     """
     folder = ENVIRONMENTS / requirements.stem
-    installed = folder / "installed.txt"
+    installed, python = folder / "installed.txt", str(folder / "bin" / "python")
     if not installed.is_file() or installed.read_bytes() != requirements.read_bytes():
         print(f"Installing {requirements.relative_to(ROOT)} …", file=sys.stderr)
         shutil.rmtree(folder, ignore_errors=True)
         run_command(sys.executable, "-m", "venv", str(folder))
-        python = str(folder / "bin" / "python")
         pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         run_command(*pip, "-r", str(requirements))
         shutil.copyfile(requirements, installed)
-    return str(folder / "bin" / program)
+    return python
 
 
 def run_command(*command: str) -> None:

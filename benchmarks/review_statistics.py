@@ -16,42 +16,29 @@ import numpy as np
 from api.records.queries import Filters
 from api.records.review.review_statistics import CALLED_GOOD, ReviewCounts, StratumCounts, compute_statistics
 from api.records.review.sampling_counts import Stratum
-from api.records.schemas import Estimate, ReviewStatistics
+from api.records.schemas import Estimate
+from benchmarks.harness import markdown_table
 
 FIGURES = ("defect_rate", "missed", "miss_rate", "false_alarms", "false_alarm_share")
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Rates of a simulated day.
-
-    Attributes:
-        photographs: Number of photographs. defect_rate: Share of defective parts. miss_rate: Share of
-        defective parts that are predicted good. alarm_rate: Share of good parts that are predicted
-        defective. near: Share of parts predicted good whose score is near the threshold. near_missed: The
-        same share of missed defects. doubtful: Share of parts predicted defective that are for review
-        instead. good_share: Sampling rate of parts predicted good and not near the threshold; several rates
-        apply to equal
-            parts of the day.
-        defect_share: Sampling rate of the other parts, except those near the threshold, which are all
-        sampled. reviewed: Reviewed share of the sample. unsure: Share of reviews with the verdict `unsure`.
-        differing: Share of parts predicted good with another prediction of a candidate, all reviewed.
-        differing_missed: The same share of missed defects.
-    """
+    """Rates of a simulated day. Each share is a number 0…1."""
 
     photographs: int = 20_000
-    defect_rate: float = 0.02
-    miss_rate: float = 0.05
-    alarm_rate: float = 0.005
-    near: float = 0.01
-    near_missed: float = 0.3
-    doubtful: float = 0.1
-    good_share: tuple[float, ...] = (0.02,)
-    defect_share: float = 1.0
-    reviewed: float = 1.0
-    unsure: float = 0.0
-    differing: float = 0.0
-    differing_missed: float = 0.0
+    defect_rate: float = 0.02  # defective parts
+    miss_rate: float = 0.05  # of them predicted good
+    alarm_rate: float = 0.005  # good parts predicted defective
+    near: float = 0.01  # parts predicted good whose score is near the threshold
+    near_missed: float = 0.3  # the same of missed defects
+    doubtful: float = 0.1  # parts predicted defective that are for review instead
+    good_share: tuple[float, ...] = (0.02,)  # sampled of parts predicted good, for equal parts of the day
+    defect_share: float = 1.0  # sampled of the others, except those near the threshold, all of which are
+    reviewed: float = 1.0  # of the sample
+    unsure: float = 0.0  # of the reviews
+    differing: float = 0.0  # parts predicted good that a candidate predicts otherwise, all reviewed
+    differing_missed: float = 0.0  # the same of missed defects
 
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -79,13 +66,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 @dataclass
 class Coverage:
-    """Coverage of the intervals of one figure.
-
-    Attributes:
-        held: Days with the truth inside the interval.
-        days: Days with a truth and an interval.
-        width: Sum of the interval widths.
-    """
+    """Of the intervals of one figure: days with the truth inside, days with both, and the sum of widths."""
 
     held: int = 0
     days: int = 0
@@ -99,10 +80,9 @@ class Coverage:
         self.held += estimate.low - 1e-9 <= truth <= estimate.high + 1e-9
         self.width += estimate.high - estimate.low
 
-    @property
-    def share(self) -> float:
-        """Share of the days with the truth inside."""
-        return self.held / self.days if self.days else float("nan")
+    def __str__(self) -> str:
+        days = max(self.days, 1)
+        return f"{self.held / days:.1%}, {self.width / days:.3g}"
 
 
 @dataclass
@@ -133,12 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--days", type=int, default=2000, help="of each scenario; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     options = parser.parse_args(arguments)
-    print(f"| {options.days} days of | {' | '.join(name.replace('_', ' ') for name in FIGURES)} |")
-    print(f"|---|{'---|' * len(FIGURES)}")
-    for name, scenario in SCENARIOS.items():
-        measured = measure(scenario, options.days, options.seed)
-        cells = (f"{one.share:.1%}, {one.width / max(one.days, 1):.3g}" for one in measured.values())
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    measured = {name: measure(one, options.days, options.seed) for name, one in SCENARIOS.items()}
+    rows = [[name, *figures.values()] for name, figures in measured.items()]
+    print(markdown_table([f"{options.days} days of", *(name.replace("_", " ") for name in FIGURES)], rows))
 
 
 def measure(scenario: Scenario, days: int, seed: int) -> dict[str, Coverage]:
@@ -147,7 +124,7 @@ def measure(scenario: Scenario, days: int, seed: int) -> dict[str, Coverage]:
     coverage = {name: Coverage() for name in FIGURES}
     for _ in range(days):
         day = make_day(scenario, generator)
-        statistics: ReviewStatistics = compute_statistics(Filters(), day.kinds)
+        statistics = compute_statistics(Filters(), day.kinds)
         for name, truth in day.truth(scenario.photographs).items():
             coverage[name].add(getattr(statistics, name), truth)
     return coverage

@@ -37,15 +37,7 @@ NO_KERNELS = {"Const", "Placeholder", "_Arg", "_Retval", "NoOp", "Identity"}
 
 @dataclass(frozen=True)
 class StepGraph:
-    """Result of `measure`.
-
-    Attributes:
-        replicas: Number of logical devices.
-        trace_s: CPU time of tracing the step, s.
-        first_step_s: CPU time of its first execution: optimising, placing, running.
-        traced: Traced operations by part.
-        kernels: Operations after optimisation.
-    """
+    """CPU times of tracing a step and running it once, operations by part, and operations when optimised."""
 
     replicas: int
     trace_s: float
@@ -79,12 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def build_experiment(normalization: str) -> ExperimentConfig:
     """Builds the joint stage of the compact network."""
-    return ExperimentConfig.model_validate(
-        {
-            "network": {"preset": "compact", "normalization": normalization},
-            "stages": {"joint": {"steps": 1}},
-        }
-    )
+    network = {"preset": "compact", "normalization": normalization}
+    return ExperimentConfig.model_validate({"network": network, "stages": {"joint": {"steps": 1}}})
 
 
 def measure(config: ExperimentConfig, replicas: int) -> StepGraph:
@@ -115,9 +103,8 @@ def measure(config: ExperimentConfig, replicas: int) -> StepGraph:
     graph = step.get_concrete_function(batch).graph
     traced_at = cpu_seconds()
     kernels = count_kernels(lambda: step(batch))
-    return StepGraph(
-        replicas, traced_at - began, cpu_seconds() - traced_at, count_parts(graph.get_operations()), kernels
-    )
+    traced = count_parts(graph.get_operations())
+    return StepGraph(replicas, traced_at - began, cpu_seconds() - traced_at, traced, kernels)
 
 
 def count_parts(operations: Sequence[Any]) -> Counter[str]:
@@ -125,10 +112,10 @@ def count_parts(operations: Sequence[Any]) -> Counter[str]:
 
     def part(operation: Any) -> str:
         files = [frame.filename for frame in operation.traceback]
-        fitting = (
-            name for name, places in PARTS.items() if any(one in file for file in files for one in places)
-        )
-        return next(fitting, OTHERS)
+        for name, places in PARTS.items():
+            if any(place in file for file in files for place in places):
+                return name
+        return OTHERS
 
     return Counter(part(operation) for operation in operations)
 
@@ -144,11 +131,8 @@ def count_kernels(take: Any) -> int:
         functions = runtime.export_run_metadata().function_graphs
     finally:
         runtime.disable_graph_collection()
-    sizes = [
-        sum(node.op not in NO_KERNELS for graph in function.partition_graphs for node in graph.node)
-        for function in functions
-    ]
-    return max(sizes)
+    graphs = [function.partition_graphs for function in functions]
+    return max(sum(node.op not in NO_KERNELS for part in parts for node in part.node) for parts in graphs)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from benchmarks.harness import markdown_table
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit
 from training.config import ThresholdConfig
@@ -38,12 +39,7 @@ Rule = Callable[[Floats, Floats], float]
 
 @dataclass(frozen=True)
 class Excess:
-    """Costs of the rules for a number of defects in the validation set.
-
-    Attributes:
-        defects: Defective photographs of each drawn validation set.
-        costs: Mean cost per photograph of each rule, by its name; `best` among them.
-    """
+    """Mean cost per photograph of each rule, and of `best`, for a number of defects in the validation set."""
 
     defects: int
     costs: dict[str, float]
@@ -116,9 +112,8 @@ def choose(good: Floats, defective: Floats, settings: ThresholdConfig) -> float:
     """Chooses a threshold as training does."""
     odds = np.concatenate([good, defective])
     labels = np.repeat([0, 1], [len(good), len(defective)])
-    limits = choose_score_thresholds(
-        ScoredPhotographs(labels, odds, tuple(map(str, range(len(odds))))), settings
-    )
+    names = tuple(map(str, range(len(odds))))
+    limits = choose_score_thresholds(ScoredPhotographs(labels, odds, names), settings)
     return (float(logit(limits.threshold)) - limits.calibration.intercept) / limits.calibration.slope
 
 
@@ -137,14 +132,12 @@ def choose_min_errors(good: Floats, defective: Floats) -> float:
 def describe(lines: Sequence[Excess]) -> str:
     """Returns a Markdown table with the excess of each rule, and its ratio to the former rule's excess."""
     rules = [name for name in lines[0].costs if name != "best"]
-    rows = [f"| defects | best possible | excess: {' | '.join(rules)} |", "|---" * (len(rules) + 2) + "|"]
+    rows = []
     for line in lines:
-        cells = [
-            _cell(line.excess(rule), line.excess(BASELINE_RULE) if rule != BASELINE_RULE else 0.0)
-            for rule in rules
-        ]
-        rows.append(f"| {line.defects} | {line.costs['best']:.3f} | {' | '.join(cells)} |")
-    return "\n".join(rows)
+        former = {rule: line.excess(BASELINE_RULE) for rule in rules if rule != BASELINE_RULE}
+        cells = [_cell(line.excess(rule), former.get(rule, 0.0)) for rule in rules]
+        rows.append([line.defects, f"{line.costs['best']:.3f}", *cells])
+    return markdown_table(["defects", "best possible", f"excess: {rules[0]}", *rules[1:]], rows)
 
 
 def _cell(excess: float, old: float) -> str:

@@ -53,12 +53,10 @@ class Cell:
 
 def runs_parser(usage: str, description: str, runs: str) -> argparse.ArgumentParser:
     """Returns a parser for experiments on several splits and seeds; `runs` is the default folder."""
-    parser = argparse.ArgumentParser(
-        usage=f"%(prog)s [options] {usage} [-- flags of the experiments]", description=description
-    )
-    parser.add_argument(
-        "--splits", type=Path, nargs="+", default=[None], help="default: the data set's own split"
-    )
+    usage = f"%(prog)s [options] {usage} [-- flags of the experiments]"
+    parser = argparse.ArgumentParser(usage=usage, description=description)
+    own = "default: the data set's own split"
+    parser.add_argument("--splits", type=Path, nargs="+", default=[None], help=own)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
     parser.add_argument("--runs", type=Path, default=Path(runs), help="default: %(default)s")
     return parser
@@ -156,10 +154,10 @@ def format_spread(spread: MeanStd, decimals: int) -> str:
 
 def describe(heading: Sequence[str], rows: Sequence[TableRow]) -> str:
     """Returns a Markdown table."""
-    lines = [
-        [*cells, *(format_spread(figure, decimals) for figure, decimals in figures), f"{minutes:.1f}"]
-        for cells, figures, minutes in rows
-    ]
+    lines = []
+    for cells, figures, minutes in rows:
+        spreads = (format_spread(figure, decimals) for figure, decimals in figures)
+        lines.append([*cells, *spreads, f"{minutes:.1f}"])
     return markdown_table([*heading, "minutes"], lines)
 
 

@@ -33,43 +33,23 @@ TINY = ModelConfig(
 """A network with a few thousand weights for photographs of any size."""
 
 
-def given_or_untrained(
-    model: Path | None, folder: Path, config: ModelConfig = COMPACT, name: str = "compact"
-) -> Path:
-    """Returns `model`, or writes an untrained artifact of `config` into `folder`.
-
-    Raises:
-        ArtifactError: If `folder` cannot be written.
-    """
-    if model is not None:
-        return model
-    export_untrained(config, folder / name, name=name)
-    return folder / name
+def given_or_untrained(model: Path | None, folder: Path, config: ModelConfig = COMPACT) -> Path:
+    """Returns `model`, or writes an untrained artifact of `config` into `folder`."""
+    if model is None:
+        model = folder / "untrained"
+        export_untrained(config, model, name="untrained")
+    return model
 
 
-def export_untrained(
-    config: ModelConfig, folder: Path, *, name: str, version: str = "1", seed: int = 0, **options: Any
-) -> None:
-    """Writes a network with seeded random weights as an artifact.
-
-    Args:
-        config: Of the model.
-        folder: Destination of the artifact.
-        name: Of the model.
-        version: Of the model.
-        seed: Of the weights.
-        options: Of `export_network`.
-
-    Raises:
-        ArtifactError: If `folder` cannot be written.
-    """
+def export_untrained(config: ModelConfig, folder: Path, *, name: str, seed: int = 0, **options: Any) -> None:
+    """Writes a network with seeded random weights as an artifact; `options` are those of `export_network`."""
     import_tensorflow()
     import keras
 
     from segdec.network.network import build_network
 
     keras.utils.set_random_seed(seed)
-    export_network(build_network(config.network), config, folder, name=name, version=version, **options)
+    export_network(build_network(config.network), config, folder, name=name, **options)
 
 
 def export_network(
@@ -78,7 +58,6 @@ def export_network(
     folder: Path,
     *,
     name: str,
-    version: str = "1",
     engines: Sequence[str] = ("tensorflow",),
     calibration: Sequence[NDArray[np.uint8]] = (),
 ) -> None:
@@ -89,17 +68,13 @@ def export_network(
         config: Of the model.
         folder: Destination of the artifact.
         name: Of the model.
-        version: Of the model.
         engines: Of the artifact.
         calibration: Photographs uint8 [H, W, C] for int8.
-
-    Raises:
-        ArtifactError: If `folder` cannot be written.
     """
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
     photographs = ValidationPhotographs(calibration=calibration)
-    export_model(network, folder, config, ModelCard(name, version), engines=engines, validation=photographs)
+    export_model(network, folder, config, ModelCard(name, "1"), engines=engines, validation=photographs)
 
 
 def photograph(height: int, width: int, seed: int = 0) -> bytes:

@@ -1,13 +1,4 @@
-"""Data sets from the command line.
-
-python -m datasets toy OUT [--surface NAME] [--count N] [--size S] [--classes 2|4] [--seed K] [--overwrite]
-python -m datasets inspect NAME ROOT [--splits FILE] [--out contact_sheet.png] [--twins FILE]
-python -m datasets split NAME ROOT OUT [--folds K] [--val 0.2] [--test 0.2] [--group-twins]
-python -m datasets pack NAME ROOT OUT [--splits FILE] [--shard-mb 128] [--overwrite]
-
-All but `toy` take [--mask-threshold N] and [--max-pixels N]; split and pack [--skip-broken]; inspect and pack
-[--allow-leak NAME]. inspect also takes [--white-level N], split [--seed 0].
-"""
+"""Data sets from the command line; `python -m datasets --help` lists the commands."""
 
 import argparse
 from collections.abc import Sequence

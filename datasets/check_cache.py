@@ -68,17 +68,14 @@ class CheckResult(NamedTuple):
 
 
 class FileState(NamedTuple):
-    """The state of a record's files, without reading them.
-
-    Attributes:
-        key: Hash of the record and of how it is checked.
-        state: Hash of `key`, sizes and times of the files.
-        old_enough: Whether the files are so old that any later change will be visible in their times.
-    """
+    """The state of a record's files, without reading them."""
 
     key: int
+    """Hash of the record and of how it is checked."""
     state: int
+    """Hash of `key`, sizes and times of the files."""
     old_enough: bool
+    """Whether any later change of the files will be visible in their times."""
 
 
 class CheckCache:
@@ -87,8 +84,8 @@ class CheckCache:
     A file counts as unchanged while its size, modification time and change time are the same.
 
     Args:
-        folder: Folder of the cache file; created when there is something to store.
-        root: Root of the data set. Each root has its own file.
+        folder: Folder of the cache file, which holds one file for each root.
+        root: Root of the data set.
         settings: All settings that the results depend on.
         trust: If False, ignores stored results and replaces them.
     """
@@ -126,16 +123,16 @@ class CheckCache:
         key, state = _hash(terms), _hash([*terms, *stats])
         return FileState(key, state, old_enough=changed_ns < time.time_ns() - MIN_FILE_AGE_S * 1e9)
 
-    def find(self, state: FileState | None) -> CheckResult | None:
-        """Returns the result for unchanged files, or None."""
-        row = self._row(state)
-        return _facts(row) if row is not None and state is not None and row["state"] == state.state else None
-
-    def find_by_digests(self, state: FileState | None, digests: tuple[str, ...]) -> CheckResult | None:
-        """Returns the result for files with the same content but other times, such as copies, or None."""
-        row = self._row(state)
-        facts = None if row is None else _facts(row)
-        return facts if facts and facts.digests == digests else None
+    def find(self, state: FileState | None, digests: tuple[str, ...] = ()) -> CheckResult | None:
+        """Returns the result for unchanged files, or with `digests` for the same content, or None."""
+        if state is None or not self._trust:
+            return None
+        index = int(np.searchsorted(self._keys, np.uint64(state.key)))
+        if index == len(self._keys) or self._keys[index] != state.key:
+            return None
+        facts = _facts(self._table[index])
+        same = facts.digests == digests if digests else self._table[index]["state"] == state.state
+        return facts if same else None
 
     def store(self, state: FileState | None, facts: CheckResult) -> None:
         """Stores a result; `state` must be from before the files were read. Thread-safe."""
@@ -146,21 +143,21 @@ class CheckCache:
         row["pixels"] = _from_hex(facts.pixels)
         row["masked"], row["webp"] = len(facts.digests) == 2, facts.webp
         row["small"] = np.frombuffer(facts.thumbnail, np.uint8)
-        for number, digest in enumerate(facts.digests):
-            row["files"][number] = _from_hex(digest)
+        row["files"][: len(facts.digests)] = list(map(_from_hex, facts.digests))
         self._new[state.key] = row.tobytes()
 
     def save(self, *, parents: bool = False) -> None:
         """Merges new results into the file; prints a warning if that fails.
 
-        Args:
-            parents: Also create the parents of `folder`; otherwise nothing is written if they are missing.
+        Without `parents`, nothing is written if a parent of `folder` is missing.
         """
         new = dict(self._new)  # other threads may add more
         folder = self.path.parent
         if not new or not (parents or folder.parent.is_dir()):
             return
-        table = _merge(_read_table(self.path), np.frombuffer(b"".join(new.values()), _ROW))
+        # Of two rows with one key, the new one.
+        table = np.concatenate([np.frombuffer(b"".join(new.values()), _ROW), _read_table(self.path)])
+        table = table[np.unique(table["key"], return_index=True)[1]]
         try:
             folder.mkdir(parents=parents, exist_ok=True)
             write_bytes_atomic(self.path, _digest(table.data) + table.tobytes())
@@ -172,13 +169,6 @@ class CheckCache:
             )
         for key in new:
             self._new.pop(key)
-
-    def _row(self, state: FileState | None) -> Any:
-        if state is None or not self._trust:
-            return None
-        index = int(np.searchsorted(self._keys, np.uint64(state.key)))
-        found = index < len(self._keys) and self._keys[index] == state.key
-        return self._table[index] if found else None
 
 
 def _stat(file: ImageFile) -> os.stat_result | None:
@@ -213,27 +203,18 @@ def _from_hex(digest: str) -> NDArray[np.uint8]:
     return np.frombuffer(bytes.fromhex(digest), np.uint8)
 
 
-def _merge(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-    """All rows, sorted by key; of two rows with one key the new one."""
-    both = np.concatenate([new, old])
-    _, first = np.unique(both["key"], return_index=True)
-    return both[first]
-
-
 def _read_table(path: Path) -> NDArray[Any]:
-    nothing = np.zeros(0, _ROW)
     try:
         data = path.read_bytes()
+        body = memoryview(data)[DIGEST_BYTES:]
+        if not len(body) % _ROW.itemsize and _digest(body) == data[:DIGEST_BYTES]:
+            return np.frombuffer(body, _ROW)
+        print(f"warning: '{path}' is damaged: checking all files.", file=sys.stderr)
     except (FileNotFoundError, NotADirectoryError):
-        return nothing
+        pass
     except OSError as error:
         print(f"warning: '{path}' cannot be read ({error.strerror}): checking all files.", file=sys.stderr)
-        return nothing
-    body = memoryview(data)[DIGEST_BYTES:]
-    if len(data) < DIGEST_BYTES or len(body) % _ROW.itemsize or _digest(body) != data[:DIGEST_BYTES]:
-        print(f"warning: '{path}' is damaged: checking all files.", file=sys.stderr)
-        return nothing
-    return np.frombuffer(body, _ROW)
+    return np.zeros(0, _ROW)
 
 
 def _digest(data: memoryview) -> bytes:

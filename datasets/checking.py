@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TypeGuard, overload
+from typing import overload
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class UnreadPhotographs(Sequence[CheckedPhotograph]):
         return _unread(self._records[index])
 
     def duplicates(self) -> list[tuple[CheckedPhotograph, ...]]:
-        """Returns one tuple for each picture that occurs more than once."""
+        """Returns `find_duplicates`."""
         return [tuple(self[index] for index in same) for same in self._records.equal_files()]
 
 
@@ -150,14 +150,11 @@ def raise_if_problems(dataset: Dataset) -> None:
 def describe_problems(problems: Sequence[Problem]) -> str:
     """Returns the number of problems, one line for each, and what to do."""
     many = len(problems) != 1
-    return "\n".join(
-        [
-            f"The data set has {len(problems)} problem{'s' * many}:",
-            *(f"  {format_problem(problem)}" for problem in problems),
-            f"Repair {'them' if many else 'it'}, or leave out these photographs with "
-            "--data.skip-broken (python -m training run) or --skip-broken (python -m training fit, "
-            "python -m datasets pack, split).",
-        ]
+    lines = "".join(f"  {format_problem(problem)}\n" for problem in problems)
+    return (
+        f"The data set has {len(problems)} problem{'s' * many}:\n{lines}"
+        f"Repair {'them' if many else 'it'}, or leave out these photographs with --data.skip-broken (python "
+        "-m training run) or --skip-broken (python -m training fit, python -m datasets pack, split)."
     )
 
 
@@ -168,12 +165,12 @@ def describe_risks(checked: CheckedDataset) -> list[str]:
     webp = [photograph.record.name for photograph in checked.photographs if photograph.webp]
     if not webp:
         return []
-    many = f"1 photograph is a WebP file ({webp[0]})"
+    files = f"1 photograph is a WebP file ({webp[0]})"
     if len(webp) > 1:
-        many = f"{len(webp)} photographs are WebP files (the first: {webp[0]})"
+        files = f"{len(webp)} photographs are WebP files (the first: {webp[0]})"
     return [
-        f"{many}. WebP does not show damage, so inspect them by eye. The service and the command line reject "
-        "WebP without --accept-webp. Consider saving them as PNG."
+        f"{files}. WebP does not show damage, so inspect them by eye. The service and the command line "
+        "reject WebP without --accept-webp. Consider saving them as PNG."
     ]
 
 
@@ -218,41 +215,38 @@ class _RecordCheck:
         try:
             if record.digests and self.trusts(record.shape):
                 return _unread(record)
-            result = self._read(record) if self.known is None else self._read_if_new(record, self.known)
+            result = self._read(record)
         except MissingExtraError:
             raise
         except SegdecError as error:
             return Problem(str(record.image_file), str(error), record.name)
+        record = replace(record, shape=result.shape, digests=result.digests)
         return CheckedPhotograph(
-            replace(record, shape=result.shape, digests=result.digests),
-            *result.shape,
-            defect_px=result.defect_px,
-            digest=result.pixels,
-            webp=result.webp,
-            thumbnail=result.thumbnail,
+            record, *result.shape, result.defect_px, result.pixels, result.webp, result.thumbnail
         )
 
     def trusts(self, shape: tuple[int, int, int] | None) -> bool:
         """Whether photographs of this shape need no reading if an index has their digests."""
-        return self.trusted is not None and self._fits(shape) and self.trusted(shape)
+        return shape is not None and self._fits(shape) and self.trusted is not None and self.trusted(shape)
 
-    def _fits(self, shape: tuple[int, int, int] | None) -> TypeGuard[tuple[int, int, int]]:
-        """Whether the size is known and within the limit; reading a larger photograph raises the error."""
-        return shape is not None and shape[0] * shape[1] <= self.max_pixels
+    def _fits(self, shape: tuple[int, int, int]) -> bool:
+        """Whether the size is within the limit; reading a larger photograph raises the error."""
+        return shape[0] * shape[1] <= self.max_pixels
 
-    def _read_if_new(self, record: Record, known: CheckCache) -> CheckResult:
+    def _read(self, record: Record) -> CheckResult:
+        """The result from the cache if the files have not changed."""
+        known, max_pixels = self.known, self.max_pixels
+        if known is None:
+            return self._decode(record, read_files(record, max_pixels=max_pixels))
         state = known.state(record)
         result = known.find(state)
         if result is None or not self._fits(result.shape):
-            files = read_files(record, max_pixels=self.max_pixels)
-            result = known.find_by_digests(state, files.digests())
+            files = read_files(record, max_pixels=max_pixels)
+            result = known.find(state, files.digests())
             if result is None or not self._fits(result.shape):
                 result = self._decode(record, files)
             known.store(state, result)
         return result
-
-    def _read(self, record: Record) -> CheckResult:
-        return self._decode(record, read_files(record, max_pixels=self.max_pixels))
 
     def _decode(self, record: Record, files: Files) -> CheckResult:
         sample = decode(record, files, white_level=self.white_level, max_pixels=self.max_pixels)
@@ -261,14 +255,9 @@ class _RecordCheck:
             self.examine(sample)
         height, width, channels = sample.image.shape
         defect_px = 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
-        return CheckResult(
-            (height, width, channels),
-            files.digests(),
-            defect_px,
-            content_digest(sample),
-            is_webp(files.photograph),
-            normalized_thumbnail(sample.image),
-        )
+        pixels, thumbnail = content_digest(sample), normalized_thumbnail(sample.image)
+        shape, webp = (height, width, channels), is_webp(files.photograph)
+        return CheckResult(shape, files.digests(), defect_px, pixels, webp, thumbnail)
 
 
 def _check_class(record: Record, sample: Sample) -> None:
@@ -293,14 +282,12 @@ def _check_class(record: Record, sample: Sample) -> None:
 
 def _same_digests(photographs: list[CheckedPhotograph]) -> list[CheckedPhotograph]:
     """Gives records that were not read the pixel digest of a record with the same file, if one was read."""
+    read = [photograph for photograph in photographs if photograph.defect_px is not None]
     pixels = {
-        f.record.digests[0]: f.digest for f in photographs if f.record.digests and f.defect_px is not None
+        photograph.record.digests[0]: photograph.digest for photograph in read if photograph.record.digests
     }
     return [
-        photograph
-        if photograph.defect_px is not None
-        else replace(photograph, digest=pixels.get(photograph.digest, photograph.digest))
-        for photograph in photographs
+        replace(f, digest=pixels.get(f.digest, f.digest)) if f.defect_px is None else f for f in photographs
     ]
 
 
@@ -319,12 +306,10 @@ def _contradictions(classes: tuple[str, ...], photographs: Sequence[CheckedPhoto
         of_label = {photograph.record.label: photograph.record for photograph in reversed(same)}
         if len(of_label) == 1:
             continue
-        for photograph in same:
-            label = photograph.record.label
-            other = next(record for other, record in of_label.items() if other != label)
-            yield Problem(
-                str(photograph.record.image_file),
-                f"The photograph {photograph.record.image_file} ({classes[label]}) is the same picture as "
-                f"{other.image_file} ({classes[other.label]}). Keep it in the correct class only.",
-                photograph.record.name,
+        for record in (photograph.record for photograph in same):
+            other = next(other for label, other in of_label.items() if label != record.label)
+            text = (
+                f"The photograph {record.image_file} ({classes[record.label]}) is the same picture as "
+                f"{other.image_file} ({classes[other.label]}). Keep it in the correct class only."
             )
+            yield Problem(str(record.image_file), text, record.name)

@@ -28,8 +28,7 @@ def contact_sheet(
     """Draws up to `count` photographs with their masks, defective ones first.
 
     Three quarters of the tiles show defective photographs. If there are more photographs of a kind than
-    tiles, an even sample of the list is shown. `white_level` is the value of a 16-bit photograph that becomes
-    255, `max_pixels` limits height × width.
+    tiles, an even sample of the list is shown. `white_level` and `max_pixels` as for `datasets.reading.read`.
 
     Returns:
         uint8 [H, W, 3] RGB, at most 2000 px wide.

@@ -1,6 +1,4 @@
-"""Files at a path or URL, read and written by TensorFlow's file systems. No other module here imports
-TensorFlow.
-"""
+"""Files at a path or URL, by TensorFlow's file systems. No other module here imports TensorFlow."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,8 +8,6 @@ from typing import Any
 from segdec.errors import DatasetError, MissingExtraError
 
 CHUNK_BYTES = 2**24
-
-LOCAL_SCHEMES = {"", "file"}
 
 
 def is_url(place: str) -> bool:
@@ -40,7 +36,7 @@ def check_scheme(place: str) -> None:
         with suppress(ImportError):
             import_module("tensorflow_io")  # adds s3 and others to TensorFlow when it is imported
     if scheme not in _schemes():
-        known = ", ".join(f"{scheme}://" for scheme in sorted(_schemes() - LOCAL_SCHEMES))
+        known = ", ".join(f"{scheme}://" for scheme in sorted(_schemes() - {"", "file"}))
         raise DatasetError(
             f"{place}: TensorFlow {tensorflow().__version__} has no file system for '{scheme}://', only "
             f"{known} and folders. Install a tensorflow-io for this version (it adds s3:// and others), or "
@@ -49,11 +45,7 @@ def check_scheme(place: str) -> None:
 
 
 def size(place: str) -> int | None:
-    """Returns the size in bytes of the file at `place`, None if there is none.
-
-    Raises:
-        DatasetError: If the file system cannot be reached.
-    """
+    """Returns the size in bytes of the file at `place`, None if there is none; DatasetError if that fails."""
     tf = tensorflow()
     with _dataset_errors(place, "reached"):
         try:
@@ -74,12 +66,11 @@ def read(place: str) -> bytearray:
 def read_range(place: str, offset: int, length: int) -> bytes:
     """Reads `length` bytes from `offset`, fewer at the end of the file; raises DatasetError if that fails."""
     tf = tensorflow()
-    with _dataset_errors(place, "read"), tf.io.gfile.GFile(place, "rb") as file:
-        try:
-            file.seek(offset)
-            return bytes(file.read(length))
-        except tf.errors.OutOfRangeError:
-            return b""
+    end = suppress(tf.errors.OutOfRangeError)
+    with _dataset_errors(place, "read"), tf.io.gfile.GFile(place, "rb") as file, end:
+        file.seek(offset)
+        return bytes(file.read(length))
+    return b""
 
 
 def write(place: str, data: bytes) -> None:

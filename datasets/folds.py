@@ -1,10 +1,8 @@
 """Stratified splits and folds that keep groups and equal pictures together.
 
-A cluster is a set of groups that must stay together: they share a picture or, if near duplicates are
-given, near duplicates. The class of a cluster is its highest label. The clusters of each class are assigned
-in
-order of size, the largest first, each to the part that is furthest below its share. Ties depend only on the
-seed and the names, so the result is the same
+A cluster is a set of groups that must stay together: they share a picture or near duplicates. Its class is
+its highest label. The clusters of each class are assigned in order of size, the largest first, each to the
+part that is furthest below its share. Ties depend only on the seed and the names, so the result is the same
 on every machine.
 """
 
@@ -61,8 +59,7 @@ def split_into_folds(
     seed: int = 0,
     duplicates: Duplicates = (),
 ) -> Iterator[Dataset]:
-    """Yields one data set for each fold: the fold is test, a share `val` of the rest is val, and the
-    remainder is train.
+    """Yields one data set for each fold: it is test, a share `val` of the rest is val, the remainder train.
 
     Raises:
         DatasetError: If the share leaves nothing to train on, there are fewer than two folds, or a split
@@ -95,14 +92,12 @@ def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicat
     members: dict[str, list[CheckedPhotograph]] = defaultdict(list)
     for photograph in photographs:
         members[root(photograph.record.group)].append(photograph)
-    return [
-        Cluster(
-            tuple(sorted({photograph.record.group for photograph in found})),
-            max(photograph.record.label for photograph in found),
-            len(found),
-        )
-        for _, found in sorted(members.items())
-    ]
+    clusters = []
+    for _, found in sorted(members.items()):
+        records = [photograph.record for photograph in found]
+        groups = tuple(sorted({record.group for record in records}))
+        clusters.append(Cluster(groups, max(record.label for record in records), len(records)))
+    return clusters
 
 
 def stratified_group_split(

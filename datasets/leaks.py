@@ -1,11 +1,10 @@
-"""Leaks: equal pictures and near duplicates in different splits.
+"""Leaks: equal pictures in different splits, an error, and near duplicates there, a warning.
 
-Equal pictures are an error. Near duplicates are a warning, because the threshold that finds them can be
-wrong.
+The threshold that finds near duplicates can be wrong.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,30 +47,15 @@ class NearLeak(NamedTuple):
     correlation: float
 
 
-def find_leaks(photographs: Sequence[CheckedPhotograph]) -> list[Leak]:
-    """Finds all pictures that are in more than one split; ignores photographs without a split."""
-    assigned = (
-        tuple(photograph for photograph in same if photograph.record.split is not None)
-        for same in find_duplicates(photographs)
-    )
-    return [same for same in assigned if len({photograph.record.split for photograph in same}) > 1]
-
-
-def unallowed_leaks(
-    dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
-) -> list[Leak]:
-    """Returns the leaks in which at least one photograph is not allowed.
-
-    Args:
-        dataset: Source of all known names.
-        photographs: Its checked photographs.
-        allowed: Names of records, groups or folders.
-
-    Raises:
-        DatasetError: If a name is unknown; suggests the nearest one.
-    """
-    names = _allowed_names(dataset, photographs, allowed)
-    return [leak for leak in find_leaks(photographs) if any(f.record.name not in names for f in leak)]
+def find_leaks(photographs: Sequence[CheckedPhotograph], allowed: Collection[str] = ()) -> list[Leak]:
+    """Finds all pictures that are in more than one split, unless all their photographs are `allowed`."""
+    leaks = []
+    for same in find_duplicates(photographs):
+        leak = tuple(photograph for photograph in same if photograph.record.split is not None)
+        several = len({photograph.record.split for photograph in leak}) > 1
+        if several and any(photograph.record.name not in allowed for photograph in leak):
+            leaks.append(leak)
+    return leaks
 
 
 def near_leaks(
@@ -79,8 +63,15 @@ def near_leaks(
 ) -> list[NearLeak]:
     """Finds near duplicates in different splits, highest correlation first; equal pictures are excluded.
 
-    Ignores pairs of which both are allowed; arguments and errors as in `unallowed_leaks`. Finds nothing among
-    photographs that were not read, nor among more than `MAX_PHOTOGRAPHS`.
+    Finds nothing among photographs that were not read, nor among more than `MAX_PHOTOGRAPHS`.
+
+    Args:
+        dataset: Source of all known names.
+        photographs: Its checked photographs.
+        allowed: Names of records, groups or folders; pairs of which both are allowed are ignored.
+
+    Raises:
+        DatasetError: If a name is unknown; suggests the nearest one.
     """
     names = _allowed_names(dataset, photographs, allowed)
     photographs, thumbnails = _thumbnails(photographs)
@@ -109,10 +100,8 @@ def near_duplicates(photographs: Sequence[CheckedPhotograph]) -> list[tuple[Chec
     read, thumbnails = _thumbnails(photographs)
     if len(thumbnails) > MAX_PHOTOGRAPHS:
         raise DatasetError(f"{_too_many(len(thumbnails))} Split it without --group-twins.")
-    return [
-        tuple(read[index] for index in cluster)
-        for cluster in duplicate_clusters(distinctive_features(thumbnails))
-    ]
+    clusters = duplicate_clusters(distinctive_features(thumbnails))
+    return [tuple(read[index] for index in cluster) for cluster in clusters]
 
 
 def near_duplicates_for_split(
@@ -120,7 +109,7 @@ def near_duplicates_for_split(
 ) -> tuple[Sequence[tuple[CheckedPhotograph, ...]], tuple[str, ...]]:
     """Returns the near duplicates that a split should keep together, and notes for the user.
 
-    Returns none, with a note, if most photographs look alike or there are more than `MAX_PHOTOGRAPHS`.
+    There are none if most photographs look alike or there are more than `MAX_PHOTOGRAPHS`.
     """
     if len(photographs) > MAX_PHOTOGRAPHS:
         return (), (f"More than {MAX_PHOTOGRAPHS} photographs: near duplicates were not searched.",)
@@ -145,7 +134,7 @@ def _thumbnails(photographs: Sequence[CheckedPhotograph]) -> tuple[Sequence[Chec
 def _allowed_names(
     dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
 ) -> set[str]:
-    """Names of all photographs that `allowed` covers; raises as `unallowed_leaks`."""
+    """Names of all photographs that `allowed` covers; DatasetError for an unknown name."""
     known = known_names(dataset) if allowed else set()
     for name in allowed:
         if name not in known:
@@ -179,7 +168,7 @@ def raise_if_unusable(
         DatasetError: One error that lists all problems and all leaks that are not allowed.
     """
     problems = () if skip_broken else checked.dataset.problems
-    leaks = unallowed_leaks(dataset, checked.photographs, allowed_leaks)
+    leaks = find_leaks(checked.photographs, _allowed_names(dataset, checked.photographs, allowed_leaks))
     reports = [describe_problems(problems)] if problems else []
     reports += [_describe(leaks)] if leaks else []
     if reports:
@@ -188,39 +177,32 @@ def raise_if_unusable(
 
 def _describe(leaks: Sequence[Leak]) -> str:
     """The count, one line for each leak, and what to do."""
-    many = len(leaks) != 1
-    return "\n".join(
-        [
-            f"{len(leaks)} picture{'s are' if many else ' is'} in different splits:",
-            *(f"  {format_duplicates(leak)}" for leak in leaks),
-            "Put equal pictures into one split (python -m datasets split does), remove all but one, or "
-            "allow the photographs or their groups by data.allowed_leaks (training) or --allow-leak "
-            "(python -m datasets inspect, pack).",
-        ]
+    lines = "".join(f"\n  {format_duplicates(leak)}" for leak in leaks)
+    return (
+        f"{len(leaks)} picture{' is' if len(leaks) == 1 else 's are'} in different splits:{lines}\n"
+        "Put equal pictures into one split (python -m datasets split does), remove all but one, or allow the "
+        "photographs or their groups by data.allowed_leaks (training) or --allow-leak (python -m datasets "
+        "inspect, pack)."
     )
 
 
 def format_duplicates(same: Sequence[CheckedPhotograph]) -> str:
     """Returns one line with all photographs and their splits."""
-    return " = ".join(
-        f"{photograph.record.name} ({photograph.record.split or 'left out'})" for photograph in same
-    )
+    records = (photograph.record for photograph in same)
+    return " = ".join(f"{record.name} ({record.split or 'left out'})" for record in records)
 
 
 def _describe_near(leaks: Sequence[NearLeak]) -> str:
     """The number of photographs, some of the pairs, and what to do."""
     count = len({photograph.record.name for leak in leaks for photograph in leak[:2]})
-    rest = len(leaks) - MAX_LISTED
-    return "\n".join(
-        [
-            f"{count} photographs have a near duplicate in another split, so results may look too good:",
-            *(f"  {format_near_leak(leak)}" for leak in leaks[:MAX_LISTED]),
-            *([f"  and {rest} more pair{'s' * (rest > 1)}"] if rest > 0 else []),
-            "Keep near duplicates in one split (python -m datasets split --group-twins); python -m datasets "
-            "inspect --twins FILE lists all pairs. If they show different things, allow the photographs or "
-            "their groups by data.allowed_leaks (training) or --allow-leak (python -m datasets inspect, "
-            "pack).",
-        ]
+    lines = "".join(f"\n  {format_near_leak(leak)}" for leak in leaks[:MAX_LISTED])
+    if (rest := len(leaks) - MAX_LISTED) > 0:
+        lines += f"\n  and {rest} more pair{'s' * (rest > 1)}"
+    return (
+        f"{count} photographs have a near duplicate in another split, so results may look too good:{lines}\n"
+        "Keep near duplicates in one split (python -m datasets split --group-twins); python -m datasets "
+        "inspect --twins FILE lists all pairs. If they show different things, allow the photographs or their "
+        "groups by data.allowed_leaks (training) or --allow-leak (python -m datasets inspect, pack)."
     )
 
 

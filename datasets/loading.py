@@ -107,13 +107,11 @@ def load_dataset(
 
 def _with_plain_names(dataset: Dataset) -> Dataset:
     """Turns photographs into problems if a split file cannot hold their names."""
-    odd = [record for record in dataset.records if not _is_plain(record.name)]
-    if not odd:
-        return dataset
+    plain = {record.name: _is_plain(record.name) for record in dataset.records}
     return replace(
         dataset,
-        records=tuple(record for record in dataset.records if _is_plain(record.name)),
-        problems=(*dataset.problems, *map(_odd_name, odd)),
+        records=tuple(record for record in dataset.records if plain[record.name]),
+        problems=(*dataset.problems, *(_odd_name(r) for r in dataset.records if not plain[r.name])),
     )
 
 
@@ -133,15 +131,14 @@ def _odd_name(record: Record) -> Problem:
 
 
 def _merged(dataset: Dataset) -> Dataset:
-    records = map(_merged_record, dataset.records)
+    records = []
+    for record in dataset.records:
+        threshold = (
+            record.mask_threshold if record.mask_values is None else 0
+        )  # all values except 0 are defects
+        label = min(record.label, 1)
+        records.append(replace(record, label=label, mask_values=None, mask_threshold=threshold))
     return replace(dataset, classes=(dataset.classes[0], DEFECT), records=tuple(records))
-
-
-def _merged_record(record: Record) -> Record:
-    if record.mask_values is None:
-        return replace(record, label=min(record.label, 1))
-    # All values except 0 are defects.
-    return replace(record, label=min(record.label, 1), mask_values=None, mask_threshold=0)
 
 
 def _check_local(layout: str, root: str) -> None:

@@ -30,12 +30,9 @@ class NameLine:
 
 
 def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine]:
-    """Reads the lines of `path`.
+    """Reads the lines of `path`, which start with one of `words`.
 
-    Args:
-        path: The file.
-        words: Words that a line may start with.
-        what: Kind of file, for messages: `split` or `supervision`.
+    `what` is the kind of file, for messages: `split` or `supervision`.
 
     Raises:
         DatasetError: If the file cannot be read, has no line with a name, or has invalid lines (lists all).
@@ -87,11 +84,10 @@ def nearest_known(name: str, known: Collection[str]) -> str:
 def records_by_name(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Returns name → records, for the names of records, groups and folders."""
     found: dict[str, list[Record]] = defaultdict(list)
+    folders: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         for name in {record.name, record.group}:
             found[name].append(record)
-    folders: dict[str, list[Record]] = defaultdict(list)
-    for record in records:
         for name in _with_folders(record.name)[1:]:
             folders[name].append(record)
     return {**folders, **found}  # a group has priority over a folder of the same name

@@ -18,13 +18,8 @@ DECILES = (0, 10, 50, 90, 100)
 
 def describe(dataset: Dataset, photographs: Sequence[CheckedPhotograph]) -> str:
     """Returns counts, sizes, defect areas and equal photographs; needs at least one photograph."""
-    blocks = [
-        _counts(dataset.classes, photographs),
-        _sizes(photographs),
-        _areas(dataset.classes, photographs),
-        _duplicates(photographs),
-    ]
-    return "\n\n".join(blocks)
+    counts, areas = _counts(dataset.classes, photographs), _areas(dataset.classes, photographs)
+    return "\n\n".join([counts, _sizes(photographs), areas, _duplicates(photographs)])
 
 
 def _counts(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -> str:
@@ -66,35 +61,24 @@ def _areas(classes: tuple[str, ...], photographs: Sequence[CheckedPhotograph]) -
     heads = [{0: "min", 50: "median", 100: "max"}.get(q, f"{q} %") for q in DECILES]
     lines = [f"{'defect area':<{width}}" + "".join(f"{head:>10}" for head in heads)]
     for label, name in list(enumerate(classes))[1:]:
-        found = [
-            photograph
-            for photograph in photographs
-            if photograph.record.label == label and photograph.defect_px
-        ]
+        found = [f for f in photographs if f.record.label == label and f.defect_px]
         if found:
             areas_px = np.array([f.defect_px for f in found], np.float64)
             sizes_px = np.array([f.height * f.width for f in found], np.float64)
-            area_px = np.percentile(areas_px, DECILES)
-            part = np.percentile(100 * areas_px / sizes_px, DECILES)
+            area_px, part = (np.percentile(v, DECILES) for v in (areas_px, 100 * areas_px / sizes_px))
             lines.append(f"{name + ', px':<{width}}" + "".join(f"{value:>10.0f}" for value in area_px))
             lines.append(f"{name + ', %':<{width}}" + "".join(f"{value:>10.3f}" for value in part))
     return "\n".join(lines)
 
 
 def _duplicates(photographs: Sequence[CheckedPhotograph]) -> str:
-    across: list[tuple[CheckedPhotograph, ...]] = []
-    within: list[tuple[CheckedPhotograph, ...]] = []
+    across: list[str] = []
+    within: list[str] = []
     for same in find_duplicates(photographs):
-        assigned = {photograph.record.split for photograph in same} - {None}
-        (across if len(assigned) > 1 else within).append(same)
-    return "\n".join(
-        [
-            f"equal photographs in different splits: {len(across)}",
-            *(f"  {format_duplicates(same)}" for same in across),
-            f"other equal photographs: {len(within)}",
-            *(f"  {format_duplicates(same)}" for same in within),
-        ]
-    )
+        several = len({photograph.record.split for photograph in same} - {None}) > 1
+        (across if several else within).append(f"  {format_duplicates(same)}")
+    heads = f"equal photographs in different splits: {len(across)}", f"other equal photographs: {len(within)}"
+    return "\n".join([heads[0], *across, heads[1], *within])
 
 
 def _split(photograph: CheckedPhotograph) -> str:

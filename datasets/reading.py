@@ -3,20 +3,16 @@
 import hashlib
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
-from datasets.annotations.class_values import read_classes
+from datasets.annotations.class_values import held_values, list_values, read_classes
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.sample import Record, Sample
 from datasets.shard_file import ShardFile, read_shard_files
 from segdec.errors import DatasetError
 from segdec.images import DEFAULT_MAX_PIXELS, decode_image, decode_mask_values, read_file
-
-NAMED_VALUES = 6
-"""Mask values that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +35,6 @@ def read(record: Record, *, white_level: int | None = None, max_pixels: int = DE
         record: The record.
         white_level: Value of a 16-bit photograph that becomes 255 (`input.white_level` of the model).
         max_pixels: Limit on height × width of each of the two.
-
-    Returns:
-        The sample: image uint8 [H, W, C], mask uint8 [H, W] (255 for values above the record's
-        `mask_threshold`) or None.
 
     Raises:
         ImageError: If a file cannot be read.
@@ -115,13 +107,12 @@ def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels
 
 def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:
     """Without a threshold the mask may hold 0 and one other value."""
-    values = np.flatnonzero(cv2.calcHist([mask], [0], None, [256], [0, 256])).tolist()
+    values = held_values(mask)
     if len(values) > 2 or (len(values) == 2 and values[0] > 0):
-        named = ", ".join(map(str, values[:NAMED_VALUES])) + (", …" if len(values) > NAMED_VALUES else "")
         raise DatasetError(
-            f"The mask {record.mask_file} has {len(values)} values: {named}. Expected 0 and one other value. "
-            "Set data.mask_threshold, or --mask-threshold of a command, to the value above which a pixel is "
-            "defective (127 for smooth edges, 0 if every other value is a defect)."
+            f"The mask {record.mask_file} has {len(values)} values: {list_values(values)}. Expected 0 and "
+            "one other value. Set data.mask_threshold, or --mask-threshold of a command, to the value above "
+            "which a pixel is defective (127 for smooth edges, 0 if every other value is a defect)."
         )
 
 

@@ -17,13 +17,9 @@ from segdec.errors import DatasetError
 def add_reviewed(dataset: Dataset, folders: Sequence[Path], *, merge_defects: bool = False) -> Dataset:
     """Returns the data set with the photographs of these folders.
 
-    Args:
-        dataset: The data set.
-        folders: Exported folders.
-        merge_defects: Accept any class, because all classes of defects will be merged.
-
     Raises:
-        DatasetError: If a folder cannot be listed, or has a class that the data set does not have.
+        DatasetError: If a folder cannot be listed, or has a class that the data set does not have, unless
+            `merge_defects` says that all classes of defects will be merged.
     """
     for folder in folders:
         reviewed = manifest.index(folder)

@@ -157,17 +157,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class Problem:
-    """A part of a data set that cannot be used.
-
-    Attributes:
-        place: The file, with line or entry if there is one.
-        text: What arrived, what was expected, what to do.
-        name: Name of the affected record; empty if unknown.
-    """
+    """A part of a data set that cannot be used."""
 
     place: str
+    """The file, with line or entry if there is one."""
     text: str
+    """What arrived, what was expected, what to do."""
     name: str = ""
+    """Name of the affected record; empty if unknown."""
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,7 @@ class ShardFile:
         return f"{self.shard}, {self.feature} of '{self.record}'"
 
     def read_bytes(self) -> bytes:
-        """Reads the file and checks its digest.
-
-        Raises:
-            DatasetError: If the shard cannot be read or is damaged.
-        """
+        """Reads the file and checks its digest; DatasetError if the shard cannot be read or is damaged."""
         return read_shard_files(self)[0]
 
 
@@ -56,7 +52,11 @@ def read_shard_files(*files: ShardFile) -> list[bytes]:
         features = decode_record(record[HEADER_BYTES:-FOOTER_BYTES])
     except Exception as error:  # protobuf has no public, typed exception
         raise _damaged(first) from error
-    return [_checked(features.get(file.feature, b""), file) for file in files]
+    found = [features.get(file.feature, b"") for file in files]
+    for data, file in zip(found, files, strict=True):
+        if hashlib.sha256(data).hexdigest() != file.sha256:  # also an index and a shard of different sets
+            raise _damaged(file)
+    return found
 
 
 def encode_record(features: dict[str, bytes]) -> bytes:
@@ -72,13 +72,6 @@ def decode_record(data: bytes) -> dict[str, bytes]:
     """Unpacks the byte strings of `encode_record`."""
     example = file_systems.tensorflow().train.Example.FromString(data)
     return {name: b"".join(value.bytes_list.value) for name, value in example.features.feature.items()}
-
-
-def _checked(data: bytes, file: ShardFile) -> bytes:
-    """Checks the digest, which also detects an index and a shard of different sets."""
-    if hashlib.sha256(data).hexdigest() != file.sha256:
-        raise _damaged(file)
-    return data
 
 
 def _damaged(file: ShardFile) -> DatasetError:

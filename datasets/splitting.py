@@ -75,13 +75,8 @@ def split_off_validation(dataset: Dataset, *, seed: int = 0) -> Dataset:
     """Moves 20 % of the training groups of each class to val, for sets published without validation."""
     training = replace(dataset, records=dataset.of_split("train"))
     val = {record.group for record in default_split(training, seed=seed).of_split("val")}
-    return replace(
-        dataset,
-        records=tuple(
-            record.with_split("val") if record.split == "train" and record.group in val else record
-            for record in dataset.records
-        ),
-    )
+    moved = (r.with_split("val") if r.split == "train" and r.group in val else r for r in dataset.records)
+    return replace(dataset, records=tuple(moved))
 
 
 def write_splits(path: Path, records: Iterable[Record], *, comment: str = "") -> None:

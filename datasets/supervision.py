@@ -19,7 +19,6 @@ from datasets.annotations.drawn_mask import DrawnMask
 from datasets.name_lists import NameLine, read_name_list, records_of_lines
 from datasets.sample import Dataset, MaskValues, Problem, Record, Supervision
 from segdec.errors import DatasetError
-from segdec.images import ImageFile
 from segdec.runtime.suggestions import nearest_name
 
 WORDS: tuple[Supervision, ...] = get_args(Supervision)
@@ -58,12 +57,7 @@ def apply_mask_threshold(dataset: Dataset, threshold: int) -> Dataset:
 def apply_mask_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
     """Returns the data set with a class for each value of its mask files; drawn masks do not change.
 
-    Args:
-        dataset: The data set.
-        values: Class name → mask value.
-
-    Raises:
-        DatasetError: If a class is unknown.
+    `values` are class name → mask value; DatasetError if a class is unknown.
     """
     defects = dataset.classes[1:]
     if unknown := sorted(set(values) - set(defects)):
@@ -93,20 +87,13 @@ def _limited(record: Record, line: NameLine) -> Record | Problem:
     if record.label == 0 or record.split == "test":
         return record
     if line.word == "label":
-        return replace(
-            record,
-            mask_file=None,
-            supervision="label",
-            mask_threshold=None,
-            mask_values=None,
-            digests=record.digests and record.digests[:1],
-        )
+        unmasked = replace(record, mask_file=None, mask_threshold=None, mask_values=None)
+        return replace(unmasked, supervision="label", digests=record.digests and record.digests[:1])
     if record.mask_file is None:
         text = f"The photograph '{record.name}' has no mask, but the line says '{line.word}'."
         return Problem(line.place, f"{text} Draw one, or write 'label'.", record.name)
-    return _boxed(record, record.mask_file) if line.word == "box" else record
-
-
-def _boxed(record: Record, mask: ImageFile) -> Record:
-    boxes = BoxedMask(mask, (record.mask_threshold or 0) if record.mask_values is None else None)
+    if line.word == "mask":
+        return record
+    threshold = (record.mask_threshold or 0) if record.mask_values is None else None
+    boxes = BoxedMask(record.mask_file, threshold)
     return replace(record, mask_file=boxes, supervision="box", mask_threshold=None, digests=None)

@@ -15,11 +15,7 @@ DELIMITERS = ",;\t"
 
 
 def read_text(path: Path, what: str = "annotation") -> str:
-    """Reads a UTF-8 text file, with or without a byte order mark.
-
-    Args:
-        path: The file.
-        what: Kind of file, for messages, for example `split`.
+    """Reads a UTF-8 text file, with or without a byte order mark; messages call it a `what` file.
 
     Raises:
         DatasetError: If the file is missing, cannot be read, or is not UTF-8.
@@ -50,17 +46,14 @@ def read_json(path: Path) -> Any:
 
 @dataclass(frozen=True)
 class CsvRow:
-    """One row of a CSV file.
-
-    Attributes:
-        line: Number of its last line in the file, from 1.
-        cells: Column → text without surrounding spaces; empty if the row ends early.
-        surplus: Number of cells after the last column.
-    """
+    """One row of a CSV file."""
 
     line: int
+    """Number of its last line in the file, from 1."""
     cells: dict[str, str]
+    """Column → text without surrounding spaces; empty if the row ends early."""
     surplus: int = 0
+    """Number of cells after the last column."""
 
 
 def read_csv(path: Path) -> tuple[list[str], Iterator[CsvRow]]:

@@ -32,17 +32,14 @@ def paint_board(rng: Generator, design: Generator, canvas: Canvas, kind: str | N
         return weight
 
     _draw_wiring(design, draw)
-    slots = [
-        (x, y, turned) for y in (14, 114) for x, turned in ((20, 0), (42, 0), (64, 1), (86, 0), (108, 0))
-    ]
+    turns = ((20, 0), (42, 0), (64, 1), (86, 0), (108, 0))
+    slots = [(x, y, turned) for y in (14, 114) for x, turned in turns]
     slots += [(x, y, 1) for x in (14, 30, 98, 114) for y in (46, 82)]
     chosen = int(rng.integers(len(slots)))
     changed = canvas.empty()
     if kind == "scratch":
-        centre = (
-            rng.uniform(0.4, 0.6) * canvas.size,
-            rng.choice([0.235, 0.765]) * canvas.size,
-        )  # between parts
+        x, y = rng.uniform(0.4, 0.6), rng.choice([0.235, 0.765])  # between parts
+        centre = x * canvas.size, y * canvas.size
         line = scratch(rng, canvas, centre, rng.uniform(-0.25, 0.25), width=0.8)
         changed = np.clip(1.6 * line, 0, 1)
         surface.cover(changed, COPPER, height=-0.4 * canvas.scale, gloss=0.3)
@@ -50,9 +47,8 @@ def paint_board(rng: Generator, design: Generator, canvas: Canvas, kind: str | N
         body = (RESISTOR, CAPACITOR)[int(design.integers(2))]
         fault = kind if number == chosen else None
         tilt = rng.uniform(0.35, 0.8) * rng.choice([-1.0, 1.0])
-        weight = _draw_part(
-            draw, np.array([x, y]) + design.uniform(-2, 2, 2), turned * np.pi / 2, body, fault, tilt
-        )
+        place = np.array([x, y]) + design.uniform(-2, 2, 2)
+        weight = _draw_part(draw, place, turned * np.pi / 2, body, fault, tilt)
         changed = weight if fault in {"missing_part", "lifted_part"} else changed * (1 - weight)
     changed = changed * (1 - _draw_chip(draw))
     surface.height = np.asarray(cv2.GaussianBlur(surface.height, (0, 0), 0.5 * canvas.scale), np.float32)
@@ -64,14 +60,8 @@ def _draw_wiring(design: Generator, draw: Draw) -> None:
     traces, ends = [], []
     for start in range(6, 128, 8):
         step, bend = design.choice([-14, -7, 7, 14]), design.uniform(25, 90)
-        points = np.array(
-            [
-                [-4, start],
-                [bend, start],
-                [bend + abs(step), start + step],
-                [design.uniform(105, 132), start + step],
-            ]
-        )
+        middle, end = bend + abs(step), design.uniform(105, 132)
+        points = np.array([[-4, start], [bend, start], [middle, start + step], [end, start + step]])
         turned = points[:, ::-1] if design.integers(2) else points
         traces.append(turned)
         ends.append(turned[-1])
@@ -85,7 +75,8 @@ def _draw_part(
 ) -> Field:
     """Draws pads, solder and a part with metal ends; returns what a fault changes."""
     frame = draw([_box(centre, 17, 9, angle)], LACQUER)
-    draw([np.concatenate([box, box[:1]]) for box in [_box(centre, 17, 9, angle)]], PRINT, width=0.7)
+    outline = _box(centre, 17, 9, angle)
+    draw([np.concatenate([outline, outline[:1]])], PRINT, width=0.7)
     draw([_box(centre, 4.5, 6, angle, side * 5) for side in (-1, 1)], SOLDER, height=0.8, gloss=0.5)
     if fault == "missing_part":
         return frame
@@ -94,9 +85,7 @@ def _draw_part(
     lift = 4 if fault == "lifted_part" else 2.2
     ends = draw([_box(centre, 12, 5.4, angle)], (0.36, 0.36, 0.37), height=lift, gloss=0.3)
     draw([_box(centre, 7.5, 5.4, angle)], body, height=0.3, gloss=0.08)
-    if fault == "lifted_part":
-        return np.maximum(frame, ends)
-    return ends
+    return np.maximum(frame, ends) if fault == "lifted_part" else ends
 
 
 def _draw_chip(draw: Draw) -> Field:

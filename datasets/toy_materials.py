@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from datasets.toy_surface import REFERENCE_SIZE, Canvas, Field, bump, distance_to_path, random_point
+from datasets.toy_surface import REFERENCE_SIZE, Canvas, Field, bump, crooked_line, random_point
 
 Colour = tuple[float, float, float]
 Point = tuple[float, float]
@@ -27,24 +27,17 @@ VISIBLE = 0.35
 
 @dataclass
 class Surface:
-    """A surface that `render` lights.
+    """A surface that `render` lights: reflectance, pixels above the base, strength of the highlights."""
 
-    Attributes:
-        colour: Reflectance, float32 [H, W, 3].
-        height: Pixels above the base, float32 [H, W].
-        gloss: Strength of the highlights, float32 [H, W].
-    """
-
-    colour: Array
-    height: Array
-    gloss: Array
+    colour: Array  # float32 [H, W, 3]
+    height: Array  # float32 [H, W]
+    gloss: Array  # float32 [H, W]
 
     @classmethod
     def plain(cls, canvas: Canvas, colour: Colour, gloss: float) -> "Surface":
         """Returns a flat surface of one colour."""
-        return cls(
-            canvas.empty()[..., None] + np.array(colour, np.float32), canvas.empty(), canvas.empty() + gloss
-        )
+        empty = canvas.empty()
+        return cls(empty[..., None] + np.array(colour, np.float32), canvas.empty(), empty + gloss)
 
     def cover(self, weight: Array, colour: Colour, *, height: float = 0.0, gloss: float = 0.0) -> None:
         """Blends in a colour and a gloss, and raises the surface; `weight` is the share covered, 0 to 1."""
@@ -58,12 +51,10 @@ Painter = Callable[[Generator, Generator, Canvas, str | None], Painted]
 
 
 class Material(NamedTuple):
-    """A material of the toy set.
+    """A material of the toy set: its kinds of defect, and what paints a part.
 
-    Attributes:
-        kinds: Its kinds of defect.
-        paint: Paints a part. Takes a generator for the part, one that is equal for all parts of a set, the
-            canvas, and the kind of defect or None.
+    `paint` takes a generator for the part, one that is equal for all parts of a set, the canvas, and the kind
+    of defect or None.
     """
 
     kinds: tuple[str, str, str]
@@ -76,16 +67,14 @@ def render(rng: Generator, canvas: Canvas, surface: Surface) -> NDArray[np.uint8
     normal = np.stack([-slope_x, -slope_y, np.ones_like(slope_x)], axis=-1)
     normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
     azimuth, elevation = rng.uniform(-2.4, -2.1), rng.uniform(0.8, 0.9)
-    light = np.array(
-        [np.cos(azimuth) * np.cos(elevation), np.sin(azimuth) * np.cos(elevation), np.sin(elevation)]
-    )
+    level = np.cos(elevation)
+    light = np.array([np.cos(azimuth) * level, np.sin(azimuth) * level, np.sin(elevation)])
     half = light + np.array([0, 0, 1])
     diffuse = np.clip(normal @ light, 0, None) / light[2]
     highlight = surface.gloss * np.clip(normal @ (half / np.linalg.norm(half)), 0, 1) ** 40
     x, y = (axis / canvas.size - 0.5 for axis in canvas.xy)
-    falloff = (
-        1 - rng.uniform(0.1, 0.3) * (x * -light[0] + y * -light[1]) - rng.uniform(0.2, 0.5) * (x**2 + y**2)
-    )
+    falloff = 1 - rng.uniform(0.1, 0.3) * (x * -light[0] + y * -light[1])
+    falloff = falloff - rng.uniform(0.2, 0.5) * (x**2 + y**2)
     exposure = rng.uniform(0.95, 1.05) * falloff
     shown = exposure[..., None] * (surface.colour * (0.3 + 0.7 * diffuse)[..., None] + highlight[..., None])
     shown = cv2.GaussianBlur(shown.astype(np.float32), (0, 0), 0.45 * max(canvas.scale, 1))
@@ -100,14 +89,9 @@ def scratch(
     rng: Generator, canvas: Canvas, centre: Point, heading: float, *, bend: float = 0.1, width: float = 0.9
 ) -> Field:
     """Returns the weight of a thin line that fades towards its ends."""
-    steps, length = 9, rng.uniform(35, 75) * canvas.scale
-    headings = heading + np.cumsum(rng.normal(0, bend, steps))
-    path = np.cumsum(np.stack([np.cos(headings), np.sin(headings)], axis=1) * length / steps, axis=0)
-    path += np.asarray(centre) - path.mean(axis=0)
-    away, along = distance_to_path(canvas, path)
-    fading = np.clip(7 * along * (1 - along), 0, 1)
-    width = max(width * rng.uniform(0.8, 1.3) * canvas.scale, 0.6)
-    return np.asarray(fading * np.exp(-((away / width) ** 2)), np.float32)
+    length = rng.uniform(35, 75) * canvas.scale
+    headings = heading + np.cumsum(rng.normal(0, bend, 9))
+    return crooked_line(canvas, centre, headings, length, width * rng.uniform(0.8, 1.3), fading=7)
 
 
 def blot(
@@ -127,9 +111,8 @@ def pits(rng: Generator, canvas: Canvas, centre: Point) -> Field:
     for _ in range(rng.integers(3, 8)):
         x, y = np.asarray(centre) + rng.normal(0, 5, 2) * canvas.scale
         radius = rng.uniform(1.3, 3)
-        weight = np.maximum(
-            weight, bump(canvas, (x, y), radius, radius * rng.uniform(0.6, 1), rng.uniform(0, 3), power=4)
-        )
+        across, turn = radius * rng.uniform(0.6, 1), rng.uniform(0, 3)
+        weight = np.maximum(weight, bump(canvas, (x, y), radius, across, turn, power=4))
     return weight
 
 
@@ -149,9 +132,8 @@ def paint_metal(rng: Generator, _: Generator, canvas: Canvas, kind: str | None) 
     tilts = rng.uniform(0.6, 0.9, 2)
     fan = np.abs(np.cos(angle - tilts[0])) ** 14 + 0.5 * np.abs(np.cos(angle + tilts[1])) ** 20
     turned = (0.26 + 0.42 * fan) * (1 + 0.07 * marks)
-    surface.height = (1 - face) * surface.height + face * canvas.scale * (
-        2.5 + 0.05 * marks.astype(np.float32)
-    )
+    raised = canvas.scale * (2.5 + 0.05 * marks.astype(np.float32))
+    surface.height = (1 - face) * surface.height + face * raised
     surface.cover(face, (0, 0, 0), gloss=0.1)
     surface.colour += (face * turned)[..., None] * np.array((1, 0.99, 0.97), np.float32)
     weight = canvas.empty()
@@ -174,13 +156,8 @@ def paint_wood(rng: Generator, _: Generator, canvas: Canvas, kind: str | None) -
     """Paints a planed board: growth rings, fibres and pores."""
     x, y = (axis / canvas.scale for axis in canvas.xy)
     bow = rng.uniform(-0.002, 0.002) * (x - rng.uniform(30, 100)) ** 2
-    rings = (
-        y
-        + np.tan(canvas.brushing) * x
-        + bow
-        + 2.5 * canvas.noise(rng, 45, 10)
-        + 0.35 * canvas.noise(rng, 18, 2)
-    )
+    rings = y + np.tan(canvas.brushing) * x + bow
+    rings = rings + 2.5 * canvas.noise(rng, 45, 10) + 0.35 * canvas.noise(rng, 18, 2)
     phase = np.mod(rings / rng.uniform(8, 12) + 0.35 * np.sin(rings / 13), 1)
     late = phase**2.5 * np.clip((1 - phase) / 0.12, 0, 1)
     fibres = canvas.noise(rng, 11, 0.45)
@@ -208,20 +185,17 @@ def _grow_knot(rng: Generator, canvas: Canvas, centre: Point, surface: Surface) 
     away = np.hypot((x - centre_x) / 1.35, y - centre_y) / radius
     pull = 0.85 * np.exp(-((away / 2) ** 2))
     source_y = (y - (y - centre_y) * pull).astype(np.float32)
-    surface.colour = np.asarray(
-        cv2.remap(surface.colour, x, source_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
-    )
-    surface.height = np.asarray(
-        cv2.remap(surface.height, x, source_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
+    surface.colour, surface.height = (
+        np.asarray(cv2.remap(field, x, source_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT), np.float32)
+        for field in (surface.colour, surface.height)
     )
     away = away + 0.05 * canvas.noise(rng, 3)
     weight = np.clip((1 - away) / 0.15, 0, 1).astype(np.float32)
     rings = 0.5 + 0.5 * np.sin(away * 20) * np.clip(away * 2, 0, 1)
     surface.cover(0.92 * weight, (0.09, 0.035, 0.014))
     surface.colour *= (1 + weight * (0.55 * rings - 0.2))[..., None]
-    surface.cover(
-        np.clip(1 - np.abs(away - 0.97) / 0.08, 0, 1).astype(np.float32), (0.03, 0.012, 0.006), height=-0.8
-    )
+    rim = np.clip(1 - np.abs(away - 0.97) / 0.08, 0, 1).astype(np.float32)
+    surface.cover(rim, (0.03, 0.012, 0.006), height=-0.8)
     return np.asarray(weight, np.float32)
 
 

@@ -87,10 +87,10 @@ def _brushed(rng: Generator, canvas: Canvas, *, length: float, width: float) -> 
 
 def distractors(rng: Generator, canvas: Canvas) -> Field:
     """Draws grey levels of dust, reflections and machining marks together."""
-    return dust(rng, canvas) + reflections(rng, canvas) + machining_marks(rng, canvas)
+    return _dust(rng, canvas) + _reflections(rng, canvas) + _machining_marks(rng, canvas)
 
 
-def dust(rng: Generator, canvas: Canvas) -> Field:
+def _dust(rng: Generator, canvas: Canvas) -> Field:
     """Draws specks below two pixels across, mostly dark, often of more contrast than any defect."""
     field = canvas.empty()
     for _ in range(rng.integers(3, 13)):
@@ -100,18 +100,16 @@ def dust(rng: Generator, canvas: Canvas) -> Field:
     return field
 
 
-def reflections(rng: Generator, canvas: Canvas) -> Field:
+def _reflections(rng: Generator, canvas: Canvas) -> Field:
     """Draws soft bright patches without an edge."""
     field = canvas.empty()
     for _ in range(rng.integers(0, 4)):
-        across, along = rng.uniform(7, 24), rng.uniform(10, 36)
-        field += rng.uniform(6, 24) * bump(
-            canvas, random_point(rng, canvas, 0), along, across, canvas.brushing
-        )
+        across, along, strength = rng.uniform(7, 24), rng.uniform(10, 36), rng.uniform(6, 24)
+        field += strength * bump(canvas, random_point(rng, canvas, 0), along, across, canvas.brushing)
     return field
 
 
-def machining_marks(rng: Generator, canvas: Canvas) -> Field:
+def _machining_marks(rng: Generator, canvas: Canvas) -> Field:
     """Draws straight lines along the brushing, from edge to edge."""
     x, y = canvas.xy
     field = canvas.empty()
@@ -131,26 +129,17 @@ def scratch(rng: Generator, canvas: Canvas) -> Field:
     steps = int(rng.integers(6, 13))
     length = rng.uniform(22, 85) * canvas.scale
     side = rng.choice([-1.0, 1.0])
-    heading = canvas.brushing + side * rng.uniform(0.6, 2.5) + np.cumsum(rng.normal(0, 0.13, steps))
-    path = np.cumsum(np.stack([np.cos(heading), np.sin(heading)], axis=1) * length / steps, axis=0)
-    path += np.asarray(random_point(rng, canvas, 0.2)) - path.mean(axis=0)
-    away, along = distance_to_path(canvas, path)
-    fading = np.clip(6 * along * (1 - along), 0, 1)
-    width = max(rng.uniform(0.7, 1.5) * canvas.scale, 0.6)
-    return np.asarray(_contrast(rng, 16, 46) * fading * np.exp(-((away / width) ** 2)), np.float32)
+    headings = canvas.brushing + side * rng.uniform(0.6, 2.5) + np.cumsum(rng.normal(0, 0.13, steps))
+    centre = random_point(rng, canvas, 0.2)
+    width = rng.uniform(0.7, 1.5)
+    return _contrast(rng, 16, 46) * crooked_line(canvas, centre, headings, length, width, fading=6)
 
 
 def spot(rng: Generator, canvas: Canvas) -> Field:
     """Draws a small dark or bright pit with a clear edge."""
     radius = rng.uniform(2.4, 6.5)
-    field = bump(
-        canvas,
-        random_point(rng, canvas, 0.12),
-        radius,
-        radius * rng.uniform(0.6, 1),
-        rng.uniform(0, np.pi),
-        power=4,
-    )
+    centre, across = random_point(rng, canvas, 0.12), radius * rng.uniform(0.6, 1)
+    field = bump(canvas, centre, radius, across, rng.uniform(0, np.pi), power=4)
     return _contrast(rng, 15, 44) * field
 
 
@@ -206,10 +195,30 @@ def bump(
     return np.asarray(np.exp(-(np.hypot(along, across) ** power)), np.float32)
 
 
-def distance_to_path(canvas: Canvas, path: NDArray[np.float64]) -> tuple[Field, Field]:
-    """Returns for each pixel the distance to the path, and the position (0 to 1) of the nearest point along
-    the path.
+def crooked_line(
+    canvas: Canvas,
+    centre: tuple[float, float],
+    headings: NDArray[np.float64],
+    length: float,
+    width: float,
+    *,
+    fading: float,
+) -> Field:
+    """Returns weights: 1 on a line around `centre`, 1/e at `width` (reference pixels), less at its ends.
+
+    `headings` are the directions of the line's parts, radians; `length` is in pixels; a larger `fading` fades
+    less of the line.
     """
+    steps = np.stack([np.cos(headings), np.sin(headings)], axis=1) * length / len(headings)
+    path = np.cumsum(steps, axis=0)
+    path += np.asarray(centre) - path.mean(axis=0)
+    away, along = _distance_to_path(canvas, path)
+    ends = np.clip(fading * along * (1 - along), 0, 1)
+    return np.asarray(ends * np.exp(-((away / max(width * canvas.scale, 0.6)) ** 2)), np.float32)
+
+
+def _distance_to_path(canvas: Canvas, path: NDArray[np.float64]) -> tuple[Field, Field]:
+    """For each pixel the distance to the path, and the position (0 to 1) of its nearest point on the path."""
     points = np.stack(canvas.xy, axis=-1)[:, :, None, :]  # [H, W, 1, 2]
     start, step = path[:-1], np.diff(path, axis=0)  # [N, 2]
     reach = np.clip(((points - start) * step).sum(-1) / (step**2).sum(-1), 0, 1)  # [H, W, N]

@@ -43,7 +43,7 @@ def main() -> None:
     step("training", "evaluate", str(RUN))
     step("training", "export", str(RUN), str(MODEL), "--overwrite", "--no-measure")
     record = largest_test_defect()
-    with service() as url:
+    with serving("--model", str(MODEL)) as url:
         answer = ask(url, record)
     draw(record, answer)
     conclude(record, answer, time.perf_counter() - begun)
@@ -67,16 +67,16 @@ def largest_test_defect() -> Record:
 
 
 @contextmanager
-def service() -> Iterator[str]:
-    """Serves the model on a free port of this machine; yields its URL."""
-    words = ["api", "--model", str(MODEL), "--port", "0"]
-    print(f"\n$ python -m {' '.join(words)}", flush=True)
-    with subprocess.Popen([sys.executable, "-m", *words], stdout=subprocess.PIPE, text=True) as process:
+def serving(*words: str) -> Iterator[str]:
+    """Runs `python -m api WORDS…` on a free port of this machine; yields its URL."""
+    command = ["-m", "api", *words, "--port", "0"]
+    print(f"\n$ python {' '.join(command)}", flush=True)
+    with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline().strip() if process.stdout else ""
             if not line:
                 sys.exit(process.wait())
-            print(line)
+            print(line, flush=True)
             yield line.rsplit(" ", 1)[1]
         finally:
             process.terminate()

@@ -8,7 +8,6 @@ are in `runs/demo_loop`; reviews use the ground truth. `--quick` trains briefly,
 
 import json
 import shutil
-import subprocess
 import sys
 import time
 import urllib.request
@@ -19,7 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from api.records.review import export_command
 from api.routes.keys import make_key
+from examples import demo
+from examples.demo import step
 from examples.synthetic_parts import Part, make_parts, write_folder
 
 FOLDER = Path("runs/demo_loop")
@@ -60,31 +62,26 @@ def main() -> None:
     begun = time.perf_counter()
     shutil.rmtree(FOLDER, ignore_errors=True)
     write_folder(FOLDER / "known", make_parts(KNOWN, seed=0))
-    unseen = make_parts(UNSEEN, seed=3)
     quick = "--quick" in sys.argv[1:]
+    every = 5 if quick else 1
+    unseen = make_parts(UNSEEN, seed=3)[::every]
     run = train(QUICK if quick else ())
     with serving() as service:
         before = count_errors(service, unseen)
-        review(service, inspect(service, make_parts(DAY, seed=1)))
-        step("api", "export-reviewed", "--out", str(FOLDER / "reviewed"), "--record-folder", str(RECORD))
+        review(service, inspect(service, make_parts(DAY, seed=1)[::every]))
+        words = ["--out", str(FOLDER / "reviewed"), "--record-folder", str(RECORD)]
+        announce(f"python -m api export-reviewed {' '.join(words)}")
+        export_command.run(words)
         model = str(MODELS / "parts" / "1")
         words = ["--reviewed", str(FOLDER / "reviewed"), "--parent", model]
         step("training", "retrain", str(run), *words, *(["--force"] if quick else []))
-        shadow(service, make_parts(NEXT_DAY, seed=2))
+        shadow(service, make_parts(NEXT_DAY, seed=2)[::every])
         announce("POST /v1/admin/models/parts/promote")
         service.ask("POST", "/v1/admin/models/parts/promote")
         after = count_errors(service, unseen)
-    conclude(before, after, time.perf_counter() - begun)
+    conclude(Counter(part.kind for part in unseen), before, after, time.perf_counter() - begun)
     if sum(after.values()) >= sum(before.values()) and not quick:
         sys.exit("Error: the next version is not better than the first one.")
-
-
-def step(*words: str) -> None:
-    """Runs `python -m WORDS…`; a failure ends the demo with its exit code."""
-    announce(f"python -m {' '.join(words)}")
-    finished = subprocess.run([sys.executable, "-m", *words], check=False)
-    if finished.returncode:
-        sys.exit(finished.returncode)
 
 
 def announce(line: str) -> None:
@@ -107,20 +104,10 @@ def serving() -> Iterator[Service]:
     key, line = make_key("demo")
     keys = FOLDER / "admin_keys"
     keys.write_text(line, encoding="utf-8")
-    words = ["--models", str(MODELS), "--port", "0", "--admin-keys", str(keys), "--record", "required"]
+    words = ["--models", str(MODELS), "--admin-keys", str(keys), "--record", "required"]
     words += ["--record-folder", str(RECORD), "--record-good-share", GOOD_SHARE, "--record-near", "1"]
-    announce(f"python -m api {' '.join(words)}")
-    with subprocess.Popen(
-        [sys.executable, "-m", "api", *words], stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            printed = process.stdout.readline().strip() if process.stdout else ""
-            if not printed:
-                sys.exit(process.wait())
-            print(printed, flush=True)
-            yield Service(printed.rsplit(" ", 1)[1], key)
-        finally:
-            process.terminate()
+    with demo.serving(*words) as url:
+        yield Service(url, key)
 
 
 def count_errors(service: Service, parts: Sequence[Part]) -> Counter[str]:
@@ -181,12 +168,11 @@ def candidate(service: Service) -> dict[str, Any]:
     return found
 
 
-def conclude(before: Counter[str], after: Counter[str], duration_s: float) -> None:
+def conclude(parts: Counter[str], before: Counter[str], after: Counter[str], duration_s: float) -> None:
     """Prints the errors of both versions on parts that are in no training set."""
-    parts = sum(UNSEEN.values())
-    print(f"\nResult  after {duration_s:.0f} s, errors on {parts} new parts, version 1 → version 2:")
+    print(f"\nResult  after {duration_s:.0f} s, errors on {parts.total()} new parts, version 1 → version 2:")
     for kind, text in (("scratch", "scratches missed"), ("hole", "holes missed"), ("good", "false alarms")):
-        print(f"        {text:<17} {before[kind]:>3} of {UNSEEN[kind]} → {after[kind]:>3}")
+        print(f"        {text:<17} {before[kind]:>3} of {parts[kind]} → {after[kind]:>3}")
     print(f"Files   {FOLDER}/runs/parts_2/report.html, {MODELS}/parts/2, {FOLDER}/record; see docs/loop.md.")
 
 

@@ -42,9 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the picture as JPEG."""
     parser = argparse.ArgumentParser(description="Draws photographs, true masks and predicted masks.")
     parser.add_argument("out", type=Path, help="output, a .jpg file")
-    parser.add_argument(
-        "sets", type=Path, nargs="+", metavar="MODEL DATA", help="exported models and toy sets"
-    )
+    text = "exported models and toy sets"
+    parser.add_argument("sets", type=Path, nargs="+", metavar="MODEL DATA", help=text)
     options = parser.parse_args(arguments)
     models, folders = options.sets[::2], options.sets[1::2]
     if len(models) != len(folders):
@@ -80,18 +79,13 @@ def choose(samples: Sequence[Sample], number: int) -> list[Sample]:
 def draw(samples: Sequence[Sample], predictions: Sequence[Prediction]) -> Picture:
     """Draws a column for each photograph: photograph, true mask, predicted mask, label and score."""
     images = [_enlarge(sample.image) for sample in samples]
-    truths = [
-        None if sample.mask is None else resize_mask(sample.mask, SIDE_PX, SIDE_PX) for sample in samples
-    ]
-    masks = [resize_mask(prediction.mask, SIDE_PX, SIDE_PX) for prediction in predictions]
+    truths, masks = [_square(sample.mask) for sample in samples], [_square(one.mask) for one in predictions]
     rows = {
         "photograph": [draw_overlay(image, None) for image in images],
         "true mask": [
-            draw_overlay(image, None, truth=truth) for image, truth in zip(images, truths, strict=True)
+            draw_overlay(image, None, truth=mask) for image, mask in zip(images, truths, strict=True)
         ],
-        "predicted mask, label and score": [
-            draw_overlay(image, mask) for image, mask in zip(images, masks, strict=True)
-        ],
+        "predicted mask, label and score": list(map(draw_overlay, images, masks)),
     }
     verdicts = [_write(f"{answer.label} {answer.score:.2f}", SIDE_PX) for answer in predictions]
     lines = {title: _line_up(row) for title, row in rows.items()}
@@ -101,6 +95,10 @@ def draw(samples: Sequence[Sample], predictions: Sequence[Prediction]) -> Pictur
 
 def _defect_px(sample: Sample) -> int:
     return 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
+
+
+def _square(mask: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
+    return None if mask is None else resize_mask(mask, SIDE_PX, SIDE_PX)
 
 
 def _enlarge(image: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -22,10 +22,7 @@ PATIENCE_S = 900
 
 
 def run(
-    module: str,
-    *arguments: object,
-    folder: Path = ROOT,
-    before: Callable[[], None] | None = None,
+    module: str, *arguments: object, folder: Path = ROOT, before: Callable[[], None] | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Does `python -m MODULE ARGUMENTS` in a folder, after a call of `before`; answers as `subprocess.run`.
 

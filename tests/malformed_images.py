@@ -3,16 +3,16 @@
 `malformed_images()` gives them all; the decoder's tests and the service's use them.
 """
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.damage import OVERWRITES
 from tests.image_files import (
@@ -31,8 +31,8 @@ from tests.image_files import (
 )
 
 Expectation = Literal["refused", "same", "unchecked", "any"]
-FLIPS_A_FILE = 6
-OVERWRITES_A_FILE = 3
+FLIPS_A_FILE = 4
+OVERWRITES_A_FILE = 2
 BLOCK = 2**20
 BOMB = "bomb"
 """Prefix of the names of bombs."""
@@ -59,17 +59,10 @@ class MalformedImage:
 
 def malformed_images() -> Iterator[MalformedImage]:
     """Yields all malformed files."""
-    yield from _truncated()
-    yield from _flipped()
-    yield from _overwritten()
-    yield from _png_bombs()
-    yield from _tiff_bombs()
-    yield from _noted_bombs()
-    yield from _other_bombs()
-    yield from _odd_sizes()
-    yield from _not_images()
-    yield from _unsupported()
-    yield from _contradictory()
+    bombs = (_png_bombs, _tiff_bombs, _noted_bombs, _other_bombs)
+    others = (_odd_sizes, _not_images, _unsupported, _strips_cut_short, _contradictory)
+    for images in (_truncated, _flipped, _overwritten, *bombs, *others):
+        yield from images()
 
 
 # === Whole files ===
@@ -80,6 +73,7 @@ def whole_files() -> dict[str, bytes]:
     """A valid file of each accepted kind, by name; noise, so that every row needs bytes."""
     rng = np.random.default_rng(4)
     grey, colour, alpha, two = (rng.integers(0, 256, (32, 40, n), dtype=np.uint8) for n in (1, 3, 4, 2))
+    lzw = [cv2.IMWRITE_TIFF_COMPRESSION, 5]
     deep, deep_colour = (rng.integers(0, 65536, (32, 40, n), dtype=np.uint16) for n in (1, 3))
     return {
         "grey PNG": encode(grey, "PNG"),
@@ -103,15 +97,11 @@ def whole_files() -> dict[str, bytes]:
         "PackBits TIFF": encode(grey, "TIFF", compression="packbits"),
         "16-bit grey TIFF": tiff(deep),
         "16-bit colour TIFF": tiff(deep_colour, order=">"),
-        "16-bit LZW TIFF": _lzw(deep_colour),
+        "16-bit LZW TIFF": cv2.imencode(".tiff", deep_colour, lzw)[1].tobytes(),
         "lossy WebP": encode(colour, "WEBP"),
         "lossless WebP": encode(colour, "WEBP", lossless=True),
         "lossless WebP with alpha": encode(alpha, "WEBP", lossless=True),
     }
-
-
-def _lzw(values: NDArray[Any]) -> bytes:
-    return cv2.imencode(".tiff", values, [cv2.IMWRITE_TIFF_COMPRESSION, 5])[1].tobytes()
 
 
 # === Damage ===
@@ -119,7 +109,7 @@ def _lzw(values: NDArray[Any]) -> bytes:
 
 def _truncated() -> Iterator[MalformedImage]:
     for kind, data in whole_files().items():
-        for tenth in range(1, 10):
+        for tenth in (1, 3, 5, 7, 9):
             cut = data[: len(data) * tenth // 10]
             yield MalformedImage(f"{kind}, {tenth} tenths of it", cut)
             if "JPEG" in kind:
@@ -169,19 +159,23 @@ def zeros(length: int) -> bytes:
     return b"\x78\xda" + block * (length // BLOCK) + b"\x03\0" + checksum
 
 
+def _bomb(name: str, data: bytes, expectation: Expectation = "refused") -> MalformedImage:
+    return MalformedImage(f"{BOMB}: {name}", data, expectation)
+
+
 def _png_bombs() -> Iterator[MalformedImage]:
     dot = zlib.compress(b"\0\5")
-    yield MalformedImage(f"{BOMB}: PNG of 20,000 × 20,000", png(20_000, 20_000, 8, 0, zeros(400 * BLOCK)))
-    yield MalformedImage(f"{BOMB}: PNG of 1 × 1 with 400 MB of pixels", _dot(dot=zeros(400 * BLOCK)))
+    yield _bomb("PNG of 20,000 × 20,000", png(20_000, 20_000, 8, 0, zeros(400 * BLOCK)))
+    yield _bomb("PNG of 1 × 1 with 400 MB of pixels", _dot(dot=zeros(400 * BLOCK)))
     profile = chunk(b"iCCP", b"icc\0\0" + zeros(400 * BLOCK))
-    yield MalformedImage(f"{BOMB}: PNG with a profile of 400 MB", _dot(profile), "any")
+    yield _bomb("PNG with a profile of 400 MB", _dot(profile), "any")
     text = chunk(b"zTXt", b"text\0\0" + zlib.compress(bytes(BLOCK - 9)))
-    yield MalformedImage(f"{BOMB}: PNG with 60 texts of 1 MB", _dot(text * 60), "any")
-    yield MalformedImage(f"{BOMB}: PNG with 100,000 empty chunks", _dot(chunk(b"teSt", b"") * 100_000))
+    yield _bomb("PNG with 60 texts of 1 MB", _dot(text * 60), "any")
+    yield _bomb("PNG with 100,000 empty chunks", _dot(chunk(b"teSt", b"") * 100_000))
     second = header(1, 1, 8, 0)
-    yield MalformedImage(f"{BOMB}: PNG with two headers", png(30_000, 30_000, 8, 0, dot, before=second))
+    yield _bomb("PNG with two headers", png(30_000, 30_000, 8, 0, dot, before=second))
     first = header(30_000, 30_000, 8, 0)
-    yield MalformedImage(f"{BOMB}: PNG with a huge second header", png(1, 1, 8, 0, dot, before=first))
+    yield _bomb("PNG with a huge second header", png(1, 1, 8, 0, dot, before=first))
 
 
 def _dot(before: bytes = b"", *, dot: bytes = zlib.compress(b"\0\5")) -> bytes:
@@ -193,24 +187,22 @@ def _tiff_bombs() -> Iterator[MalformedImage]:
     side = {256: (20_000,), 257: (20_000,), 278: (20_000,)}
     packed = zeros(400 * BLOCK)
     strip = {273: (0,), 279: (len(packed),)}
-    yield MalformedImage(f"{BOMB}: deflate TIFF", tiff_file({**grey, **side, **strip, 259: (8,)}, packed))
-    yield MalformedImage(f"{BOMB}: LZW TIFF", tiff_file({**grey, **side, **strip, 259: (5,)}, bytes(999)))
+    yield _bomb("deflate TIFF", tiff_file({**grey, **side, **strip, 259: (8,)}, packed))
+    yield _bomb("LZW TIFF", tiff_file({**grey, **side, **strip, 259: (5,)}, bytes(999)))
     plain = {**grey, **side, **strip, 259: (1,), 279: (400_000_000,)}
-    yield MalformedImage(f"{BOMB}: uncompressed TIFF without pixels", tiff_file(plain, b""))
+    yield _bomb("uncompressed TIFF without pixels", tiff_file(plain, b""))
     dot = {**grey, 256: (1,), 257: (1,), 259: (8,)}
     tile = {322: (20_000,), 323: (20_000,), 324: (0,), 325: (len(packed),)}
-    yield MalformedImage(f"{BOMB}: TIFF of 1 × 1 with a huge tile", tiff_file({**dot, **tile}, packed))
-    yield MalformedImage(
-        f"{BOMB}: TIFF of 1 × 1 with a huge strip", tiff_file({**dot, **strip, 278: (1,)}, packed), "any"
-    )
+    yield _bomb("TIFF of 1 × 1 with a huge tile", tiff_file({**dot, **tile}, packed))
+    yield _bomb("TIFF of 1 × 1 with a huge strip", tiff_file({**dot, **strip, 278: (1,)}, packed), "any")
     many = {**dot, 278: (1,), 273: (8,) * 300_000, 279: (1,) * 300_000, 259: (1,)}
-    yield MalformedImage(f"{BOMB}: TIFF of 300,000 strips", tiff_file(many, b"\5"))
+    yield _bomb("TIFF of 300,000 strips", tiff_file(many, b"\5"))
     values = {**dot, 259: (1,), 258: (8,) * 300_000, 273: (0,), 279: (1,), 278: (1,)}
-    yield MalformedImage(f"{BOMB}: TIFF of 300,000 channels", tiff_file(values, b"\5"))
-    yield MalformedImage(f"{BOMB}: TIFF whose tags share 1 MB", _shared_tags(2_000))
+    yield _bomb("TIFF of 300,000 channels", tiff_file(values, b"\5"))
+    yield _bomb("TIFF whose tags share 1 MB", _shared_tags(2_000))
     pages = tiff(np.full((1, 1, 1), 5, np.uint8))
-    yield MalformedImage(f"{BOMB}: TIFF of 30,000 empty pages", _pages(pages, 30_000), "any")
-    yield MalformedImage(f"{BOMB}: TIFF whose next page is itself", _next_page(pages, 8), "any")
+    yield _bomb("TIFF of 30,000 empty pages", _pages(pages, 30_000), "any")
+    yield _bomb("TIFF whose next page is itself", _next_page(pages, 8), "any")
 
 
 RATIONAL, LONG = 5, 4
@@ -226,27 +218,24 @@ def _noted_bombs() -> Iterator[MalformedImage]:
     """Millions of values in tags for orientation or resolution."""
     orientation = notes(274, RATIONAL, 700_000)
     dot = zlib.compress(b"\0\5")
-    yield MalformedImage(
-        f"{BOMB}: PNG with 700,000 orientations",
-        png(1, 1, 8, 0, dot, before=chunk(b"eXIf", orientation)),
-        "any",
+    yield _bomb(
+        "PNG with 700,000 orientations", png(1, 1, 8, 0, dot, before=chunk(b"eXIf", orientation)), "any"
     )
     frame = whole_files()["lossless WebP"][20:]
     canvas = bytes([8, 0, 0, 0]) + struct.pack("<I", 39)[:3] + struct.pack("<I", 31)[:3]
     noted = webp((b"VP8X", canvas), (b"VP8L", frame), (b"EXIF", orientation))
-    yield MalformedImage(f"{BOMB}: WebP with 700,000 orientations", noted, "any")
+    yield _bomb("WebP with 700,000 orientations", noted, "any")
     jpeg = whole_files()["baseline JPEG"]
     resolution, tables = notes(282, RATIONAL, 700_000), jpeg.index(b"\xff\xdb")
     parts = [resolution[start : start + 65_000] for start in range(0, len(resolution), 65_000)]
     segments = b"".join(b"\xff\xe1" + struct.pack(">H", len(part) + 8) + b"Exif\0\0" + part for part in parts)
-    yield MalformedImage(f"{BOMB}: JPEG with 700,000 resolutions", jpeg[:2] + segments + jpeg[tables:])
+    yield _bomb("JPEG with 700,000 resolutions", jpeg[:2] + segments + jpeg[tables:])
     tags = {256: 1, 257: 1, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 1, 279: 1, 34665: 122 + 100}
     entries = b"".join(struct.pack("<HHLL", tag, LONG, 1, value) for tag, value in tags.items())
     first = struct.pack("<H", len(tags)) + entries + bytes(4)
     whole = notes(33434, RATIONAL, 700_000, place=222)
-    yield MalformedImage(
-        f"{BOMB}: TIFF with 700,000 exposure times",
-        b"II*\0" + struct.pack("<L", 8) + first + whole[8 + len(first) :],
+    yield _bomb(
+        "TIFF with 700,000 exposure times", b"II*\0" + struct.pack("<L", 8) + first + whole[8 + len(first) :]
     )
 
 
@@ -276,31 +265,29 @@ def _shared_tags(count: int) -> bytes:
 
 def _other_bombs() -> Iterator[MalformedImage]:
     lossless = webp_lossless_header(1, 1)
-    for name, side in (("16,384", 16_384), ("12,000", 12_000)):
+    for side in (16_384, 12_000):
         canvas = struct.pack("<I", 0) + struct.pack("<I", side - 1)[:3] * 2
-        yield MalformedImage(
-            f"{BOMB}: WebP with a canvas of {name} around 1 × 1", webp((b"VP8X", canvas), (b"VP8L", lossless))
+        yield _bomb(
+            f"WebP with a canvas of {side} around 1 × 1", webp((b"VP8X", canvas), (b"VP8L", lossless))
         )
-        yield MalformedImage(f"{BOMB}: animated WebP with a canvas of {name}", _animation(side))
-        yield MalformedImage(
-            f"{BOMB}: lossless WebP of {name}", webp((b"VP8L", webp_lossless_header(side, side)))
-        )
+        yield _bomb(f"animated WebP with a canvas of {side}", _animation(side))
+        yield _bomb(f"lossless WebP of {side}", webp((b"VP8L", webp_lossless_header(side, side))))
     small = whole_files()["baseline JPEG"]
     place = small.index(b"\xff\xc0") + 5
     huge = small[:place] + struct.pack(">HH", 65_500, 65_500) + small[place + 4 :]
-    yield MalformedImage(f"{BOMB}: JPEG of 65,500 × 65,500", huge)
+    yield _bomb("JPEG of 65,500 × 65,500", huge)
     progressive = whole_files()["progressive JPEG"]
     last = progressive.rindex(b"\xff\xda")
     scans = progressive[:-2] + progressive[last:-2] * 5_000 + b"\xff\xd9"
-    yield MalformedImage(f"{BOMB}: JPEG of 5,000 scans", scans)
+    yield _bomb("JPEG of 5,000 scans", scans)
     comments = small[:2] + b"\xff\xfe\0\2" * 500_000 + small[2:]
-    yield MalformedImage(f"{BOMB}: JPEG of 500,000 comments", comments)
+    yield _bomb("JPEG of 500,000 comments", comments)
     padded = small[:2] + b"\xff" * 4_000_000 + small[2:]
-    yield MalformedImage(f"{BOMB}: JPEG with 4 MB between its segments", padded)
+    yield _bomb("JPEG with 4 MB between its segments", padded)
     bmp = whole_files()["grey BMP"]
     for width, height in ((30_000, 30_000), (2**31 - 1, 2**31 - 1), (30_000, -30_000)):
         data = bmp[:18] + struct.pack("<ii", width, height) + bmp[26:]
-        yield MalformedImage(f"{BOMB}: BMP of {width} × {height}", data)
+        yield _bomb(f"BMP of {width} × {height}", data)
 
 
 def webp_lossless_header(width: int, height: int) -> bytes:
@@ -389,7 +376,6 @@ def _unsupported() -> Iterator[MalformedImage]:
         "12-bit PNG": png_16(np.full((8, 8, 1), 4_095, np.uint16)),
     }
     yield from (MalformedImage(name, data) for name, data in files.items())
-    yield from _strips_cut_short()
 
 
 def _strips_cut_short() -> Iterator[MalformedImage]:
@@ -459,15 +445,11 @@ def _contradictory() -> Iterator[MalformedImage]:
     yield MalformedImage("TIFF whose directory lies beyond its end", b"II*\0\xff\xff\xff\x7f")
     yield MalformedImage("BigTIFF whose directory lies beyond its end", b"II+\0\x08\0\0\0" + b"\xff" * 8)
     progressive = whole_files()["progressive JPEG"]
-    for number, place in enumerate(_places(progressive, b"\xff\xda")):
-        closed = progressive[:place] + b"\xff\xd9"
-        yield MalformedImage(f"progressive JPEG of {number} scans", closed)
+    for scan in re.finditer(b"\xff\xda", progressive):
+        closed = progressive[: scan.start()] + b"\xff\xd9"
+        yield MalformedImage(f"progressive JPEG, closed at {scan.start()}", closed)
 
 
 def _behind_pixels(data: bytes, chunks: bytes) -> bytes:
     """A PNG with more chunks before its last one, which has 12 bytes."""
     return data[:-12] + chunks + data[-12:]
-
-
-def _places(data: bytes, mark: bytes) -> list[int]:
-    return [place for place in range(len(data)) if data.startswith(mark, place)]

@@ -252,13 +252,8 @@ def test_alerts_ask_for_metrics_that_the_service_has() -> None:
 
 def test_alerts_ask_for_values_that_the_service_counts() -> None:
     expressions = " ".join(rule["expr"] for rule in alerts())
-    counted = {
-        "reason": REJECTION_REASONS,
-        "result": PHOTOGRAPH_RESULTS,
-        "code": CONNECTION_PROBLEMS,
-        "label": [REVIEW],
-    }
-    for label, values in counted.items():
+    counted = {"reason": REJECTION_REASONS, "result": PHOTOGRAPH_RESULTS, "code": CONNECTION_PROBLEMS}
+    for label, values in {**counted, "label": [REVIEW]}.items():
         asked = re.findall(rf'\b{label}=~?"([^"]+)"', expressions)
         assert asked
         assert set("|".join(asked).split("|")) <= set(values)
@@ -353,18 +348,19 @@ def test_job_goes_on_after_what_passes_and_ends_with_what_does_not() -> None:
 
 
 def test_training_pods_have_time_for_a_checkpoint() -> None:
-    for path in [JOB, *sorted((DEPLOY / "kubeflow").glob("*.yaml"))]:
-        for pod in pods(load(path)):
-            assert pod["terminationGracePeriodSeconds"] >= 300, path.name
+    files = [JOB, *(DEPLOY / "kubeflow").glob("*.yaml")]
+    grace_s = [pod["terminationGracePeriodSeconds"] for path in files for pod in pods(load(path))]
+    assert len(grace_s) > 3
+    assert min(grace_s) >= 300
 
 
 def test_gpus_of_one_pod_have_shared_memory_for_nccl() -> None:
     """Docker and Kubernetes give 64 MiB; what lies there counts as memory of the container."""
-    several = [(name, pod) for name, pod in pods_with_gpus() if limits(pod)[GPU] != "1"]
+    several = [pod for _, pod in pods_with_gpus() if limits(pod)[GPU] != "1"]
     assert several
-    for name, pod in several:
+    for pod in several:
         shared = mounted(pod)["/dev/shm"]["emptyDir"]
-        assert shared["medium"] == "Memory", name
+        assert shared["medium"] == "Memory"
         assert 2**30 <= in_bytes(shared["sizeLimit"]) < in_bytes(limits(pod)["memory"])
 
 
@@ -372,8 +368,7 @@ def test_gpus_of_one_pod_have_shared_memory_for_nccl() -> None:
 def test_images_keep_what_the_driver_compiles(target: str) -> None:
     found = image_variables(target)
     assert int(found["CUDA_CACHE_MAXSIZE"]) == 4 * 2**30
-    text = DOCKERFILE.read_text(encoding="utf-8")
-    stage = text.partition(f" AS {target}\n")[2].partition("\nFROM")[0]
+    stage = DOCKERFILE.read_text(encoding="utf-8").partition(f" AS {target}\n")[2].partition("\nFROM")[0]
     assert f"VOLUME {found['CUDA_CACHE_PATH']}\n" in stage  # writable where the root file system is not
     assert stage.index("RUN install") < stage.index("VOLUME") < stage.index("USER 10001")
 
@@ -400,9 +395,8 @@ def test_pods_with_gpus_have_time_for_the_compilation_and_keep_it() -> None:
         assert volume["persistentVolumeClaim"]["claimName"] == "segdec-cache", name
         assert not volume.get("readOnly"), name
         assert pod["securityContext"]["fsGroup"] == 10001, name
-    probe = containers(only(rendered("gpu"), "Deployment"))[0][
-        "startupProbe"
-    ]  # TensorFlow may compile that long
+    (container,) = containers(only(rendered("gpu"), "Deployment"))
+    probe = container["startupProbe"]  # TensorFlow may compile for half an hour
     assert probe["periodSeconds"] * probe["failureThreshold"] >= 45 * 60
     gpu = load(DEPLOY / "compose" / "gpu.yaml")
     (mount,) = gpu["services"]["segdec"]["volumes"]
@@ -463,7 +457,6 @@ def settings_of(environment: dict[str, str]) -> Settings:
 
 
 def record_folder() -> str:
-    """Where the images of the service keep the record."""
     return image_variables("service")["SEGDEC_RECORD_FOLDER"]
 
 
@@ -477,16 +470,12 @@ IMAGES = {
 """Extra and dependency groups of each."""
 
 
-def locked(image: str) -> dict[str, str]:
-    return {package.name: package.version for package in read_lock(lock_file(image))}
-
-
 @pytest.mark.parametrize("image", [*IMAGES, "build"])
 def test_packages_of_an_image_have_hashes_and_the_tested_versions(image: str) -> None:
     lines = (DEPLOY.parent / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pairs = [line.split("==") for line in lines if "==" in line]
     tested = {canonicalize_name(name): version for name, version in pairs}
-    found = locked(image)
+    found = {package.name: package.version for package in read_lock(lock_file(image))}
     assert found
     for name, version in found.items():
         assert tested.get(canonicalize_name(name), version) == version, name
@@ -509,7 +498,7 @@ def test_packages_of_an_image_are_those_of_its_extra_and_groups(image: str) -> N
             else:
                 wanted.add(requirement)
     names = {re.split(r"[^A-Za-z0-9-]", requirement)[0] for requirement in wanted}
-    assert names <= {name.lower() for name in locked(image)}
+    assert names <= {package.name for package in read_lock(lock_file(image))}
 
 
 def test_images_are_of_this_version() -> None:
@@ -519,13 +508,10 @@ def test_images_are_of_this_version() -> None:
     assert {"serve", "serve-gpu", "train"} <= targets
 
 
-# === nginx ===
-
-
 def test_balancer_lets_through_what_the_service_takes() -> None:
     text = (DEPLOY / "nginx" / "segdec.conf").read_text(encoding="utf-8")
     settings = Settings(model=Path("/models"))
     (megabytes,) = re.findall(r"client_max_body_size (\d+)m;", text)
-    assert int(megabytes) * 2**20 == settings.max_body_bytes
     (seconds,) = re.findall(r"proxy_read_timeout (\d+)s;", text)
+    assert int(megabytes) * 2**20 == settings.max_body_bytes
     assert 1000 * int(seconds) > settings.deadline_ms

@@ -92,7 +92,7 @@ def test_tensorflow_stays_where_it_belongs():
 def test_these_modules_load_no_tensorflow():
     modules = (
         "segdec, segdec.predictor, segdec.images, segdec.imaging.overlay, segdec.artifact, datasets.loading, "
-        "training.__main__, training.distribution.cluster, training.distribution.launch, "
+        "datasets.__main__, training.__main__, training.distribution.cluster, training.distribution.launch, "
         "training.reporting.tables, training.retrain.splitting"
     )
     code = f"import sys, {modules}; print({{'tensorflow', 'keras', 'PIL', 'matplotlib'}} & set(sys.modules))"

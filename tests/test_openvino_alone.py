@@ -23,14 +23,14 @@ def test_prediction_without_tensorflow(tiny_network, tiny_config, tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (64, 48, 1), dtype=np.uint8)
     write_png(image, pixels)
     python = tmp_path / "venv" / "bin" / "python"
-    run(sys.executable, "-m", "venv", python.parents[1])
-    run(python, "-m", "pip", "install", "--quiet", "-e", f"{ROOT}[openvino]", "-c", ROOT / "constraints.txt")
+    run(sys.executable, "-m", "venv", "--without-pip", python.parents[1])
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile")
+    run(*pip, "-e", f"{ROOT}[openvino]", "-c", ROOT / "constraints.txt")
     assert run(python, "-c", "import tensorflow", check=False).returncode == 1
     told = run(python, "-m", "segdec", "predict", image, "--model", model).stdout
     assert f"{Predictor.load(model).predict([pixels])[0].score:.3f}" in told
-    refused = run(
-        python, "-m", "segdec", "predict", image, "--model", model, "--engine", "tensorflow", check=False
-    )
+    flags = (image, "--model", model, "--engine", "tensorflow")
+    refused = run(python, "-m", "segdec", "predict", *flags, check=False)
     assert refused.returncode == 2
     assert "extra 'tensorflow'" in refused.stderr
 

@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 
 from datasets.layouts.toy import write_toy
-from segdec.encoders import ENCODERS
 from tests import forked
 
 ROOT = Path(__file__).parents[1]
@@ -44,8 +43,6 @@ RUN = (
     "python -m datasets pack folder data/parts data/packed",
     "python -m training run training/experiments/folder_mobilenet.toml --data.layout shards "
     "--data.root data/packed --name packed",
-    "python -m training launch --workers 2 training/experiments/folder_compact.toml --data.root data/parts "
-    "--name synchronous",
     "python -m training evaluate runs/packed",
     "python -m training join runs/by_hand runs/packed --out joined",
     "python -m training compare runs/by_hand runs/packed",
@@ -67,22 +64,17 @@ TINY = (
     "--stages.segment.steps 2 --stages.decision.steps 2 --stages.joint.steps 1 "
     "--input.height 32 --input.width 32 --network.feature-width 8"
 )
-STAND_INS = {
+COMPACT = "python -m training run training/experiments/folder_compact.toml"
+PLACEHOLDERS = {
     "python -m training fit data/parts --minutes 10": (  # ten minutes; see tests/training/fit
-        "python -m training run training/experiments/folder_mobilenet.toml --data.root data/parts",
+        f"{COMPACT} --data.root data/parts --name parts {TINY}",
         "python -m training evaluate runs/parts",
-        "python -m training export runs/parts models/parts",
+        "python -m training export runs/parts models/parts --no-measure",
     ),
-    "python -m training join runs/by_hand runs/packed --out joined": (
-        "python -m training join runs/parts runs/packed --out joined",
-    ),
-    "python -m training compare runs/by_hand runs/packed": (
-        "python -m training compare runs/parts runs/packed",
-    ),
+    RUN[6]: (f"{COMPACT} --data.layout shards --data.root data/packed --name packed {TINY}",),
+    **{command: (command.replace("by_hand", "parts"),) for command in RUN if "by_hand" in command},
 }
-"""What leaves the same behind in less time."""
-
-SHORTER = {f"python -m training {command}": TINY for command in ("check", "run", "launch")}
+"""Steps that leave the same behind in less time."""
 
 
 def blocks():
@@ -145,19 +137,16 @@ def test_commands_take_their_flags(monkeypatch, capsys):
 
 def test_lines_are_wrapped():
     """But for tables, commands, figures that a benchmark writes, and words that are longer than a line."""
-    pages = [*PAGES, ROOT / "deploy" / "grafana" / "README.md"]
-    for page in pages:
+    for page in [*PAGES, ROOT / "deploy" / "grafana" / "README.md"]:
         text = re.sub(r"^ *```.*?^ *```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
         text = re.sub(r"<!-- figures.*<!-- end of figures -->", "", text, flags=re.DOTALL)
         lines = [line for line in text.splitlines() if not line.lstrip().startswith("|")]
-        long = [
-            line for line in lines if len(line) > WRAPPED_AT and max(map(len, line.split())) < WRAPPED_AT - 20
-        ]
-        assert long == [], page
+        long = [line for line in lines if len(line) > WRAPPED_AT]
+        assert [line for line in long if max(map(len, line.split())) < WRAPPED_AT - 20] == [], page
 
 
 def test_what_is_run_is_documented():
-    assert {*RUN, *STAND_INS} - set(commands()) == set()
+    assert set(RUN) <= set(commands())
 
 
 @pytest.fixture
@@ -170,25 +159,8 @@ def checkout(tmp_path):
     return tmp_path
 
 
-@pytest.fixture
-def imagenet(tmp_path, monkeypatch):
-    """Stands for the weights of MobileNet that Keras has downloaded."""
-    file = tmp_path / "keras" / "models" / ENCODERS["mobilenet"].weights_file
-    file.parent.mkdir(parents=True)
-    network = "keras.applications.MobileNet(weights=None, include_top=False)"
-    save = f"import keras, sys; {network}.save(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", save, file], check=True, timeout=300)
-    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
-
-
 def run(command, folder):
-    shorter = next((extra for start, extra in SHORTER.items() if command.startswith(start)), "")
-    words = shlex.split(f"{command} {shorter}")
-    if words[:2] == ["python", "-m"] and "mobilenet" not in command:  # Keras reads KERAS_HOME when imported
-        return forked.run(*words[2:], folder=folder)
-    if words[0] == "python":
-        words[0] = sys.executable
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    return forked.run(*shlex.split(command)[2:], folder=folder)
 
 
 def post(command, folder):
@@ -209,14 +181,11 @@ def post(command, folder):
     response = httpx.post(words.url, headers=headers, **sent)
     assert response.status_code == 200, response.text
     if words.out:
-        assert read_png(response.content).shape[:2] == (32, 32)
+        mask = cv2.imdecode(np.frombuffer(response.content, np.uint8), cv2.IMREAD_UNCHANGED)
+        assert mask.shape[:2] == (32, 32)
         return [response.headers["X-Segdec-Label"]]
     answers = [item["answer"] for item in response.json().get("items", [])] or [response.json()]
     return [answer["decision"]["label"] for answer in answers]
-
-
-def read_png(content):
-    return cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
 
 
 def start_service(command, folder):
@@ -242,7 +211,6 @@ def python_example(word):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("imagenet")
 def test_commands_work_in_their_order(checkout, monkeypatch):
     service, url = None, URL
     try:
@@ -254,7 +222,7 @@ def test_commands_work_in_their_order(checkout, monkeypatch):
             if command.startswith("curl"):
                 assert set(post(command.replace(URL, url), checkout)) <= {"good", "defect"}
                 continue
-            for step in STAND_INS.get(command, (command,)):
+            for step in PLACEHOLDERS.get(command, (command,)):
                 result = run(step.replace(URL, url), checkout)
                 assert result.returncode == 0, f"{step}\n{result.stdout}\n{result.stderr}"
         names = {}

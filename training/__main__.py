@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from training.distribution.cluster import Cluster
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    AddArgument = Callable[..., argparse.Action]
 
 FRESH, SPLITS = "--fresh", ("train", "val", "test")
 RUN_USAGE = (
@@ -49,8 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     with clean_exit(group="train"):
         if words and words[0] in EXPERIMENT_COMMANDS:
-            command, _ = EXPERIMENT_COMMANDS[words[0]]
-            command(words[1:])
+            EXPERIMENT_COMMANDS[words[0]](words[1:])
             return
         options = build_parser().parse_args(words)
         options.command(options)
@@ -62,25 +62,22 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_fit(commands)
     _add_retrain(commands)
-    for name, (_, text) in EXPERIMENT_COMMANDS.items():
-        commands.add_parser(name, help=text)
+    for name, command in EXPERIMENT_COMMANDS.items():
+        commands.add_parser(name, help=command.__doc__)
     _add_measuring(commands)
     _add_artifacts(commands)
     return parser
 
 
-def _add_command(
-    commands: "Commands", command: Callable[[argparse.Namespace], None], text: str
-) -> argparse.ArgumentParser:
-    """A command with the name of its function."""
-    parser = commands.add_parser(command.__name__, help=text)
+def _add_command(commands: "Commands", command: Callable[[argparse.Namespace], None]) -> "AddArgument":
+    """Adds a command with the name and the docstring of its function."""
+    parser = commands.add_parser(command.__name__, help=command.__doc__)
     parser.set_defaults(command=command)
-    return parser
+    return parser.add_argument
 
 
 def _add_fit(commands: "Commands") -> None:
-    text = "choose an experiment for a folder, train, evaluate and export, in one command"
-    add = _add_command(commands, fit, text).add_argument
+    add = _add_command(commands, fit)
     add("root", type=Path, metavar="FOLDER", help="folder of the images, in any known layout")
     add("--minutes", type=float, default=10.0, help="time limit of the whole command (default: %(default)s)")
     add("--out", type=Path, metavar="MODEL", help="folder of the model; default: models/NAME")
@@ -99,8 +96,7 @@ def _add_fit(commands: "Commands") -> None:
 
 
 def _add_retrain(commands: "Commands") -> None:
-    text = "continue a run with reviewed images, and export the new model unless it is worse"
-    add = _add_command(commands, retrain, text).add_argument
+    add = _add_command(commands, retrain)
     add("run", type=Path, metavar="RUN", help="folder of a finished run")
     reviewed = "output of python -m api export-reviewed"
     add("--reviewed", type=Path, required=True, metavar="FOLDER", help=reviewed)
@@ -116,21 +112,19 @@ def _add_retrain(commands: "Commands") -> None:
 
 
 def _add_measuring(commands: "Commands") -> None:
-    add = _add_command(
-        commands, evaluate, "evaluate a finished run on a split, write its report"
-    ).add_argument
+    add = _add_command(commands, evaluate)
     add("run", type=Path, help="run folder")
     add("--split", choices=SPLITS, default="test", help="split of the images (default: %(default)s)")
-    add = _add_command(commands, join, "join evaluated runs: folds, seeds, or both").add_argument
+    add = _add_command(commands, join)
     add("runs", type=Path, nargs="+", metavar="RUN", help="run folder, evaluated")
     add("--out", type=Path, help="folder for joined.json, joined.csv and report.html")
-    add = _add_command(commands, compare, "test whether two evaluated runs differ significantly").add_argument
+    add = _add_command(commands, compare)
     add("first", type=Path, metavar="RUN_A", help="run folder, evaluated")
     add("second", type=Path, metavar="RUN_B", help="run folder, evaluated on the same split")
 
 
 def _add_artifacts(commands: "Commands") -> None:
-    add = _add_command(commands, export, "write the artifact of a finished run").add_argument
+    add = _add_command(commands, export)
     add("run", type=Path, help="run folder")
     add("out", type=Path, help="folder of the artifact")
     add("--name", help="name of the model; default: that of the run")
@@ -145,15 +139,14 @@ def _add_artifacts(commands: "Commands") -> None:
     add("--no-measure", action="store_true", help=measure)
     add("--force", action="store_true", help="also export engines that are worse than the network")
     add("--no-sample", action="store_true", help="self-test with noise: no image is stored in the artifact")
-    text = "compare the engines of an artifact with the network of its run"
-    add = _add_command(commands, verify, text).add_argument
+    add = _add_command(commands, verify)
     add("run", type=Path, help="run folder")
     add("model", type=Path, help="artifact that was exported from it")
     add("--split", choices=SPLITS, default="test", help="split of the images (default: %(default)s)")
 
 
 def run(words: list[str]) -> None:
-    """Trains an experiment: `EXPERIMENT.toml [--fresh] [--field value]…`."""
+    """Trains the stages of an experiment: `run EXPERIMENT.toml [--fresh] [--field value]…`."""
     from training.distribution.cluster import find_cluster
 
     fields = [word for word in words[1:] if word != FRESH]
@@ -174,7 +167,7 @@ def run(words: list[str]) -> None:
 
 
 def check(words: list[str]) -> None:
-    """Dry-runs an experiment: `EXPERIMENT.toml [--field value]…`."""
+    """Dry-runs an experiment: `check EXPERIMENT.toml [--field value]…`."""
     config = read_experiment(words, CHECK_USAGE)
     import_tensorflow(trains=True)
     from training.distribution.interruption import RunInterruptedError
@@ -187,14 +180,14 @@ def check(words: list[str]) -> None:
 
 
 def launch(words: list[str]) -> NoReturn:
-    """Trains on a local cluster: `--workers N [--ps P] EXPERIMENT.toml [--field value]…`."""
+    """Trains on a local cluster: `launch --workers N [--ps P] EXPERIMENT.toml [--field value]…`."""
     from training.distribution.launch import launch
 
     raise SystemExit(launch(words))
 
 
 def calibrate(words: list[str]) -> None:
-    """Chooses new thresholds of a run: `RUN [--folds K | --by RUN…] [--threshold.field value]…`."""
+    """Chooses new thresholds of a run: `calibrate RUN [--folds K | --by RUN…] [--threshold.field value]…`."""
     if "--help" in words or "-h" in words:
         print(CALIBRATE_USAGE, *_threshold_fields(), sep="\n")
         raise SystemExit(0)
@@ -233,25 +226,12 @@ def _threshold_fields() -> Iterator[str]:
         yield f"  --threshold.{name.replace('_', '-')} (default: {field.default}): {field.description}"
 
 
-EXPERIMENT_COMMANDS = {
-    "check": (check, "dry-run an experiment: check EXPERIMENT.toml [--field value]"),
-    "run": (run, "train the stages of an experiment: run EXPERIMENT.toml [--field value]"),
-    "launch": (launch, "train on a local cluster: launch --workers 2 [--ps 1] EXPERIMENT.toml"),
-    "calibrate": (
-        calibrate,
-        "choose new thresholds of a finished run: calibrate RUN [--folds K | --by RUN…]",
-    ),
-}
-"""Commands whose flags are the fields of the experiment, with their help."""
+EXPERIMENT_COMMANDS = {"check": check, "run": run, "launch": launch, "calibrate": calibrate}
+"""Commands whose flags are the fields of the experiment."""
 
 
 def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
-    """Reads an experiment file with flags that override its fields; `--help` prints the fields.
-
-    Raises:
-        ConfigError: If no file is given, or the file or a flag is invalid.
-        SystemExit: After the help.
-    """
+    """Reads an experiment file with flags that override its fields; `--help` prints the fields and exits."""
     from training.experiment_file import load_experiment, print_fields
 
     if "--help" in words or "-h" in words:
@@ -281,7 +261,7 @@ def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool)
 
 
 def fit(options: argparse.Namespace) -> None:
-    """Trains a model for a folder of images."""
+    """Chooses an experiment for a folder, trains, evaluates and exports, in one command."""
     started = time.monotonic()
     import_tensorflow(trains=True)
     from training.fit import command
@@ -294,7 +274,7 @@ def fit(options: argparse.Namespace) -> None:
 
 
 def retrain(options: argparse.Namespace) -> None:
-    """Trains the next version of a model with reviewed images."""
+    """Continues a run with reviewed images, and exports the new model unless it is worse."""
     started = time.monotonic()
     import_tensorflow(trains=True)
     from training.fit.command import clock
@@ -307,7 +287,7 @@ def retrain(options: argparse.Namespace) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """Evaluates a run and writes its report and metrics into its folder."""
+    """Evaluates a finished run on a split and writes its report."""
     import_tensorflow()
     from training.evaluate import evaluate_run
 
@@ -322,7 +302,7 @@ def _raise_pixel_limit_of(run: Path) -> None:
 
 
 def join(options: argparse.Namespace) -> None:
-    """Joins evaluated runs; their images are not needed."""
+    """Joins evaluated runs: folds, seeds, or both."""
     from training.metrics.aggregation import aggregate_runs, write_aggregate
     from training.reporting.aggregate_report import write_aggregate_report
     from training.reporting.tables import aggregate_table
@@ -336,7 +316,7 @@ def join(options: argparse.Namespace) -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Compares two evaluated runs; their images are not needed."""
+    """Tests whether two evaluated runs differ significantly."""
     from training.metrics.comparison import compare_runs
     from training.reporting.tables import comparison_table
 
@@ -344,7 +324,7 @@ def compare(options: argparse.Namespace) -> None:
 
 
 def export(options: argparse.Namespace) -> None:
-    """Writes the artifact of a run."""
+    """Writes the artifact of a finished run."""
     import_tensorflow()
     from training.export import ExportOptions, export_run
     from training.metrics.verification import describe_speed, describe_variant

@@ -22,12 +22,10 @@ from datasets.leaks import near_duplicates_for_split
 from datasets.name_lists import read_name_list
 from datasets.sample import Split
 from datasets.splitting import SPLITS, write_splits
-from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ConfigError, RunError
-from segdec.predictor import Predictor
 from training.config import ExperimentConfig, ThresholdConfig
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import list_dataset, list_split_records, open_check_cache, record_reader
+from training.data.run_data import list_dataset, open_check_cache, record_reader
 from training.evaluate import evaluate_run
 from training.formatting import format_percent, format_score
 from training.metrics.calibration import align_log_odds
@@ -114,11 +112,9 @@ def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequen
 
 def measure_split(folder: RunFolder, split: Split) -> Validation:
     """Scores the images of a split with the network of a finished run."""
-    experiment, model = folder.experiment(), folder.result().model
-    records = list_split_records(experiment, folder.splits, model.classes, split)
-    predictor = Predictor(NetworkEngine(folder.network()), model)
-    pool = ReadingPool(experiment.data.decode_threads)
-    return Validator(predictor, records, record_reader(experiment), experiment.batch_size, pool).measure()
+    experiment = folder.experiment()
+    pool, read = ReadingPool(experiment.data.decode_threads), record_reader(experiment)
+    return Validator(folder.predictor(), folder.records(split), read, experiment.batch_size, pool).measure()
 
 
 # === Folds of the training photographs ===
@@ -160,8 +156,7 @@ def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed:
     reported.
 
     Raises:
-        ConfigError: If there are fewer than two folds, or a fold has no good images, or no defective ones
-            although there are some.
+        ConfigError: If a fold has no good images, or no defective ones although there are some.
     """
     if folds < 2:
         raise ConfigError(f"--folds {folds}. Expected at least 2.")

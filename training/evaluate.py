@@ -3,11 +3,9 @@
 from pathlib import Path
 
 from datasets.sample import Split
-from segdec.engines.tensorflow import NetworkEngine
-from segdec.predictor import Predictor
 from training.config import ExperimentConfig
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import list_split_records, record_reader
+from training.data.run_data import record_reader
 from training.metrics.evaluation import evaluate
 from training.metrics.storage import save_evaluation
 from training.reporting.gallery import read_and_predict
@@ -27,9 +25,7 @@ def evaluate_run(path: Path, split: Split) -> str:
     """
     folder = RunFolder.finished(path)
     experiment, result = folder.experiment(), folder.result()
-    records = list_split_records(experiment, folder.splits, result.model.classes, split)
-    predictor = Predictor(NetworkEngine(folder.network()), result.model)
-    read = record_reader(experiment)
+    records, predictor, read = folder.records(split), folder.predictor(), record_reader(experiment)
     pool = ReadingPool(experiment.data.decode_threads)
     evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size, pool=pool)
     save_evaluation(path, evaluation, split=split, seed=experiment.seed)
@@ -47,7 +43,7 @@ def evaluate_run(path: Path, split: Split) -> str:
 
 def _facts(experiment: ExperimentConfig, result: RunResult, split: str) -> dict[str, str]:
     return {
-        "Network": describe_network(experiment),
+        "Network": _describe_network(experiment),
         "Data": f"{experiment.data.layout}, {experiment.data.root}",
         "Evaluated on": f"split '{split}'",
         "Thresholds": f"chosen on {result.chosen_by}; mask threshold {result.model.thresholds.mask:.3f}",
@@ -55,7 +51,7 @@ def _facts(experiment: ExperimentConfig, result: RunResult, split: str) -> dict[
     }
 
 
-def describe_network(experiment: ExperimentConfig) -> str:
+def _describe_network(experiment: ExperimentConfig) -> str:
     """Returns the preset, the input size, and the mask stride if it is not 8."""
     size, stride = experiment.input, experiment.network.mask_stride
     native = size.policy == "native"

@@ -18,7 +18,6 @@ from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, SegdecError
 from segdec.export.model_export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
 from segdec.predictor import Predictor
-from training.data.run_data import list_split_records
 from training.data.subsets import pick_evenly
 from training.metrics.storage import METRICS_FILE
 from training.metrics.verification import Verifier, describe_variant
@@ -100,9 +99,8 @@ def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:
             f"{model} was not exported from {path}, or the thresholds have changed since. Expected an "
             "artifact of this run; export it again."
         )
-    records = list_split_records(folder.experiment(), folder.splits, result.model.classes, split)
-    reference = Predictor(NetworkEngine(folder.network()), result.model)
-    verifier = Verifier(reference, records, _reader(reference), force=True)
+    reference = folder.predictor()
+    verifier = Verifier(reference, folder.records(split), _reader(reference), force=True)
     for name, variant in manifest.variants.items():
         found = verifier(name, Predictor.load(model, name))
         yield describe_variant(name, variant.model_copy(update={"verification": found}))
@@ -119,7 +117,7 @@ def _validation_photographs(
     """Validation images for the export; none if they can no longer be read."""
     read = _reader(predictor)
     try:
-        records = list_split_records(folder.experiment(), folder.splits, predictor.config.classes, "val")
+        records = folder.records("val")
         for record in records:
             read(record)
     except (SegdecError, OSError) as error:

@@ -103,30 +103,25 @@ def set_candidate(version: str | None) -> LabelChange:
     return LabelChange("candidate", apply)
 
 
+def _move_stable(labels: Labels, source: str, code: str, reason: str) -> dict[str, str]:
+    """Moves the version labelled `source` to stable."""
+    version = labels.get(source)
+    if version is None or version == labels[STABLE]:
+        raise RequestError(409, code, f"No other version has the label '{source}'{reason}")
+    return {**{label: other for label, other in labels.items() if label != source}, STABLE: version}
+
+
 def _promote(labels: Labels) -> dict[str, str]:
-    candidate = labels.get(CANDIDATE)
-    if candidate in (None, labels[STABLE]):
-        raise RequestError(
-            409,
-            "no_candidate",
-            "No other version has the label 'candidate'. Set it first: POST …/candidate with "
-            '{"version": "2"}.',
-        )
-    others = {label: version for label, version in labels.items() if label != CANDIDATE}
-    return {**others, STABLE: str(candidate), PREVIOUS: labels[STABLE]}
+    reason = '. Set it first: POST …/candidate with {"version": "2"}.'
+    return {**_move_stable(labels, CANDIDATE, "no_candidate", reason), PREVIOUS: labels[STABLE]}
 
 
 def _roll_back(labels: Labels) -> dict[str, str]:
-    previous = labels.get(PREVIOUS)
-    if previous in (None, labels[STABLE]):
-        raise RequestError(
-            409,
-            "no_previous",
-            "No other version has the label 'previous', which a promotion gives to the version before it. "
-            "To make any other version stable, make it the candidate and promote it.",
-        )
-    others = {label: version for label, version in labels.items() if label != PREVIOUS}
-    return {**others, STABLE: str(previous)}
+    reason = (
+        ", which a promotion gives to the version before it. To make any other version stable, make it the "
+        "candidate and promote it."
+    )
+    return _move_stable(labels, PREVIOUS, "no_previous", reason)
 
 
 PROMOTE = LabelChange("promote", _promote)

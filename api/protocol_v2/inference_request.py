@@ -36,7 +36,6 @@ class InferenceRequest:
         threshold: Replaces the model's; None for the model's own.
         timeout_us: Microseconds that the photographs may wait; None or 0 for the service's own limit.
         outputs: Name → whether its data follows the JSON part.
-        has_named_outputs: Whether the request names its outputs; otherwise they are all possible ones.
     """
 
     id: str | None
@@ -45,18 +44,19 @@ class InferenceRequest:
     threshold: float | None
     timeout_us: int | None
     outputs: dict[str, bool]
-    has_named_outputs: bool = False
 
 
-def parse_inference_request(body: bytes, header_length: str | None, settings: Settings) -> InferenceRequest:
-    """Parses the body of an inference request; slow for a large one, so not for the event loop.
+def parse_inference_request(
+    body: bytes, header_length: str | None, settings: Settings, config: ModelConfig
+) -> InferenceRequest:
+    """Parses a request for the model of `config`; slow for a large one, so not for the event loop.
 
     Raises:
         RequestError: 400 for an invalid one, 413 for too large photographs or too many values.
     """
     part, binary = split_body(body, header_length)
     request = parse_json_part(part)
-    outputs = _requested_outputs(request)
+    outputs = _requested_outputs(request, config)
     tensor = _only_input(request.inputs)
     check_binary_used(request.inputs, binary)
     sources: Sequence[Source]
@@ -67,33 +67,7 @@ def parse_inference_request(body: bytes, header_length: str | None, settings: Se
         sources = list(read_pixels(tensor, binary, settings.max_batch_files))
         _check_size(tensor, settings)
     asked = request.parameters
-    return InferenceRequest(
-        request.id,
-        tensor.name,
-        sources,
-        asked.threshold,
-        asked.timeout,
-        outputs,
-        has_named_outputs=bool(request.outputs),
-    )
-
-
-def select_outputs(asked: InferenceRequest, config: ModelConfig) -> dict[str, bool]:
-    """Returns the requested outputs that a model has.
-
-    Raises:
-        RequestError: 400 if the request names one that this model does not have.
-    """
-    available = output_names(config)
-    missing = [name for name in asked.outputs if name not in available]
-    if missing and asked.has_named_outputs:
-        raise RequestError(
-            400,
-            "unknown_tensor",
-            f"This model has no output '{missing[0]}', as it has one mask for all classes. Expected some of "
-            f"{', '.join(available)}.",
-        )
-    return {name: binary for name, binary in asked.outputs.items() if name in available}
+    return InferenceRequest(request.id, tensor.name, sources, asked.threshold, asked.timeout, outputs)
 
 
 def _only_input(inputs: Sequence[InferInput]) -> InferInput:
@@ -108,14 +82,21 @@ def _only_input(inputs: Sequence[InferInput]) -> InferInput:
     return inputs[0]
 
 
-def _requested_outputs(request: InferRequest) -> dict[str, bool]:
-    default = request.parameters.binary_data_output
+def _requested_outputs(request: InferRequest, config: ModelConfig) -> dict[str, bool]:
+    default, available = request.parameters.binary_data_output, output_names(config)
     if not request.outputs:
-        return dict.fromkeys(OUTPUTS, default)
+        return dict.fromkeys(available, default)
     outputs = {}
     for output in request.outputs:
         if output.name not in OUTPUTS:
             raise _unknown("output", output.name, OUTPUTS)
+        if output.name not in available:
+            raise RequestError(
+                400,
+                "unknown_tensor",
+                f"This model has no output '{output.name}', as it has one mask for all classes. Expected "
+                f"some of {', '.join(available)}.",
+            )
         if output.name in outputs:
             raise RequestError(
                 400, "bad_tensor", f"The output '{output.name}' is requested twice; expected once."

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum
 from functools import partial
 from typing import Annotated, Any
@@ -24,7 +23,6 @@ from api.protocol_v2.inference_request import (
     INPUTS,
     InferenceRequest,
     parse_inference_request,
-    select_outputs,
 )
 from api.protocol_v2.input_tensors import HEADER_LENGTH
 from api.protocol_v2.outputs import PhotographOutputs, describe_outputs, encode_answer, make_outputs
@@ -197,8 +195,8 @@ async def _respond(
             partial(read_body, request, settings.max_body_bytes, reservation), deadline
         )
         async with deadline_timeout(deadline):
-            asked = await asyncio.to_thread(parse_inference_request, body, header_length, settings)
-        asked = replace(asked, outputs=select_outputs(asked, model.config))
+            parse = partial(parse_inference_request, body, header_length, settings, model.config)
+            asked = await asyncio.to_thread(parse)
         set_photograph_counts(request, len(asked.sources))
         if asked.timeout_us:
             deadline = min(deadline, started + asked.timeout_us / 1e6)

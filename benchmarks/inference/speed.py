@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.environments import peer_program
+from benchmarks.environments import peer_python
 from benchmarks.harness import Target, benchmark_parser, finish, interleave, spread
 from benchmarks.inference.competitor import Competitor
 from benchmarks.inference.plain_conversion import plain_counterpart
@@ -93,10 +93,8 @@ def measure_network(name: str, options: argparse.Namespace) -> list[Row]:
             if shape[0] in batches and f"{shape[1]}x{shape[2]}" in options.sizes:
                 np.save(folder / IMAGES, photographs(*shape))
                 competitors = make_competitors(folder, options.engines, peers, plain)
-                rows += [
-                    {"network": name, **row}
-                    for row in measure_case(folder, shape, competitors, options.rounds)
-                ]
+                measured = measure_case(folder, shape, competitors, options.rounds)
+                rows += [{"network": name, **row} for row in measured]
     return rows
 
 
@@ -111,7 +109,7 @@ def make_competitors(
     }
     for peer in peers:
         module = f"benchmarks.inference.peers.{PEERS[peer]}"
-        commands[peer] = (peer_program(REQUIREMENTS), "-m", module, str(folder), peer)
+        commands[peer] = (peer_python(REQUIREMENTS), "-m", module, str(folder), peer)
     for engine in plain:
         commands[f"plain {engine}"] = (*python, "benchmarks.inference.plain_conversion", str(folder), engine)
     return {

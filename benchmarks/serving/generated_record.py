@@ -180,24 +180,17 @@ def _hours(rows: Iterable[Row]) -> list[dict[str, Any]]:
     return list(sums.values())
 
 
-# === Rows ===
-
-
 def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
     """Yields the inspections from `start` to before `end` with their pictures, as rows."""
-    chance, count, policy = (
-        np.random.default_rng(start),
-        end - start,
-        SamplingPolicy.from_settings(Settings()),
-    )
+    chance, count = np.random.default_rng(start), end - start
+    policy = SamplingPolicy.from_settings(Settings())
     stations = chance.choice(list(STATIONS), count, p=list(STATIONS.values())).tolist()
     labels = chance.choice(list(LABELS), count, p=list(LABELS.values())).tolist()
     chances = chance.random((count, 4)).tolist()
     digests = memoryview(chance.bytes(64 * count))
     answers, masks = _texts()
-    for place, (station, label, (scored, drawn, seen, size)) in enumerate(
-        zip(stations, labels, chances, strict=True)
-    ):
+    drawn_rows = zip(stations, labels, chances, strict=True)
+    for place, (station, label, (scored, drawn, seen, size)) in enumerate(drawn_rows):
         number, digest = start + place, bytes(digests[64 * place : 64 * place + 64])
         at = BEGIN + timedelta(days=DAYS * number / rows)
         score = _score(label, scored)
@@ -239,12 +232,8 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
 def _review(label: str, at: datetime) -> Row:
     """Returns a review of the next day: as the model, or `good` for parts for review."""
     says = GOOD if label == REVIEW else label
-    return {
-        "revision": 1,
-        "reviewed_label": says,
-        "reviewed_at": at + timedelta(hours=20),
-        "reviewer": "anna",
-    }
+    reviewed_at = at + timedelta(hours=20)  # all rows have the same order of keys
+    return {"revision": 1, "reviewed_label": says, "reviewed_at": reviewed_at, "reviewer": "anna"}
 
 
 def _score(label: str, chance: float) -> float:

@@ -48,11 +48,7 @@ DAY = {"since": "{day}", "until": "{next}"}
 REST: dict[str, tuple[str, str, Mapping[str, object]]] = {
     "one record": ("GET", f"{RECORDS}/{{id}}", {}),
     "next review": ("POST", "/v1/review/next", {"session": "a"}),
-    "next reviews of a station": (
-        "POST",
-        "/v1/review/next",
-        {"session": "b", "station": "workshop", "count": 5},
-    ),
+    "next reviews of a station": ("POST", "/v1/review/next", {"session": "b", "station": "workshop"}),
     "figures of a day": ("GET", "/v1/review/statistics", DAY),
     "figures of a day at a station": ("GET", "/v1/review/statistics", {**DAY, "station": "line2-cam1"}),
     "the line": ("GET", "/v1/line", {}),
@@ -92,9 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--database", metavar="URL", help="an empty database (default: SQLite in the folder)")
     parser.add_argument("--rows", type=int, default=10_000_000, help="inspections (default: %(default)s)")
     parser.add_argument("--times", type=int, default=20, help="requests of each query (default: %(default)s)")
-    parser.add_argument(
-        "--only", metavar="WORD", default="", help="only queries with this in their name, no combinations"
-    )
+    text = "only queries with this in their name, no combinations"
+    parser.add_argument("--only", metavar="WORD", default="", help=text)
     options = parser.parse_args(arguments)
     url = options.database or f"sqlite:///{options.folder / DATABASE}"
     with clean_exit():
@@ -145,9 +140,7 @@ def ask(pool: Executor, service: ServerProcess, rows: int, asked: Sequence[Query
         return []
     chance = random.Random(asked[0].name)
     requests = [item.encode(rows, chance) for item in asked]
-    load = pool.submit(
-        closed_loop, service.port, requests.__getitem__, clients=1, count=len(requests)
-    ).result()
+    load = pool.submit(closed_loop, service.port, requests.__getitem__, clients=1, count=len(asked)).result()
     for item, exchange in zip(asked, load.exchanges, strict=True):
         if exchange.status != 200:
             raise RunError(f"{item.name}: {exchange.status} {exchange.body[:300]!r}. Expected 200.")

@@ -106,7 +106,6 @@ def closed_loop(
     clients: int = 8,
     seconds: float = float("inf"),
     count: int | None = None,
-    seed: int = 0,
 ) -> Load:
     """Runs `clients` in closed loops, for `seconds` or `count` requests in total.
 
@@ -116,10 +115,9 @@ def closed_loop(
         clients: Number of connections.
         seconds: Duration.
         count: Number of requests.
-        seed: Of the random choice.
     """
     numbers = itertools.count() if count is None else iter(range(count))
-    chosen = random.Random(seed)
+    chosen = random.Random(0)
 
     def request(number: int) -> bytes:
         return requests(number) if callable(requests) else chosen.choice(requests)

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=4, help="rounds of sizes (default: %(default)s)")
     options = parser.parse_args(arguments)
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as place:
-        model = given_or_untrained(options.model, Path(place), NATIVE, "native")
+        model = given_or_untrained(options.model, Path(place), NATIVE)
         limit = str(int(options.memory_mb * 1e6))
         flags = ("--model", str(model), "--engine", options.engine, "--memory-bytes", limit)
         patient = ("--deadline-ms", "600000", "--engine-timeout-s", "600", "--engine-lost-s", "1200")
@@ -86,9 +86,8 @@ def _ask(client: httpx.Client, bodies: Sequence[bytes]) -> Counter[str]:
 
     def ask(body: bytes) -> str:
         try:
-            response = client.post(
-                "/v1/predict?mask=none", content=body, headers={"Content-Type": "image/png"}
-            )
+            headers = {"Content-Type": "image/png"}
+            response = client.post("/v1/predict?mask=none", content=body, headers=headers)
         except httpx.TransportError as error:  # rejected before the body was sent
             return type(error).__name__
         return "200" if response.is_success else f"{response.status_code} {response.json()['code']}"
@@ -114,19 +113,13 @@ def _grey(side: int) -> bytes:
 def targets(rows: Sequence[dict[str, object]], memory_mb: float) -> list[Target]:
     """Returns the targets."""
     ready, beyond, largest, *_, last = rows
+    handled = beyond["answers"] in ("1 × 413 too_many_pixels_for_memory", "1 × 200")
+    growth_mb = float(str(last["in use, MB"])) - float(str(ready["in use, MB"]))
     return [
         Target("peak, MB", float(str(last["peak so far, MB"])), highest=memory_mb),
-        Target(
-            f"{BEYOND} × {BEYOND} rejected or answered",
-            float(str(beyond["answers"]) in ("1 × 413 too_many_pixels_for_memory", "1 × 200")),
-            lowest=1,
-        ),
+        Target(f"{BEYOND} × {BEYOND} rejected or answered", float(handled), lowest=1),
         Target("the largest answered", float(largest["answers"] == "1 × 200"), lowest=1),
-        Target(
-            "growth of the memory in use, MB",
-            float(str(last["in use, MB"])) - float(str(ready["in use, MB"])),
-            highest=MAX_GROWTH_MB,
-        ),
+        Target("growth of the memory in use, MB", growth_mb, highest=MAX_GROWTH_MB),
     ]
 
 

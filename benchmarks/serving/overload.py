@@ -38,9 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as folder, generators(2) as pool:
         model = given_or_untrained(options.model, Path(folder))
         with start_service("--model", str(model), "--queue-size", str(options.queue_size)) as service:
-            request = encode_request(
-                "POST", "/v1/predict", photograph(options.side, options.side), {"Content-Type": "image/png"}
-            )
+            image = photograph(options.side, options.side)
+            request = encode_request("POST", "/v1/predict", image, {"Content-Type": "image/png"})
             capacity = find_capacity(pool, service.port, request, options.capacity_seconds)
             load, livez = press(pool, service.port, request, options.factor * capacity, options.seconds)
     bound_ms = 1000 * (options.queue_size + 1) / capacity
@@ -70,23 +69,13 @@ def press(pool: Executor, port: int, request: bytes, rate: float, seconds: float
 
 def tabulate(load: Load, livez: Load) -> list[dict[str, object]]:
     """Returns latencies by status."""
-    kinds = {
-        "accepted": load.of(200),
-        "rejected": load.of(503),
-        "/livez": livez.of(200),
-    }
-    return [
-        {
-            "latency": name,
-            "answers": len(exchanges),
-            "a second": len(exchanges) / load.duration_s,
-            **{
-                f"p{100 * quantile:g} ms": latency_ms(exchanges, quantile)
-                for quantile in (0.5, 0.9, 0.99, 1.0)
-            },
-        }
-        for name, exchanges in kinds.items()
-    ]
+    kinds = {"accepted": load.of(200), "rejected": load.of(503), "/livez": livez.of(200)}
+    rows = []
+    for name, exchanges in kinds.items():
+        row = {"latency": name, "answers": len(exchanges), "a second": len(exchanges) / load.duration_s}
+        quantiles = {f"p{100 * one:g} ms": latency_ms(exchanges, one) for one in (0.5, 0.9, 0.99, 1.0)}
+        rows.append({**row, **quantiles})
+    return rows
 
 
 def targets(load: Load, livez: Load, bound_ms: float) -> list[Target]:

@@ -48,27 +48,6 @@ TOY = COMPACT.model_copy(
 """The network of the toy set's experiment."""
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Creates requests for different parts.
-
-    Attributes:
-        path: With a placeholder for the part number.
-        photographs: PNG files.
-        first: Number of the first part.
-    """
-
-    path: str
-    photographs: Sequence[bytes]
-    first: int
-
-    def __call__(self, number: int) -> bytes:
-        """Returns the request with a number, from 0."""
-        part = self.first + number
-        image = stamp(self.photographs[part % len(self.photographs)], part)
-        return encode_request("POST", self.path.format(part), image, {"Content-Type": "image/png"})
-
-
 @dataclass
 class Measured:
     """A path and its measurements, including the uncounted first round."""
@@ -123,6 +102,13 @@ def stamp(png: bytes, number: int) -> bytes:
     return png[:-IEND_BYTES] + comment + png[-IEND_BYTES:]
 
 
+def encode_part(path: str, photographs: Sequence[bytes], first: int, number: int) -> bytes:
+    """Returns the request for part `first + number`, whose photograph no other part has."""
+    part = first + number
+    image = stamp(photographs[part % len(photographs)], part)
+    return encode_request("POST", path.format(part), image, {"Content-Type": "image/png"})
+
+
 def ask(
     pool: Executor, service: ServerProcess, asked: Measured, images: Sequence[bytes], seconds: float
 ) -> float:
@@ -133,8 +119,8 @@ def ask(
     """
     first = sum(len(load.exchanges) for load in asked.loads)
     before_s = service.processor_s()
-    parts = Parts(asked.path, images, first)
-    load = pool.submit(closed_loop, service.port, parts, clients=CLIENTS, seconds=seconds).result()
+    request = partial(encode_part, asked.path, images, first)
+    load = pool.submit(closed_loop, service.port, request, clients=CLIENTS, seconds=seconds).result()
     if set(load.statuses()) != {200}:
         bad = next(exchange for exchange in load.exchanges if exchange.status != 200)
         raise RunError(f"Statuses {load.statuses()}; expected 200 only. First other: {bad.body[:500]!r}")

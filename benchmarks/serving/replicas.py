@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -71,14 +71,15 @@ class Attempt(NamedTuple):
     connected: bool
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A load function, nginx's retry directive, and whether the killed replica restarts."""
+class Trial(NamedTuple):
+    """nginx's retry directive, and whether the killed replica restarts."""
 
     name: str
     directive: str
-    ask: Callable[[int, bytes, int, float], tuple[int, Counter[str]]]
     restarts: bool
+
+
+TRIALS = (Trial("as shipped", NGINX_RETRIES, restarts=True), Trial("no retries", NO_RETRIES, restarts=False))
 
 
 @dataclass(frozen=True)
@@ -123,18 +124,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with clean_exit(extra="tensorflow"), tempfile.TemporaryDirectory() as place, generators() as pool:
         model = given_or_untrained(options.model, Path(place))
         image = photograph(options.side, options.side)
-        results = {
-            trial.name: run(trial, pool, model, image, options.clients, options.seconds) for trial in TRIALS
-        }
-    return finish(
-        options.json,
-        tabulate(results),
-        targets(results),
-        failed={name: dict(result.failed) for name, result in results.items()},
-    )
-
-
-# === The load ===
+        load = (image, options.clients, options.seconds)
+        results = {trial.name: run(trial, pool, model, *load) for trial in TRIALS}
+    failed = {name: dict(result.failed) for name, result in results.items()}
+    return finish(options.json, tabulate(results), targets(results), failed=failed)
 
 
 def ask_once(port: int, image: bytes, clients: int, seconds: float) -> tuple[int, Counter[str]]:
@@ -145,15 +138,6 @@ def ask_once(port: int, image: bytes, clients: int, seconds: float) -> tuple[int
     return statuses.pop(200, 0), Counter({str(status): count for status, count in statuses.items()})
 
 
-TRIALS = (
-    Trial("as shipped", NGINX_RETRIES, ask_once, restarts=True),
-    Trial("no retries", NO_RETRIES, ask_once, restarts=False),
-)
-
-
-# === The replicas ===
-
-
 def run(trial: Trial, pool: Executor, model: Path, image: bytes, clients: int, seconds: float) -> TrialResult:
     """Starts replicas and nginx, sends the load, and kills one replica meanwhile."""
     flags = ("--model", str(model))
@@ -161,15 +145,14 @@ def run(trial: Trial, pool: Executor, model: Path, image: bytes, clients: int, s
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         killed, other = (stack.enter_context(start_service(*flags)) for _ in range(2))
         balancer = stack.enter_context(balance(folder, (killed.port, other.port), trial.directive))
-        load = pool.submit(trial.ask, balancer.port, image, clients, seconds)
+        load = pool.submit(ask_once, balancer.port, image, clients, seconds)
         time.sleep(seconds / 3)
         killed.kill()
         if trial.restarts:
             stack.enter_context(start_service(*flags, port=killed.port))
         answered, failed = load.result()
-        return TrialResult(
-            answered, failed, read_attempts(folder / "attempts.jsonl"), f"127.0.0.1:{killed.port}"
-        )
+        attempts = read_attempts(folder / "attempts.jsonl")
+        return TrialResult(answered, failed, attempts, f"127.0.0.1:{killed.port}")
 
 
 def find_nginx() -> str | None:
@@ -203,20 +186,13 @@ def balance(folder: Path, ports: tuple[int, int], directive: str) -> ServerProce
 
 def read_attempts(log: Path) -> list[list[Attempt]]:
     """Reads the attempts of each photograph from the log of `MAIN`."""
-    lines = map(json.loads, log.read_text(encoding="utf-8").splitlines())
-    return [
-        [
-            Attempt(replica, int(status), connected != "-")
-            for replica, status, connected in zip(
-                *(re.split(BETWEEN, line[key]) for key in ("replicas", "statuses", "connected")), strict=True
-            )
-        ]
-        for line in lines
-        if line["path"] == "/v1/predict"
-    ]
-
-
-# === Results ===
+    photographs = []
+    for line in map(json.loads, log.read_text(encoding="utf-8").splitlines()):
+        if line["path"] == "/v1/predict":
+            fields = (re.split(BETWEEN, line[key]) for key in ("replicas", "statuses", "connected"))
+            tried = zip(*fields, strict=True)
+            photographs.append([Attempt(name, int(status), at != "-") for name, status, at in tried])
+    return photographs
 
 
 def tabulate(results: Mapping[str, TrialResult]) -> list[dict[str, object]]:
@@ -237,14 +213,11 @@ def tabulate(results: Mapping[str, TrialResult]) -> list[dict[str, object]]:
 def targets(results: Mapping[str, TrialResult]) -> list[Target]:
     """Returns the targets."""
     shipped, once = results.values()
+    lost = once.failed.total() - once.in_progress
     return [
         Target("as shipped: failed", shipped.failed.total(), highest=0),
         Target("as shipped: answered after the restart", shipped.after_restart, lowest=1),
-        Target(
-            "no retries: failed, not in progress on the killed replica",
-            once.failed.total() - once.in_progress,
-            highest=0,
-        ),
+        Target("no retries: failed, not in progress on the killed replica", lost, highest=0),
         Target("no retries: in progress when killed", once.in_progress, lowest=1),
     ]
 

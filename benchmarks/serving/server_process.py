@@ -51,9 +51,7 @@ class ServerProcess:
         self.start_s = 0.0
         variables = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
         self._command = [word.replace("{port}", str(self.port)) for word in command]
-        self._environment = {
-            name: value.replace("{port}", str(self.port)) for name, value in variables.items()
-        }
+        self._environment = {key: value.replace("{port}", str(self.port)) for key, value in variables.items()}
         self._ready = f"http://127.0.0.1:{self.port}{ready}"
 
     def __enter__(self) -> Self:
@@ -114,9 +112,9 @@ class ServerProcess:
         with httpx.Client(trust_env=False) as client:
             while not _answers(client, self._ready):
                 if self._process.poll() is not None or time.perf_counter() > until:
+                    command, output = " ".join(self._command), self.log()[-3000:]
                     raise RunError(
-                        f"`{' '.join(self._command)}` did not become ready at {self._ready}. Its output:\n"
-                        f"{self.log()[-3000:]}"
+                        f"`{command}` did not become ready at {self._ready}. Its output:\n{output}"
                     )
                 time.sleep(POLL_S)
 
@@ -136,11 +134,9 @@ class ServerProcess:
             os.killpg(self._process.pid, number)
 
 
-def start_service(
-    *flags: str, python: Sequence[str] = (sys.executable,), port: int | None = None
-) -> ServerProcess:
+def start_service(*flags: str, port: int | None = None) -> ServerProcess:
     """Returns the inspection service with these flags."""
-    return ServerProcess([*python, "-m", "api", "--port", "{port}", *flags], port=port)
+    return ServerProcess([sys.executable, "-m", "api", "--port", "{port}", *flags], port=port)
 
 
 def free_port() -> int:

@@ -13,17 +13,12 @@ from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask, decode_mas
 
 @dataclass(frozen=True)
 class BoxedMask:
-    """A mask file with filled boxes around the parts of another mask.
-
-    Attributes:
-        mask: The other mask.
-        threshold: Its pixels are defective if their value is above this; None if its values are classes,
-            which get separate boxes and keep their values.
-        max_pixels: Limit on height × width.
-    """
+    """A mask file with filled boxes around the parts of another mask."""
 
     mask: ImageFile
     threshold: int | None = 0
+    """Pixels of `mask` are defective if their value is above this; None if its values are classes, which get
+    separate boxes and keep their values."""
     max_pixels: int = DEFAULT_MAX_PIXELS
 
     def __str__(self) -> str:

@@ -34,12 +34,11 @@ def read_classes(values: Mask, known: Sequence[tuple[int, int]], name: str) -> t
     table = np.zeros(256, np.uint8) if known else np.arange(256, dtype=np.uint8)
     for value, number in known:
         table[value] = number
-    held = np.flatnonzero(cv2.calcHist([values], [0], None, [256], [0, 256])).tolist()
-    if unknown := [value for value in held if value and not table[value]]:
+    if unknown := [value for value in held_values(values) if value and not table[value]]:
         raise DatasetError(
-            f"The mask {name} holds the values {_listed(unknown)}, which are not classes. Expected 0 and "
-            f"{_listed([value for value, _ in known])}: correct the mask, or add the value and its class to "
-            "data.mask_values."
+            f"The mask {name} holds the values {list_values(unknown)}, which are not classes. Expected 0 "
+            f"and {list_values([value for value, _ in known])}: correct the mask, or add the value and its "
+            "class to data.mask_values."
         )
     classes = np.asarray(cv2.LUT(values, table), np.uint8)
     return np.where(classes > 0, np.uint8(255), np.uint8(0)), spread_classes(classes)
@@ -96,5 +95,11 @@ def box_classes(values: Mask) -> Mask:
     return filled
 
 
-def _listed(values: Sequence[int]) -> str:
+def held_values(mask: Mask) -> list[int]:
+    """Returns the values that occur in a mask [H, W], ascending."""
+    return [int(value) for value in np.flatnonzero(cv2.calcHist([mask], [0], None, [256], [0, 256]))]
+
+
+def list_values(values: Sequence[int]) -> str:
+    """Returns the first values as text."""
     return ", ".join(map(str, values[:NAMED_VALUES])) + (", …" if len(values) > NAMED_VALUES else "")

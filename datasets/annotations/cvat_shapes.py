@@ -1,7 +1,4 @@
-"""The shapes of CVAT: polygons, boxes, ellipses, polylines and masks.
-
-A shape that cannot be drawn raises ValueError; the reader of the file adds the location.
-"""
+"""The shapes of CVAT: polygons, boxes, ellipses, polylines and masks."""
 
 from collections.abc import Callable
 

@@ -49,8 +49,8 @@ def read_images(path: Path) -> list[Element]:
     """Reads the image elements of the file at `path`, in order.
 
     Raises:
-        ValueError: If the file cannot be read, is too large, is not XML, has a document type, or is not from
-            "CVAT for images"; names the line.
+        ValueError: If the file cannot be read, is too large, has a document type, or is not XML of "CVAT for
+            images"; names the line.
     """
     reader = _Reader()
     try:

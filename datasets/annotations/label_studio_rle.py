@@ -30,10 +30,7 @@ WORD_BITS = 8
 def decode(values: object, height: int, width: int) -> NDArray[np.uint8]:
     """Returns the alpha channel of a brush stroke, uint8 [height, width]; above 0 for painted pixels.
 
-    Args:
-        values: The `rle` of a result: bytes as a list of numbers.
-        height: `original_height` of the result, px.
-        width: `original_width` of the result, px.
+    `values` are the `rle` of a result: bytes as a list of numbers.
 
     Raises:
         ValueError: If the list does not hold bytes, ends too early, or belongs to another size.

@@ -1,7 +1,6 @@
 """The results of Label Studio: polygons, rectangles, ellipses, brush strokes and choices.
 
-Positions and lengths are percentages of the picture. A result that cannot be drawn raises ValueError; the
-reader of the file adds the location.
+Positions and lengths are percentages of the picture.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""The shapes of LabelMe: polygons, rectangles, circles, lines, points and masks.
-
-A shape that cannot be drawn raises ValueError; the reader of the file adds the location.
-"""
+"""The shapes of LabelMe: polygons, rectangles, circles, lines, points and masks."""
 
 import base64
 import binascii

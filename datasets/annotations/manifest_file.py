@@ -18,17 +18,14 @@ JSON_LINES = frozenset({".jsonl", ".ndjson"})
 
 @dataclass(frozen=True)
 class ManifestEntry:
-    """One entry of a manifest.
-
-    Attributes:
-        line: Its last line in the file, from 1.
-        values: Column → text, or any value in JSON lines; empty values are left out.
-        error: What is wrong with the line; empty if it is valid.
-    """
+    """One entry of a manifest."""
 
     line: int
+    """Its last line in the file, from 1."""
     values: dict[str, object] = field(default_factory=dict)
+    """Column → text, or any value in JSON lines; empty values are left out."""
     error: str = ""
+    """What is wrong with the line; empty if it is valid."""
 
 
 def read_manifest(path: Path) -> list[ManifestEntry]:
@@ -81,15 +78,14 @@ def _read_lines(path: Path) -> Iterator[ManifestEntry]:
 
 def _check_columns(columns: Collection[str], place: str, required: Collection[str] = ()) -> None:
     missing = [column for column in required if column not in columns]
-    unknown = [column for column in columns if column not in COLUMNS]
-    if not missing and not unknown:
-        return
     wrong = [f"the column '{column}' is missing" for column in missing]
     wrong += [
         f"unknown column {column!r:.40} (did you mean '{nearest_name(column, missing or COLUMNS)}'?)"
-        for column in unknown
+        for column in columns
+        if column not in COLUMNS
     ]
-    raise DatasetError(
-        f"{place}: {'; '.join(wrong)}. Known columns are {', '.join(COLUMNS)}; a table names them in its "
-        "first line. Rename or remove others."
-    )
+    if wrong:
+        raise DatasetError(
+            f"{place}: {'; '.join(wrong)}. Known columns are {', '.join(COLUMNS)}; a table names them in its "
+            "first line. Rename or remove others."
+        )

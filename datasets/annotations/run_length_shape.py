@@ -3,8 +3,6 @@
 COCO's counts are the lengths of alternating runs of good and defect pixels, good first, column by column
 from the left, each from top to bottom. Their sum is the number of pixels. They are a list of numbers, or a
 string that encodes the list. Severstal writes "start length start length …"; its first pixel is number 1.
-
-A shape that cannot be drawn raises ValueError; the reader of the annotation adds the location.
 """
 
 from collections.abc import Sequence
@@ -20,17 +18,12 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RunLengthShape:
-    """Runs of defect pixels, counted down the columns of a picture.
-
-    Attributes:
-        height: Height of the picture, px.
-        width: Width of the picture, px.
-        runs: int32 pairs of start (from 0) and length, ascending; packed to save memory.
-    """
+    """Runs of defect pixels, counted down the columns of a picture of `height` × `width` px."""
 
     height: int
     width: int
     runs: bytes
+    """int32 pairs of start (from 0) and length, ascending; packed to save memory."""
 
     @classmethod
     def from_coco(cls, counts: object, height: int, width: int) -> "RunLengthShape":
@@ -111,10 +104,8 @@ class RunLengthShape:
 def _listed(counts: object) -> Numbers:
     if not isinstance(counts, list):
         raise ValueError(f"the run lengths have the type {type(counts).__name__}; expected a list or string")
-    if not set(map(type, counts)) <= {int, float}:
-        raise ValueError("the run lengths are not whole numbers")
-    array = _whole_numbers(counts)
-    if any(array != counts):
+    array = _whole_numbers(counts) if set(map(type, counts)) <= {int, float} else None
+    if array is None or any(array != counts):
         raise ValueError("the run lengths are not whole numbers")
     return array
 

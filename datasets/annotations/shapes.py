@@ -8,7 +8,7 @@ scratch is lost.
 
 OpenCV's `fillPoly` is not used because it also paints the outline, half a pixel more on each side.
 
-A shape that cannot be drawn raises ValueError; the reader of the annotation adds the location.
+A shape that cannot be drawn raises ValueError; `AnnotationReader` adds the location.
 """
 
 import math
@@ -73,11 +73,8 @@ def read_points(values: object) -> tuple[Point, ...]:
 class Polygon:
     """A filled polygon.
 
-    Attributes:
-        points: x and y of its corners, px; at least three different ones.
-
     Raises:
-        ValueError: If there are fewer, or a coordinate is not finite.
+        ValueError: If it has fewer than three different points, or a coordinate is not finite.
     """
 
     points: tuple[Point, ...]
@@ -123,13 +120,7 @@ class Polygon:
 
 @dataclass(frozen=True)
 class Box:
-    """An upright rectangle.
-
-    Attributes:
-        x: Left edge, px.
-        y: Top edge, px.
-        width: Width, px, above 0.
-        height: Height, px, above 0.
+    """An upright rectangle, px; `x` and `y` are its left and top edge.
 
     Raises:
         ValueError: If a number is not finite, or a side is not above 0.
@@ -148,9 +139,7 @@ class Box:
 
     @classmethod
     def from_list(cls, values: object) -> "Box":
-        """Reads [x, y, width, height]. Raises ValueError like the constructor, and if there are not four
-        numbers.
-        """
+        """Reads [x, y, width, height]. Raises ValueError like the constructor, and for another count."""
         listed = numbers(values)
         if len(listed) != 4:
             raise ValueError(f"the box has {len(listed)} numbers; expected x, y, width and height")
@@ -171,21 +160,14 @@ class Box:
 
 @dataclass(frozen=True)
 class Bitmap:
-    """A mask of a part of the picture, packed to save memory.
-
-    Attributes:
-        x: First column.
-        y: First row.
-        height: Height, px.
-        width: Width, px.
-        bits: One bit a pixel, row by row, from `numpy.packbits`.
-    """
+    """A mask of a part of the picture, from column `x` and row `y`, px."""
 
     x: int
     y: int
     height: int
     width: int
     bits: bytes
+    """One bit a pixel, row by row, from `numpy.packbits`, to save memory."""
 
     @classmethod
     def from_mask(cls, x: int, y: int, mask: NDArray[np.generic]) -> "Bitmap":

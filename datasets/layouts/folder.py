@@ -18,7 +18,6 @@ A defective photograph without a mask is a problem, because the mask may have be
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,7 +55,12 @@ def list_records(root: Path) -> Dataset:
     for class_name in folders:
         for name, paths in _photographs(root / class_name, problems).items():
             photographs[name] = paths[0]
-            problems += _namesakes(name, paths)
+            if len(paths) > 1:
+                named = " and ".join(map(str, paths))
+                text = (
+                    f"{len(paths)} photographs have the name '{name}': {named}. Rename all but one of them."
+                )
+                problems.append(Problem(str(paths[0]), text, name))
     if not photographs:
         raise DatasetError(
             f"The folder {root} holds no photograph in {', '.join(folders)}. "
@@ -97,19 +101,15 @@ def _photographs(folder: Path, problems: list[Problem]) -> dict[str, list[Path]]
     except DatasetError as error:
         problems.append(Problem(str(folder), str(error)))
         return {}
-    problems += (
-        Problem(
-            str(path),
-            f"{path} is a folder in a class folder. Expected photographs directly in {folder}: move them up.",
-        )
-        for path in nested
-    )
+    text = f"is a folder in a class folder. Expected photographs directly in {folder}: move them up."
+    problems += (Problem(str(path), f"{path} {text}") for path in nested)
     by_name: dict[str, list[Path]] = defaultdict(list)
+    foreign: dict[str, Path] = {}
     for path in found:
         if path.suffix.lower() in SUFFIXES:
             by_name[f"{folder.name}/{path.stem}"].append(path)
-    unread = [path for path in found if path.suffix.lower() in UNSUPPORTED_SUFFIXES]
-    foreign = {f"{folder.name}/{path.stem}": path for path in unread}
+        elif path.suffix.lower() in UNSUPPORTED_SUFFIXES:
+            foreign[f"{folder.name}/{path.stem}"] = path
     types = ", ".join(sorted(SUFFIXES))
     for name in sorted(foreign.keys() - by_name.keys()):
         text = f"{foreign[name]} has an unsupported type. Expected {types}: convert or remove it."
@@ -120,30 +120,18 @@ def _photographs(folder: Path, problems: list[Problem]) -> dict[str, list[Path]]
     return by_name
 
 
-def _namesakes(name: str, paths: list[Path]) -> Iterator[Problem]:
-    if len(paths) > 1:
-        named = " and ".join(map(str, paths))
-        text = f"{len(paths)} photographs have the name '{name}': {named}. Rename all but one of them."
-        yield Problem(str(paths[0]), text, name)
-
-
 def _without_unmasked(dataset: Dataset, root: Path, masks: Path) -> Dataset:
     """Turns defective photographs without a mask into problems, unless their supervision is `label`."""
-    unmasked = [r for r in dataset.records if r.label > 0 and r.mask_file is None and r.supervision == "mask"]
-    names = {record.name for record in unmasked}
-    return replace(
-        dataset,
-        records=tuple(record for record in dataset.records if record.name not in names),
-        problems=(*dataset.problems, *(_missing_mask(record, root, masks) for record in unmasked)),
-    )
-
-
-def _missing_mask(record: Record, root: Path, masks: Path) -> Problem:
-    stem = record.name.split("/", 1)[1]
-    return Problem(
-        str(record.image_file),
-        f"The photograph {record.image_file} is defective but has no mask. Expected "
-        f"{masks / record.name}.png or {masks / stem}.png: draw it, move the photograph to '{GOOD}', or "
-        f"write 'label  {record.name}' into {root / SUPERVISION_FILE} to use its class alone.",
-        record.name,
-    )
+    usable, problems = [], [*dataset.problems]
+    for record in dataset.records:
+        if record.label == 0 or record.mask_file is not None or record.supervision == "label":
+            usable.append(record)
+            continue
+        text = (
+            f"The photograph {record.image_file} is defective but has no mask. Expected "
+            f"{masks / record.name}.png or {masks / record.name.split('/', 1)[1]}.png: draw it, move the "
+            f"photograph to '{GOOD}', or write 'label  {record.name}' into {root / SUPERVISION_FILE} to use "
+            "its class alone."
+        )
+        problems.append(Problem(str(record.image_file), text, record.name))
+    return replace(dataset, records=tuple(usable), problems=tuple(problems))

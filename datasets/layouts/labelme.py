@@ -44,10 +44,10 @@ def index(root: Path) -> Dataset:
             f"{root / '0001.json'}."
         )
     found = AnnotationReader(root, "Correct it in LabelMe and export again.")
-    of_stem: dict[str, list[Path]] = defaultdict(list)
+    known, of_stem = set(photographs), defaultdict(list)
     for path in photographs:
         of_stem[path.stem].append(path)
-    if not sum(_read_file(found, source, of_stem, set(photographs)) for source in sources):
+    if not sum(_read_file(found, source, of_stem, known) for source in sources):
         raise DatasetError(
             f"None of the {len(sources)} JSON files below {root} is from LabelMe: they have no 'shapes'. "
             "Give the folder in which the photographs were annotated."

@@ -36,9 +36,7 @@ MAX_NUMBER_GAP = 200
 """Largest difference of the numbers of consecutive exposures of a tile: mostly 13 to 60, at most 194.
 
 A group may include several folders: exposures that do not show a blowhole are in MT_Free. A tile that was
-photographed again with the same exposure becomes another group; near duplicates find it
-(`python -m datasets split --group-twins`).
-"""
+photographed again with the same exposure becomes another group; `split --group-twins` joins them."""
 
 _PREFIX = "MT_"
 FREE = "MT_Free"

@@ -29,7 +29,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 
 from datasets.annotations.labels import GOOD, class_names, is_good
-from datasets.annotations.manifest_file import ManifestEntry, read_manifest
+from datasets.annotations.manifest_file import read_manifest
 from datasets.layouts.annotation_records import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
 from datasets.sample import Dataset, Problem, Record
@@ -55,17 +55,28 @@ def index(root: Path) -> Dataset:
             is invalid.
     """
     path = _find(root)
-    rows, problems = _read_rows(path, read_manifest(path))
+    rows, problems = [], []
+    for entry in read_manifest(path):
+        name = ""
+        try:
+            if entry.error:
+                raise ValueError(entry.error)
+            name = read_name(entry.values, path.parent)
+            rows.append(read_row(entry.line, entry.values, path, name))
+        except ValueError as error:
+            problems.append(_problem(path, [entry.line], f"{error}. Correct the line.", name))
     known = _read_classes(path.parent / CLASSES_FILE)
     problems += _unknown_labels(path, rows, known) if known else _labels_by_case(path, rows)
-    problems += _twice(path, rows)
-    problems += _torn_groups(path, rows)
+    problems += [*_listed_twice(path, rows), *_split_groups(path, rows)]
     broken = {problem.name for problem in problems}
     kept = [row for row in rows if row.name not in broken and row.group not in broken]
     classes = known or class_names(row.label for row in kept)
     if not problems and not known:
         _check_classes(path, {row.label for row in kept})
-    records = tuple(_record(row, classes) for row in sorted(kept, key=lambda row: row.name))
+    records = tuple(
+        Record(r.name, r.image, r.mask, classes.index(r.label), r.group, r.split, r.supervision)
+        for r in sorted(kept, key=lambda row: row.name)
+    )
     return assign_splits(Dataset(classes, records, tuple(problems)), path.parent)
 
 
@@ -80,32 +91,6 @@ def _find(root: Path) -> Path:
             "itself, or a folder with one of the two."
         )
     return found[0]
-
-
-def _read_rows(path: Path, entries: Sequence[ManifestEntry]) -> tuple[list[ManifestRow], list[Problem]]:
-    rows, problems = [], []
-    for entry in entries:
-        name = ""
-        try:
-            if entry.error:
-                raise ValueError(entry.error)
-            name = read_name(entry.values, path.parent)
-            rows.append(read_row(entry.line, entry.values, path, name))
-        except ValueError as error:
-            problems.append(_problem(path, [entry.line], f"{error}. Correct the line.", name))
-    return rows, problems
-
-
-def _record(row: ManifestRow, classes: tuple[str, ...]) -> Record:
-    return Record(
-        row.name,
-        row.image,
-        row.mask,
-        label=classes.index(row.label),
-        group=row.group,
-        split=row.split,
-        supervision=row.supervision,
-    )
 
 
 # === Classes ===
@@ -130,8 +115,8 @@ def _unknown_labels(path: Path, rows: Sequence[ManifestRow], known: tuple[str, .
         if row.label not in known:
             text = (
                 f"the label '{row.label}' is not one of the classes in {CLASSES_FILE}: {', '.join(known)}. "
-                f"Did you mean '{nearest_name(row.label, known)}'?"
             )
+            text += f"Did you mean '{nearest_name(row.label, known)}'?"
             yield _problem(path, [row.line], text, row.name)
 
 
@@ -162,7 +147,7 @@ def _check_classes(path: Path, labels: set[str]) -> None:
 # === Several lines ===
 
 
-def _twice(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
+def _listed_twice(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
     named: set[str] = set()
     for same in _shared(rows, lambda row: row.image.resolve()):
         labels = sorted({row.label for row in same})
@@ -183,7 +168,7 @@ def _twice(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
             yield _problem(path, [row.line for row in same], text, same[0].name)
 
 
-def _torn_groups(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
+def _split_groups(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
     for same in _shared([row for row in rows if row.split], lambda row: row.group):
         first = {row.split: row for row in reversed(same)}
         if len(first) > 1:

@@ -20,18 +20,7 @@ Values = dict[str, object]
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """One photograph of a manifest; it becomes a `Record` when all classes are known.
-
-    Attributes:
-        line: Line in the manifest.
-        name: Name from the manifest, or the path of the photograph without suffix.
-        image: An existing file.
-        label: Name of the class.
-        mask: An existing file, or a drawing.
-        supervision: Kind of annotation.
-        split: Split from the manifest.
-        group: Group from the manifest, or the name.
-    """
+    """One photograph of a manifest; it becomes a `Record` when all classes are known."""
 
     line: int
     name: str
@@ -44,27 +33,25 @@ class ManifestRow:
 
 
 def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRow:
-    """Reads the row of an entry.
-
-    Args:
-        line: Line of the entry.
-        values: Its values by column.
-        manifest: The manifest file; paths are relative to its folder.
-        name: Name of the record, from `read_name`.
-
-    Raises:
-        ValueError: If the entry is invalid.
-    """
+    """Reads the row of an entry, `name` from `read_name`; ValueError if it is invalid."""
     folder = manifest.parent
     label = read_label(values.get("label", ""))
     if is_good(label):
         label = GOOD
     image = _existing(values, "image", folder)
-    boxes, polygons = _boxes(values), _polygons(values)
-    _check_annotation(values, label, boxes, polygons)
+    boxes = tuple(Box.from_list(box) for box in _listed(values, "box", "boxes"))
+    polygons = tuple(_polygon(points) for points in _listed(values, "polygon", "polygons"))
+    given = {"a mask": "mask" in values, "boxes": boxes, "polygons": polygons}
+    kinds = [what for what, found in given.items() if found]
+    if len(kinds) > 1:
+        raise ValueError(f"there are {' and '.join(kinds)}; keep one of them")
+    if label == GOOD and (boxes or polygons):
+        raise ValueError(f"the photograph is good, but has {kinds[0]}; change the label or remove them")
     mask: ImageFile | None = None
     if "mask" in values:
-        mask = _mask_file(values, folder)
+        mask = path = _existing(values, "mask", folder)
+        if path.suffix.lower() in LOSSY_SUFFIXES:
+            raise ValueError(f"the mask {path} has a lossy type, which changes values; save it as PNG")
     elif boxes or polygons:
         mask = _draw(image, f"{manifest}, line {line}", (*boxes, *polygons))
     supervision: Supervision = "box" if boxes else "label" if mask is None and label != GOOD else "mask"
@@ -99,22 +86,7 @@ def _existing(values: Values, column: str, folder: Path) -> Path:
     return path
 
 
-def _mask_file(values: Values, folder: Path) -> Path:
-    path = _existing(values, "mask", folder)
-    if path.suffix.lower() in LOSSY_SUFFIXES:
-        raise ValueError(f"the mask {path} has a lossy type, which changes values; save it as PNG")
-    return path
-
-
 # === Shapes ===
-
-
-def _boxes(values: Values) -> tuple[Box, ...]:
-    return tuple(Box.from_list(box) for box in _listed(values, "box", "boxes"))
-
-
-def _polygons(values: Values) -> tuple[Polygon, ...]:
-    return tuple(_polygon(points) for points in _listed(values, "polygon", "polygons"))
 
 
 def _polygon(points: object) -> Polygon:
@@ -144,20 +116,6 @@ def _numbers(text: str) -> list[float]:
         return [float(word) for word in words]
     except ValueError:
         raise ValueError(f"{text.strip()!r:.40} is not a list of numbers") from None
-
-
-def _check_annotation(
-    values: Values, label: str, boxes: tuple[Box, ...], polygons: tuple[Polygon, ...]
-) -> None:
-    kinds = [
-        what
-        for what, given in (("a mask", "mask" in values), ("boxes", boxes), ("polygons", polygons))
-        if given
-    ]
-    if len(kinds) > 1:
-        raise ValueError(f"there are {' and '.join(kinds)}; keep one of them")
-    if label == GOOD and (boxes or polygons):
-        raise ValueError(f"the photograph is good, but has {kinds[0]}; change the label or remove them")
 
 
 def _draw(image: Path, place: str, shapes: tuple[Shape, ...]) -> DrawnMask:

@@ -27,13 +27,8 @@ def pair_masks(
     of several, two masks of one photograph, masks of a lossy type, and folders that cannot be listed. A
     photograph with a problem has no mask.
 
-    Args:
-        folder: Folder of the masks; need not exist.
-        photographs: Name (`<class>/<stem>`) → file.
-        good: Name of the folder of good photographs.
-
-    Raises:
-        DatasetError: If `folder` cannot be listed.
+    `folder` need not exist; DatasetError if it cannot be listed. `photographs` are name (`<class>/<stem>`) →
+    file; `good` is the folder of good photographs.
     """
     found: dict[str, list[Path]] = defaultdict(list)
     problems: list[Problem] = []
@@ -91,9 +86,7 @@ def _unfit(name: str, masks: list[Path], photograph: Path) -> Iterator[Problem]:
         text = f"has {len(masks)} masks: {' and '.join(map(str, masks))}. Keep one."
         yield Problem(str(photograph), f"The photograph {photograph} {text}", name)
     elif masks[0].suffix.lower() in LOSSY_SUFFIXES:
-        yield Problem(
-            str(masks[0]),
-            f"The mask {masks[0]} has a lossy type, which changes values. Expected one of "
-            f"{', '.join(sorted(SUFFIXES))}: draw it again and save it as PNG.",
-            name,
+        text = (
+            f"has a lossy type, which changes values. Expected one of {', '.join(sorted(SUFFIXES))}: draw it"
         )
+        yield Problem(str(masks[0]), f"The mask {masks[0]} {text} again and save it as PNG.", name)

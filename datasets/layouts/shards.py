@@ -10,7 +10,7 @@ read in any order.
 
 from datasets import file_systems
 from datasets.sample import Dataset
-from datasets.sharding.shard_index import PackedShard, read_index
+from datasets.sharding.shard_index import read_index
 from datasets.sharding.shard_records import ShardRecords
 from segdec.errors import DatasetError
 
@@ -24,18 +24,13 @@ def index(root: str) -> Dataset:
     """
     file_systems.check_scheme(root)
     found = read_index(root)
-    for shard in found.shards:
-        _check_size(root, shard)
     places = [file_systems.join(root, shard.name) for shard in found.shards]
-    return Dataset(classes=found.classes, records=ShardRecords(found.records, places))
-
-
-def _check_size(root: str, shard: PackedShard) -> None:
-    place = file_systems.join(root, shard.name)
-    size = file_systems.size(place)
-    if size != shard.bytes:
-        arrived = "is missing" if size is None else f"has {size} bytes"
-        raise DatasetError(
-            f"The shard {place} {arrived}. Expected {shard.bytes} bytes: copy it again, or pack the set "
-            "again."
-        )
+    for place, shard in zip(places, found.shards, strict=True):
+        size = file_systems.size(place)
+        if size != shard.bytes:
+            arrived = "is missing" if size is None else f"has {size} bytes"
+            raise DatasetError(
+                f"The shard {place} {arrived}. Expected {shard.bytes} bytes: copy it again, or pack the set "
+                "again."
+            )
+    return Dataset(found.classes, ShardRecords(found.records, places))

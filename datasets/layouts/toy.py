@@ -1,11 +1,9 @@
 """The toy set: synthetic parts with and without defects.
 
 A sample depends on its index, the seed and the surface alone. The default surface, `brushed`, is grey metal
-under uneven light, with scratches, spots and stains. Dust, reflections and machining marks are on good and
-defective parts, so a threshold on the difference to a blurred image does not solve it:
-`benchmarks/toy_difficulty.py` measures the result of such a threshold. The other surfaces are in colour. On
-disk the set has
-the layout `folder`, with its split in `splits.txt`.
+under uneven light. Dust, reflections and machining marks are on good and defective parts, so that a threshold
+on the difference to a blurred image does not solve it (`benchmarks/toy_difficulty.py` measures that). The
+other surfaces are in colour. On disk the set has the layout `folder`, with its split in `splits.txt`.
 """
 
 from collections.abc import Callable, Iterable
@@ -110,15 +108,9 @@ def write_toy(
 ) -> None:
     """Writes samples 0 to `count` - 1 as a `folder` set with a 60/20/20 split, atomically.
 
-    Args:
-        out: The folder to make.
-        count: Number of samples, at least 18, so that each split has each class.
-        size: Height and width, pixels.
-        classes: 2 or 4; see `make_sample`.
-        seed: Another seed gives another set.
-        surface: A name in `SURFACES`.
-        overwrite: Replace a toy set at `out`; nothing but a toy set is ever replaced.
-        progress: Wraps the loop over the samples, for example `tqdm`.
+    At least 18, so that each split has each class. `size`, `classes`, `seed` and `surface` as for
+    `make_sample`; `progress` wraps the loop over the samples, for example `tqdm`. With `overwrite`, a toy set
+    at `out` is replaced, and nothing but a toy set.
 
     Raises:
         DatasetError: If an argument is out of range, or `out` cannot be written, or exists and may not
@@ -159,25 +151,19 @@ def _check(index: int, seed: int, size: int, classes: int, surface: str) -> None
 
 
 def _check_free(out: Path, overwrite: bool) -> None:
-    if not out.exists():
-        return
-    if not overwrite:
+    splits = out / SPLITS_FILE
+    if out.exists() and not overwrite:
         raise DatasetError(f"{out} exists. Choose another folder, or give --overwrite to replace a toy set.")
-    if not _is_toy(out):
+    if out.exists() and not (splits.is_file() and splits.read_bytes().startswith(f"# {MARK}:".encode())):
         raise DatasetError(
             f"{out} exists and is not a toy set, so it is not replaced. Choose another folder."
         )
 
 
-def _is_toy(out: Path) -> bool:
-    splits = out / SPLITS_FILE
-    return splits.is_file() and splits.read_bytes().startswith(f"# {MARK}:".encode())
-
-
 def _write_sample(root: Path, sample: Sample) -> None:
-    image, mask = root / f"{sample.name}.png", root / folder.MASKS / f"{sample.name}.png"
-    image.parent.mkdir(parents=True, exist_ok=True)
-    image.write_bytes(encode_png(sample.image))
+    pictures = {root / f"{sample.name}.png": sample.image}
     if sample.label > 0 and sample.mask is not None:
-        mask.parent.mkdir(parents=True, exist_ok=True)
-        mask.write_bytes(encode_png(sample.mask))
+        pictures[root / folder.MASKS / f"{sample.name}.png"] = sample.mask
+    for path, pixels in pictures.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_png(pixels))

@@ -36,13 +36,6 @@ class PackedShard(_IndexPart):
     bytes: Bytes
 
 
-class _Version(BaseModel):
-    """The fields of every index version."""
-
-    format: Literal["segdec shards"]
-    version: int
-
-
 @dataclass(frozen=True)
 class ShardIndex:
     """Classes, shards and records of a set."""
@@ -50,6 +43,13 @@ class ShardIndex:
     classes: tuple[str, ...]
     shards: tuple[PackedShard, ...]
     records: RecordTable
+
+
+class _Version(BaseModel):
+    """The fields of every index version."""
+
+    format: Literal["segdec shards"]
+    version: int
 
 
 class _Index(_IndexPart):
@@ -83,7 +83,6 @@ def read_index(root: str) -> ShardIndex:
                 f"{place} has the format version {found.version}; this program reads versions up to "
                 f"{VERSION}. Use a newer program, or pack the set again with this one."
             )
-
         index = _Index.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.sample import Dataset, Record, Split
@@ -23,20 +23,17 @@ class PlannedShard:
 
 def packable(dataset: Dataset) -> Dataset:
     """Returns the data set without records that have no split; raises DatasetError if none has one."""
-    records = tuple(record for record in dataset.records if record.split is not None)
-    if not records:
+    assigned = dataset.assigned()
+    if not assigned.records:
         raise DatasetError(
             f"None of the {len(dataset.records)} photographs has a split, so there is nothing to pack. Write "
             "a split file (python -m datasets split) and give --splits FILE."
         )
-    return replace(dataset, records=records)
+    return assigned
 
 
 def plan_shards(dataset: Dataset, shard_bytes: int) -> list[PlannedShard]:
-    """Plans shards of about `shard_bytes` for all records that have a split.
-
-    Each shard of a split holds an equal part of each class, in an order that depends only on the names.
-    """
+    """Plans shards of about `shard_bytes`; see `datasets.sharding.packing.pack`."""
     shards: list[PlannedShard] = []
     for split in SPLITS:
         records = dataset.of_split(split)

@@ -41,11 +41,6 @@ class ShardRecords(LazyRecords):
             return ShardRecords(self._table, self._shards, self._places[index])
         return self._table.record(int(self._places[index]), self._shards)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def of_split(self, split: Split) -> "ShardRecords":
         chosen = self._places[self._column("split") == SPLITS.index(split)]
         return ShardRecords(self._table, self._shards, chosen)

@@ -23,7 +23,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 IMAGE, BASE = "segdec:check", "docker.io/library/python:3.11.13-slim"
@@ -31,26 +31,6 @@ READY_S, STOP_S = 120.0, 60.0
 RECORDING = ("--env", "SEGDEC_RECORD=required")
 WRITABLE = ("/record", "/tmp", "/var/tmp", "/run/lock", "/proc", "/sys", "/dev")
 """The record's folder, folders that any user of a base image may write to, and those of the kernel."""
-
-
-class Engine(Protocol):
-    """Builds and runs images."""
-
-    def build(self) -> None:
-        """Builds `IMAGE`."""
-        ...
-
-    def layers(self) -> Iterator[tuple[str, int]]:
-        """Yields the command and the bytes of each layer that is not empty."""
-        ...
-
-    def start(self, model: Path, port: int) -> None:
-        """Starts the image's own entry as the image's own user."""
-        ...
-
-    def stop(self) -> int:
-        """Sends the image's stop signal; returns the exit code."""
-        ...
 
 
 class Docker:
@@ -62,27 +42,24 @@ class Docker:
 
     def layers(self) -> Iterator[tuple[str, int]]:
         """Yields the command and the bytes of each layer that is not empty."""
-        lines = run(
-            "docker", "history", "--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}", IMAGE
-        )
+        words = ("--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}")
+        lines = run("docker", "history", *words, IMAGE)
         for line in reversed(lines.splitlines()):
             size, _, made = line.partition(" ")
             if int(size):
                 yield made, int(size)
 
     def start(self, model: Path, port: int) -> None:
-        """Starts the image."""
-        mounts = (
-            "--read-only",
+        """Starts the image's own entry as the image's own user."""
+        folders = (
             "--tmpfs",
             "/tmp",
             "--mount",
             "type=volume,destination=/record",
             "-v",
             f"{model}:/models:ro",
-            "-p",
-            f"127.0.0.1:{port}:8000",
         )
+        mounts = ("--read-only", *folders, "-p", f"127.0.0.1:{port}:8000")
         self._name = run("docker", "run", "--detach", *mounts, *RECORDING, IMAGE).strip()
 
     def stop(self) -> int:
@@ -100,29 +77,17 @@ class Buildah:
         """Builds `IMAGE`, and its base if that is not there."""
         if BASE not in buildah("images", "--format", "{{.Name}}:{{.Tag}}").split():
             self._make_base()
-        flags = (
-            "--isolation",
-            "chroot",
-            "--pull=never",
-            "--layers",
-            "--format",
-            "docker",
-            "--target",
-            "serve",
-            "-t",
-            IMAGE,
-        )
-        buildah("build", *flags, *build_flags(), str(ROOT))
+        flags = ("--isolation", "chroot", "--pull=never", "--layers", "--format", "docker")
+        buildah("build", *flags, "--target", "serve", "-t", IMAGE, *build_flags(), str(ROOT))
 
     def layers(self) -> Iterator[tuple[str, int]]:
         """Yields the command and the bytes of each layer that is not empty."""
         with tempfile.TemporaryDirectory() as folder:
             buildah("push", "--disable-compression", IMAGE, f"dir:{folder}")
             manifest = json.loads(Path(folder, "manifest.json").read_text())
-            history = json.loads(Path(folder, manifest["config"]["digest"].split(":")[1]).read_text())[
-                "history"
-            ]
-        made = [step.get("created_by", "the base") for step in history if not step.get("empty_layer")]
+            config = json.loads(Path(folder, manifest["config"]["digest"].split(":")[1]).read_text())
+        steps = [step for step in config["history"] if not step.get("empty_layer")]
+        made = [step.get("created_by", "the base") for step in steps]
         yield from zip(made, (layer["size"] for layer in manifest["layers"]), strict=True)
 
     def start(self, model: Path, port: int) -> None:
@@ -131,9 +96,8 @@ class Buildah:
         writable = self._run("find", "/", "-xdev", "-writable", "-not", "-type", "l").split()
         outside = [path for path in writable if not path.startswith(WRITABLE)]
         if outside:
-            raise SystemExit(
-                f"error: the image's user may write {', '.join(outside[:5])}. Expected /tmp and /record."
-            )
+            found = ", ".join(outside[:5])
+            raise SystemExit(f"error: the image's user may write {found}. Expected /tmp and /record.")
         config = json.loads(buildah("inspect", IMAGE))["OCIv1"]["config"]
         mount = ("-v", f"{model}:/models:ro", "--env", f"SEGDEC_PORT={port}", *RECORDING)
         command = ("run", "--isolation", "chroot", *mount, self._container, "--", *config["Entrypoint"])
@@ -149,20 +113,13 @@ class Buildah:
 
     def _run(self, *command: str) -> str:
         words = ["buildah", *STORAGE, "run", "--isolation", "chroot", self._container, "--", *command]
-        return subprocess.run(
-            words, capture_output=True, text=True, check=False
-        ).stdout  # find meets closed folders
+        done = subprocess.run(words, capture_output=True, text=True, check=False)  # find meets closed folders
+        return done.stdout
 
     def _make_base(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             packages = "--include=python3,python3-venv,ca-certificates"
-            run(
-                "debootstrap",
-                "--variant=minbase",
-                packages,
-                "bookworm",
-                folder,
-            )
+            run("debootstrap", "--variant=minbase", packages, "bookworm", folder)
             container = buildah("from", "scratch").strip()
             buildah("add", container, folder, "/")
             buildah("commit", "--rm", container, BASE)
@@ -179,9 +136,7 @@ def main() -> int:
     options = parser.parse_args()
     photograph = options.model / "self_test" / "photograph.png"
     if not photograph.is_file():
-        raise SystemExit(
-            f"error: {options.model} is no exported model: {photograph} is missing. Run make demo."
-        )
+        raise SystemExit(f"error: {options.model} is not a model: {photograph} is missing. Run make demo.")
     engine = find_engine()
     engine.build()
     for made, size in engine.layers():
@@ -195,18 +150,16 @@ def main() -> int:
     return 0 if code == 0 else 1
 
 
-def find_engine() -> Engine:
+def find_engine() -> Docker | Buildah:
     """Finds Docker where its engine answers, else buildah."""
-    if (
-        shutil.which("docker")
-        and subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
-    ):
-        return Docker()
+    if shutil.which("docker"):
+        asked = subprocess.run(["docker", "info"], capture_output=True, check=False)
+        if asked.returncode == 0:
+            return Docker()
     missing = [name for name in ("buildah", "debootstrap") if not shutil.which(name)]
     if missing:
-        raise SystemExit(
-            f"error: no Docker engine, and no {' and no '.join(missing)}. Expected one of the two ways."
-        )
+        absent = " and no ".join(missing)
+        raise SystemExit(f"error: no Docker engine, and no {absent}. Expected one of the two ways.")
     return Buildah()
 
 
@@ -228,13 +181,12 @@ def ask(url: str, photograph: bytes) -> Any:
 
 def innermost(process: int) -> int:
     """Returns the last of the processes that each have one child."""
-    while children := [
-        child
-        for file in Path(f"/proc/{process}/task").glob("*/children")
-        for child in file.read_text().split()
-    ]:
+    while True:
+        files = Path(f"/proc/{process}/task").glob("*/children")
+        children = [child for file in files for child in file.read_text().split()]
+        if not children:
+            return process
         process = int(children[0])
-    return process
 
 
 def build_flags() -> list[str]:

@@ -38,9 +38,8 @@ def read_advisories(copy: Path) -> list[Advisory]:
     try:
         records = [json.loads(text) for text in _texts(copy)]
     except (OSError, zipfile.BadZipFile, ValueError) as error:
-        raise SegdecError(
-            f"{copy} cannot be read as advisories ({error}). Expected OSV's all.zip."
-        ) from error
+        message = f"{copy} cannot be read as advisories ({error}). Expected OSV's all.zip."
+        raise SegdecError(message) from error
     kept = [one for one in records if "withdrawn" not in one and any(_affected(one))]
     if not kept:
         raise SegdecError(f"{copy} holds no advisory for Python packages. Expected OSV's all.zip for PyPI.")

@@ -31,16 +31,9 @@ def ask_service(locks: list[Path]) -> tuple[list[Vulnerability], list[str]]:
     Raises:
         SegdecError: It gave no answer.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pip_audit",
-        "--require-hashes",
-        "--disable-pip",
-        "--progress-spinner",
-        "off",
-    ]
-    command += ["--format", "json", *(word for lock in locks for word in ("-r", str(lock)))]
+    command = [sys.executable, "-m", "pip_audit", "--require-hashes", "--disable-pip"]
+    command += ["--progress-spinner", "off", "--format", "json"]
+    command += [word for lock in locks for word in ("-r", str(lock))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         return read_answer(done.stdout)

@@ -124,10 +124,7 @@ def check_shipped(row: LicensedPackage) -> None:
 def read_page(text: str) -> list[LicensedPackage]:
     """Reads the lines of the page's table."""
     cells = re.findall(r"^\| (.+) \| (.+) \| (.*) \| (.+) \|$", text.partition(HEAD)[2], flags=re.MULTILINE)
-    return [
-        LicensedPackage(name, version, licence, tuple(images.split(", ")))
-        for name, version, licence, images in cells
-    ]
+    return [LicensedPackage(one[0], one[1], one[2], tuple(one[3].split(", "))) for one in cells]
 
 
 def table(licences: dict[str, str]) -> str:
@@ -155,18 +152,9 @@ def declared() -> dict[str, str]:
     """
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--dry-run",
-            "--ignore-installed",
-            "--no-deps",
-        ]
-        locks = [word for image in IMAGES for word in ("-r", str(lock_file(image)))]
-        command += ["--require-hashes", "--only-binary", ":all:", "--report", str(report), *locks]
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
+        command += ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--report", str(report)]
+        command += [word for image in IMAGES for word in ("-r", str(lock_file(image)))]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]

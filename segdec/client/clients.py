@@ -10,8 +10,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import anyio
 import httpx
 
-from segdec.client import calls
 from segdec.client.calls import Call
+from segdec.client.calls import inspect as inspect_call
+from segdec.client.calls import models as models_call
+from segdec.client.calls import predict as predict_call
+from segdec.client.calls import predict_batch as predict_batch_call
+from segdec.client.calls import ready as ready_call
+from segdec.client.calls import reload as reload_call
 from segdec.client.connection import connection_options
 from segdec.client.replies import Reply, all_replicas_lost, replica_lost
 from segdec.client.retries import NO_RETRY, RetryPolicy, crashed_twice
@@ -98,12 +103,12 @@ class Client:
         self._http = httpx.Client(transport=transport, **connection_options(url, api_key, timeout_s, verify))
         self._sleep = sleep
 
-    predict = _method(calls.predict)
-    inspect = _method(calls.inspect)
-    predict_batch = _method(calls.predict_batch)
-    models = _method(calls.models)
-    ready = _method(calls.ready)
-    reload = _method(calls.reload)
+    predict = _method(predict_call)
+    inspect = _method(inspect_call)
+    predict_batch = _method(predict_batch_call)
+    models = _method(models_call)
+    ready = _method(ready_call)
+    reload = _method(reload_call)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -151,12 +156,12 @@ class AsyncClient:
         )
         self._sleep = sleep
 
-    predict = _async_method(calls.predict)
-    inspect = _async_method(calls.inspect)
-    predict_batch = _async_method(calls.predict_batch)
-    models = _async_method(calls.models)
-    ready = _async_method(calls.ready)
-    reload = _async_method(calls.reload)
+    predict = _async_method(predict_call)
+    inspect = _async_method(inspect_call)
+    predict_batch = _async_method(predict_batch_call)
+    models = _async_method(models_call)
+    ready = _async_method(ready_call)
+    reload = _async_method(reload_call)
 
     async def aclose(self) -> None:
         """Closes the connections."""

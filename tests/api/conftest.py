@@ -40,17 +40,10 @@ CLASSES = ("good", "scratch", "spot")
 class StubPredictor:
     """Finds the pixels above 127; the brightest one is the score. Notes who called it with what.
 
-    Attributes:
-        shapes: Of the batches that went through the network.
-        gate: While it is not set, the network runs on.
-        entered: Released whenever the network begins to run.
-        failure: Raised by the network.
-        refusal: Raised for every photograph.
-        mask_stride: Of the grid: every how many pixels it has a score.
-        threshold: Score from which a photograph is defective.
-        review: Score from which it is for review; None for no review.
-        area: What is inspected of every photograph, [H, W]; None for all of it.
-        spot_from: Column from which on a defect is a spot, before it a scratch; None for one mask.
+    While `gate` is not set, the network runs on; `entered` is released whenever it begins. It raises
+    `failure`, and `prepare` raises `refusal`. Its grid has a score every `mask_stride` pixels. From the score
+    `review` on, a photograph is for review; `area` [H, W] is what is inspected of every photograph. From the
+    column `spot_from` on, a defect is a spot, before it a scratch; None for one mask.
     """
 
     def __init__(self) -> None:
@@ -287,15 +280,9 @@ def start_stubbed(tmp_path: Path) -> Iterator[Callable[..., Stubbed]]:
     def start_one(*flags: str, hangs: str = "") -> Stubbed:
         log = tmp_path / f"stderr{len(running)}"
         command = [sys.executable, "-m", "tests.api.stubbed_server", *flags]
+        words = {"cwd": ROOT, "env": {**os.environ, "HANGS": hangs}, "text": True}
         with log.open("w") as stderr:
-            process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env={**os.environ, "HANGS": hangs},
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-            )
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, **words)
         running.append((process, threading.Timer(120, process.kill)))
         running[-1][1].start()
         line = process.stdout.readline()

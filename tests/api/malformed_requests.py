@@ -17,16 +17,9 @@ PNG: Headers = ((b"content-type", b"image/png"),)
 
 @dataclass(frozen=True)
 class MalformedRequest:
-    """A request, and what is to be answered.
+    """A request with a unique name, and the status and the code of its answer.
 
-    Attributes:
-        name: What it is; unique.
-        status: The one right status; 200 for what looks odd but is harmless.
-        code: The problem's code, or `one or another`; empty for 200.
-        body: Bytes sent.
-        headers: Names and values as bytes.
-        path: With the query.
-        method: Of HTTP.
+    The status is 200 and the code empty if it is harmless; the code may be `one or another`.
     """
 
     name: str
@@ -53,12 +46,12 @@ def _content_types(part: bytes) -> Iterator[MalformedRequest]:
         headers = ((b"content-type", declared.encode()),)
         yield _raw(part, f"Content-Type {declared!r}", 415, "unsupported_content_type", headers=headers)
     yield MalformedRequest("no Content-Type", 415, "unsupported_content_type", part)
-    bytes_ = ((b"content-type", b"\xff\xfe\x80"),)
-    yield _raw(part, "Content-Type of odd bytes", 415, "unsupported_content_type", headers=bytes_)
-    long = ((b"content-type", b"text/" + b"x" * 60_000),)
-    yield _raw(part, "Content-Type of 60 kB", 415, "unsupported_content_type", headers=long)
-    two = ((b"content-type", b"text/plain"), (b"content-type", b"image/png"))
-    yield _raw(part, "two Content-Types, the first one wrong", 415, "unsupported_content_type", headers=two)
+    for name, headers in {
+        "odd bytes": ((b"content-type", b"\xff\xfe\x80"),),
+        "60 kB": ((b"content-type", b"text/" + b"x" * 60_000),),
+        "two of them, the first one wrong": ((b"content-type", b"text/plain"), *PNG),
+    }.items():
+        yield _raw(part, f"Content-Type: {name}", 415, "unsupported_content_type", headers=headers)
     json_ = ((b"content-type", b"application/json"),)
     yield _raw(part, "picture called JSON", 400, "bad_json", headers=json_)
     yield _raw(b"", "empty body", 422, "empty_image")
@@ -67,17 +60,15 @@ def _content_types(part: bytes) -> Iterator[MalformedRequest]:
 
 
 def _queries(part: bytes) -> Iterator[MalformedRequest]:
-    numbers = ["nan", "-inf", "1.0001", "1e400", "9" * 5000, "", "high", "null", "%00", "%ff"]
-    for number in numbers:
-        yield _asked(part, f"threshold={number}")
-    yield _asked(part, "threshold=0.5&threshold=nan")
-    for word in ("", "PNG", "none,png", "%00", "x" * 5000):
-        yield _asked(part, f"mask={word}")
-    for word in ("", "Input", "input%00"):
-        yield _asked(part, f"space={word}")
-    for name in ("Threshold", "", "__class__", "%ff", "x" * 5000):
-        yield _asked(part, f"{name}=1")
-    yield _asked(part, "&".join(f"p{n}=1" for n in range(5000)))
+    wrong = {
+        "threshold": ("nan", "-inf", "1.0001", "1e400", "9" * 5000, "", "high", "%00", "0.5&threshold=nan"),
+        "mask": ("", "PNG", "none,png", "%00", "x" * 5000),
+        "space": ("", "Input", "input%00"),
+    }
+    queries = [f"{name}={word}" for name, words in wrong.items() for word in words]
+    queries += [f"{name}=1" for name in ("Threshold", "", "__class__", "%ff", "x" * 5000)]
+    for query in (*queries, "&".join(f"p{n}=1" for n in range(5000))):
+        yield _raw(part, f"query: {query[:40]}", 400, "bad_parameter", path=f"{PREDICT}?{query}")
     yield _raw(part, "query: bare signs", 200, "", path=f"{PREDICT}?&&&")
 
 
@@ -134,10 +125,6 @@ def _methods() -> Iterator[MalformedRequest]:
         for method in methods:
             name = f"{method} {path}"
             yield MalformedRequest(name, 405, "method_not_allowed", path=path, method=method)
-
-
-def _asked(part: bytes, query: str) -> MalformedRequest:
-    return _raw(part, f"query: {query[:40]}", 400, "bad_parameter", path=f"{PREDICT}?{query}")
 
 
 def _raw(

@@ -27,8 +27,8 @@ def run_client(app: FastAPI, use: Callable[[AsyncClient], Awaitable[T]], **optio
     async def run() -> T:
         async with app.router.lifespan_context(app):
             await app.state.service.start()
-            transport = httpx.ASGITransport(app)
-            async with AsyncClient("http://test", transport=transport, **options) as client:
+            words = {"transport": httpx.ASGITransport(app), **options}
+            async with AsyncClient("http://test", **words) as client:
                 return await use(client)
 
     return anyio.run(run)
@@ -92,34 +92,6 @@ def test_lost_answer_is_requested_again(make_app, tmp_path, part):
                 raise httpx.ReadError("reset", request=request)
             return answer
 
-    async def run():
-        async with app.router.lifespan_context(app):
-            await app.state.service.start()
-            client = AsyncClient("http://test", transport=Losing(app), sleep=lambda _: anyio.sleep(0))
-            async with client:
-                return await client.inspect(part)
-
-    answer = anyio.run(run)
+    words = {"transport": Losing(app), "sleep": lambda _: anyio.sleep(0)}
+    answer = run_client(app, lambda client: client.inspect(part), **words)
     assert (answer.record_id, answer.repeated) == (1, True)
-
-
-def test_client_waits_while_the_queue_is_full(make_app, predictor, part):
-    app = make_app(queue_size=0, batch_sizes=(1,), retry_after_s=3)
-    waits = []
-
-    async def leave_room(wait_s):
-        waits.append(wait_s)
-        predictor.gate.set()
-        while app.state.service.queue.admitted:
-            await anyio.sleep(0)
-
-    async def use(client):
-        predictor.block()
-        async with anyio.create_task_group() as group:
-            group.start_soon(client.predict, part)
-            await anyio.to_thread.run_sync(predictor.entered.acquire)
-            return await client.predict(part)
-
-    assert run_client(app, use, sleep=leave_room).decision.label == "scratch"
-    (waited_s,) = waits
-    assert 3.0 <= waited_s <= 6.0

@@ -56,11 +56,6 @@ def test_the_record_has_what_is_asked_for(generate):
     assert 0 < sum(row.reviewed_label is not None for row in rows) < ROWS / 10
 
 
-def test_combinations_are_of_every_filter():
-    names = [page.name for page in large_record.combinations()]
-    assert len(set(names)) == len(names) == 4 * 5 * 2 * 3 * 4 * 2
-
-
 @pytest.mark.slow
 def test_large_record(tmp_path, capsys):
     words = ["--folder", str(tmp_path), "--rows", "500", "--times", "1", "--only", "of a"]

@@ -1,5 +1,4 @@
 import json
-import shutil
 from collections import Counter
 
 import pytest
@@ -8,7 +7,6 @@ from benchmarks.serving import replicas
 from benchmarks.serving.load import generators
 from benchmarks.serving.replicas import Attempt, Trial, TrialResult
 from benchmarks.untrained_models import photograph
-from segdec.errors import ConfigError
 
 KILLED, OTHER = "127.0.0.1:1", "127.0.0.1:2"
 ANSWERED = Attempt(OTHER, 200, connected=True)
@@ -20,19 +18,11 @@ AGAIN = Attempt(KILLED, 200, connected=True)
 
 def test_attempts_are_read_from_the_log(tmp_path):
     line = {"path": "/v1/predict", "replicas": KILLED, "statuses": "502", "connected": "0.000"}
-    passed_on = {
-        "path": "/v1/predict",
-        "replicas": f"{KILLED}, {OTHER}",
-        "statuses": "502, 200",
-        "connected": "-, 0.001",
-    }
-    asked_for_health = {"path": "/readyz", "replicas": OTHER, "statuses": "200", "connected": "0.000"}
-    sent_again = passed_on | {"replicas": f"{KILLED} : {OTHER}", "statuses": "502 : 200"}
-    sent_again["connected"] = "0.001 : 0.001"
+    passed_on = {**line, "replicas": f"{KILLED}, {OTHER}", "statuses": "502, 200", "connected": "-, 0.001"}
+    health = {**line, "path": "/readyz"}
+    again = {**line, "replicas": f"{KILLED} : {OTHER}", "statuses": "502 : 200", "connected": "0.001 : 0.001"}
     log = tmp_path / "attempts.jsonl"
-    log.write_text(
-        "".join(json.dumps(entry) + "\n" for entry in (asked_for_health, line, passed_on, sent_again))
-    )
+    log.write_text("".join(json.dumps(entry) + "\n" for entry in (health, line, passed_on, again)))
     assert replicas.read_attempts(log) == [[LOST], [GONE, ANSWERED], [LOST, ANSWERED]]
 
 
@@ -52,17 +42,8 @@ def test_other_failures_are_a_missed_target():
     assert [row["failed"] for row in replicas.tabulate(results)] == [0, 2]
 
 
-def test_a_missing_nginx_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    with pytest.raises(ConfigError, match="nginx is not installed"):
-        replicas.balance(tmp_path, (1, 2), replicas.NGINX_RETRIES)
-
-
-needs_nginx = pytest.mark.skipif(replicas.find_nginx() is None, reason="needs nginx")
-
-
 @pytest.mark.slow
-@needs_nginx
+@pytest.mark.skipif(replicas.find_nginx() is None, reason="needs nginx")
 @pytest.mark.parametrize("trial", replicas.TRIALS, ids=lambda trial: trial.name)
 def test_a_killed_replica_loses_only_requests_in_progress(trial: Trial, quick_artifact, monkeypatch):
     monkeypatch.setenv("SEGDEC_ENGINE", "openvino")  # avoids the import of TensorFlow

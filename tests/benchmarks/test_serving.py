@@ -8,20 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from benchmarks.serving import memory_bound, overhead, overload, recording
-from benchmarks.serving.load import (
-    FAILED,
-    Exchange,
-    Load,
-    closed_loop,
-    encode_request,
-    latency_ms,
-    open_loop,
-)
-from benchmarks.serving.server_process import ServerProcess, free_port
+from benchmarks.serving.load import FAILED, Exchange, Load, closed_loop, encode_request, open_loop
+from benchmarks.serving.server_process import ServerProcess
 from benchmarks.serving.stub_service import start_stub
-from benchmarks.untrained_models import photograph
 from segdec.errors import RunError
-from segdec.images import decode_image
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -68,39 +58,19 @@ def post(body):
     return encode_request("POST", "/", body)
 
 
-# === Load ===
-
-
-def test_a_count_of_requests(port):
+def test_loads_have_answers_rejections_and_failures(port):
     load = closed_loop(port, [post(b"one"), post(b"two")], clients=3, count=20)
     assert load.statuses() == {200: 20}
     assert load.rate == pytest.approx(20 / load.duration_s)
-    sent = []
-    closed_loop(port, lambda number: sent.append(number) or post(b"x"), clients=3, count=20)
-    assert sorted(sent) == list(range(20))
-
-
-def test_rejections_and_failures_are_distinguished(port):
     load = closed_loop(port, [post(b"")], clients=2, count=4)
     assert load.statuses() == {503: 4}
     assert all(exchange.retry_after for exchange in load.exchanges)
     load = closed_loop(port, [post(b"gone")], clients=1, count=3)
     assert load.statuses() == {FAILED: 3}
     assert b"ConnectionResetError" in load.exchanges[0].body
-    assert closed_loop(free_port(), [post(b"x")], clients=1, count=2).statuses() == {FAILED: 2}
-
-
-def test_a_constant_rate(port):
     load = open_loop(port, post(b"x"), rate=100, seconds=0.2)
     assert load.statuses() == {200: 20}
     assert sorted(exchange.at_s for exchange in load.exchanges) == pytest.approx([n / 100 for n in range(20)])
-
-
-def test_quantiles():
-    exchanges = [Exchange(0, ms, 200, False, b"") for ms in (1, 2, 3, 10)]
-    assert latency_ms(exchanges, 0.5) == 2.5
-    assert latency_ms(exchanges, 1) == 10
-    assert latency_ms([], 0.5) != latency_ms([], 0.5)
 
 
 def test_the_output_of_a_failed_server_is_in_the_error():
@@ -109,15 +79,15 @@ def test_the_output_of_a_failed_server_is_in_the_error():
         pass
 
 
-# === Scripts ===
-
-
 @pytest.mark.slow
-def test_overhead(stub, tiny_artifact, monkeypatch, capsys):
-    monkeypatch.setattr(overhead, "start_service", lambda *_: nullcontext(stub))
-    words = ["--rounds", "1", "--seconds", "0.2", "--side", "32", "--model", str(tiny_artifact)]
-    assert overhead.main(words) in (0, 1)
+def test_overhead_and_overload(stub, tiny_artifact, monkeypatch, capsys):
+    for module in (overhead, overload):
+        monkeypatch.setattr(module, "start_service", lambda *_: nullcontext(stub))
+    words = ["--seconds", "0.3", "--side", "32", "--model", str(tiny_artifact)]
+    assert overhead.main([*words, "--rounds", "1"]) in (0, 1)
     assert "service / faster way in process" in capsys.readouterr().out
+    assert overload.main([*words, "--capacity-seconds", "0.5"]) in (0, 1)
+    assert "met     answers other than 200 and 503 with Retry-After: 0" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -126,27 +96,6 @@ def test_recording(tmp_path, capsys):
     assert recording.main(words) in (0, 1)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[3:5]] == ["/v1/predict", "/v1/inspect"]
-
-
-def test_all_parts_have_different_photographs():
-    images = [photograph(16, 24), photograph(16, 24, seed=1)]
-    requests = [
-        recording.Parts("/at?part={}", images, first)(number) for first in (0, 4) for number in range(4)
-    ]
-    parts = [request.partition(b"\r\n\r\n")[2] for request in requests]
-    assert len(set(parts)) == 8
-    assert [request.split()[1] for request in requests[:2]] == [b"/at?part=0", b"/at?part=1"]
-    for number, part in enumerate(parts):
-        same = decode_image(images[number % 2], "photograph").pixels
-        assert (decode_image(part, "photograph").pixels == same).all()
-
-
-@pytest.mark.slow
-def test_overload(stub, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(overload, "start_service", lambda *_: nullcontext(stub))
-    words = ["--seconds", "0.5", "--capacity-seconds", "0.5", "--side", "32", "--model", str(tmp_path)]
-    assert overload.main(words) in (0, 1)
-    assert "met     answers other than 200 and 503 with Retry-After: 0" in capsys.readouterr().out
 
 
 def test_overload_targets():

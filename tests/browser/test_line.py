@@ -1,18 +1,13 @@
-"""The line display in a real browser, with a fake service."""
+"""The line display in a real browser, with answers made here to its requests."""
 
 import re
 from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
-import numpy as np
 import pytest
-from fastapi import FastAPI, Request
-from playwright.sync_api import Page, expect
-from starlette.responses import Response
+from playwright.sync_api import Page, Route, expect
 
-from api.errors import RequestError, add_error_handlers
-from api.metrics import Metrics
-from api.middleware.request_id import RequestIdMiddleware
 from api.records.schemas import (
     ChartHour,
     DefectChart,
@@ -23,10 +18,8 @@ from api.records.schemas import (
     QuietStation,
     ScoreDrift,
 )
-from api.routes.pages import add_pages
-from api.settings import Settings
 from segdec.images import encode_png
-from tests.browser.conftest import KEY, listening, part_image, serving
+from tests.browser.conftest import KEY, part_image, serving
 
 HOUR = timedelta(hours=1)
 SIZES = {
@@ -37,23 +30,17 @@ SIZES = {
 
 
 class FakeLine:
-    """A service with a settable status and a fixed time.
+    """Answers requests of the page with a settable status at a fixed time.
 
     Attributes:
         status: The answer; None = an error.
         key: Required key; empty for none.
         stations: The requested stations.
+        pictures: Number and side of the requested pictures.
     """
 
     def __init__(self):
         self.now = datetime(2026, 1, 15, 13, 42, 7, tzinfo=UTC)
-        self.app = FastAPI(docs_url=None, redoc_url=None)
-        self.app.state.metrics = Metrics(queue_depth=lambda: 0, ready=lambda: True)
-        self.app.add_middleware(RequestIdMiddleware)
-        add_error_handlers(self.app)
-        self.app.get("/v1/line")(self.line)
-        self.app.get("/v1/records/{number}/overlay")(self.overlay)
-        add_pages(self.app, Settings.model_validate({"model": "unused", "record": "required"}))
         self.key = ""
         self.stations = []
         self.pictures = []
@@ -62,17 +49,20 @@ class FakeLine:
     def update(self, **changes):
         self.status = self.status.model_copy(update=changes)
 
-    def line(self, request: Request, station: str | None = None) -> LineStatus:
-        if self.key and request.headers.get("Authorization") != f"Bearer {self.key}":
-            raise RequestError(401, "missing_key", "No API key arrived.")
-        self.stations.append(station)
-        if self.status is None:
-            raise RequestError(503, "draining", "The service is stopping.")
-        return self.status.model_copy(update={"station": station})
-
-    def overlay(self, number: int, side: int) -> Response:
-        self.pictures.append((number, side))
-        return Response(encode_png(np.full((240, 320), 130, np.uint8)), media_type="image/png")
+    def answer(self, route: Route) -> None:
+        address = urlsplit(route.request.url)
+        query = {name: values[0] for name, values in parse_qs(address.query).items()}
+        if address.path.endswith("/overlay"):
+            self.pictures.append((int(address.path.split("/")[-2]), int(query["side"])))
+            route.fulfill(body=encode_png(part_image()), content_type="image/png")
+        elif self.key and route.request.headers.get("authorization") != f"Bearer {self.key}":
+            route.fulfill(status=401, json={"code": "missing_key", "detail": "No API key arrived."})
+        elif self.status is None:
+            route.fulfill(status=503, json={"code": "draining", "detail": "The service is stopping."})
+        else:
+            self.stations.append(query.get("station"))
+            answer = self.status.model_copy(update={"station": query.get("station")})
+            route.fulfill(json=answer.model_dump(mode="json"))
 
 
 def inspection(now, verdict="good", seconds=2, number=90210, **more):
@@ -162,17 +152,22 @@ def normal_day(now):
 
 @pytest.fixture
 def line():
-    line = FakeLine()
-    with listening(line.app) as line.address:
-        yield line
+    return FakeLine()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("service")) as service:
+        yield service.address
 
 
 @pytest.fixture
-def watch(line, visit):
+def watch(address, line, visit):
     """Opens the display in a window of a size; returns the visit."""
 
     def make(size="tv", path="line", **window):
-        user = visit(line.address, viewport=SIZES[size], **window)
+        user = visit(address, viewport=SIZES[size], **window)
+        user.page.route("**/v1/**", line.answer)
         user.open(path)
         return user
 
@@ -241,6 +236,9 @@ def test_a_miss_fills_the_screen_until_it_is_acknowledged(watch, line):
     expect(alarm).to_be_hidden()
     expect(page.locator("#banner")).to_be_hidden()
     expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
+    page.reload()
+    expect(page.locator("#word")).to_have_text("GOOD")
+    expect(alarm).to_be_hidden()
     second = miss(line.now, 1, station="line4-top", part_id=None)
     line.update(misses=[second, *line.status.misses], shift=counts(line.now, 7, 1, missed=2))
     expect(alarm).to_be_visible()

@@ -1,14 +1,13 @@
 """The review page in a real browser, with the real service and a stub network."""
 
-import json
 import sqlite3
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import cv2
+import httpx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -26,54 +25,47 @@ LARGE = {"width": 1440, "height": 900}
 class Line:
     """A production line: sends parts to the service and reads its record."""
 
-    def __init__(self, service: RunningService, key: str = "") -> None:
+    def __init__(self, service: RunningService, http: httpx.Client) -> None:
         self.address = service.address
         self.database = service.folder / DATABASE
         self.predictor = service.predictor
-        self.key = key
+        self.http = http
 
-    def inspect(self, picture: NDArray[np.uint8], part: str, station: str = "line3-cam1") -> int:
+    def inspect(self, picture: NDArray[np.uint8], part: str) -> int:
         """Inspects a photograph; returns its record id."""
-        path = f"v1/inspect?station={station}&part_id={part}"
-        answer = self.ask("POST", path, encode_png(picture), {"Content-Type": "image/png"})
-        return json.loads(answer)["record_id"]
+        path = f"v1/inspect?station=line3-cam1&part_id={part}"
+        headers = {"Content-Type": "image/png"}
+        return self.http.post(path, content=encode_png(picture), headers=headers).json()["record_id"]
 
     def inspect_defects(self, count: int) -> list[int]:
         """Inspects different defective parts A1, A2, …; returns their record ids."""
         return [self.inspect(part_image(200 + n), f"A{n + 1}") for n in range(count)]
 
+    def execute(self, statement: str, *values: object) -> None:
+        """Changes the record's database."""
+        with closing(sqlite3.connect(self.database)) as database, database:
+            database.execute(statement, values)
+
     def disagree(self, number: int, label: str, score: float) -> None:
         """Stores a differing prediction of a candidate."""
-        with closing(sqlite3.connect(self.database)) as database, database:
-            database.execute(
-                "INSERT INTO shadows (record_id, model, version, inspected_at, label, score, log_odds, "
-                "differs) VALUES (?, 'unnamed', '1', '2026-01-01', ?, ?, 0, 1)",
-                (number, label, score),
-            )
-            database.execute("UPDATE review_queue SET priority = 0 WHERE record_id = ?", (number,))
+        self.execute(
+            "INSERT INTO shadows (record_id, model, version, inspected_at, label, score, log_odds, differs) "
+            "VALUES (?, 'unnamed', '1', '2026-01-01', ?, ?, 0, 1)",
+            *(number, label, score),
+        )
+        self.execute("UPDATE review_queue SET priority = 0 WHERE record_id = ?", number)
 
-    def get(self, path: str) -> Any:
-        return json.loads(self.ask("GET", path))
-
-    def ask(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> bytes:
-        """Sends a request; returns the body of the answer."""
-        sent = {**(headers or {}), "X-API-Key": self.key}
-        request = urllib.request.Request(self.address + path, body, sent, method=method)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return answer.read()
+    def record(self, number: int) -> dict[str, Any]:
+        return self.http.get(f"v1/records/{number}").json()
 
     def judge(self, number: int, label: str) -> None:
         """Stores a verdict of another reviewer, without a lease."""
-        with closing(sqlite3.connect(self.database)) as database, database:
-            database.execute("UPDATE review_queue SET leased_to = NULL, leased_until = NULL")
-        revision = self.get(f"v1/records/{number}")["revision"]
-        headers = {"Content-Type": "application/json", "If-Match": f'"{revision}"'}
-        self.ask("PUT", f"v1/records/{number}/review", json.dumps({"label": label}).encode(), headers)
+        self.execute("UPDATE review_queue SET leased_to = NULL, leased_until = NULL")
+        headers = {"If-Match": f'"{self.record(number)["revision"]}"'}
+        self.http.put(f"v1/records/{number}/review", json={"label": label}, headers=headers)
 
     def review(self, number: int) -> dict[str, Any] | None:
-        return self.get(f"v1/records/{number}")["review"]
+        return self.record(number)["review"]
 
     def label(self, number: int) -> str | None:
         """Returns the reviewed label of a record."""
@@ -81,8 +73,7 @@ class Line:
         return review and review["label"]
 
     def mask(self, number: int, which: str = "reviewed", values: str = "defect") -> NDArray[np.uint8]:
-        """Returns a mask of a record."""
-        data = self.ask("GET", f"v1/records/{number}/mask?which={which}&values={values}")
+        data = self.http.get(f"v1/records/{number}/mask?which={which}&values={values}").content
         return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
 
 
@@ -93,24 +84,33 @@ class Network:
         self.state = "works"
 
     def handle(self, route: Route) -> None:
-        """Handles one request."""
-        if self.state == "works":
-            route.continue_()
-        elif self.state == "breaks":
-            route.fulfill(status=500, body="broken")
-        elif self.state == "is cut":
-            route.abort()
-        else:
-            self.state = "works"
-            route.fetch()
-            route.abort()
+        match self.state:
+            case "works":
+                route.continue_()
+            case "breaks":
+                route.fulfill(status=500, body="broken")
+            case "is cut":
+                route.abort()
+            case "loses an answer":
+                self.state = "works"
+                route.fetch()
+                route.abort()
+
+
+@contextmanager
+def producing(folder: Path, key: str = "", **settings: Any) -> Iterator[Line]:
+    """Runs a service with a line, whose defective parts are queued for review."""
+    with (
+        serving(folder, **settings) as service,
+        httpx.Client(base_url=service.address, headers={"X-API-Key": key}, timeout=30) as http,
+    ):
+        yield Line(service, http)
 
 
 @pytest.fixture
 def line(tmp_path: Path) -> Iterator[Line]:
-    """A line, whose defective parts are queued for review."""
-    with serving(tmp_path) as service:
-        yield Line(service)
+    with producing(tmp_path) as line:
+        yield line
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_verdicts_are_undone_one_after_another(review, line):
         page.keyboard.press(key)
     expect(page.locator("#last em")).to_have_text(["saved"] * 3)
     assert [line.label(number) for number in numbers] == ["spot", "spot", "good"]
-    assert [line.get(f"v1/records/{number}")["revision"] for number in numbers] == [3, 1, 3]
+    assert [line.record(number)["revision"] for number in numbers] == [3, 1, 3]
 
 
 @pytest.mark.slow
@@ -358,11 +358,10 @@ def test_verdicts_without_a_connection_are_saved_once_later(review, line):
 
 @pytest.mark.slow
 def test_key_and_name_are_requested_and_an_empty_queue_is_polled(visit, tmp_path, keys):
-    with serving(tmp_path, admin_keys=keys) as service:
-        line = Line(service, KEY)
-        page = visit(service.address).page
+    with producing(tmp_path, KEY, admin_keys=keys) as line:
+        page = visit(line.address).page
         page.clock.install()
-        page.goto(f"{service.address}review")
+        page.goto(f"{line.address}review")
         page.locator("#name").fill("Grace")
         page.keyboard.press("Enter")
         page.locator("#key-cancel").click()

@@ -56,14 +56,8 @@ def test_files_that_have_not_changed_are_read_once(start, folder_root):
     assert read == file_names(folder_root)
     again, read = start()
     assert read == set()
-    assert again == first
-
-
-def test_what_is_kept_finds_near_duplicates_as_a_first_look_does(start):
-    first, _ = start()
-    assert all(photograph.thumbnail is not None for photograph in first.photographs)
-    again, _ = start()
-    assert [f.thumbnail for f in again.photographs] == [f.thumbnail for f in first.photographs]
+    assert again == first  # with thumbnails
+    assert all(photograph.thumbnail for photograph in again.photographs)
 
 
 def touch(path, delta_ns=10**9):
@@ -75,14 +69,10 @@ def test_a_changed_file_is_checked_again(start, folder_root):
     """Of the same size, and with the time of writing it had: the time of change cannot be set back."""
     start()
     photograph = next(record.image_file for record in index(folder_root).records if not record.label)
-    stat, pixels = photograph.stat(), read_image(photograph).pixels
-    write_png(photograph, 255 - pixels)
+    stat = photograph.stat()
+    write_png(photograph, 255 - read_image(photograph).pixels)
     os.truncate(photograph, stat.st_size)
     os.utime(photograph, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    checked, read = start()
-    assert read == {photograph.name}
-    assert len(checked.dataset.problems) <= 1
-    write_png(photograph, pixels)
     assert start()[1] == {photograph.name}
 
 

@@ -1,5 +1,4 @@
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
@@ -18,13 +17,6 @@ from segdec.errors import DatasetError, ImageError, MissingExtraError
 def only_problem(dataset, **options):
     (problem,) = check_dataset(dataset, **options).dataset.problems
     return problem
-
-
-def write_values(path, values):
-    """A mask of 20×12 pixels whose first pixels have `values`."""
-    mask = np.zeros((12, 20), np.uint8)
-    mask[0, : len(values)] = values
-    cv2.imwrite(str(path), mask)
 
 
 def test_a_checked_photograph_holds_size_area_digests_and_content(folder_root):
@@ -46,16 +38,9 @@ def test_same_pixels_in_another_file_type_are_equal_pictures(folder_root):
     assert [[photograph.record.name for photograph in group] for group in same] == [["good/a", "good/z"]]
 
 
-def test_equal_numbers_of_another_shape_are_no_equal_pictures(folder_root):
-    cv2.imwrite(str(folder_root / "good/wide.png"), np.zeros((4, 6), np.uint8))
-    cv2.imwrite(str(folder_root / "good/high.png"), np.zeros((6, 4), np.uint8))
-    assert find_duplicates(check_dataset(index(folder_root)).photographs) == []
-
-
 def test_a_problem_names_its_place_once_and_on_one_line():
-    assert (
-        format_problem(Problem("list.csv, line 3", "No such\n class.")) == "list.csv, line 3: No such class."
-    )
+    text = format_problem(Problem("list.csv, line 3", "No such\n class."))
+    assert text == "list.csv, line 3: No such class."
     assert format_problem(Problem("a.png", "a.png is empty.")) == "a.png is empty."
 
 
@@ -63,31 +48,24 @@ def test_a_problem_names_its_place_once_and_on_one_line():
     ("values", "words"),
     [
         ([1, 2, 3], "has 4 values: 0, 1, 2, 3. Expected 0 and one other value"),
-        (range(1, 20), "has 20 values: 0, 1, 2, 3, 4, 5, …"),
+        ([1] * 239 + [2], "has 2 values: 1, 2. Expected 0"),
     ],
 )
 def test_a_mask_of_many_values_needs_a_threshold(folder_root, values, words):
-    write_values(folder_root / "masks/dent/c.png", values)
+    mask = np.zeros(240, np.uint8)
+    mask[: len(values)] = values
+    cv2.imwrite(str(folder_root / "masks/dent/c.png"), mask.reshape(12, 20))
     problem = only_problem(index(folder_root))
-    assert words in problem.text
-    assert "Set data.mask_threshold" in problem.text
+    assert words in problem.text and "Set data.mask_threshold" in problem.text
     assert problem.name == "dent/c"
-
-
-def test_a_mask_without_0_does_not_tell_what_is_defective(folder_root):
-    mask = np.full((12, 20), 1, np.uint8)
-    mask[0, 0] = 2
-    cv2.imwrite(str(folder_root / "masks/dent/c.png"), mask)
-    assert "has 2 values: 1, 2. Expected 0" in only_problem(index(folder_root)).text
 
 
 @pytest.mark.parametrize(("threshold", "defect_px"), [(0, 5), (2, 3), (127, 2)])
 def test_a_threshold_cuts_the_mask(folder_root, threshold, defect_px):
-    write_values(folder_root / "masks/dent/c.png", [1, 2, 127, 128, 200])
-    dataset = index(folder_root)
-    if threshold:  # as a layout says it
-        assert check_dataset(apply_mask_threshold(dataset, threshold)).photographs[0].defect_px == defect_px
-    checked = check_dataset(apply_mask_threshold(dataset, threshold))
+    mask = np.zeros((12, 20), np.uint8)
+    mask[0, :5] = [1, 2, 127, 128, 200]
+    cv2.imwrite(str(folder_root / "masks/dent/c.png"), mask)
+    checked = check_dataset(apply_mask_threshold(index(folder_root), threshold))
     assert checked.photographs[0].defect_px == defect_px
     assert checked.dataset.records[0].mask_threshold == threshold
     assert checked.dataset.problems == ()
@@ -99,7 +77,6 @@ def test_masks_must_fit_their_class(folder_root, write_picture):
     write_picture(folder_root / "masks/dent/c.png", mask=True, value=0)
     dent, good = (problem.text for problem in check_dataset(index(folder_root)).dataset.problems)
     assert "a.png marks a defect, but its photograph" in good
-    assert good.endswith("the mask or the class.")
     assert "c.png marks no defect, but" in dent
 
 
@@ -124,12 +101,17 @@ def test_one_picture_with_two_classes_names_both(folder_root):
     assert [record.name for record in checked.dataset.records] == ["good/b", "scratch/d"]
 
 
-def test_what_a_caller_cannot_use_is_a_problem(folder_root):
+def test_what_a_caller_cannot_use_is_a_problem_but_a_missing_package_is_none(folder_root):
+    error = ImageError("too dark", code="dark")
+
     def examine(sample):
         if sample.name == "good/b":
-            raise ImageError("too dark", code="dark")
+            raise error
 
     assert only_problem(index(folder_root), examine=examine).text == "too dark"
+    error = MissingExtraError("tensorflow", "tensorflow")
+    with pytest.raises(MissingExtraError):
+        check_dataset(index(folder_root), examine=examine)
 
 
 def test_16_bits_need_a_white_level(folder_root):
@@ -138,36 +120,20 @@ def test_16_bits_need_a_white_level(folder_root):
     assert check_dataset(index(folder_root), white_level=4095).dataset.problems == ()
 
 
-def test_a_package_that_is_missing_is_no_problem_of_the_data():
-    class InShards:
-        def read_bytes(self):
-            raise MissingExtraError("tensorflow", "tensorflow")
-
-    record = Record("a", InShards(), None, label=0, group="a")
-    with pytest.raises(MissingExtraError):
-        check_dataset(Dataset(("good",), (record,)))
-
-
-@dataclass(frozen=True)
 class Unreadable:
-    name: str
-
     def read_bytes(self):
-        pytest.fail(f"{self.name} was read")
+        pytest.fail("was read")
 
 
-def known(name, digest, split="train"):
-    digests = (digest * 64,)
-    return Record(name, Unreadable(name), None, 0, name, split, shape=(4, 6, 1), digests=digests)
+def known(name, digest, shape=(4, 6, 1)):
+    return Record(name, Unreadable(), None, 0, name, "train", shape=shape, digests=(digest,))
 
 
 def test_what_an_index_knows_is_not_read(tmp_path, write_picture):
     read = Record("read", write_picture(tmp_path / "a.png"), None, label=0, group="read")
     (alone,) = check_dataset(Dataset(("good",), (read,))).photographs
-    twin = Record(
-        "twin", Unreadable("twin"), None, 0, "twin", shape=(12, 20, 1), digests=alone.record.digests
-    )
-    records = (known("a", "0"), known("b", "0"), known("c", "1"), read, twin)
+    twin = known("twin", *alone.record.digests, shape=(12, 20, 1))
+    records = (known("a", "0" * 64), known("b", "0" * 64), known("c", "1" * 64), read, twin)
     photographs = check_dataset(Dataset(("good",), records), trusted=lambda _: True).photographs
     assert [photograph.defect_px for photograph in photographs] == [None, None, None, 0, None]
     named = [[photograph.record.name for photograph in same] for same in find_duplicates(photographs)]
@@ -178,13 +144,10 @@ def test_what_an_index_knows_is_not_read(tmp_path, write_picture):
 def test_what_is_not_trusted_or_too_large_is_read(tmp_path, write_picture, max_pixels, is_trusted):
     shape, digests = (12, 20, 1), ("0" * 64,)
     record = Record("a", write_picture(tmp_path / "a.png"), None, 0, "a", shape=shape, digests=digests)
-    checked = check_dataset(
-        Dataset(("good",), (record,)), max_pixels=max_pixels, trusted=lambda _record: is_trusted
-    )
+    dataset = Dataset(("good",), (record,))
+    checked = check_dataset(dataset, max_pixels=max_pixels, trusted=lambda _: is_trusted)
     assert [photograph.defect_px for photograph in checked.photographs] == ([] if is_trusted else [0])
-    assert ["240 pixels" in problem.text for problem in checked.dataset.problems] == (
-        [True] if is_trusted else []
-    )
+    assert ["240 pixels" in problem.text for problem in checked.dataset.problems] == [True] * is_trusted
 
 
 def test_an_interruption_does_not_wait_for_the_rest(monkeypatch):
@@ -202,7 +165,7 @@ def test_an_interruption_does_not_wait_for_the_rest(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(checking, "read_files", read_files)
-    records = tuple(Record(str(number), Path("a"), None, 0, "a") for number in range(20_000))
+    records = tuple(Record(str(number), Path("a"), None, 0, "a") for number in range(2_000))
     with pytest.raises(KeyboardInterrupt):
         check_dataset(Dataset(("good",), records), threads=1, progress=interrupt)
     assert len(looked) < len(records)

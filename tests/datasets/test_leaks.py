@@ -8,7 +8,6 @@ import pytest
 from datasets import leaks
 from datasets.checking import CheckedDataset, CheckedPhotograph
 from datasets.leaks import (
-    find_leaks,
     near_duplicates,
     near_duplicates_for_split,
     near_leaks,
@@ -28,15 +27,12 @@ def photograph(name, split, picture):
 @pytest.fixture
 def photographs():
     """kos26 is kos01 again, over the border; other twins stay within a split or have none."""
+    across = [("kos01", "train"), ("kos26", "test")]
+    within = [("kos03", "val"), ("kos04", "val"), ("kos05", None)]
     return [
-        photograph("kos01/Part0", "train", "A"),
-        photograph("kos01/Part1", "train", "B"),
-        photograph("kos26/Part0", "test", "A"),
-        photograph("kos26/Part1", "test", "B"),
-        photograph("kos03/Part0", "val", "C"),
-        photograph("kos04/Part0", "val", "C"),
-        photograph("kos05/Part0", None, "C"),
-        photograph("kos06/Part0", "val", "D"),
+        *(photograph(f"{item}/Part{n}", split, f"picture {n}") for item, split in across for n in (0, 1)),
+        *(photograph(f"{item}/Part0", split, "another") for item, split in within),
+        photograph("kos06/Part0", "val", "a third"),
     ]
 
 
@@ -47,20 +43,11 @@ def refuse(photographs, **options):
     raise_if_unusable(dataset, CheckedDataset(dataset, tuple(photographs)), **options)
 
 
-def test_a_picture_in_two_splits_is_a_leak(photographs):
-    named = [[f.record.name for f in leak] for leak in find_leaks(photographs)]
-    assert named == [["kos01/Part0", "kos26/Part0"], ["kos01/Part1", "kos26/Part1"]]
-
-
 def test_all_problems_and_leaks_are_named_at_once(photographs):
     with pytest.raises(DatasetError, match=r"(?s)1 problem:\n  p: broken\n.*2 pictures are") as error:
         refuse(photographs)
     lines = str(error.value).splitlines()
-    assert lines[-4:-1] == [
-        "2 pictures are in different splits:",
-        "  kos01/Part0 (train) = kos26/Part0 (test)",
-        "  kos01/Part1 (train) = kos26/Part1 (test)",
-    ]
+    assert lines[-3:-1] == [f"  kos01/Part{n} (train) = kos26/Part{n} (test)" for n in (0, 1)]
     assert "data.allowed_leaks" in lines[-1]
 
 
@@ -85,10 +72,8 @@ def exposures():
         surface = cv2.resize(draw.uniform(40, 200, (24, 24)), (64, 64), interpolation=cv2.INTER_CUBIC)
         for exposure, split in enumerate(("train", "val", "test")):
             image = np.clip(surface * (0.6 + 0.2 * exposure), 0, 255).astype(np.uint8)[:, :, None]
-            shot = photograph(
-                f"tile{tile:02d}/{exposure}", None if tile == 11 else split, f"{tile} {exposure}"
-            )
-            shot = replace(shot, record=replace(shot.record, group=shot.record.name))
+            name = f"tile{tile:02d}/{exposure}"
+            shot = photograph(name, None if tile == 11 else split, f"{tile} {exposure}")
             made.append(replace(shot, thumbnail=normalized_thumbnail(image)))
     return made
 
@@ -117,19 +102,14 @@ def test_near_duplicates_of_one_split_and_equal_pictures_are_not_told(exposures)
     assert near_leaks(as_dataset(within), within, []) == []
     equal = [replace(f, digest=f.digest.split()[0]) for f in exposures]
     assert near_leaks(as_dataset(equal), equal, []) == []
-    assert len(find_leaks(equal)) == 11
 
 
 def test_near_duplicates_pass_when_both_are_named(exposures):
     dataset = as_dataset(exposures)
     assert not {"tile03/0", "tile03/1"} & set().union(*pairs(near_leaks(dataset, exposures, ["tile03"])))
     found = pairs(near_leaks(dataset, exposures, ["tile03/0", "tile03/2"]))
-    assert {pair for pair in found if pair[0].startswith("tile03")} == {
-        ("tile03/0", "tile03/1"),
-        ("tile03/1", "tile03/2"),
-    }
-    with pytest.raises(DatasetError, match=r"allowed_leaks.*'tile33'.*Nearest known name"):
-        near_leaks(dataset, exposures, ["tile33"])
+    left = {pair for pair in found if pair[0].startswith("tile03")}
+    assert left == {("tile03/0", "tile03/1"), ("tile03/1", "tile03/2")}
 
 
 def test_a_warning_names_some_near_duplicates_and_counts_the_others(exposures, capsys):
@@ -137,13 +117,10 @@ def test_a_warning_names_some_near_duplicates_and_counts_the_others(exposures, c
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("warning: 33 photographs have a near duplicate in another split")
     assert len(lines) == 1 + leaks.MAX_LISTED + 2
-    one, other, alike = found[0]
-    assert lines[1] == (
-        f"  {one.record.name} ({one.record.split}) ~ {other.record.name} ({other.record.split}), {alike:.2f}"
-    )
+    one, other = (f"{photograph.record.name} ({photograph.record.split})" for photograph in found[0][:2])
+    assert lines[1] == f"  {one} ~ {other}, {found[0].correlation:.2f}"
     assert lines[-2] == f"  and {len(found) - leaks.MAX_LISTED} more pairs"
     assert "split --group-twins" in lines[-1]
-    assert "inspect --twins FILE" in lines[-1]
     allowed = [f"tile{tile:02d}" for tile in range(12)]
     assert warn_of_near_leaks(as_dataset(exposures), exposures, allowed) == []
     assert capsys.readouterr().err == ""
@@ -162,10 +139,7 @@ def test_more_photographs_than_are_compared_are_reported(exposures, monkeypatch,
     monkeypatch.setattr(leaks, "MAX_PHOTOGRAPHS", 35)
     assert warn_of_near_leaks(as_dataset(exposures), exposures, []) == []
     assert "among at most 35 photographs; the set has 36" in capsys.readouterr().err
-    assert near_duplicates_for_split(exposures) == (
-        (),
-        ("More than 35 photographs: near duplicates were not searched.",),
-    )
+    assert near_duplicates_for_split(exposures)[1][0].startswith("More than 35 photographs")
     with pytest.raises(DatasetError, match=r"set has 36\. Split it without --group-twins"):
         near_duplicates(exposures)
 

@@ -1,6 +1,4 @@
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,14 +9,11 @@ from datasets.splitting import write_splits
 from segdec.errors import DatasetError
 
 
-@pytest.mark.parametrize("layout", ["kolektor", "folder"])
-def test_any_layout_takes_a_split_file(layout, kolektor_root, folder_root, tmp_path):
-    root, name = (kolektor_root, "kos01/Part1") if layout == "kolektor" else (folder_root, "dent/c")
+def test_split_file_replaces_the_split_of_the_layout(folder_root, tmp_path):
     splits = tmp_path / "mine.txt"
-    splits.write_text(f"test {name}\n")
-    dataset = load_dataset(layout, root, splits)
-    assert [record.name for record in dataset.of_split("test")] == [name]
-    assert dataset.of_split("train") == ()
+    splits.write_text("test dent/c\n")
+    dataset = load_dataset("folder", folder_root, splits)
+    assert {record.name: record.split for record in dataset.records if record.split} == {"dent/c": "test"}
 
 
 def test_names_that_no_split_file_holds_are_problems(folder_root, write_picture, tmp_path):
@@ -39,8 +34,3 @@ def test_unknown_layout_names_the_nearest(tmp_path):
     with pytest.raises(DatasetError, match=r"'kolector'.*Did you mean 'kolektor'") as error:
         load_dataset("kolector", tmp_path)
     assert all(name in str(error.value) for name in LAYOUTS)
-
-
-def test_import_loads_no_tensorflow():
-    code = "import sys, datasets.loading, datasets.__main__; sys.exit('tensorflow' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,7 +6,6 @@ import pytest
 
 from datasets.__main__ import main
 from datasets.loading import load_dataset
-from segdec.images import read_image
 
 
 def test_toy_then_inspect(tmp_path, capsys):
@@ -15,9 +14,8 @@ def test_toy_then_inspect(tmp_path, capsys):
     assert f"18 images in {out}" in capsys.readouterr().out
     main(["inspect", "toy", str(out), "--out", str(sheet)])
     printed = capsys.readouterr().out
-    assert "scratch, px" in printed
-    assert "equal photographs in different splits: 0" in printed
-    assert read_image(sheet).pixels.shape[2] == 3
+    assert "scratch, px" in printed and "equal photographs in different splits: 0" in printed
+    assert sheet.exists()
 
 
 def test_pack_then_inspect(kolektor_root, tmp_path, capsys):
@@ -39,19 +37,13 @@ def test_pack_then_inspect(kolektor_root, tmp_path, capsys):
         (["inspect", "mvtek", "."], "Unknown layout 'mvtek'"),
         (["inspect", "kolektor", ".", "--out", "no/such/sheet.png"], "does not exist"),
         (["inspect", "shards", "nowhere"], "nowhere/index.json does not exist"),
-        (["inspect", "folder", "gs://bucket/parts"], "reads local folders"),
         (["pack", "kolektor", "nowhere", "packed"], "nowhere does not exist"),
-        (["pack", "kolektor", "nowhere", "s3://bucket/parts"], "nowhere does not exist"),
         (["toy", "toy", "--count", "3"], "at least 18"),
-        (["toy", "toy", "--size", "3"], "at least 32"),
     ],
 )
 def test_errors_are_one_line_and_leave_nothing(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as exit_:
-        main(arguments)
-    assert exit_.value.code == 2
-    printed = capsys.readouterr().err
+    printed = refused(arguments, capsys).err
     assert printed.startswith("error: ")
     assert printed.count("\n") == 1
     assert message in printed
@@ -75,26 +67,18 @@ def test_inspect_names_problems_and_leaks_after_the_sheet_of_the_others(folder_r
     command = ["inspect", "folder", folder_root, "--splits", splits, "--out", sheet]
     printed = refused(command, capsys)
     assert "The data set has 2 problems:" in printed.err
-    assert "stray.png has no photograph" in printed.err
-    assert "d.png is empty" in printed.err
     assert "1 picture is in different splits:\n  good/a (train) = good/twin (test)" in printed.err
-    assert "photographs" in printed.out
-    assert sheet.exists()
+    assert "photographs" in printed.out and sheet.exists()
     allowed = refused([*command, "--allow-leak", "good"], capsys).err
     assert "2 problems" in allowed
     assert "different splits" not in allowed
 
 
 def test_webp_is_read_with_a_warning(folder_root, write_picture, tmp_path, capsys):
-    main(["inspect", "folder", str(folder_root), "--out", str(tmp_path / "sheet.png")])
-    assert "WebP" not in capsys.readouterr().err
-    for name, messages in (
-        ("one", "1 photograph is a WebP file (good/one)"),
-        ("two", "2 photographs are WebP"),
-    ):
+    for name, words in (("one", "1 photograph is a WebP file (good/one)"), ("two", "2 photographs are Web")):
         write_picture(folder_root / f"good/{name}.webp")
         main(["inspect", "folder", str(folder_root), "--out", str(tmp_path / "sheet.png")])
-        assert f"warning: {messages}" in capsys.readouterr().err
+        assert f"warning: {words}" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -118,12 +102,19 @@ def test_split_writes_a_file_that_says_how_it_was_made(many_root, tmp_path, caps
         "# python -m datasets split folder: groups and equal photographs together, "
         "val 0.25, test 0.25, seed 3\n"
     )
-    dataset = load_dataset("folder", many_root, out)
-    splits = {record.name: record.split for record in dataset.records}
-    assert None not in splits.values()
+    splits = {r.name: r.split for r in load_dataset("folder", many_root, out).records}
     assert splits["good/0"] == splits["good/7"]
-    assert [sum(r.label for r in dataset.of_split(split)) for split in ("train", "val", "test")] == [2, 1, 1]
+    assert sorted(splits[f"dent/{number}"] for number in range(4)) == ["test", "train", "train", "val"]
     assert f"{out} exists" in refused(["split", "folder", many_root, out], capsys).err
+
+
+def test_split_lists_photographs_with_problems(many_root, tmp_path, capsys):
+    (many_root / "good/1.png").write_bytes(b"no picture")
+    command = ["split", "folder", str(many_root), str(tmp_path / "mine.txt")]
+    assert "1.png is not an image" in refused(command, capsys).err
+    main([*command, "--skip-broken"])
+    assert capsys.readouterr().err.startswith(f"left out: {many_root / 'good/1.png'} is not an image")
+    assert "good/1" not in (tmp_path / "mine.txt").read_text()
 
 
 def test_split_writes_folds_all_or_none(many_root, tmp_path, capsys):
@@ -133,12 +124,9 @@ def test_split_writes_folds_all_or_none(many_root, tmp_path, capsys):
     assert not out.exists()
     main(["split", "folder", str(many_root), str(out), "--folds", "2", "--val", "0.5"])
     assert sorted(path.name for path in out.iterdir()) == ["fold_0.txt", "fold_1.txt"]
-    tested = [
-        {record.name for record in load_dataset("folder", many_root, path).of_split("test")}
-        for path in sorted(out.iterdir())
-    ]
-    assert tested[0] | tested[1] == {record.name for record in load_dataset("folder", many_root).records}
-    assert not tested[0] & tested[1]
+    sets = [load_dataset("folder", many_root, path) for path in sorted(out.iterdir())]
+    tested = [record.name for dataset in sets for record in dataset.of_split("test")]
+    assert sorted(tested) == [record.name for record in sets[0].records]
     assert "fold 1 of 2, val 0.5 of the others, seed 0" in (out / "fold_1.txt").read_text()
 
 
@@ -146,62 +134,48 @@ def test_split_writes_folds_all_or_none(many_root, tmp_path, capsys):
 def exposed_root(tmp_path):
     """Twelve surfaces, good ones and dents in turn, each at three exposures that no name joins."""
     root, draw = tmp_path / "exposed", np.random.default_rng(0)
+    for folder in ("good", "dent", "masks/dent"):
+        (root / folder).mkdir(parents=True)
     for number in range(12):
-        name = ("good", "dent")[number % 2]
+        folder = ("good", "dent")[number % 2]
         surface = cv2.resize(draw.uniform(40, 200, (24, 24)), (64, 64), interpolation=cv2.INTER_CUBIC)
         for exposure, gain in zip("abc", (0.6, 0.8, 1.0), strict=True):
-            path = root / name / f"{exposure}{number:02d}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            cv2.imwrite(str(path), np.clip(gain * surface, 0, 255).astype(np.uint8))
-            if name == "dent":
-                mask = root / "masks" / "dent" / path.name
-                mask.parent.mkdir(parents=True, exist_ok=True)
-                cv2.imwrite(str(mask), np.eye(64, dtype=np.uint8) * 255)
+            name = f"{exposure}{number:02d}.png"
+            cv2.imwrite(str(root / folder / name), np.clip(gain * surface, 0, 255).astype(np.uint8))
+            if folder == "dent":
+                cv2.imwrite(str(root / "masks/dent" / name), np.eye(64, dtype=np.uint8) * 255)
     return root
 
 
-def test_inspect_tells_near_duplicates_and_lists_all(exposed_root, tmp_path, capsys):
+def test_inspect_lists_near_duplicates_in_different_splits(exposed_root, tmp_path, capsys):
     listed = tmp_path / "twins.txt"
-    command = ["inspect", "folder", str(exposed_root), "--out", str(tmp_path / "sheet.png"), "--twins"]
-    main([*command, str(listed)])
+    command = ["inspect", "folder", exposed_root, "--out", tmp_path / "sheet.png", "--twins"]
+    main([*map(str, command), str(listed)])
     printed = capsys.readouterr()
     assert "photographs have a near duplicate in another split" in printed.err
-    assert " more pairs" in printed.err
     assert f"near duplicates in different splits: {listed}" in printed.out
     lines = listed.read_text().splitlines()
     assert len(lines) > 5
-    assert all(word in printed.err for word in lines[:5])
-    words = [line.replace(",", "").split() for line in lines]
-    assert all(one[-2:] == other[-2:] and here != there for one, here, _, other, there, _ in words)
-    main([*command, str(listed), "--allow-leak", "good", "--allow-leak", "dent"])
-    assert "near duplicate" not in capsys.readouterr().err
-    assert listed.read_text() == ""
+    assert all(line in printed.err for line in lines[:5])
     assert "gone/a.txt cannot be written" in refused([*command, tmp_path / "gone/a.txt"], capsys).err
 
 
 def test_split_keeps_near_duplicates_together_on_request(exposed_root, tmp_path, capsys):
     command = ["split", "folder", str(exposed_root)]
-    inspect = ["inspect", "folder", str(exposed_root), "--out", str(tmp_path / "sheet.png"), "--splits"]
-    main([*command, str(tmp_path / "plain.txt")])
-    main([*inspect, str(tmp_path / "plain.txt")])
-    assert "near duplicate" in capsys.readouterr().err
     main([*command, str(tmp_path / "grouped.txt"), "--group-twins"])
     printed = capsys.readouterr()
     assert "36 photographs have near duplicates, in 12 clusters" in printed.out
     assert printed.err == ""
-    assert (
-        "groups and equal photographs together, near duplicates together, val 0.2"
-        in (tmp_path / "grouped.txt").read_text()
-    )
-    main([*inspect, str(tmp_path / "grouped.txt")])
-    assert "near duplicate" not in capsys.readouterr().err
     main([*command, str(tmp_path / "folds"), "--group-twins", "--folds", "3"])
-    for fold in sorted((tmp_path / "folds").iterdir()):
-        main([*inspect, str(fold)])
-    assert "near duplicate" not in capsys.readouterr().err
+    for path in (tmp_path / "grouped.txt", *(tmp_path / "folds").iterdir()):
+        assert "together, near duplicates together, " in path.read_text()
+        splits = {}
+        for record in load_dataset("folder", exposed_root, path).records:
+            splits.setdefault(record.name[-2:], set()).add(record.split)
+        assert [len(found) for found in splits.values()] == [1] * 12
 
 
-def test_split_tells_a_cluster_that_swallows_much_of_the_set(exposed_root, tmp_path, capsys):
+def test_split_warns_of_a_cluster_that_holds_much_of_the_set(exposed_root, tmp_path, capsys):
     for exposure in "defgh":
         shutil.copy(exposed_root / "good/a00.png", exposed_root / f"good/{exposure}00.png")
     main(["split", "folder", str(exposed_root), str(tmp_path / "grouped.txt"), "--group-twins"])
@@ -215,7 +189,6 @@ def test_split_tells_a_cluster_that_swallows_much_of_the_set(exposed_root, tmp_p
     [
         (["a.txt", "--folds", "2", "--test", "0.5"], "--folds and --test exclude each other"),
         (["gone/a.txt"], "gone/a.txt cannot be written (No such file or directory)"),
-        (["folds", "--folds", "1"], "at least 2"),
     ],
 )
 def test_split_refuses_what_it_cannot_do(many_root, tmp_path, monkeypatch, capsys, arguments, words):
@@ -237,14 +210,7 @@ def test_pack_refuses_problems_and_leaks(many_root, tmp_path, capsys):
     assert "6 photographs in 2 shards" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["inspect", "split", "pack"])
-def test_photographs_above_the_limit_are_named(command, folder_root, tmp_path, capsys):
-    (folder_root / "splits.txt").write_text("train good/a\ntrain dent\nval good/b\nval scratch\n")
-    out = tmp_path / "out.png"
-    words = [command, "folder", folder_root, *(["--out"] if command == "inspect" else []), out]
-    printed = refused([*words, "--max-pixels", "239"], capsys).err  # photographs and masks of 20 × 12 px
+def test_photographs_above_the_limit_are_named(folder_root, tmp_path, capsys):
+    command = ["split", "folder", folder_root, tmp_path / "out.txt", "--max-pixels", "239"]
+    printed = refused(command, capsys).err  # photographs and masks of 20 × 12 px
     assert printed.count("has 20 × 12 = 240 pixels. Expected at most 239;") == 4
-    assert not out.exists()
-    if command != "split":  # which needs more photographs
-        main([str(word) for word in (*words, "--max-pixels", "240")])
-        assert out.exists()

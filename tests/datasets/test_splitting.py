@@ -24,13 +24,8 @@ def splits_of(dataset):
 def test_names_of_groups_and_records_are_assigned(items, split_file):
     path = split_file("# note\n\ntrain  kos01\nval\tkos02/Part1\r\n  test kos03\n")
     found = {name: split for name, split in splits_of(apply_splits(items, path)).items() if split}
-    assert found == {
-        "kos01/Part0": "train",
-        "kos01/Part1": "train",
-        "kos02/Part1": "val",
-        "kos03/Part0": "test",
-        "kos03/Part1": "test",
-    }
+    train, test = dict.fromkeys(("kos01/Part0", "kos01/Part1"), "train"), ("kos03/Part0", "kos03/Part1")
+    assert found == {**train, "kos02/Part1": "val", **dict.fromkeys(test, "test")}
 
 
 def test_names_may_hold_blanks_and_the_file_a_byte_order_mark(split_file):
@@ -58,14 +53,10 @@ def test_bad_lines_are_refused_with_their_number(items, split_file, text, messag
 
 def test_default_split_is_stratified_grouped_and_complete(items):
     dataset = default_split(items)
-    for label in (0, 1):  # five groups with a defect, five without
-        groups = {r.group for r in items.records if r.label} if label else None
-        by_split = {
-            split: {r.group for r in dataset.of_split(split) if groups is None or r.group in groups}
-            for split in ("train", "val", "test")
-        }
-        counts = [len(found) for found in by_split.values()]
-        assert counts == ([3, 1, 1] if label else [6, 2, 2])
+    defective = {record.group for record in items.records if record.label}  # five groups of ten
+    for split, count in (("train", 6), ("val", 2), ("test", 2)):
+        groups = {record.group for record in dataset.of_split(split)}
+        assert (len(groups), len(groups & defective)) == (count, count // 2)
     assert len({(r.group, r.split) for r in dataset.records}) == 10
 
 

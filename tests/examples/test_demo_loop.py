@@ -40,7 +40,7 @@ def test_its_experiment_is_one():
 
 
 def test_its_last_lines_say_what_the_loop_was_worth(capsys):
-    demo_loop.conclude(Counter(hole=30, good=1), Counter(hole=2, good=2), 61.2)
+    demo_loop.conclude(Counter(demo_loop.UNSEEN), Counter(hole=30, good=1), Counter(hole=2, good=2), 61.2)
     printed = " ".join(capsys.readouterr().out.split())
     assert "after 61 s, errors on 200 new parts, version 1 → version 2" in printed
     assert "holes missed 30 of 40 → 2 false alarms 1 of 120 → 2" in printed
@@ -59,7 +59,7 @@ def test_it_goes_from_inspections_to_the_next_version(tmp_path):
         timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for text in ("Reviewed ", "Wrote ", "erdict ", "The candidate answered 40", "Result "):
+    for text in ("Reviewed ", "Wrote ", "erdict ", "The candidate answered 8", "Result "):
         assert text in done.stdout, text
     labels = (tmp_path / demo_loop.MODELS / "parts" / "labels.json").read_text()
     assert '"stable": "2"' in labels and '"previous": "1"' in labels

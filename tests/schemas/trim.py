@@ -26,11 +26,8 @@ def strict(schema: Any) -> Any:
         return [strict(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {
-        key: strict(part)
-        for key, part in schema.items()
-        if not (key == "description" and isinstance(part, str))
-    }
+    texts = {"description"} if isinstance(schema.get("description"), str) else set()
+    kept = {key: strict(part) for key, part in schema.items() if key not in texts}
     if "properties" in kept and not kept.get("x-kubernetes-preserve-unknown-fields"):
         kept.setdefault("additionalProperties", False)
     return kept

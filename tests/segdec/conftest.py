@@ -69,39 +69,23 @@ def every_engine(
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
     photographs = np.random.default_rng(4).integers(0, 256, (8, 64, 48, 1), dtype=np.uint8)
+    validation, card = ValidationPhotographs(calibration=list(photographs)), ModelCard("wide", "1")
+    options: dict[str, Any] = {"engines": list(ENGINES), "validation": validation, "measure": False}
     return make_once(
-        "every_engine",
-        lambda folder: export_model(
-            wide_network,
-            folder,
-            wide_config,
-            ModelCard("wide", "1"),
-            engines=list(ENGINES),
-            validation=ValidationPhotographs(calibration=list(photographs)),
-            measure=False,
-        ),
+        "every_engine", lambda folder: export_model(wide_network, folder, wide_config, card, **options)
     )
 
 
 class StubService:
-    """Answers like the service: pixels above 127 are the defect, the brightest pixel is the score.
-
-    Attributes:
-        app: The service as an ASGI application.
-        key: API key that it asks for; None for no key.
-        review: Score from which a photograph is for review; None for no review.
-        requests: Paths and headers of what arrived.
-        recorded: Ids of what was inspected, by Idempotency-Key.
-        parts: Queries of what was inspected.
-    """
+    """Answers like the service: pixels above 127 are the defect, the brightest pixel is the score."""
 
     def __init__(self) -> None:
-        self.key: str | None = None
-        self.review: float | None = None
+        self.key: str | None = None  # API key that it asks for
+        self.review: float | None = None  # score from which a photograph is for review
         self.mask_classes = False
-        self.requests: list[tuple[str, dict[str, str]]] = []
-        self.recorded: dict[str, int] = {}
-        self.parts: list[dict[str, str]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []  # path, headers
+        self.recorded: dict[str, int] = {}  # Idempotency-Key → id
+        self.parts: list[dict[str, str]] = []  # queries of inspected photographs
         self.app = FastAPI()
         self.app.get("/readyz")(lambda: {"status": "ready"})
         self.app.middleware("http")(self._check)
@@ -113,29 +97,24 @@ class StubService:
     async def _check(self, request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         self.requests.append((request.url.path, dict(request.headers)))
         if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
-            return self._refuse(self._problem(401, "unauthorized", "The key is missing or unknown."))
+            return self._refuse(401, "unauthorized", "The key is missing or unknown.")
         return await call_next(request)
 
     async def list_models(self) -> ModelList:
-        detail = ModelDetail(
-            name="parts",
-            version="2",
-            sha256=None,
-            labels=["stable"],
-            manifest={
-                "network": {"mask_classes": self.mask_classes},
-                "classes": ["good", "spot"],
-                "input": {"white_level": 4095},
-                "thresholds": {"score": 0.5, "review": self.review},
-            },
-        )
+        manifest = {
+            "network": {"mask_classes": self.mask_classes},
+            "classes": ["good", "spot"],
+            "input": {"white_level": 4095},
+            "thresholds": {"score": 0.5, "review": self.review},
+        }
+        detail = ModelDetail(name="parts", version="2", sha256=None, labels=["stable"], manifest=manifest)
         return ModelList(models=[detail])
 
     async def predict(self, request: Request, mask: str, threshold: float | None = None) -> Response:
         try:
             answer = self._answer(await request.body(), mask, threshold)
         except ImageError as error:
-            return self._refuse(self._problem(422, error.code, str(error)))
+            return self._refuse(422, error.code, str(error))
         return Response(answer.model_dump_json(), media_type="application/json")
 
     async def inspect(self, request: Request) -> Response:
@@ -143,7 +122,7 @@ class StubService:
         try:
             answer = self._answer(await request.body(), "none", None)
         except ImageError as error:
-            return self._refuse(self._problem(422, error.code, str(error)))
+            return self._refuse(422, error.code, str(error))
         key = request.headers["Idempotency-Key"]
         repeated = key in self.recorded
         number = self.recorded.setdefault(key, len(self.recorded) + 1)
@@ -157,11 +136,11 @@ class StubService:
         score = float(grey.max()) / 255
         defect = np.where(grey > 127, 255, 0).astype(np.uint8)
         height, width = grey.shape
+        size, kind, integrity = {"width": width, "height": height}, photograph.format, photograph.integrity
         pixels = (defect > 0).view(np.uint8) if mask == "classes" else defect
         drawn = MaskAnswer(
+            **size,
             encoding="classes" if mask == "classes" else "png",
-            width=width,
-            height=height,
             space="input",
             threshold=0.5,
             data=base64.b64encode(encode_png(pixels)).decode(),
@@ -171,13 +150,7 @@ class StubService:
         return Answer(
             id="1",
             model=ModelIdentity(name="parts", version="2", sha256=None),
-            image=ImageFacts(
-                width=width,
-                height=height,
-                bit_depth=8,
-                format=photograph.format,
-                integrity=photograph.integrity,
-            ),
+            image=ImageFacts(**size, bit_depth=8, format=kind, integrity=integrity),
             decision=self._decide(score, threshold),
             mask=None if mask == "none" else drawn,
             regions=[RegionAnswer.model_validate(asdict(region)) for region in regions],
@@ -198,11 +171,9 @@ class StubService:
             probabilities={"good": 1 - score, "spot": score},
         )
 
-    def _problem(self, status: int, code: str, detail: str) -> Problem:
-        return Problem(title="", status=status, detail=detail, code=code, request_id="of-the-stub")
-
-    def _refuse(self, problem: Problem) -> Response:
-        return Response(problem.model_dump_json(), problem.status, media_type="application/problem+json")
+    def _refuse(self, status: int, code: str, detail: str) -> Response:
+        problem = Problem(title="", status=status, detail=detail, code=code, request_id="of-the-stub")
+        return Response(problem.model_dump_json(), status, media_type="application/problem+json")
 
 
 @pytest.fixture

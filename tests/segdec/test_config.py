@@ -20,9 +20,8 @@ def test_preset_fills_missing_fields() -> None:
 
 
 def test_unknown_preset_names_the_known_ones() -> None:
-    assert "unknown preset 'tiny'; known: seed, jim2019, comind2021, compact" in message(
-        NetworkConfig, {"preset": "tiny"}
-    )
+    text = message(NetworkConfig, {"preset": "tiny"})
+    assert "unknown preset 'tiny'; known: seed, jim2019, comind2021, compact" in text
 
 
 @pytest.mark.parametrize(
@@ -44,11 +43,9 @@ def test_error_shows_the_wrong_value() -> None:
     [
         # A cell 1, 15×15: 15; pooling and four 5×5: 2 · 15 + 16 = 46, three: 2 · 46 + 12 = 104, two: 216.
         ({}, 216),
-        ({"preset": "jim2019"}, 216),
         ({"preset": "comind2021"}, 212),  # one 5×5 less
         ({"mask_stride": 4}, 232),  # a neighbouring cell on each side: 17, 50, 112, 232
-        ({"mask_stride": 2}, 248),  # two of them: 19, 54, 120, 248
-        ({"mask_stride": 1}, 248),
+        ({"mask_stride": 1}, 248),  # two of them: 19, 54, 120, 248
         ({"preset": "compact"}, 168),  # 9×9: 9, 34, 80, 168
     ],
 )
@@ -56,9 +53,8 @@ def test_receptive_field_by_hand(values: dict[str, object], side: int) -> None:
     assert NetworkConfig.model_validate(values).receptive_field == side
 
 
-@pytest.mark.parametrize("stride", [0, 3, 16])
-def test_mask_stride_is_one_of_four(stride: int) -> None:
-    assert "expected one of 1, 2, 4, 8" in message(NetworkConfig, {"mask_stride": stride})
+def test_mask_stride_is_one_of_four() -> None:
+    assert "expected one of 1, 2, 4, 8" in message(NetworkConfig, {"mask_stride": 3})
 
 
 def test_resize_needs_both_sides() -> None:
@@ -68,11 +64,6 @@ def test_resize_needs_both_sides() -> None:
 def test_classes_must_match_the_network() -> None:
     text = message(ModelConfig, {"network": GREY, "input": InputConfig(), "classes": ("good", "a", "b")})
     assert text.endswith("expected the same number: set network.num_classes to 3")
-
-
-def test_configuration_cannot_be_changed() -> None:
-    with pytest.raises(ValidationError, match="frozen"):
-        GREY.feature_width = 3  # type: ignore[misc]
 
 
 def test_labels_are_the_classes_and_review_where_there_is_one(tiny_config: ModelConfig) -> None:

@@ -35,11 +35,9 @@ def refusal(data: bytes, **options: Any) -> ImageError:
 # === Whole files ===
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"), [("PNG", {}), ("BMP", {}), ("TIFF", {}), ("WEBP", {"lossless": True})]
-)
-def test_lossless_colour_comes_back_exactly(kind: str, options: dict[str, Any]) -> None:
-    photograph = decode_image(encode(texture(), kind, **options), "part", accept_webp=True)
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "WEBP"])
+def test_lossless_colour_comes_back_exactly(kind: str) -> None:
+    photograph = decode_image(encode(texture(), kind, lossless=True), "part", accept_webp=True)
     np.testing.assert_array_equal(photograph.pixels, texture())
     assert (photograph.format, photograph.bit_depth, photograph.warnings) == (kind.lower(), 8, ())
 
@@ -108,13 +106,9 @@ def test_orientation_of_a_png_does_not_depend_on_the_order_of_its_chunks() -> No
     before = data[:pixels] + turned + data[pixels:]
     behind = data[:ending] + turned + data[ending:]
     assert essential_chunks(behind, "part") == essential_chunks(before, "part")
-    for file in (
-        before,
-        behind,
-        before[: ending + len(turned)] + other + before[ending + len(turned) :],
-        data[:pixels] + turned + other + data[pixels:],
-        data[:ending] + turned + other + data[ending:],
-    ):
+    split = before[: ending + len(turned)] + other + before[ending + len(turned) :]
+    both = [data[:place] + turned + other + data[place:] for place in (pixels, ending)]
+    for file in (before, behind, split, *both):
         photograph = decode_image(file, "part")
         np.testing.assert_array_equal(photograph.pixels.squeeze(), UPRIGHT[6])
         assert photograph.warnings == decode_image(before, "part").warnings != ()
@@ -123,12 +117,9 @@ def test_orientation_of_a_png_does_not_depend_on_the_order_of_its_chunks() -> No
 def test_orientation_of_16_bits_is_applied() -> None:
     wide = STORED.astype(np.uint16)[..., None] * 257  # 65535 / 255: comes back as it was
     block = chunk(b"eXIf", exif(6).tobytes().removeprefix(b"Exif\0\0"))
-    for data in (
-        png_16(wide, before=block),
-        tiff(wide, t274=(6,)),
-        tiff(wide.repeat(3, axis=2), t274=(6,)),
-        tiff(wide.repeat(3, axis=2), order=">", t274=(6,)),
-    ):
+    colour = wide.repeat(3, axis=2)
+    turned = [tiff(wide, t274=(6,)), tiff(colour, t274=(6,)), tiff(colour, order=">", t274=(6,))]
+    for data in (png_16(wide, before=block), *turned):
         photograph = decode_image(data, "part", white_level=65535)
         assert photograph.pixels[..., 0].tolist() == UPRIGHT[6]
         assert "rotated to its EXIF orientation" in photograph.warnings[0]
@@ -162,16 +153,13 @@ def gradient(channels: int) -> NDArray[np.uint16]:
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "big-endian TIFF", "BigTIFF", "LZW", "deflate"])
 def test_16_bits_are_scaled_by_the_white_level(kind: str, channels: int) -> None:
     values = gradient(channels)
-    stored = values.squeeze()[..., ::-1] if channels == 3 else values
-    compression = {"LZW": 5, "deflate": 8}.get(kind, 1)
-    files = {
-        "PNG": png_16(values),
-        "TIFF": tiff(values),
-        "big-endian TIFF": tiff(values, order=">"),
-        "BigTIFF": tiff(values, big=True),
-    }
-    packed = cv2.imencode(".tiff", stored, [cv2.IMWRITE_TIFF_COMPRESSION, compression])[1].tobytes()
-    data = files.get(kind, packed)
+    if kind in ("LZW", "deflate"):
+        compression = [cv2.IMWRITE_TIFF_COMPRESSION, 5 if kind == "LZW" else 8]
+        data = cv2.imencode(".tiff", values[..., ::-1], compression)[1].tobytes()
+    elif kind == "PNG":
+        data = png_16(values)
+    else:
+        data = tiff(values, order=">" if kind == "big-endian TIFF" else "<", big=kind == "BigTIFF")
     photograph = decode_image(data, "part")
     assert (photograph.bit_depth, photograph.warnings) == (16, ())
     expected = [int(value * 255 / 65535 + 0.5) for value in values.ravel().tolist()]
@@ -207,19 +195,10 @@ def test_12_bit_data_needs_its_white_level() -> None:
 # === Alpha ===
 
 
-ALPHA_FILES = {
-    "PNG RGBA": ("PNG", "RGBA", {}),
-    "PNG LA": ("PNG", "LA", {}),
-    "TIFF RGBA": ("TIFF", "RGBA", {}),
-    "TIFF LA": ("TIFF", "LA", {}),
-    "TIFF PA": ("TIFF", "PA", {}),
-    "WebP RGBA": ("WEBP", "RGBA", {"lossless": True, "exact": True}),
-}
-
-
 @pytest.mark.parametrize("lowest", [255, 254, 0])
-@pytest.mark.parametrize(("kind", "mode", "options"), ALPHA_FILES.values(), ids=ALPHA_FILES)
-def test_alpha_is_dropped(kind: str, mode: str, options: dict[str, Any], lowest: int) -> None:
+@pytest.mark.parametrize("file", ["PNG RGBA", "PNG LA", "TIFF RGBA", "TIFF LA", "TIFF PA", "WEBP RGBA"])
+def test_alpha_is_dropped(file: str, lowest: int) -> None:
+    kind, mode = file.split()
     grey = mode == "LA"
     colour = texture(1).repeat(3, axis=2) if grey else (texture() > 127).astype(np.uint8) * 255
     alpha = np.full((40, 56, 1), 255, np.uint8)
@@ -227,7 +206,7 @@ def test_alpha_is_dropped(kind: str, mode: str, options: dict[str, Any], lowest:
     picture = Image.fromarray(np.concatenate([colour, alpha], axis=2)).convert(mode)
     picture.putalpha(Image.fromarray(alpha[..., 0]))
     stream = io.BytesIO()
-    picture.save(stream, kind, **options)
+    picture.save(stream, kind, lossless=True, exact=True)
     photograph = decode_image(stream.getvalue(), "part", accept_webp=True)
     np.testing.assert_array_equal(photograph.pixels, colour[..., :1] if grey else colour)
     assert bool(photograph.warnings) == (lowest < 255)
@@ -248,14 +227,13 @@ def test_alpha_of_16_bits_is_dropped(channels: int, lowest: int) -> None:
         assert any("alpha" in warning for warning in photograph.warnings) == (lowest == 0)
 
 
+PALETTE = chunk(b"PLTE", bytes(6))
 TRANSPARENT_VALUE = {
     "grey": png(2, 1, 8, 0, zlib.compress(b"\0\5\7"), before=chunk(b"tRNS", b"\0\7")),
     "grey of 4 bits": png(2, 1, 4, 0, zlib.compress(b"\0\x57"), before=chunk(b"tRNS", b"\0\7")),
     "grey of 16 bits": png_16(np.array([[[7], [60000]]], np.uint16), before=chunk(b"tRNS", b"\0\7")),
     "colour": png(1, 1, 8, 2, zlib.compress(b"\0\1\2\3"), before=chunk(b"tRNS", b"\0\1\0\2\0\3")),
-    "palette": png(
-        2, 1, 8, 3, zlib.compress(b"\0\0\1"), before=chunk(b"PLTE", bytes(6)) + chunk(b"tRNS", b"\xff\x80")
-    ),
+    "palette": png(2, 1, 8, 3, zlib.compress(b"\0\0\1"), before=PALETTE + chunk(b"tRNS", b"\xff\x80")),
 }
 
 
@@ -283,15 +261,12 @@ def test_limit_of_pillow_is_named_where_it_is_the_lower_one() -> None:
     assert "part.png has 20000 × 20000 = 400,000,000 pixels. Expected at most 1,000,000;" in str(error)
     bmp = bytearray(encode(texture(), "BMP"))
     bmp[18:26] = struct.pack("<ii", 20_000, 20_000)
-    assert "part.png has more than 178,956,970 pixels. Expected at most 178" in str(
-        refusal(bytes(bmp), max_pixels=10**9)
-    )
+    error = refusal(bytes(bmp), max_pixels=10**9)
+    assert "part.png has more than 178,956,970 pixels. Expected at most 178" in str(error)
 
 
 def test_messages_describe_the_input() -> None:
-    assert "part.png is not an image of a known type (it starts with 'hello wo')." in str(
-        refusal(b"hello world")
-    )
+    assert "is not an image of a known type (it starts with 'hello wo')." in str(refusal(b"hello world"))
     assert "(it starts with the bytes 00 01 ff)." in str(refusal(b"\0\1\xff"))
     whole = encode(texture(), "PNG")
     place = whole.index(b"IDAT") + 8
@@ -307,11 +282,8 @@ def test_pixel_limit_is_an_argument(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "mask.png"
     Image.fromarray(texture(1)[..., 0]).convert(mode).save(path)
     for read in (read_image, read_mask, read_size):
-        with pytest.raises(
-            ImageError, match=r"mask\.png has 56 × 40 = 2,240 pixels\. .* limit max_pixels"
-        ) as e:
+        with pytest.raises(ImageError, match=r"mask\.png has 56 × 40 = 2,240 pixels\. .* limit max_pixels"):
             read(path, max_pixels=2239)
-        assert e.value.code == "too_many_pixels"
     assert read_image(path, max_pixels=2240).pixels.shape == (40, 56, 1)
     assert read_mask(path, max_pixels=2240).shape == read_size(path, max_pixels=2240) == (40, 56)
 

@@ -48,10 +48,7 @@ def test_data_of_another_encoding_are_rejected(
 ) -> None:
     with pytest.raises(ImageError) as caught:
         unpack_mask(sent(data, 2, 2, encoding))
-    text = str(caught.value)
-    assert f"its encoding '{encoding}' needs {expected}, but it has {arrived}" in text
-    assert "Send the request again" in text
-    assert caught.value.code == "corrupt_mask"
+    assert f"its encoding '{encoding}' needs {expected}, but it has {arrived}" in str(caught.value)
 
 
 def polygons_of(mask: NDArray[np.uint8]) -> list[PolygonAnswer]:

@@ -37,11 +37,7 @@ V1 = "memory.limit_in_bytes"
 @pytest.mark.parametrize(
     ("group", "files", "expected"),
     [
-        (
-            "0::/pods/one\n",
-            {"pods/memory.max": SMALL, "pods/one/memory.max": "max", "other/memory.max": 1},
-            SMALL,
-        ),
+        ("0::/pods/one\n", {"pods/memory.max": SMALL, "pods/one/memory.max": "max"}, SMALL),
         ("0::/\n", {"memory.max": SMALL}, SMALL),
         ("0::/../host/path\n", {"memory.max": SMALL}, SMALL),  # a container that sees the path of its host
         ("5:cpu:/a\n4:memory:/a/b\n", {f"memory/a/{V1}": SMALL, f"memory/a/b/{V1}": SMALLER}, SMALLER),
@@ -57,12 +53,12 @@ def test_limit_is_the_lowest_of_the_group_and_all_above_it(limit_of, group, file
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports it")
 def test_peak_is_that_of_the_work_and_not_of_what_came_before() -> None:
-    np.ones(200 * MEBI, np.uint8)
+    np.ones(80 * MEBI, np.uint8)
     before = resident_bytes()
     assert before is not None
-    peak = measure_peak(lambda: np.ones(100 * MEBI, np.uint8))
+    peak = measure_peak(lambda: np.ones(40 * MEBI, np.uint8))
     assert peak is not None
-    assert 90 * MEBI < peak - before < 150 * MEBI
+    assert 30 * MEBI < peak - before < 70 * MEBI
     release_free_memory()
 
 
@@ -71,7 +67,7 @@ import numpy as np
 from segdec.process_memory import make_memory_returnable, release_free_memory, resident_bytes
 make_memory_returnable()
 before = resident_bytes()
-blocks = [np.ones(40 * 2**20, np.uint8) for _ in range(5)]
+blocks = [np.ones(8 * 2**20, np.uint8) for _ in range(5)]
 del blocks
 kept = resident_bytes()
 release_free_memory()
@@ -85,5 +81,5 @@ def test_free_memory_is_kept_until_it_is_released() -> None:
         pytest.skip("another C library")
     done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
     kept, left = map(int, done.stdout.split())
-    assert kept > 190 * MEBI
-    assert left < 30 * MEBI
+    assert kept > 36 * MEBI
+    assert left < 12 * MEBI

@@ -1,6 +1,7 @@
 """An MLflow server in memory, with the few calls that the tracker makes; it can be away."""
 
 import sys
+from collections import namedtuple
 from types import ModuleType, SimpleNamespace
 from uuid import uuid4
 
@@ -11,14 +12,8 @@ class MlflowException(Exception):  # noqa: N818
         self.error_code = error_code
 
 
-class Metric(SimpleNamespace):
-    def __init__(self, key, value, timestamp, step):
-        super().__init__(key=key, value=value, timestamp=timestamp, step=step)
-
-
-class Param(SimpleNamespace):
-    def __init__(self, key, value):
-        super().__init__(key=key, value=value)
+Metric = namedtuple("Metric", "key value timestamp step")
+Param = namedtuple("Param", "key value")
 
 
 class FakeMlflow:

@@ -1,4 +1,3 @@
-import csv
 import re
 import shutil
 import warnings
@@ -11,7 +10,6 @@ import pytest
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Record, Sample
-from segdec.__main__ import main as predict
 from segdec.errors import RunError
 from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
@@ -21,6 +19,7 @@ pytest.importorskip("tensorflow")
 from training.__main__ import main
 from training.evaluate import evaluate_run
 from training.export import ExportOptions, choose_sample, export_run
+from training.metrics.storage import load_evaluation
 from training.run.folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -28,11 +27,6 @@ pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 def validation(root):
     return load_dataset("folder", root, root / "splits.txt").of_split("val")
-
-
-def rows(run):
-    with (run / "predictions.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, toy_root, tmp_path):
@@ -43,9 +37,9 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
     predictor = Predictor.load(tmp_path / "model")
     records = load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test")
     predictions = predictor.predict([read(record).image for record in records], batch_size=1)
-    for row, prediction in zip(rows(finished_run), predictions, strict=True):
-        assert prediction.label == row["predicted_label"]
-        assert prediction.score == pytest.approx(float(row["score"]), abs=1e-5)
+    for result, prediction in zip(load_evaluation(finished_run).results, predictions, strict=True):
+        assert prediction.label == result.predicted_label
+        assert prediction.score == pytest.approx(result.score, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -135,13 +129,7 @@ def test_training_on_12_bit_images_equals_8_bit(
     run = tmp_path / "tiny"
     for name, weights in read_weights(finished_run).items():
         np.testing.assert_array_equal(read_weights(run)[name], weights)
-    for each in (run, finished_run):
-        evaluate_run(each, "test")
-    assert rows(run) == rows(finished_run)
-    manifest = export_run(run, tmp_path / "model")
-    assert manifest.input.white_level == 4095
-    image = next((root / "good").glob("*.png"))
-    assert predict(["predict", str(image), "--model", str(tmp_path / "model")]) == 0
+    assert RunFolder(run).result().model.input.white_level == 4095
 
 
 @pytest.mark.slow

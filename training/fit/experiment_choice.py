@@ -91,12 +91,8 @@ def choose_experiment(
 ) -> ExperimentChoice:
     """Chooses all settings except the lengths of the stages.
 
-    Args:
-        profile: Profile of the data set, with the annotations of the training images.
-        defective: Defective images in train, val and test.
-        images: Number of training images.
-        resources: What the training can use.
-        default_area: Pixels of the input by default.
+    `profile` has the annotation counts of the training `images`; `defective` counts those of train, val and
+    test.
     """
     training_defects = defective[0]
     masked = profile.masks + profile.boxes > 0

@@ -62,7 +62,8 @@ def split_dataset(profiled: ProfiledDataset) -> DatasetSplit:
             "good parts."
         )
     clusters = find_clusters(profiled.checked.photographs, profiled.duplicates)
-    assigned, reasons = (_keep_own_split if profile.own_split else _new_split)(dataset, clusters)
+    split_records = _keep_own_split if profile.own_split else _new_split
+    assigned, reasons = split_records(dataset, clusters)
     good, defective = _counts(assigned)
     for split, number in zip(SPLITS[:2], good[:2], strict=True):
         if not number:

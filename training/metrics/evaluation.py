@@ -75,16 +75,8 @@ def evaluate(
 ) -> Evaluation:
     """Evaluates the model on `records`, with the thresholds of its configuration.
 
-    At most `batch_size` images and masks are in memory at a time; with a pool, three times as many.
-
-    Args:
-        predictor: The model.
-        records: Images; without any, all metrics are None or 0.
-        read: Reads one record.
-        batch_size: Images per step.
-        progress: Whether to show a progress bar on stderr.
-        resamples: Number of bootstrap resamples; 0 for no intervals.
-        pool: Reads two batches ahead.
+    Without records all metrics are None or 0. At most `batch_size` images and masks are in memory at a time;
+    with a pool, which reads two batches ahead, three times as many. 0 `resamples` give no intervals.
 
     Raises:
         DatasetError: If a record has a class that the model does not have.

@@ -29,11 +29,9 @@ class Overlap:
     """One true region (8-connected).
 
     Attributes:
-        area_px: Its area.
         covered_px: Pixels of it that the predicted mask covers.
         true_class: Index of its class; 0 if the model has one mask for all classes.
-        found_class: Index of the class of most covered pixels; 0 if no pixel is covered, or regions have no
-            class.
+        found_class: Index of the class of most covered pixels; 0 if none is covered, or without classes.
     """
 
     area_px: int
@@ -78,8 +76,7 @@ class TrueRegions:
 
     Attributes:
         pixels: Flat indices [P] of the defect pixels in the mask.
-        numbers: Region of each of them [P], from 0.
-        areas_px: Pixels of each region [R].
+        numbers: Region of each of them [P], an index of `areas_px` [R].
     """
 
     pixels: NDArray[np.intp]

@@ -4,12 +4,12 @@ import csv
 import hashlib
 import io
 import json
-import zipfile
 import zlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,7 @@ METRICS_FILE = "metrics.json"
 PREDICTIONS_FILE = "predictions.csv"
 PIXEL_SCORES_FILE = "pixel_scores.npz"
 
-READ_ERRORS = (
-    OSError,
-    EOFError,
-    ValueError,
-    LookupError,
-    TypeError,
-    csv.Error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+READ_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, csv.Error, BadZipFile, zlib.error)
 """Exceptions that a damaged file may cause."""
 
 
@@ -66,10 +57,13 @@ def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: i
         OSError: If the folder is missing, full or not writable.
     """
     write_predictions(folder / PREDICTIONS_FILE, evaluation.results)
+    placed = list(enumerate(evaluation.results))
+    overlaps = [(place, *astuple(overlap)) for place, result in placed for overlap in result.overlaps]
+    alarms = [(place, number) for place, result in placed for number in result.false_regions]
     arrays = {
         **evaluation.mask_scores.to_arrays(),
-        "overlaps": _list_overlaps(evaluation.results),
-        "false_regions": _list_false_regions(evaluation.results),
+        "overlaps": np.array(overlaps, np.int64).reshape(-1, 5),
+        "false_regions": np.array(alarms, np.int64).reshape(-1, 2),
         "predictions_sha256": np.array(_digest(folder / PREDICTIONS_FILE)),
     }
     packed = io.BytesIO()
@@ -125,22 +119,6 @@ def _load(folder: Path) -> EvaluatedRun:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _list_overlaps(results: Sequence[PhotographResult]) -> NDArray[np.int64]:
-    """Index of the result, area, covered pixels, true and found class of each true region, [R, 5]."""
-    listed = [
-        (place, overlap.area_px, overlap.covered_px, overlap.true_class, overlap.found_class)
-        for place, result in enumerate(results)
-        for overlap in result.overlaps
-    ]
-    return np.array(listed, np.int64).reshape(-1, 5)
-
-
-def _list_false_regions(results: Sequence[PhotographResult]) -> NDArray[np.int64]:
-    """Index of the result and class of each predicted region without a defect, [R, 2]."""
-    listed = [(place, number) for place, result in enumerate(results) for number in result.false_regions]
-    return np.array(listed, np.int64).reshape(-1, 2)
 
 
 def _with_regions(

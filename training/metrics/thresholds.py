@@ -27,7 +27,7 @@ CLEARANCE = 0.2
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass
 class ScoredPhotographs:
     """Log-odds [N] of images that were not used to train the network; `groups` are the parts they show."""
 
@@ -36,23 +36,11 @@ class ScoredPhotographs:
     groups: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not len(self.labels) == len(self.log_odds) == len(self.groups):
-            raise ValueError(
-                f"{len(self.labels)} labels, {len(self.log_odds)} log-odds and {len(self.groups)} groups. "
-                "Expected equal numbers."
-            )
         if not np.isfinite(self.log_odds).all():
             raise ValueError("Log-odds are not finite. The network may have diverged.")
 
-    @property
-    def good(self) -> Floats:
-        """Log-odds of the good images."""
-        return np.asarray(self.log_odds[self.labels == 0])
-
-    @property
-    def defective(self) -> Floats:
-        """Log-odds of the defective images."""
-        return np.asarray(self.log_odds[self.labels != 0])
+        self.good = self.log_odds[self.labels == 0]
+        self.defective = self.log_odds[self.labels != 0]
 
     def worst_of_groups(self, *, good: bool) -> Floats:
         """Returns the worst log-odds of each part, ascending: highest of good, lowest of defective."""

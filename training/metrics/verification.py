@@ -16,14 +16,7 @@ ALLOWED_LOSS = 0.002
 
 
 class Verifier:
-    """Compares engines with the network, and rejects worse ones.
-
-    Args:
-        reference: The network in memory.
-        records: The images to compare on.
-        read: Reads one record.
-        force: Whether to accept worse engines, marked as forced.
-    """
+    """Compares engines with the network in memory, and rejects worse ones; `force` accepts and marks them."""
 
     def __init__(
         self,

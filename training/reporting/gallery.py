@@ -66,7 +66,9 @@ class Card:
 def draw_card(result: PhotographResult, sample: Sample, prediction: Prediction, side_px: int) -> Card:
     """Draws a card with pictures of at most `side_px`."""
     height, width = sample.image.shape[:2]
-    shape = "wide" if width > WIDE * height else "tall" if width < TALL * height else "square"
+    shape = "wide" if width > WIDE * height else "square"
+    if width < TALL * height:
+        shape = "tall"
     kind = {"mask": "no mask", "box": "boxes only", "label": "label only"}[sample.supervision]
     unmasked = f"{kind}, not counted for pixels" if result.pixels is None else ""
     pictures = _draw_pictures(sample, prediction, side_px)

@@ -58,7 +58,7 @@ def write_report(
         path: The file to write.
         title: Name of the run.
         facts: Properties to list: model, data set, split, thresholds.
-        evaluation: Results and metrics.
+        evaluation: What is reported.
         show: Called once per pictured image.
         history: Training log; records without `stage`, `step` and a finite `loss` are ignored.
         warnings: Sentences at the top, such as those of the choice of thresholds.

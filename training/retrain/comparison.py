@@ -5,11 +5,9 @@ from pathlib import Path
 
 from datasets.name_lists import read_name_list
 from datasets.splitting import SPLITS
-from segdec.engines.tensorflow import NetworkEngine
-from segdec.predictor import Predictor
 from segdec.runtime.files import atomic_folder
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import list_split_records, record_reader
+from training.data.run_data import record_reader
 from training.experiment_file import save_experiment
 from training.formatting import count_of
 from training.metrics.comparison import Comparison, Difference, Verdict, compare_evaluations
@@ -36,13 +34,9 @@ def evaluate_parent(parent: RunFolder, run: RunFolder) -> Path:
         SegdecError: If an image cannot be read.
         OSError: If the folder cannot be written.
     """
-    experiment, result = run.experiment(), parent.result()
-    records = list_split_records(experiment, run.splits, result.model.classes, "test")
-    predictor = Predictor(NetworkEngine(parent.network()), result.model)
-    pool = ReadingPool(experiment.data.decode_threads)
-    evaluation = evaluate(
-        predictor, records, record_reader(experiment), batch_size=experiment.batch_size, pool=pool
-    )
+    experiment, records = run.experiment(), run.records("test")
+    pool, read = ReadingPool(experiment.data.decode_threads), record_reader(experiment)
+    evaluation = evaluate(parent.predictor(), records, read, batch_size=experiment.batch_size, pool=pool)
     with atomic_folder(run.path / PARENT, overwrite=True) as folder:
         (folder / "config.toml").write_text(save_experiment(parent.experiment()), encoding="utf-8")
         save_evaluation(folder, evaluation, split="test", seed=experiment.seed)

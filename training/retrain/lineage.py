@@ -26,7 +26,7 @@ def find_lineage(run: RunFolder, model: Path | None, version: str | None, out: P
     """Finds the model of a finished run, and determines its next version.
 
     Without `model` it is searched in `models`. The default of `version` is the current one plus 1, that of
-    `out` lies beside the current version.
+    `out` is next to the current version.
 
     Raises:
         ArtifactError: If there is no such model, or the next version cannot be written.

@@ -26,7 +26,6 @@ class ReviewedSplit:
         conflicting: Skipped: the part is in one split and a near duplicate in another.
         unlocalized: Skipped in training, which needs masks or boxes.
         related: Number of images that are in validation or test because a related image is there.
-        notes: Notes about near duplicates.
     """
 
     splits: Mapping[str, Split]

@@ -5,22 +5,24 @@ import hashlib
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from filelock import FileLock
 from pydantic import ValidationError
 
+from datasets.sample import Record, Split
 from datasets.splitting import write_splits
 from segdec.config import EncoderWeights, config_error
+from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import RunError
 from segdec.network.network import SegDecNet, build_network
+from segdec.predictor import Predictor
 from segdec.runtime.files import atomic_folder, remove_temporary_files, write_text_atomic
 from training.config import ExperimentConfig, changeable_settings, differing_settings
-from training.data.run_data import RunData
+from training.data.run_data import RunData, list_split_records
 from training.experiment_file import load_experiment, save_experiment
 from training.run.disk_errors import explained_disk_errors
 from training.run.lock import LOCK, lock_folder
@@ -30,27 +32,20 @@ HDF5_MARGIN = 1 << 20
 """Upper limit of what a weights file needs in addition to its numbers, bytes."""
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    """Paths of one run: configuration, splits, log, checkpoints, TensorBoard events, weights, result."""
+    """The folder of a run, with the paths of its files.
 
-    path: Path
-    lock: FileLock | None = None
+    Attributes:
+        splits: The split of every image, with the fingerprint of the data that the run was started with.
+        weights_path: The trained network; exists once the run has finished.
+    """
 
-    @property
-    def checkpoints(self) -> Path:
-        """Folder of the checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def splits(self) -> Path:
-        """The split of every image, with the fingerprint of the data that the run was started with."""
-        return self.path / "splits.txt"
-
-    @property
-    def weights_path(self) -> Path:
-        """The trained network; exists once the run has finished."""
-        return self.path / "network.weights.h5"
+    def __init__(self, path: Path, lock: FileLock | None = None) -> None:
+        self.path, self.lock = path, lock
+        self.checkpoints, self.splits = path / "checkpoints", path / "splits.txt"
+        self.weights_path = path / "network.weights.h5"
+        self._config_path, self._result_path = path / "config.toml", path / "result.json"
+        self._encoder_path = path / "encoder.json"
 
     @property
     def has_result(self) -> bool:
@@ -62,18 +57,6 @@ class RunFolder:
         """Name of the process that holds the lock; empty if the folder is not visible."""
         path = self.path / LOCK
         return path.read_text(encoding="utf-8") if path.exists() else ""
-
-    @property
-    def _config_path(self) -> Path:
-        return self.path / "config.toml"
-
-    @property
-    def _encoder_path(self) -> Path:
-        return self.path / "encoder.json"
-
-    @property
-    def _result_path(self) -> Path:
-        return self.path / "result.json"
 
     # === Opening ===
 
@@ -91,11 +74,11 @@ class RunFolder:
         """
         folder = cls(config.folder)
         if not folder.path.exists():
-            lock = folder._create(config, data, encoder)
+            lock = folder._create(config, data, encoder, overwrite=False)
         elif fresh:
             folder.check_is_run()
             with folder.locked():
-                lock = folder._create(config, data, encoder)
+                lock = folder._create(config, data, encoder, overwrite=True)
         else:
             folder.check_is_run()
             folder._check_unchanged(config, data, encoder)
@@ -113,11 +96,7 @@ class RunFolder:
 
     @classmethod
     def finished(cls, path: Path) -> Self:
-        """Returns the folder of a finished run.
-
-        Raises:
-            RunError: If there is no such run, or it has not finished.
-        """
+        """Returns the folder of a finished run; raises a `RunError` if there is none."""
         folder = cls(path)
         folder.check_is_run()
         if not folder.has_result:
@@ -149,10 +128,12 @@ class RunFolder:
                 "another --name to start one."
             )
 
-    def _create(self, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None) -> FileLock:
+    def _create(
+        self, config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None, *, overwrite: bool
+    ) -> FileLock:
         """Takes the lock before the folder appears, so that no other process can be faster."""
         try:
-            with atomic_folder(self.path, overwrite=self.path.exists()) as staged:
+            with atomic_folder(self.path, overwrite=overwrite) as staged:
                 new = RunFolder(staged)
                 new._config_path.write_text(save_experiment(config), encoding="utf-8")
                 write_splits(new.splits, data.dataset.records, comment=_data_line(data))
@@ -230,6 +211,14 @@ class RunFolder:
         except (OSError, ValueError) as error:
             raise RunError(f"Cannot read the weights '{self.weights_path}': {error}. Train again.") from error
         return network
+
+    def predictor(self) -> Predictor:
+        """Loads the trained network with its thresholds."""
+        return Predictor(NetworkEngine(self.network()), self.result().model)
+
+    def records(self, split: Split) -> Sequence[Record]:
+        """Lists the images of a split; raises a `SegdecError` if they can no longer be found."""
+        return list_split_records(self.experiment(), self.splits, self.result().model.classes, split)
 
     # === Writing ===
 

@@ -36,13 +36,7 @@ def choose_panel_records(records: Sequence[Record]) -> list[Record]:
 
 
 def draw_batch(predictor: Predictor, pipeline: InputPipeline, stage_index: int, step: int) -> Pictures:
-    """Draws the first images of a step's batch as the network received them, on one sheet named `batch`.
-
-    Each has its target, the weights of its mask pixels if they differ, and the predicted mask.
-
-    Raises:
-        SegdecError: If an image can no longer be read.
-    """
+    """Draws the first images of a step's batch as the network received them, on one sheet named `batch`."""
     names, batch = pipeline.global_batch(stage_index, step, MAX_TRAINING)
     images = np.rint(batch["image"]).astype(np.uint8)
     predictions = _inspecting_everything(predictor).predict(list(images), batch_size=MAX_TRAINING)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -16,24 +17,6 @@ INFER = "/v2/models/unnamed/infer"
 DEADLINE_PASSED = (504, "deadline_passed")
 
 
-class BlockedStep:
-    """A step of the model that does not return until it is unblocked."""
-
-    def __init__(self, predictor: StubPredictor, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.entered, self._unblocked = threading.Semaphore(0), threading.Event()
-        work = getattr(predictor, step)
-
-        def block(*arguments, **words):
-            self.entered.release()
-            assert self._unblocked.wait(timeout=60)
-            return work(*arguments, **words)
-
-        monkeypatch.setattr(predictor, step, block)
-
-    def unblock(self) -> None:
-        self._unblocked.set()
-
-
 @pytest.fixture
 def client(make_app: Callable[..., FastAPI]) -> Iterator[ServiceClient]:
     with ServiceClient(make_app(image_threads=1)) as client:
@@ -41,20 +24,26 @@ def client(make_app: Callable[..., FastAPI]) -> Iterator[ServiceClient]:
 
 
 @pytest.fixture
-def block(client, predictor: StubPredictor, monkeypatch) -> Iterator[Callable[[str], BlockedStep]]:  # noqa: ARG001
-    """Blocks a step of the started service until the test ends."""
-    blocked = []
+def block(client, predictor: StubPredictor, monkeypatch) -> Iterator[Callable[[str], SimpleNamespace]]:  # noqa: ARG001
+    """Blocks a step of the started service until `unblocked` is set or the test ends."""
+    blocked = SimpleNamespace(entered=threading.Semaphore(0), unblocked=threading.Event())
 
-    def block_step(step: str) -> BlockedStep:
-        blocked.append(BlockedStep(predictor, step, monkeypatch))
-        return blocked[-1]
+    def block_step(step: str) -> SimpleNamespace:
+        work = getattr(predictor, step)
+
+        def wait(*arguments, **words):
+            blocked.entered.release()
+            assert blocked.unblocked.wait(timeout=60)
+            return work(*arguments, **words)
+
+        monkeypatch.setattr(predictor, step, wait)
+        return blocked
 
     yield block_step
-    for one in blocked:
-        one.unblock()
+    blocked.unblocked.set()
 
 
-def hang(client: ServiceClient, blocked: BlockedStep, part: bytes) -> None:
+def hang(client: ServiceClient, blocked: SimpleNamespace, part: bytes) -> None:
     """Sends requests with a deadline until one is in the step: on a busy machine the first may end before."""
     for attempt in range(8):
         headers = {**PNG, "X-Deadline-Ms": str(50 * 2**attempt)}
@@ -87,7 +76,7 @@ def test_deadline_is_answered_while_a_step_hangs_and_only_that_photograph_counts
     for _ in range(3):
         assert refused(client.post("/v1/predict", content=part, headers=SOON)) == DEADLINE_PASSED
     wait_until(client, lambda: queue.admitted == 1)
-    blocked.unblock()
+    blocked.unblocked.set()
     wait_until(client, lambda: queue.admitted == 0)
     assert not blocked.entered.acquire(timeout=0)
     assert client.post("/v1/predict", content=part, headers=PNG).status_code == 200
@@ -110,7 +99,7 @@ def test_failure_after_the_deadline_is_logged(client, block, predictor, part, ca
     blocked = block("infer")
     hang(client, blocked, part)
     predictor.failure = RuntimeError("out of memory")
-    blocked.unblock()
+    blocked.unblocked.set()
     wait_until(client, lambda: client.app.state.service.queue.admitted == 0)
     (record,) = [record for record in caplog.records if record.exc_info]
     assert "out of memory" in str(record.exc_info[1])

@@ -44,7 +44,7 @@ def log_lines(caplog) -> Callable[[], list[tuple[str, str]]]:
 # === Keys ===
 
 
-@pytest.mark.parametrize("content", ["", "no line of a key file", None])
+@pytest.mark.parametrize("content", ["no line of a key file", None])
 def test_only_valid_key_files_replace_the_keys(serve, make_app, part, tmp_path, log_lines, content):
     keys = tmp_path / "keys.txt"
     keys.write_text(OLD[1])

@@ -83,7 +83,6 @@ def test_without_labels_the_served_version_stays_stable(client, shelf, part):
         ("candidate", {"version": "9"}, 404, "version_not_found", "Expected one of: 1, 2"),
         ("candidate", {"version": "../1"}, 404, "version_not_found", "no version '../1'"),
         ("candidate", {"version": 2}, 400, "bad_json", "valid string"),
-        ("candidate", {"version": ""}, 400, "bad_json", "at least 1 character"),
         ("candidate", {"label": "2"}, 400, "bad_json", "Field required"),
         ("candidate", {"version": "2" * 70_000}, 413, "body_too_large", ""),
         ("candidate", None, 400, "bad_json", "Expected a JSON object"),
@@ -95,11 +94,7 @@ def test_refused_change_changes_nothing(client, shelf, what, body, status, code,
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert words in answer.json()["detail"]
     assert shelf.labels is None and served(client) == {"1": ["stable"]}
-
-
-@pytest.mark.parametrize("name", ["other", "%2e%2e"])
-def test_unknown_model(client, name):
-    assert client.post(f"/v1/admin/models/{name}/promote", headers=ADMIN).status_code == 404
+    assert client.post("/v1/admin/models/%2e%2e/promote", headers=ADMIN).status_code == 404
 
 
 def test_a_single_model_has_no_labels(shelf, start, monkeypatch):
@@ -138,16 +133,14 @@ def test_full_disk_changes_nothing(client, shelf, monkeypatch):
 # === Failures ===
 
 
-@pytest.mark.parametrize("labelled", [None, {"stable": "1", "canary": "1"}])
-def test_a_version_that_fails_its_self_test_changes_nothing(client, shelf, part, labelled):
-    if labelled:
-        shelf.label(**labelled)
+def test_a_version_that_fails_its_self_test_changes_nothing(client, shelf, part):
+    shelf.label(stable="1", canary="1")
     shelf.put("2")
     shelf.broken.add("2")
     answer = choose(client, "2")
     assert (answer.status_code, answer.json()["code"]) == (422, "unusable_model")
     assert "self-test of 2 failed" in answer.json()["detail"]
-    assert shelf.labels == labelled
+    assert shelf.labels == {"stable": "1", "canary": "1"}
     assert answering(client, part) == "1"
 
 

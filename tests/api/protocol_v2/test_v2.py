@@ -298,7 +298,7 @@ def test_failed_request_releases_its_queue_places(app, http):
         time.sleep(0.001)
 
 
-def test_mutated_requests_are_rejected():
+def test_mutated_requests_are_rejected(predictor):
     settings = Settings.model_validate({"model": Path("unused")})
     text = message(
         [{**EMPTY, "data": None, "parameters": {"binary_data_size": 5}}],
@@ -311,7 +311,7 @@ def test_mutated_requests_are_rejected():
     for (start, end), other in itertools.product(words, wrong):
         mangled = text[:start] + other + text[end:]
         try:
-            parse_inference_request(mangled + b"\x01\0\0\0a", str(len(mangled)), settings)
+            parse_inference_request(mangled + b"\x01\0\0\0a", str(len(mangled)), settings, predictor.config)
         except RequestError as error:
             assert error.status == 400
             codes.append(error.code)

@@ -3,9 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import boto3
-from moto.server import ThreadedMotoServer
-
 from tests.api.records.databases import free_port
 
 KEY = "of-the-tests"
@@ -15,6 +12,8 @@ class OwnObjectStore:
     """A store that can be stopped for a while; it keeps its objects."""
 
     def __init__(self) -> None:
+        import boto3  # boto3 and moto take long to import, so not while tests are collected
+
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self.environment = {"AWS_ENDPOINT_URL": self.url, "AWS_REGION": "us-east-1", "NO_PROXY": "127.0.0.1"}
@@ -24,6 +23,8 @@ class OwnObjectStore:
         self._client = boto3.client("s3", endpoint_url=self.url, region_name="us-east-1", **keys)
 
     def start(self) -> None:
+        from moto.server import ThreadedMotoServer
+
         self._server = ThreadedMotoServer("127.0.0.1", self._port, verbose=False)
         self._server.start()
 

@@ -34,4 +34,3 @@ def check_problems(dataset: Dataset, expected: Sequence[tuple[str, str, str]]) -
     for problem, (place, _, words) in zip(dataset.problems, expected, strict=True):
         assert problem.place.endswith(place)
         assert words.lower() in problem.text.lower()
-        assert problem.text.isprintable()

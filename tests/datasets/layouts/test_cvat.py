@@ -53,13 +53,11 @@ def box(label="dent", **attributes):
         (shape("ellipse", cx=4, cy=4, rx=1.5, ry=0.6), [(3, 3), (3, 4), (4, 3), (4, 4)], "mask"),
         (shape("ellipse", cx=4, cy=4, rx=3, ry=0.6, rotation=90), block((2, 3, 4, 5), (3, 4)), "mask"),
     ],
-    ids=["polygon", "box", "turned box", "mask", "mask at the corner", "ellipse", "turned ellipse"],
 )
 def test_shapes_by_hand(export, tmp_path, drawn, pixels, supervision):
     export(("a.png", [drawn]))
     dataset = index(tmp_path)
-    assert dataset.problems == ()
-    assert dataset.classes == ("good", "dent")
+    assert (dataset.problems, dataset.classes) == ((), ("good", "dent"))
     assert marked(dataset.records[0]) == pixels
     assert dataset.records[0].supervision == supervision
 
@@ -111,7 +109,6 @@ def test_all_problems_are_reported_at_once(export, tmp_path):
         "text": ([shape("polygon", points="0,0;1;3,3")], "do not have the form x,y;x,y"),
         "word": ([box(xtl="left")], "'left' is not a number"),
         "lacks": (["<box label='dent' xtl='1'/>"], "the box has no attribute 'ytl'"),
-        "empty": ([box(xbr="2.0")], "is empty"),
         "label": ([no_label], "the label is empty"),
         "kind": ([shape("cuboid")], "the shape <cuboid> is unknown"),
         "runs": ([shape("mask", rle="1, 2", **mask)], "have 3 pixels, its box of 2×2 has 4"),
@@ -138,7 +135,7 @@ def test_all_problems_are_reported_at_once(export, tmp_path):
         ("", "", "'gone.png' is missing"),
         ("", "", "is outside the data set"),
         ("", "", "no attribute 'name'"),
-        ("", "images/size", "has 2 annotations"),
+        (f", line {FIRST_LINE + len(images) + 1}", "images/size", "has 2 annotations"),
     ]
     check_problems(dataset, [*expected, *contradictions])
 
@@ -161,10 +158,9 @@ BOMB = """<?xml version="1.0"?>
         ),
         ('<?xml version="1.0" encoding="klingon"?><annotations/>', "line 1: "),
         (f"{HEAD}<track id='0' label='dent'/></annotations>", "CVAT for video"),
-        ("<a>" * 10**5, "starts with <a>"),
         ("<annotations>" + "<a>" * 10**5, "invalid XML"),
     ],
-    ids=["cut off", "empty", "bomb", "outside file", "encoding", "video", "deep", "deeper"],
+    ids=["cut off", "empty", "bomb", "outside file", "encoding", "video", "deep"],
 )
 def test_broken_xml_is_one_problem(export, tmp_path, text, reason):
     export(("a.png", []))

@@ -12,26 +12,19 @@ SIZE = 64
 def test_sample_is_a_function_of_index_and_seed():
     once, again = make_sample(3, seed=5, size=SIZE), make_sample(3, seed=5, size=SIZE)
     np.testing.assert_array_equal(once.image, again.image)
-    np.testing.assert_array_equal(once.mask, again.mask)
     for other in (make_sample(3, seed=6, size=SIZE), make_sample(5, seed=5, size=SIZE)):
         assert (other.image != once.image).mean() > 0.5
 
 
-@pytest.mark.parametrize("size", [32, 100])
-def test_shapes_and_values(size):
-    sample = make_sample(1, size=size)
-    assert (sample.image.shape, sample.image.dtype) == ((size, size, 1), np.uint8)
-    assert (sample.mask.shape, sample.mask.dtype) == ((size, size), np.uint8)
-    assert set(np.unique(sample.mask)) == {0, 255}
-
-
 def test_labels_agree_with_masks_and_half_is_good():
-    samples = [make_sample(index, size=SIZE, classes=4) for index in range(24)]
-    assert [sample.label for sample in samples[:8]] == [0, 1, 0, 2, 0, 3, 0, 1]
-    for sample in samples:
-        assert sample.mask.any() == (sample.label > 0)
+    samples = [make_sample(index, size=SIZE, classes=4) for index in range(8)]
+    assert [sample.label for sample in samples] == [0, 1, 0, 2, 0, 3, 0, 1]
     names = [sample.name for sample in samples[:4]]
     assert names == ["good/00000", "scratch/00001", "good/00002", "spot/00003"]
+    for sample in samples:
+        assert (sample.image.shape, sample.image.dtype) == ((SIZE, SIZE, 1), np.uint8)
+        assert (sample.mask.shape, sample.mask.dtype) == ((SIZE, SIZE), np.uint8)
+        assert set(np.unique(sample.mask)) == ({0, 255} if sample.label else {0})
 
 
 @pytest.mark.parametrize("surface", MATERIALS)
@@ -43,14 +36,8 @@ def test_coloured_surfaces(surface):
         assert sample.mask.any() == (sample.label > 0) == index % 2
         kinds.add(sample.name.partition("/")[0])
     assert kinds == {"good", *MATERIALS[surface].kinds}
-    np.testing.assert_array_equal(
-        make_sample(1, size=32, surface=surface).image[0],
-        make_sample(1, size=32, surface=surface, classes=4).image[0],
-    )
-    assert (
-        make_sample(1, size=32, surface=surface, seed=1).image
-        != make_sample(1, size=32, surface=surface).image
-    ).mean() > 0.5
+    one, other = (make_sample(1, size=32, surface=surface, seed=seed).image for seed in (0, 1))
+    assert (one != other).mean() > 0.5
 
 
 @pytest.mark.parametrize("arguments", [{"classes": 3}, {"size": 16}, {"seed": -1}, {"surface": "stone"}])
@@ -62,32 +49,19 @@ def test_impossible_arguments_are_refused(arguments):
 @pytest.mark.parametrize("classes", [2, 4])
 def test_written_set_is_read_back(tmp_path, classes):
     out = tmp_path / "toy"
-    write_toy(out, 18, size=SIZE, classes=classes, seed=3)
+    write_toy(out, 18, size=32, classes=classes, seed=3)
     dataset = load_dataset("toy", out)
     assert dataset.classes == (("good", "defect") if classes == 2 else ("good", "scratch", "spot", "stain"))
-    for split, count in (("train", 10), ("val", 4), ("test", 4)):
-        records = dataset.of_split(split)
-        if classes == 2:
-            assert len(records) == count
-        assert {record.label for record in records} == set(range(classes))
+    for split in ("train", "val", "test"):
+        assert {record.label for record in dataset.of_split(split)} == set(range(classes))
     record = next(record for record in dataset.records if record.name.endswith("00005"))
-    made, found = make_sample(5, seed=3, size=SIZE, classes=classes), read(record)
+    made, found = make_sample(5, seed=3, size=32, classes=classes), read(record)
     assert (found.name, found.label) == (made.name, made.label)
     np.testing.assert_array_equal(found.image, made.image)
     np.testing.assert_array_equal(found.mask, made.mask)
 
 
-def test_existing_folder_is_replaced_only_when_asked_and_a_toy_set(tmp_path):
-    out = tmp_path / "toy"
-    write_toy(out, 18, size=32)
-    with pytest.raises(DatasetError, match="--overwrite"):
-        write_toy(out, 20, size=32)
-    write_toy(out, 20, size=32, overwrite=True)
-    assert len(load_dataset("toy", out).records) == 20
-    assert list(tmp_path.iterdir()) == [out]
-
-
-def test_interrupted_writing_leaves_nothing_and_keeps_the_old_set(tmp_path):
+def test_a_set_is_replaced_only_when_asked_and_as_a_whole(tmp_path):
     def interrupt(numbers):
         yield next(iter(numbers))
         raise KeyboardInterrupt
@@ -97,10 +71,14 @@ def test_interrupted_writing_leaves_nothing_and_keeps_the_old_set(tmp_path):
         write_toy(out, 18, size=32, progress=interrupt)
     assert list(tmp_path.iterdir()) == []
     write_toy(out, 18, size=32)
+    with pytest.raises(DatasetError, match="--overwrite"):
+        write_toy(out, 18, size=32)
     with pytest.raises(KeyboardInterrupt):
         write_toy(out, 20, size=32, overwrite=True, progress=interrupt)
     assert list(tmp_path.iterdir()) == [out]
     assert len(load_dataset("toy", out).records) == 18
+    write_toy(out, 20, size=32, overwrite=True)
+    assert len(load_dataset("toy", out).records) == 20
 
 
 def test_missing_set_says_how_to_make_one(tmp_path):

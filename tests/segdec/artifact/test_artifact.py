@@ -77,17 +77,12 @@ def test_manifest_comes_back_with_the_checksum_of_every_file(folder: Path) -> No
 
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="needs the coreutils")
 def test_checksum_file_is_understood_by_sha256sum(folder: Path) -> None:
-    done = subprocess.run(
-        ["sha256sum", "-c", "manifest.sha256"], cwd=folder, capture_output=True, check=False
-    )
-    assert done.returncode == 0
+    subprocess.run(["sha256sum", "-c", "manifest.sha256"], cwd=folder, capture_output=True, check=True)
 
 
 def test_overwriting_replaces_the_artifact(folder: Path) -> None:
-    def build_second(staged: Path) -> Manifest:
-        return build(staged).model_copy(update={"version": "2"})
-
-    write_artifact(folder, build_second, overwrite=True)
+    second = {"version": "2"}
+    write_artifact(folder, lambda staged: build(staged).model_copy(update=second), overwrite=True)
     assert read_manifest(folder).version == "2"
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
@@ -120,11 +115,10 @@ def test_flipped_byte_in_the_manifest_or_its_checksum(name: str, folder: Path) -
     assert "does not match" in refusal(folder)
 
 
-@pytest.mark.parametrize("part", ["saved_model.pb", "variables.index", "variables.data"])
-def test_flipped_byte_in_a_model_file_is_named(part: str, artifact_copy: Path) -> None:
-    (damaged,) = (path for path in artifact_copy.rglob("*") if path.name.startswith(part))
-    flip_byte(damaged)
-    assert f"{damaged} has changed since the export" in refusal(artifact_copy)
+@pytest.mark.parametrize("name", FILES)
+def test_flipped_byte_in_another_file_is_named(name: str, folder: Path) -> None:
+    flip_byte(folder / name)
+    assert f"{folder / name} has changed since the export" in refusal(folder)
 
 
 @pytest.mark.parametrize(("version", "age"), [(9, "an older"), (11, "a newer")])
@@ -140,35 +134,36 @@ def test_manifest_without_a_part_is_rejected(part: str, folder: Path) -> None:
     assert f"is not a valid manifest. {part}: " in refusal(folder)
 
 
-def test_engine_of_a_newer_version_is_rejected(folder: Path) -> None:
-    rewrite(folder, variants={"abacus": {}})
-    assert "has a variant for the unknown engine 'abacus'. Expected one of tensorflow, " in refusal(folder)
-
-
-def test_unknown_field_is_named_with_the_nearest_one(folder: Path) -> None:
-    rewrite(folder, metric={})
-    assert "metric: unknown key. Did you mean 'metrics'?" in refusal(folder)
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"variants": {"abacus": {}}}, "the unknown engine 'abacus'. Expected one of tensorflow, "),
+        ({"metric": {}}, "metric: unknown key. Did you mean 'metrics'?"),
+        ({"speed": {"height": 8, "width": 8, "processor": "", "threads": 1, "cpu_ms": {}}}, "speed.cpu_ms"),
+    ],
+)
+def test_invalid_field_is_named(changes: dict[str, Any], words: str, folder: Path) -> None:
+    rewrite(folder, **changes)
+    assert words in refusal(folder)
 
 
 # === Artifacts of strangers ===
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"[]",
-        b"{}",
-        b"no json",
-        b"[" * 100_000,
-        b'{"format_version": 1e999}',
-        b'{"format_version": ' + b"9" * 5000 + b"}",
-        b'{"format_version": null}',
-        b'{"format_version": NaN}',
-        b"\xff\xfe",
-        b"{" + b" " * 2**22 + b"}",
-    ],
-    ids=["list", "empty", "text", "deep", "infinite", "long", "null", "nan", "bytes", "large"],
-)
+HOSTILE = {
+    "list": b"[]",
+    "empty": b"{}",
+    "text": b"no json",
+    "deep": b"[" * 100_000,
+    "infinite": b'{"format_version": 1e999}',
+    "long": b'{"format_version": ' + b"9" * 5000 + b"}",
+    "null": b'{"format_version": null}',
+    "bytes": b"\xff\xfe",
+    "large": b"{" + b" " * 2**22 + b"}",
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_manifest_is_rejected(content: bytes, folder: Path) -> None:
     write_manifest(folder, content)
     assert re.search("is not a manifest|is larger than", refusal(folder))
@@ -214,13 +209,9 @@ def test_engine_loads_the_checked_copy(folder: Path) -> None:
         assert files.parent.stat().st_mode & 0o077 == 0
         (folder / "tensorflow/saved_model.pb").write_bytes(b"another one")
         assert (files / "saved_model.pb").read_bytes() == b"graph"
-        assert sorted(path.name for path in files.rglob("*")) == [
-            "saved_model.pb",
-            "variables",
-            "variables.index",
-        ]
-        kept = files
-    assert not kept.exists()
+        names = {path.name for path in files.rglob("*")}
+    assert names == {"saved_model.pb", "variables", "variables.index"}
+    assert not files.exists()
     with pytest.raises(ArtifactError, match="has changed"), artifact.private_copy("tensorflow"):
         pytest.fail("nothing may be loaded")
 
@@ -237,9 +228,3 @@ def test_control_characters_in_a_version_are_escaped(folder: Path) -> None:
     rewrite(folder, format_version=11, segdec_version="9.0\x1b[2J" + "x" * 1000)
     assert r"a newer segdec (9.0\x1b[2Jxxx" in refusal(folder)
     assert len(refusal(folder)) < 400
-
-
-@pytest.mark.parametrize("cpu_ms", [{}, {"openvino": 0}, {"openvino": "fast"}])
-def test_invalid_speed_is_rejected(cpu_ms: dict[str, object], folder: Path) -> None:
-    rewrite(folder, speed={"height": 8, "width": 8, "processor": "", "threads": 1, "cpu_ms": cpu_ms})
-    assert "speed.cpu_ms" in refusal(folder)

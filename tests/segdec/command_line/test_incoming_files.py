@@ -1,37 +1,26 @@
 """Complete photographs of a folder, and their order."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from segdec.command_line.incoming_files import IncomingFiles
 
 
-class Clock:
-    """A clock that tests set."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return SimpleNamespace(now=0.0)
 
 
 @pytest.fixture
 def incoming(tmp_path, clock):
-    return IncomingFiles(tmp_path, 2.0, clock)
+    return IncomingFiles(tmp_path, 2.0, lambda: clock.now)
 
 
 def drop(folder, name, data=b"x", modified=1000):
-    path = folder / name
-    path.write_bytes(data)
-    os.utime(path, (modified, modified))
-    return path
+    (folder / name).write_bytes(data)
+    os.utime(folder / name, (modified, modified))
 
 
 def names(incoming):

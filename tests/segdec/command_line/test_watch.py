@@ -2,10 +2,8 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +12,7 @@ from segdec.__main__ import main
 from segdec.command_line.folder_events import FolderEvents
 from segdec.images import encode_png
 from segdec.runtime.files import folder_lock
-from tests.marks import slow_case
 
-ROOT = Path(__file__).parents[3]
 PICTURE = encode_png(np.full((8, 12), 90, np.uint8))
 
 
@@ -26,13 +22,13 @@ def folder(tmp_path):
     return tmp_path / "camera"
 
 
-def end_when(condition, number=signal.SIGTERM):
-    """Sends this process a signal once a condition holds."""
+def when_exists(path, act):
+    """Calls `act` in a thread as soon as a file exists."""
 
     def wait():
-        while not condition():
+        while not path.exists():
             threading.Event().wait(0.01)
-        os.kill(os.getpid(), number)
+        act()
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
@@ -46,15 +42,17 @@ def test_photographs_are_inspected_until_a_signal(folder, stub_service, service_
     (folder / "A7_left.png").write_bytes(PICTURE)
     (folder / "B8_left.png").write_bytes(b"no picture")
     handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
-    waiting = end_when((folder / "done" / "C9.png").exists, number)
-    args = (folder, folder / "done" / "A7_left.png.json")
-    arriving = threading.Thread(target=drop_after, args=args, daemon=True)
-    arriving.start()
     flags = ["--station", "line3", "--part-pattern", "^(?P<part>[^_.]+)", "--answers", "--settle", "0.02"]
     flags += ["--api-key-file", str(tmp_path / "key"), "--look-every", "1"]
+    done = folder / "done"
+    (folder / ".C9.png").write_bytes(PICTURE)
+    threads = [
+        when_exists(done / "A7_left.png.json", lambda: (folder / ".C9.png").rename(folder / "C9.png")),
+        when_exists(done / "C9.png", lambda: os.kill(os.getpid(), number)),
+    ]
     assert main(["watch", str(folder), "--url", service_url, *flags]) == 0
-    waiting.join()
-    arriving.join()
+    for thread in threads:
+        thread.join()
     assert handlers == [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
     assert sorted(part["part_id"] for part in stub_service.parts) == ["A7", "C9"]
     assert {part["station"] for part in stub_service.parts} == {"line3"}
@@ -88,14 +86,6 @@ def test_warning_for_a_folder_without_events(tmp_path):
     assert "it is scanned at regular intervals" in warnings[0]
 
 
-def drop_after(folder, sign):
-    """Drops a photograph as soon as a file is there."""
-    while not sign.exists():
-        threading.Event().wait(0.01)
-    (folder / ".C9.png").write_bytes(PICTURE)
-    (folder / ".C9.png").rename(folder / "C9.png")
-
-
 def refused(capsys, *flags):
     with pytest.raises(SystemExit) as ended:
         main(["watch", *map(str, flags), "--url", "http://127.0.0.1:1"])
@@ -123,14 +113,11 @@ def test_wrong_flags(folder, capsys, flags, words):
     assert words in refused(capsys, folder, *flags)
 
 
-@pytest.mark.parametrize("package", ["watchfiles", slow_case("httpx")])
-def test_without_its_packages_the_extra_is_named(folder, package):
-    code = (
-        f"import sys; sys.modules['{package}'] = None; from segdec.__main__ import main; "
-        "main(['watch', sys.argv[1], '--url', 'http://127.0.0.1:1'])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert f"The package '{package}' is not installed. Install the extra 'watch'" in done.stderr
+@pytest.mark.parametrize("package", ["watchfiles", "httpx"])
+def test_without_its_packages_the_extra_is_named(folder, package, monkeypatch, capsys):
+    users = ("segdec.client", "segdec.command_line.folder_events")
+    for name in [name for name in sys.modules if name.startswith(users)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    message = f"The package '{package}' is not installed. Install the extra 'watch'"
+    assert message in refused(capsys, folder)

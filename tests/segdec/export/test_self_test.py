@@ -43,9 +43,7 @@ class StubEngine:
         return Logits(mask, np.repeat(self.classes[None], batch, axis=0))
 
 
-def answering(
-    config: ModelConfig, probabilities: tuple[float, float, float] = SURE, mask_score: float = 0.8
-) -> Predictor:
+def answering(config: ModelConfig, probabilities: Any = SURE, mask_score: float = 0.8) -> Predictor:
     return Predictor(StubEngine(probabilities, mask_score), config)
 
 
@@ -56,27 +54,18 @@ def store(tmp_path: Path) -> Callable[..., Path]:
     def write(probabilities: tuple[float, float, float] = SURE, **changes: Any) -> Path:
         answer = answering(CONFIG, probabilities).predict([PHOTOGRAPH])[0]
         right = make_self_test(PHOTOGRAPH, answer)
+        described = {name: getattr(CONFIG, name) for name in ModelConfig.model_fields}
+        described |= {"name": "part", "version": "1", "segdec_version": "0.1.0"}
+        described |= {"variants": {"tensorflow": Variant()}, "self_test": right.model_copy(update=changes)}
 
         def build(folder: Path) -> Manifest:
             write_self_test(folder, right, PHOTOGRAPH, answer)
-            return manifest(self_test=right.model_copy(update=changes))
+            return Manifest(**described)
 
         write_artifact(tmp_path / "model", build)
         return tmp_path / "model"
 
     return write
-
-
-def manifest(**values: Any) -> Manifest:
-    described = {name: getattr(CONFIG, name) for name in ModelConfig.model_fields}
-    return Manifest(
-        **described,
-        name="part",
-        version="1",
-        segdec_version="0.1.0",
-        variants={"tensorflow": Variant()},
-        **values,
-    )
 
 
 def run(folder: Path, *answer: Any) -> None:
@@ -96,9 +85,8 @@ def test_changed_answer_with_right_checksums_is_rejected(artifact_copy: Path) ->
     found = read_manifest(artifact_copy).self_test
     assert abs(found.score - 0.25) > 0.01
     forge(artifact_copy, self_test={**found.model_dump(), "score": 0.25})
-    with pytest.raises(
-        ArtifactError, match=rf"the score is {found.score:.4f}\d\d, expected 0\.250000 ± 0\.001\. .*do not"
-    ):
+    words = rf"the score is {found.score:.4f}\d\d, expected 0\.250000 ± 0\.001\. .*do not"
+    with pytest.raises(ArtifactError, match=words):
         run_self_test(Predictor.load(artifact_copy), artifact_copy)
 
 
@@ -107,11 +95,8 @@ def test_given_photograph_is_stored_and_a_wrong_one_rejected(
 ) -> None:
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
 
-    card = ModelCard("tiny", "1")
-    grey, colour = (
-        ValidationPhotographs(sample=image)
-        for image in (PHOTOGRAPH, np.dstack([PHOTOGRAPH, PHOTOGRAPH, PHOTOGRAPH // 2]))
-    )
+    card, grey = ModelCard("tiny", "1"), ValidationPhotographs(sample=PHOTOGRAPH)
+    colour = ValidationPhotographs(sample=np.dstack([PHOTOGRAPH, PHOTOGRAPH, PHOTOGRAPH // 2]))
     export_model(tiny_network, tmp_path / "model", tiny_config, card, validation=grey)
     stored = read_image(tmp_path / "model" / "self_test" / "photograph.png").pixels
     np.testing.assert_array_equal(stored, PHOTOGRAPH)
@@ -143,12 +128,10 @@ def test_label_on_the_edge_may_fall_on_either_side(store: Callable[..., Path]) -
     run(store(label="good", score=0.5998), (0.3997, 0.35, 0.2503))
 
 
-@pytest.mark.parametrize(("mask_score", "difference"), [(0.84, 0.04), (0.76, 0.04)])
-def test_other_mask_scores_are_rejected(
-    mask_score: float, difference: float, store: Callable[..., Path]
-) -> None:
+@pytest.mark.parametrize("mask_score", [0.84, 0.76])
+def test_other_mask_scores_are_rejected(mask_score: float, store: Callable[..., Path]) -> None:
     text = refusal(store(), SURE, mask_score)
-    assert f"a mask score differs by {difference:.3f}, expected at most 0.03" in text
+    assert "a mask score differs by 0.040, expected at most 0.03" in text
 
 
 # === Stored files ===
@@ -159,17 +142,13 @@ def test_truncated_photograph_with_its_checksum_is_rejected(store: Callable[...,
     photograph = folder / "self_test" / "photograph.png"
     photograph.write_bytes(photograph.read_bytes()[:-100])
     forge(folder)
-    assert "cannot be run: " in refusal(folder)
-    assert "photograph.png" in refusal(folder)
+    assert f"cannot be run: {photograph}" in refusal(folder)
 
 
 def test_engine_without_finite_numbers_is_rejected(store: Callable[..., Path]) -> None:
     text = refusal(store(), (np.nan, 0.5, 0.5))
     assert "not finite" in text
     assert "do not serve" in text
-
-
-# === Models in memory ===
 
 
 def test_model_in_memory_has_no_self_test(tmp_path: Path) -> None:
@@ -187,10 +166,10 @@ def test_model_in_memory_has_no_self_test(tmp_path: Path) -> None:
     ],
 )
 def test_noise_has_the_input_size_of_the_model(config: InputConfig, shape: tuple[int, int, int]) -> None:
-    noise = random_photograph(CONFIG.model_copy(update={"input": config}))
+    config = CONFIG.model_copy(update={"input": config})
+    noise = random_photograph(config)
     assert (noise.shape, noise.dtype) == (shape, np.uint8)
-    np.testing.assert_array_equal(noise, random_photograph(CONFIG.model_copy(update={"input": config})))
-    assert noise.std() > 60
+    np.testing.assert_array_equal(noise, random_photograph(config))
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,6 @@ def noise(height: int, width: int, seed: int = 0) -> NDArray[np.uint8]:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 1), dtype=np.uint8)
 
 
-# === The area ===
-
-
 def test_without_settings_all_is_inspected() -> None:
     assert InputConfig().inspected_area(4, 6) is None
     assert not InputConfig().is_partial
@@ -102,9 +99,6 @@ def test_an_invalid_mask_is_rejected(data: str) -> None:
     assert "expected the base64 of a grey 8-bit PNG" in refusal(interest_mask=data)
 
 
-# === What is seen ===
-
-
 def test_outside_becomes_the_mean_of_the_inside() -> None:
     pixels = np.array([[[10, 0], [20, 1], [99, 9]]], np.uint8).reshape(1, 3, 2)[..., :1].copy()
     inside = np.array([[255, 255, 0]], np.uint8)
@@ -112,24 +106,16 @@ def test_outside_becomes_the_mean_of_the_inside() -> None:
     assert fill_outside(pixels.astype(np.float32), inside).dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        {},
-        {"policy": "resize", "height": 40, "width": 56},
-        {"policy": "letterbox", "height": 40, "width": 56},
-        {"policy": "tile", "height": 40, "width": 56, "overlap_px": 16},
-    ],
-    ids=["native", "resize", "letterbox", "tile"],
-)
+@pytest.mark.parametrize("policy", ["native", "resize", "letterbox", "tile"])
 def test_prediction_does_not_depend_on_the_outside(
-    policy: dict[str, object], tiny_network: Engine, tiny_config: ModelConfig
+    policy: str, tiny_network: Engine, tiny_config: ModelConfig
 ) -> None:
     from segdec.engines.tensorflow import NetworkEngine
 
-    geometry = InputConfig.model_validate(
-        {**policy, "regions_of_interest": [LEFT_HALF], "ignored_areas": [[(0, 0), (0.2, 0), (0, 0.2)]]}
-    )
+    settings = {"regions_of_interest": [LEFT_HALF], "ignored_areas": [[(0, 0), (0.2, 0), (0, 0.2)]]}
+    size = {} if policy == "native" else {"height": 40, "width": 56}
+    overlap = {"overlap_px": 16} if policy == "tile" else {}
+    geometry = InputConfig.model_validate({"policy": policy, **settings, **size, **overlap})
     predictor = Predictor(NetworkEngine(tiny_network), tiny_config.model_copy(update={"input": geometry}))
     photograph = noise(61, 130)
     inside = geometry.inspected_area(61, 130)
@@ -187,6 +173,3 @@ def test_skipped_tiles_do_not_affect_the_result(tiny_config: ModelConfig) -> Non
     assert engine.tiles == 3
     assert found.classes.tolist() == [[0.0, 2.0]]
     assert found.mask[0, 0, :, 0].tolist() == [5.0] * 6 + [-20.0] * 4
-
-
-# === Where it is kept ===

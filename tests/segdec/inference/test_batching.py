@@ -39,25 +39,16 @@ def test_waiting_photographs_share_batches(predictor: Predictor, engine: FirstPi
 
 def test_batches_have_one_size_in_order(predictor: Predictor, engine: FirstPixelEngine) -> None:
     images = [flat(1), flat(200), flat(1, 16), flat(200), flat(1), flat(1)]
-    assert answers(Batcher(predictor, batch_size=8), images) == [
-        "good",
-        "defect",
-        "good",
-        "defect",
-        "good",
-        "good",
-    ]
+    labels = ["good", "defect", "good", "defect", "good", "good"]
+    assert answers(Batcher(predictor, batch_size=8), images) == labels
     assert [shape[0] for shape in engine.shapes] == [2, 1, 2, 1]
 
 
 def test_default_batch_size_follows_the_engine(predictor: Predictor, engine: FirstPixelEngine) -> None:
     assert predictor.warmup_shape() == (256, 256, 1)
-    predictor.batch_pixels = 1
-    answers(Batcher(predictor), [flat(1)] * 2)
-    predictor.batch_pixels = 2 * 256 * 256
-    answers(Batcher(predictor), [flat(1)] * 4)
-    predictor.batch_pixels = 99 * 256 * 256
-    answers(Batcher(predictor), [flat(1)] * 16)
+    for pixels, count in ((1, 2), (2 * 256 * 256, 4), (99 * 256 * 256, 16)):
+        predictor.batch_pixels = pixels
+        answers(Batcher(predictor), [flat(1)] * count)
     assert [shape[0] for shape in engine.shapes] == [1, 1, 2, 2, 8, 8]
 
 
@@ -75,10 +66,8 @@ def test_batch_that_fails_is_the_error_of_its_photographs(predictor: Predictor) 
 
 
 def test_many_are_predicted_as_one_by_one(predictor: Predictor) -> None:
-    random = np.random.default_rng(0)
-    images = [
-        random.integers(0, 255, (*random.integers(8, 40, 2), 1), np.uint8).astype(np.uint8) for _ in range(40)
-    ]
+    sides = np.random.default_rng(0).integers(8, 40, (40, 2)).tolist()
+    images = [flat(value, *size) for value, size in enumerate(sides, start=80)]
     with predictor.predict_many(iter(images), threshold=0.3, batch_size=3) as predictions:
         found = list(predictions)
     for one, other in zip(found, predictor.predict(images, threshold=0.3), strict=True):

@@ -1,4 +1,3 @@
-import gc
 import itertools
 import subprocess
 import sys
@@ -23,7 +22,6 @@ def threads() -> list[threading.Thread]:
 def none_left_behind() -> Iterator[None]:
     """Checks that no test leaves a thread running."""
     yield
-    gc.collect()
     for thread in threads():
         thread.join(PATIENCE_S)
     assert threads() == []
@@ -86,11 +84,10 @@ def test_error_is_raised_at_its_position() -> None:
     assert found == [0, "1 is odd", 20, "3 is odd", 40]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
-def test_leaving_the_block_early_stops_the_threads(error: type[BaseException]) -> None:
-    with pytest.raises(error), Pipeline[str](itertools.count(), str) as results:
+def test_leaving_the_block_early_stops_the_threads() -> None:
+    with pytest.raises(KeyboardInterrupt), Pipeline[str](itertools.count(), str) as results:
         next(results)
-        raise error
+        raise KeyboardInterrupt
     assert threads() == []
     assert list(results) == []
 
@@ -108,7 +105,6 @@ def test_stopped_threads_begin_nothing_new() -> None:
     assert next(results) is None
     assert entered.wait(PATIENCE_S)
     del results
-    gc.collect()
     gate.set()
     for thread in threads():
         thread.join(PATIENCE_S)
@@ -120,13 +116,6 @@ def test_process_ends_without_close() -> None:
         "import itertools; from segdec.inference.pipeline import Pipeline\n"
         "results = Pipeline(itertools.count(), str); print(next(results), next(results))"
     )
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    command, root = [sys.executable, "-c", code], Path(__file__).parents[3]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 1\n", "")

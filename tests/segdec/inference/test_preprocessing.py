@@ -1,4 +1,5 @@
 import io
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -21,16 +22,12 @@ from tests.image_files import encode, png_16
 NATIVE = InputConfig()
 
 
-def resize(height: int, width: int) -> InputConfig:
-    return InputConfig(policy="resize", height=height, width=width)
+def sized(policy: str, height: int, width: int, **more: object) -> InputConfig:
+    return InputConfig.model_validate({"policy": policy, "height": height, "width": width, **more})
 
 
-def letterbox(height: int, width: int) -> InputConfig:
-    return InputConfig(policy="letterbox", height=height, width=width)
-
-
-def tile(height: int, width: int) -> InputConfig:
-    return InputConfig(policy="tile", height=height, width=width, overlap_px=0)
+resize, letterbox = partial(sized, "resize"), partial(sized, "letterbox")
+tile = partial(sized, "tile", overlap_px=0)
 
 
 def image(height: int, width: int, channels: int = 1) -> NDArray[np.uint8]:
@@ -138,10 +135,9 @@ def test_true_colour_is_converted_when_allowed() -> None:
     assert prepare_image(pixels, InputConfig(convert_color=True), 1)[0, 0, 0] == 76  # 0.299 · 255
 
 
-@pytest.mark.parametrize("channels", [2, 4])
-def test_wrong_channel_count_is_rejected(channels: int) -> None:
-    with pytest.raises(ImageError, match=f"{channels} channels. Expected 1") as caught:
-        prepare_image(image(8, 8, channels), NATIVE, 1)
+def test_wrong_channel_count_is_rejected() -> None:
+    with pytest.raises(ImageError, match=r"4 channels. Expected 1") as caught:
+        prepare_image(image(8, 8, 4), NATIVE, 1)
     assert caught.value.code == "unsupported_channels"
 
 
@@ -182,7 +178,7 @@ def test_scores_of_another_photograph_are_rejected() -> None:
         restore_mask(np.zeros((2, 2), np.float32), NATIVE, 13, 18)
 
 
-@pytest.mark.parametrize("stride", [8, 4, 2, 1])
+@pytest.mark.parametrize("stride", [8, 1])
 @pytest.mark.parametrize(
     "config", [NATIVE, resize(256, 128), letterbox(256, 256), letterbox(128, 64), tile(64, 256)]
 )

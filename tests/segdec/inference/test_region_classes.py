@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds, config_error
 from segdec.inference.postprocessing import Prediction, interpret
 from segdec.inference.region_classes import assign_classes, max_class_scores
-from tests.marks import slow_case
 
 CLASSES = ("good", "scratch", "spot", "stain")
 CONFIG = ModelConfig(
@@ -32,9 +31,6 @@ def logits() -> NDArray[np.float32]:
     return found
 
 
-# === Of which class ===
-
-
 def test_the_highest_score_defines_the_class() -> None:
     scores = np.array([[[0.2, 0.7], [0.5, 0.5]]], np.float32)
     highest, classes = max_class_scores(scores, lambda one: one)
@@ -42,26 +38,16 @@ def test_the_highest_score_defines_the_class() -> None:
     assert classes.tolist() == [[2, 1]]
 
 
-def settled(classes: list[list[int]], scores: list[list[float]], min_px: int = 1) -> list[list[int]]:
-    held = np.array(classes, np.uint8)
-    mask = np.where(held > 0, np.uint8(255), np.uint8(0))
-    found: list[list[int]] = assign_classes(mask, np.array(scores, np.float32), held, min_px).tolist()
-    return found
-
-
-def test_a_weak_rim_has_the_class_of_its_defect() -> None:
-    assert settled([[2, 1, 1, 1, 0]], [[0.4, 0.9, 0.9, 0.9, 0.1]]) == [[1, 1, 1, 1, 0]]
-
-
-def test_a_strong_part_is_a_defect_of_its_own() -> None:
-    assert settled([[2, 1, 1, 1, 0]], [[0.8, 0.9, 0.9, 0.9, 0.1]]) == [[2, 1, 1, 1, 0]]
-
-
-def test_a_part_smaller_than_a_cell_has_the_class_of_its_defect() -> None:
-    assert settled([[2, 1, 1, 1, 0]], [[0.8, 0.9, 0.9, 0.9, 0.1]], min_px=2) == [[1, 1, 1, 1, 0]]
-
-
-# === A prediction ===
+@pytest.mark.parametrize(
+    ("part_score", "min_px", "part"), [(0.4, 1, 1), (0.8, 1, 2), (0.8, 2, 1)], ids=["weak", "strong", "small"]
+)
+def test_only_a_strong_part_of_a_cells_size_keeps_its_class(
+    part_score: float, min_px: int, part: int
+) -> None:
+    classes = np.array([[2, 1, 1, 1, 0]], np.uint8)
+    scores = np.array([[part_score, 0.9, 0.9, 0.9, 0.1]], np.float32)
+    mask = np.where(classes > 0, np.uint8(255), np.uint8(0))
+    assert assign_classes(mask, scores, classes, min_px).tolist() == [[part, 1, 1, 1, 0]]
 
 
 def test_each_region_has_its_class_and_score() -> None:
@@ -113,9 +99,6 @@ def test_mask_classes_with_one_class_is_rejected() -> None:
     assert "set network.mask_classes to false" in text
 
 
-# === The network, and what it is exported to ===
-
-
 def network_config(**changes: object) -> NetworkConfig:
     widths = {"segmentation_widths": ((4,), (4,), (4,)), "feature_width": 8, "feature_kernel": 5}
     return NetworkConfig.model_validate(
@@ -135,16 +118,10 @@ def test_decision_uses_the_highest_score_of_all_masks(tensorflow_devices: list[s
     np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("engine", ["tensorflow", slow_case("openvino"), slow_case("openvino-int8")])
-def test_every_engine_has_one_mask_per_class(
-    engine: str,
-    tensorflow_devices: list[str],  # noqa: ARG001
-    tmp_path: Path,
-) -> None:
-    if engine.startswith("openvino"):
-        pytest.importorskip("openvino")
-    if engine.endswith("int8"):
-        pytest.importorskip("nncf")
+@pytest.mark.slow
+def test_every_engine_has_one_mask_per_class(tensorflow_devices: list[str], tmp_path: Path) -> None:  # noqa: ARG001
+    pytest.importorskip("openvino")
+    pytest.importorskip("nncf")
     from segdec.engines.tensorflow import NetworkEngine
     from segdec.export.model_export import ModelCard, ValidationPhotographs, export_model
     from segdec.network.network import build_network
@@ -154,11 +131,11 @@ def test_every_engine_has_one_mask_per_class(
     config = ModelConfig(network=network.config, input=InputConfig(), classes=CLASSES)
     photograph = np.random.default_rng(1).integers(0, 256, (40, 56, 1), dtype=np.uint8)
     photographs = ValidationPhotographs(calibration=[photograph])
-    card = ModelCard("kinds", "1")
-    export_model(network, tmp_path / "model", config, card, engines=[engine], validation=photographs)
-    loaded = Predictor.load(tmp_path / "model", engine)
+    card, tolerances = ModelCard("kinds", "1"), {"tensorflow": 1e-4, "openvino": 1e-4, "openvino-int8": 0.05}
+    export_model(network, tmp_path / "model", config, card, engines=list(tolerances), validation=photographs)
     expected = Predictor(NetworkEngine(network), config).predict([photograph])[0]
-    found = loaded.predict([photograph])[0]
-    assert loaded.infer(photograph[None]).mask.shape == (1, 10, 14, 3)
-    tolerance = 0.05 if engine.endswith("int8") else 1e-4
-    np.testing.assert_allclose(found.mask_scores, expected.mask_scores, atol=tolerance)
+    for engine, tolerance in tolerances.items():
+        loaded = Predictor.load(tmp_path / "model", engine)
+        found = loaded.predict([photograph])[0]
+        assert loaded.infer(photograph[None]).mask.shape == (1, 10, 14, 3)
+        np.testing.assert_allclose(found.mask_scores, expected.mask_scores, atol=tolerance)

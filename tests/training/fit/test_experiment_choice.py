@@ -12,10 +12,18 @@ def config(choice):
     return choice.config(dict.fromkeys(choice.shares, 10))
 
 
-@pytest.mark.parametrize(("labels", "policy"), [(0, "tile"), (1, "resize")])
-def test_tiles_are_for_sets_whose_defects_all_have_a_place(profile_of, labels, policy):
-    facts = {"height": 3000, "width": 3000, "smallest_px": 5.0, "labels": labels}
-    assert config(choose_experiment(profile_of(**facts), (12, 5, 5), 100, ENCODER)).input.policy == policy
+@pytest.mark.parametrize(
+    ("labels", "policy", "said"),
+    [
+        (0, "tile", "would keep fewer than 5 px"),
+        (1, "resize", "keeps 2, fewer than 5: such small defects may be"),
+    ],
+)
+def test_tiles_are_for_sets_whose_defects_all_have_a_place(profile_of, labels, policy, said):
+    profile = profile_of(height=3000, width=3000, smallest_px=5.0, labels=labels)
+    choice = choose_experiment(profile, (12, 5, 5), 100, ENCODER)
+    assert config(choice).input.policy == policy
+    assert said in choice.reasons["input"]
 
 
 @pytest.mark.parametrize("resources", [ENCODER, NONE], ids=["encoder", "none"])
@@ -84,12 +92,6 @@ def test_where_time_is_short_the_input_is_smaller_but_keeps_the_smallest_defect(
     assert "smaller than usual, since there is little time" in small.reasons["input"]
     fine = profile_of(height=512, width=512, smallest_px=5.0)
     assert config(choose_experiment(fine, (15, 5, 5), 100, NONE, 128 * 128)).input.policy == "native"
-
-
-def test_what_may_go_unseen_is_said(profile_of):
-    large = profile_of(height=3000, width=3000, smallest_px=5.0, labels=1)
-    text = choose_experiment(large, (12, 5, 5), 100, NONE).reasons["input"]
-    assert "keeps 2, fewer than 5: such small defects may be missed" in text
 
 
 def test_made_up_defects_do_not_lie_on_padding(profile_of):

@@ -1,4 +1,3 @@
-import csv
 import threading
 from dataclasses import replace
 
@@ -8,7 +7,6 @@ import pytest
 from segdec.errors import DatasetError
 from training.data.reading_pool import ReadingPool
 from training.metrics.evaluation import evaluate
-from training.metrics.photograph_results import COLUMNS, write_predictions
 from training.metrics.pixel_counts import PixelCounts
 
 
@@ -48,12 +46,11 @@ def test_true_regions_are_held_against_the_mask(evaluation):
 @pytest.mark.parametrize("supervision", ["box", "label"])
 def test_boxes_are_no_truth_for_pixels(predictor, mixed, evaluation, supervision):
     records, read = mixed
-    boxed = [replace(read(record), supervision=supervision) for record in records]
-    samples = {
-        sample.name: sample if sample.label else read(record)
-        for sample, record in zip(boxed, records, strict=True)
-    }
-    result = evaluate(predictor, records, lambda record: samples[record.name], progress=False)
+
+    def read_boxed(record):
+        return replace(read(record), supervision=supervision if record.label else "mask")
+
+    result = evaluate(predictor, records, read_boxed, progress=False)
     assert [result.pixels is None for result in result.results] == [False, False, True, True, True]
     assert result.metrics.pixel_images == 2
     assert result.metrics.aupro is result.metrics.pixel_average_precision is None
@@ -71,9 +68,7 @@ def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
         return predict(images, **options)
 
     predictor.predict = count_before_predicting
-    evaluate(
-        predictor, records, lambda record: seen.append(record) or read(record), batch_size=2, progress=False
-    )
+    evaluate(predictor, records, lambda each: seen.append(each) or read(each), batch_size=2, progress=False)
     assert most == [2, 2, 1]
     assert predictor.engine.largest_batch == 2
 
@@ -114,15 +109,3 @@ def test_unknown_class_is_refused_before_anything_is_read(predictor, make_sample
     records, _ = make_samples(("a", 1, None, True), ("b", 3, None, True))
     with pytest.raises(DatasetError, match=r"'b' with class 3.*Expected 0 to 1 \(good, defect\)"):
         evaluate(predictor, records, lambda _: pytest.fail("was read"), progress=False)
-
-
-def test_predictions_file_holds_every_row(evaluation, tmp_path):
-    path = tmp_path / "predictions.csv"
-    write_predictions(path, evaluation.results)
-    with path.open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    assert tuple(lines[0]) == COLUMNS
-    assert [line["name"] for line in lines] == [result.name for result in evaluation.results]
-    assert [float(line["score"]) for line in lines] == [result.score for result in evaluation.results]
-    assert (lines[3]["fn_px"], lines[4]["tp_px"]) == ("64", "")
-    assert [file.name for file in tmp_path.iterdir()] == ["predictions.csv"]

@@ -1,6 +1,6 @@
 import numpy as np
 
-from training.metrics.regions import Overlap, find_true_regions, measure_overlaps, measure_sizes
+from training.metrics.regions import Overlap, measure_overlaps, measure_sizes
 
 TRUTH = np.array(
     [
@@ -11,13 +11,6 @@ TRUTH = np.array(
     ],
     np.uint8,
 )
-
-
-def test_regions_touch_at_corners():
-    regions = find_true_regions(TRUTH)
-    assert regions.areas_px.tolist() == [2, 3, 1]
-    assert regions.pixels.tolist() == [0, 6, 9, 14, 15, 19]
-    assert regions.numbers.tolist() == [0, 0, 1, 1, 2, 1]
 
 
 def test_overlaps_count_the_pixels_of_the_mask_inside_each_region():

@@ -59,16 +59,16 @@ def test_difference_is_measured_on_every_photograph():
     assert not found.forced
 
 
-def test_engine_that_changes_a_decision_is_refused():
-    check = verifier([0, 1], 0.1, 0.6)
-    with pytest.raises(ArtifactError, match=r"'fast' gives 1 of 2 .*another label and loses 0\.00 points"):
-        check("fast", predictor(0.1, 0.4))
-
-
-def test_engine_that_ranks_worse_is_refused():
-    check = verifier([0, 1, 1], 0.6, 0.7, 0.8)
-    with pytest.raises(ArtifactError, match=r"gives 0 of 3 .*loses 16\.67 points .*at most 0\.2 points"):
-        check("fast", predictor(0.75, 0.7, 0.8))
+@pytest.mark.parametrize(
+    ("labels", "scores", "engine_scores", "message"),
+    [
+        ([0, 1], (0.1, 0.6), (0.1, 0.4), r"'fast' gives 1 of 2 .*another label and loses 0\.00 points"),
+        ([0, 1, 1], (0.6, 0.7, 0.8), (0.75, 0.7, 0.8), r"gives 0 of 3 .*loses 16\.67 points .*at most 0\.2"),
+    ],
+)
+def test_engine_that_changes_a_decision_or_ranks_worse_is_refused(labels, scores, engine_scores, message):
+    with pytest.raises(ArtifactError, match=message):
+        verifier(labels, *scores)("fast", predictor(*engine_scores))
 
 
 def test_variant_is_described_in_a_line():

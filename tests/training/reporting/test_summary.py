@@ -91,25 +91,20 @@ def test_few_items_are_doubted(evaluate_results, many, make_result):
     # Clopper and Pearson for 0 of 10: 1 − 0.025^(1/10) = 0.308.
     assert "be up to 31\N{NO-BREAK SPACE}%" in doubt
 
-
-def test_sets_of_one_kind_cannot_be_measured(evaluate_results, many):
     for results, lacking in ((many(6, 0), "defective"), (many(0, 6), "good")):
         (doubt,) = list_doubts(evaluate_results(results).metrics)
         assert doubt.startswith(f"There is no {lacking} photograph")
 
 
-@pytest.fixture
-def with_review(make_result):
+def test_photographs_for_review_are_neither_right_nor_wrong(evaluate_results, make_result):
     """Forty photographs at 0.3 and 0.7: four good and one defective for review, one of each wrong."""
-    good, defective = [0.1] * 30 + [0.4] * 4 + [0.9], [0.9] * 3 + [0.5, 0.2]
-    results = [make_result(f"good {n}", 0, score, threshold=0.7, review=0.3) for n, score in enumerate(good)]
-    pairs = enumerate(defective)
-    return results + [make_result(f"bad {n}", 1, score, threshold=0.7, review=0.3) for n, score in pairs]
-
-
-def test_photographs_for_review_are_neither_right_nor_wrong(evaluate_results, with_review):
-    found = evaluate_results(with_review)
-    assert (found.metrics.threshold, found.metrics.review_threshold) == (0.7, 0.3)
+    scores = {("good", 0): [0.1] * 30 + [0.4] * 4 + [0.9], ("bad", 1): [0.9] * 3 + [0.5, 0.2]}
+    results = [
+        make_result(f"{kind} {n}", label, score, threshold=0.7, review=0.3)
+        for (kind, label), own in scores.items()
+        for n, score in enumerate(own)
+    ]
+    found = evaluate_results(results)
     assert describe(found) == (
         "2 of 40 images are labelled wrong: 1 missed defect, 1 false alarm; 5 are left for review."
     )

@@ -1,19 +1,10 @@
 import io
+from types import SimpleNamespace
 
 import pytest
 
 from training.run import meter as module
 from training.run.meter import Meter, NonFiniteError
-
-
-class Clock:
-    """Stands for `time.perf_counter`."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
 
 
 class Scalar:
@@ -34,8 +25,8 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(module.time, "perf_counter", clock)
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(module.time, "perf_counter", lambda: clock.now)
     return clock
 
 

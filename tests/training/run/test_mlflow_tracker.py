@@ -120,18 +120,6 @@ def test_requests_are_retried_with_increasing_waits(server, small_run, monkeypat
     assert asked == [1, 1, 2, 2, 3]
 
 
-def test_an_unreachable_server_does_not_stop_mlflow_itself(small_run, monkeypatch, capsys):
-    pytest.importorskip("mlflow")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:secret@127.0.0.1:9")
-    with RunLog(small_run.folder, stage=0, step=0, trackers=open_trackers(small_run)) as log:
-        log.scalars("train", "segment", 0, 1, {"loss": 1.0, "norm": float("nan")})
-        log.finish({"average_precision": 0.75, "auroc": None})
-    assert len(read_log(small_run.folder)) == 1
-    warning = capsys.readouterr().err
-    assert "warning: MLflow cannot be reached" in warning
-    assert "secret" not in warning
-
-
 def test_missing_package_is_reported_before_anything_is_written(config, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(MissingExtraError, match=r"pip install -e \. --group mlflow"):

@@ -1,4 +1,5 @@
 import json
+from unittest.mock import call, create_autospec
 
 import numpy as np
 import pytest
@@ -76,34 +77,14 @@ def test_a_line_cut_by_a_kill_is_removed(tmp_path):
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
 
 
-class Recorder(Tracker):
-    def __init__(self):
-        self.calls = []
-
-    def start(self, records):
-        self.calls.append(("start", [record["step"] for record in records]))
-
-    def record(self, record):
-        self.calls.append(("record", record["step"]))
-
-    def finish(self, metrics):
-        self.calls.append(("finish", metrics))
-
-    def close(self, error):
-        self.calls.append(("close", error))
-
-
 def test_trackers_get_everything_in_order(tmp_path):
     with RunLog(tmp_path, stage=0, step=0) as log:
         train(log, 0, (1, 2))
-    tracker, error = Recorder(), ValueError()
+    tracker, error = create_autospec(Tracker, instance=True), ValueError()
     with pytest.raises(ValueError), RunLog(tmp_path, stage=0, step=1, trackers=[tracker]) as log:
         train(log, 0, (2,))
         log.finish({"average_precision": 1.0})
         raise error
-    assert tracker.calls == [
-        ("start", [1]),
-        ("record", 2),
-        ("finish", {"average_precision": 1.0}),
-        ("close", error),
-    ]
+    first, second = read_log(tmp_path)
+    finish, close = call.finish({"average_precision": 1.0}), call.close(error)
+    assert tracker.mock_calls == [call.start([first]), call.record(second), finish, close]
