@@ -209,7 +209,7 @@ class Filters:
 def list_inspections(
     connection: Connection, filters: Filters, before: int | None, limit: int
 ) -> Sequence[RowMapping]:
-    """Returns up to `limit` inspections without their masks: those with the highest ids below `before` first."""
+    """Returns up to `limit` inspections with ids below `before`, the newest first, without their masks."""
     table = inspections.c
     statement = with_pictures(UNMASKED_COLUMNS).where(*_equal(connection.dialect.name, filters))
     statement = statement.where(*equal(inspections, model=filters.model))
