@@ -54,7 +54,7 @@ class Artifact:
         _check_unlisted(self.folder, self.manifest)
         for name in self.manifest.files:
             if except_folder is None or not name.startswith(f"{except_folder}/"):
-                _check_digest(self.folder, name, _digest(self.folder, name, len), self.manifest.files[name])
+                _check_digest(self.folder, name, _digest(self.folder, name), self.manifest.files[name])
 
     @contextmanager
     def private_copy(self, part: str) -> Iterator[Path]:
@@ -157,7 +157,9 @@ def _read_small(folder: Path, name: str) -> bytes:
     return bytes(content)
 
 
-def _digest(folder: Path, name: str, take: Callable[[bytes], object], max_bytes: int | None = None) -> str:
+def _digest(
+    folder: Path, name: str, take: Callable[[bytes], object] | None = None, max_bytes: int | None = None
+) -> str:
     """Reads a file once and returns its SHA-256; passes its content to `take` piece by piece."""
     sha256, size, limit = hashlib.sha256(), 0, max_bytes or MAX_FILE_BYTES
     with _open_plain(folder, name) as file:
@@ -166,7 +168,8 @@ def _digest(folder: Path, name: str, take: Callable[[bytes], object], max_bytes:
             if size > limit:
                 raise ArtifactError(f"{folder / name} is larger than {limit} bytes. Expected a model's file.")
             sha256.update(piece)
-            take(piece)
+            if take is not None:
+                take(piece)
     return sha256.hexdigest()
 
 

@@ -109,18 +109,13 @@ def generate_key_pair(private: Path) -> tuple[Path, str]:
         MissingExtraError: If the extra `sign` is not installed.
     """
     _require_cryptography()
+    from cryptography.hazmat.primitives import serialization as forms
     from cryptography.hazmat.primitives.asymmetric import ed25519
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-        PublicFormat,
-    )
 
     public = private.with_suffix(".pub")
     key = ed25519.Ed25519PrivateKey.generate()
-    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    public_pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    secret = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+    public_pem = key.public_key().public_bytes(forms.Encoding.PEM, forms.PublicFormat.SubjectPublicKeyInfo)
     for path in (private, public):
         if path.exists():
             raise ConfigError(f"{path} exists. Expected a new name: an overwritten key cannot be recovered.")

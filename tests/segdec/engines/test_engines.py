@@ -57,9 +57,7 @@ def test_engine_the_model_was_not_exported_for_is_rejected() -> None:
         ("openvino tensorflow", {"tensorflow": 1}, None),  # one was not measured
     ],
 )
-def test_the_fastest_exact_engine_is_preferred(
-    named: str, measured: dict[str, float], expected: str | None
-) -> None:
+def test_the_fastest_exact_engine_is_preferred(named, measured, expected):
     order = tuple(named.split())
     found = order_by_speed(order, Speed(height=64, width=48, processor="", threads=2, cpu_ms=measured))
     assert found == (tuple(expected.split()) if expected else order)
@@ -95,9 +93,7 @@ def test_export_measures_and_the_faster_engine_runs_the_model(
 
 
 @pytest.mark.parametrize(("transformed", "kernels"), [(2.0, 0), (1.05, 1)])
-def test_slower_fourier_transforms_are_not_used(
-    transformed: float, kernels: int, wide_network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slower_fourier_transforms_are_not_used(transformed, kernels, wide_network, tmp_path, monkeypatch):
     fake_times(monkeypatch, [1.0, transformed])
     asked = images(1, 64, 48)
     write_engine("openvino", wide_network, tmp_path / "model", [], asked[0])
@@ -132,9 +128,7 @@ def load(artifact: Path, name: str) -> Predictor:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_every_engine_passes_the_self_test_and_exact_ones_equal_the_network(
-    name: str, wide_network: Any, every_engine: Path
-) -> None:
+def test_every_engine_passes_the_self_test_and_exact_ones_equal_the_network(name, wide_network, every_engine):
     predictor, asked = load(every_engine, name), images(3, 40, 104)
     run_self_test(predictor, every_engine)
     found, expected = predictor.infer(asked), wide_network(asked.astype(np.float32), training=False)

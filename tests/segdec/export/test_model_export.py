@@ -16,9 +16,7 @@ def export(network: Any, folder: Path, config: ModelConfig, **facts: Any) -> Non
     export_model(network, folder, config, ModelCard("tiny", "1", **facts))
 
 
-def test_artifact_that_answers_differently_is_not_written(
-    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_artifact_that_answers_differently_is_not_written(tiny_network, tiny_config, tmp_path, monkeypatch):
     class Other:
         batch_pixels = 2**24
 
@@ -33,9 +31,7 @@ def test_artifact_that_answers_differently_is_not_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_configuration_of_another_network_is_rejected(
-    tiny_network: Any, tiny_config: ModelConfig, tmp_path: Path
-) -> None:
+def test_configuration_of_another_network_is_rejected(tiny_network, tiny_config, tmp_path):
     other = tiny_config.network.model_copy(update={"input_channels": 3, "mask_stride": 2})
     with pytest.raises(ConfigError, match=r"has 1 input .* 8 and 1 masks.* says 3, 2, 2, 1"):
         export(tiny_network, tmp_path / "model", tiny_config.model_copy(update={"network": other}))

@@ -31,9 +31,7 @@ POOLED = 2
     ],
     ids=str,
 )
-def test_instance_normalisation_is_one_operation(
-    fields: dict[str, Any], engine: str, normalizations: int, tmp_path: Path
-) -> None:
+def test_instance_normalisation_is_one_operation(fields, engine, normalizations, tmp_path):
     """As means, squares and products of their own they take three times as long as all convolutions."""
     config = NetworkConfig.model_validate(SMALL | fields | {"normalization": "instance"})
     photograph = np.random.default_rng(0).integers(0, 256, (64, 48, 1), dtype=np.uint8)
@@ -51,9 +49,7 @@ def test_only_float32_uses_small_transforms(engine: str, transformed: list[str],
     assert [path.name for path in (every_engine / engine).glob("*.npy")] == transformed
 
 
-def test_int8_leaves_the_head_and_the_decision_of_an_encoders_network(
-    tiny_encoder: str, tmp_path: Path
-) -> None:
+def test_int8_leaves_the_head_and_the_decision_of_an_encoders_network(tiny_encoder, tmp_path):
     """The decision network begins with as many channels as several convolutions of the encoder do: 16."""
     fields = {"adapter_width": 8, "feature_width": 15, "decision_widths": (4, 4, 4)}
     config = NetworkConfig.model_validate({"preset": "mobilenet", "encoder": tiny_encoder, **fields})

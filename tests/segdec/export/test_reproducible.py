@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segdec.config import ModelConfig
-
 ROOT = Path(__file__).parents[3]
 
 
@@ -31,9 +29,7 @@ def check_same(folder: Path, other: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["tensorflow", "openvino"])
-def test_export_again_is_the_same(
-    engine: str, wide_network: Any, wide_config: ModelConfig, every_engine: Path, tmp_path: Path
-) -> None:
+def test_export_again_is_the_same(engine, wide_network, wide_config, every_engine, tmp_path):
     """The other export may be that of another process."""
     from segdec.export.model_export import write_engine
     from segdec.network.network import build_network

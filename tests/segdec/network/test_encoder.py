@@ -12,12 +12,7 @@ from tests.marks import slow_case
 keras = pytest.importorskip("keras")
 
 from segdec.network.encoder import EncoderInput, build_encoder, load_application  # noqa: E402
-from segdec.network.layers import (  # noqa: E402
-    DEFAULT_POLICY,
-    ComputePolicy,
-    ReplicaBatchNormalization,
-    all_layers,
-)
+from segdec.network.layers import ReplicaBatchNormalization, all_layers  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
 
@@ -30,9 +25,9 @@ def application(name):
     return load_application(ENCODERS[name])
 
 
-def encoder(name, channels=1, policy=DEFAULT_POLICY):
+def encoder(name, channels=1):
     config = NetworkConfig(preset="mobilenet", encoder=name, input_channels=channels, mask_stride=1)
-    return build_encoder(config, policy)
+    return build_encoder(config)
 
 
 def noise(height, width, channels):
@@ -137,11 +132,10 @@ def test_grey_is_copied_to_three_channels():
         np.testing.assert_allclose(found, expected[name], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["tiny", *(slow_case(name) for name in ENCODERS)])
+@pytest.mark.parametrize("name", ["tiny", *ROWS[1:]])
 def test_layer_names_are_reproducible(name):
     """Keras numbers layers without a name by process; checkpoints and folding look for names."""
-    for policy in (DEFAULT_POLICY, ComputePolicy(folded=True)):
-        first, second = (list(all_layers(encoder(name, policy=policy))) for _ in range(2))
-        assert [layer.name for layer in first] == [layer.name for layer in second]
-        kinds = {type(one) for one in first if isinstance(one, keras.layers.BatchNormalization)}
-        assert kinds == (set() if policy.folded else {ReplicaBatchNormalization})
+    first, second = (list(all_layers(encoder(name))) for _ in range(2))
+    assert [layer.name for layer in first] == [layer.name for layer in second]
+    kinds = {type(one) for one in first if isinstance(one, keras.layers.BatchNormalization)}
+    assert kinds <= {ReplicaBatchNormalization}

@@ -1,4 +1,4 @@
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_folded_network_equals_the_trained_one(normalization, mask):
 # === Encoders ===
 
 
-@cache
+@lru_cache(maxsize=1)  # large networks
 def signalling(encoder, channels):
     """A network with an encoder, random weights and measured statistics; tests do not change it."""
     keras.utils.set_random_seed(5)
@@ -69,10 +69,11 @@ def signalling(encoder, channels):
     return network
 
 
-@pytest.mark.parametrize(
-    ("encoder", "channels"),
-    [("tiny", 1), slow_case("resnet50", 1), *(slow_case(encoder, 3) for encoder in ENCODERS)],
-)
+ROWS = [slow_case(encoder, 3) for encoder in ENCODERS if encoder != "mobilenet"]  # tiny is one
+
+
+# The means of resnet50 differ by channel: grey is not the same for each.
+@pytest.mark.parametrize(("encoder", "channels"), [("tiny", 1), slow_case("resnet50", 1), *ROWS])
 def test_folded_encoder_equals_the_trained_one(encoder, channels):
     """Depthwise convolutions, those with a bias, in groups, dense layers; grey and colour; padded sides."""
     network, images = signalling(encoder, channels), noise(2, 40, 56, channels)

@@ -77,17 +77,16 @@ def test_layer_contract(layer, weights):
 def test_moving_statistics_are_averaged_over_replicas():
     layer = ReplicaBatchNormalization()
     layer.build((None, 4, 4, 2))
-    assert {weight.aggregation for weight in layer.non_trainable_weights} == {"mean"}
-    assert {weight.aggregation for weight in layer.trainable_weights} == {"none"}
+    assert [weight.aggregation for weight in layer.weights] == ["none", "none", "mean", "mean"]
 
 
-def run_on_two(devices, values, present=(1.0, 1.0), **settings):
+def run_on_two(devices, values, present):
     """Output and moving statistics of a synchronised layer whose replicas hold `values`."""
     import tensorflow as tf
 
     strategy = tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
     with strategy.scope():
-        layer = ReplicaBatchNormalization(momentum=0.0, epsilon=1e-3, synchronized=True, **settings)
+        layer = ReplicaBatchNormalization(momentum=0.0, epsilon=1e-3, synchronized=True)
         layer.build((None, None, None, 1))
 
     def call(x, real):
@@ -106,22 +105,20 @@ def run_on_two(devices, values, present=(1.0, 1.0), **settings):
     return outputs, float(mean[0]), float(variance[0])
 
 
-def test_synchronized_statistics_by_hand(tensorflow_devices):
-    # 1 3 5 | 7: mean 4, variance (9 + 1 + 1 + 9) / 4 = 5; replicas of three images and of one.
-    outputs, mean, variance = run_on_two(tensorflow_devices, ([1, 3, 5], [7]))
-    assert (mean, variance) == pytest.approx((4.0, 5.0))
-    np.testing.assert_allclose(np.concatenate(outputs), np.array([-3, -1, 1, 3]) / np.sqrt(5.001), rtol=1e-5)
-
-
-def test_dummy_images_are_ignored(tensorflow_devices):
-    _, mean, variance = run_on_two(tensorflow_devices, ([1, 3], [1000]), present=(1.0, 0.0))
-    assert (mean, variance) == pytest.approx((2.0, 1.0))
-
-
-def test_synchronized_variance_does_not_cancel(tensorflow_devices):
-    """E[x²] − E[x]² of 10000 ± 1 is 0 or 8 in float32."""
-    _, mean, variance = run_on_two(tensorflow_devices, ([9999, 10001], [9999, 10001]))
-    assert (mean, variance) == pytest.approx((10000.0, 1.0), rel=1e-6)
+@pytest.mark.parametrize(
+    ("values", "present", "mean", "variance"),
+    [
+        # Mean 4, variance (9 + 1 + 1 + 9) / 4 = 5; replicas of three images and of one.
+        (([1, 3, 5], [7]), (1.0, 1.0), 4.0, 5.0),
+        (([1, 3], [1000]), (1.0, 0.0), 2.0, 1.0),  # a dummy image is ignored
+        (([9999, 10001], [9999, 10001]), (1.0, 1.0), 10000.0, 1.0),  # E[x²] − E[x]² is 0 or 8 in float32
+    ],
+)
+def test_synchronized_statistics_by_hand(values, present, mean, variance, tensorflow_devices):
+    outputs, *found = run_on_two(tensorflow_devices, values, present)
+    assert found == pytest.approx((mean, variance), rel=1e-6)
+    for one, output in zip(values, outputs, strict=True):
+        np.testing.assert_allclose(output, (np.array(one) - mean) / np.sqrt(variance + 1e-3), rtol=1e-3)
 
 
 @pytest.mark.parametrize("folded", [False, True], ids=["trained", "served"])
