@@ -101,9 +101,11 @@ def status_of(error: RequestError | ImageError) -> int:
 class ProblemResponse(Response):
     """An error response; stores the problem in the request's state for logs and metrics."""
 
-    def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(problem.model_dump_json(), problem.status, headers, MEDIA_TYPE)
-        self.problem = problem
+    def __init__(
+        self, request_id: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.problem = make_problem(request_id, status, code, detail)
+        super().__init__(self.problem.model_dump_json(), status, headers, MEDIA_TYPE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})["problem"] = self.problem
@@ -116,21 +118,12 @@ def problem_of(scope: Scope) -> Problem | None:
     return problem
 
 
-def problem_response(
-    request_id: str, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
-) -> Response:
-    return ProblemResponse(make_problem(request_id, status, code, detail), headers)
-
-
 def document_problems(*statuses: int) -> dict[int | str, dict[str, object]]:
     """Returns the OpenAPI responses of the problems that a route can answer."""
     content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
-    described: dict[int | str, dict[str, object]] = {
-        "default": {"description": "Problem", "content": content}
-    }
-    for status in statuses:
-        described[status] = {"description": HTTPStatus(status).phrase, "content": content}
-    return described
+    phrases: dict[int | str, str] = {"default": "Problem"}
+    phrases |= {status: HTTPStatus(status).phrase for status in statuses}
+    return {status: {"description": phrase, "content": content} for status, phrase in phrases.items()}
 
 
 # === Handlers ===
@@ -151,7 +144,7 @@ async def _answer_error(request: Request, error: RequestError | ImageError) -> R
         headers = error.headers
         if status in COUNTED_STATUSES:
             request.app.state.metrics.count_rejection(error.code)
-    return problem_response(request.state.request_id, status, error.code, str(error), headers)
+    return ProblemResponse(request.state.request_id, status, error.code, str(error), headers)
 
 
 async def _answer_validation_error(request: Request, error: RequestValidationError) -> Response:
@@ -171,7 +164,7 @@ async def _answer_routing_error(request: Request, error: HTTPException) -> Respo
     if error.status_code == 404 and _needs_record(request):
         detail = f"{request.url.path} needs a record, and none is kept. Start with --record required."
     code = HTTPStatus(error.status_code).name.lower()
-    return problem_response(request.state.request_id, error.status_code, code, detail, headers)
+    return ProblemResponse(request.state.request_id, error.status_code, code, detail, headers)
 
 
 def _needs_record(request: Request) -> bool:
@@ -183,6 +176,6 @@ def _needs_record(request: Request) -> bool:
 
 async def _answer_disconnected_client(request: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
     request.app.state.metrics.count_rejection("client_gone")
-    return problem_response(
+    return ProblemResponse(
         request.state.request_id, 400, "client_gone", "The body ended before it was complete."
     )

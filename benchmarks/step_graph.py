@@ -25,7 +25,7 @@ IMAGES = 2
 PARTS = {
     "reductions": ("/distribute/cross_device_ops.py", "/distribute/cross_device_utils.py"),
     "average": ("/optimization/ema.py",),
-    "optimiser": ("/optimization/fused_adam.py", "/keras/src/optimizers/", "/optimization/weight_decay.py"),
+    "optimiser": ("/optimization/fused_adam.py", "/keras/src/optimizers/"),
     "backward": ("/eager/backprop.py",),
     "forward": ("/optimization/objective.py",),
 }

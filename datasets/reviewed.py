@@ -46,16 +46,12 @@ def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[R
     for record in reviewed.records:
         name = reviewed.classes[record.label]
         if name not in indices:
-            raise DatasetError(_describe_unknown(reviewed, record.label, dataset, folder))
+            number = sum(other.label == record.label for other in reviewed.records)
+            raise DatasetError(
+                f"{folder}: {number} photographs have the label '{name}', but the data set has the classes "
+                f"{', '.join(dataset.classes)}. A trained network cannot learn another class. Train a new "
+                f"one on all photographs (python -m training fit), remove the lines with '{name}' from the "
+                f"manifest, or set data.merge_defects to merge all classes of defects into '{DEFECT}'."
+            )
         masked = several and record.mask_file is not None
         yield replace(record, label=indices[name], mask_values=values if masked else None)
-
-
-def _describe_unknown(reviewed: Dataset, label: int, dataset: Dataset, folder: Path) -> str:
-    name, number = reviewed.classes[label], sum(record.label == label for record in reviewed.records)
-    return (
-        f"{folder}: {number} photographs have the label '{name}', but the data set has the classes "
-        f"{', '.join(dataset.classes)}. A trained network cannot learn another class. Train a new one on all "
-        f"photographs (python -m training fit), remove the lines with '{name}' from the manifest, or set "
-        f"data.merge_defects to merge all classes of defects into '{DEFECT}'."
-    )

@@ -1,8 +1,4 @@
-"""The command `segdec`: predicts image files, watches camera folders and signs models.
-
-`segdec predict IMAGE… --model FOLDER`, or `--url` for a service, accepts files, folders, lists and patterns.
-With `--results` it writes any number of results to Parquet files, from any number of machines.
-"""
+"""The command `segdec`: predicts image files, watches camera folders and signs models."""
 
 import argparse
 import sys
@@ -59,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Builds the argument parser."""
-    parser = argparse.ArgumentParser(prog=program_name(), description="Find defects in photographs.")
+    name = "segdec" if Path(sys.argv[0]).name == "segdec" else "python -m segdec"
+    parser = argparse.ArgumentParser(prog=name, description="Find defects in photographs.")
     parser.add_argument("--version", action="version", version=f"segdec {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_predict(commands)
@@ -152,11 +149,6 @@ def _add_predict(commands: "Commands") -> None:
     )
 
 
-def program_name() -> str:
-    """Returns how the program was called: the installed command, or the module."""
-    return "segdec" if Path(sys.argv[0]).name == "segdec" else "python -m segdec"
-
-
 def inspect_images(options: argparse.Namespace) -> int:
     """Predicts the images that the command line names."""
     check_options(options)
@@ -167,20 +159,14 @@ def inspect_images(options: argparse.Namespace) -> int:
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Checks combinations of options.
-
-    Raises:
-        ConfigError: For a threshold outside 0…1 or conflicting options.
-    """
+    """Raises ConfigError for a threshold outside 0…1 or conflicting options."""
     if options.threshold is not None and not 0.0 <= options.threshold <= 1.0:
         raise ConfigError(f"--threshold {options.threshold} is not a score. Expected a number from 0 to 1.")
     for name, flag in MODEL_OPTIONS.items():
         if options.url is not None and getattr(options, name) is not None:
             raise ConfigError(f"{flag} is only for --model: a service has its own. Use it without --url.")
     if options.results is not None and options.out is not None:
-        raise ConfigError(
-            "--results and --out were given. Use only one of them; --results includes the masks."
-        )
+        raise ConfigError("--results and --out were given. Use only one; --results includes the masks.")
     if options.ray and options.results is None:
         raise ConfigError("--ray needs --results with a folder that all machines share.")
     for name, flag in URL_OPTIONS.items():
@@ -250,10 +236,7 @@ def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
 
 
 def predict_many(images: Sequence[Path], options: argparse.Namespace) -> int:
-    """Inspects the `images` that --results does not contain, and prints how many there were.
-
-    Photographs that could not be inspected are counted in every run.
-    """
+    """Inspects the `images` that --results does not contain, and prints how many there were."""
     from segdec.command_line.parquet_results import ResultFolder
 
     inspector = open_model(options)

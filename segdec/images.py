@@ -13,7 +13,7 @@ from segdec.errors import ImageError
 from segdec.imaging import header, jpeg_scans, png_chunks, tiff_directory
 from segdec.imaging.decoders import decode_values, is_transparent
 from segdec.imaging.header import EXPECTED, FORMATS, check_channels, check_depth, open_header
-from segdec.imaging.integrity import Integrity, integrity_of, reject_webp
+from segdec.imaging.integrity import CHECKED_FORMATS, Integrity, reject_webp
 from segdec.imaging.tiff_directory import ORIENTATION, read_orientation
 from segdec.imaging.white_level import to_8_bits
 from segdec.runtime.files import write_bytes_atomic
@@ -64,7 +64,7 @@ class Photograph:
     @property
     def integrity(self) -> Integrity:
         """`checked` if checksums in the file have shown that it is unchanged."""
-        return integrity_of(self.format)
+        return "checked" if self.format in CHECKED_FORMATS else "unchecked"
 
 
 def decode_image(
@@ -85,8 +85,7 @@ def decode_image(
     Args:
         data: The file.
         name: Name in error messages.
-        max_pixels: Limit on height × width. Above 178,956,970, Pillow's own limit applies too; entry points
-            raise it with `segdec.runtime.cli.raise_pixel_limit`. OpenCV decodes at most 2³⁰.
+        max_pixels: Limit on height × width; for more than 178,956,970 see `raise_pixel_limit`.
         max_side: Limit on height and on width, px.
         white_level: Value of a 16-bit photograph that becomes 255: the model's `input.white_level`.
         accept_webp: Whether to decode WebP, in which damage cannot be detected, instead of rejecting it.

@@ -1,7 +1,7 @@
 """Predicts photographs: an engine with the model's pre- and postprocessing."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -75,7 +75,7 @@ class Predictor:
             engine: One of the engines that it was exported for; None: the preferred one that is installed.
             batch_pixels: As in the class.
             threads: Threads of the engine; None: all cores that the process may use.
-            trusted: Public keys; the artifact must be signed by one of them. None: no signature needed.
+            trusted: Public keys, one of which must have signed the artifact; None: no signature needed.
 
         Raises:
             ArtifactError: If the artifact is damaged, incomplete, in another format, not signed by a trusted
@@ -118,29 +118,17 @@ class Predictor:
             release()
 
     def warmup_shape(self) -> tuple[int, int, int]:
-        """Returns the likely shape [h, w, c] of the first prepared photograph.
-
-        The policies `resize` and `letterbox` have only one shape; for `native` and `tile` it is that of the
-        self-test's photograph, else 256 × 256 px.
-        """
+        """Returns the likely shape [h, w, c] of prepared photographs: of the self-test, or 256 × 256 px."""
         test = self.manifest.self_test if self.manifest else None
         size = (test.height, test.width) if test else (DEFAULT_SIZE, DEFAULT_SIZE)
         return (*input_size(self.config.input, *size), self.config.network.input_channels)
 
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Converts a photograph to the network's input: uint8 [H, W, C] → [h, w, c].
-
-        Raises:
-            ImageError: If the photograph does not suit the model.
-            ValueError: If the array is not a photograph.
-        """
+        """Converts a photograph to the network's input: uint8 [H, W, C] → [h, w, c]; see `prepare_image`."""
         return prepare_image(image, self.config.input, self.config.network.input_channels)
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
-        """Runs the network on prepared photographs [B, h, w, c].
-
-        With the policy `tile` the engine receives batches of tiles; see `segdec.inference.tiling`.
-        """
+        """Runs the network on prepared photographs [B, h, w, c], with the policy `tile` on their tiles."""
         if self.config.input.policy == "tile":
             return infer_tiles(self.engine, prepared, self.config, batch_pixels=self.batch_pixels)
         return self.engine.infer(prepared)
@@ -148,12 +136,7 @@ class Predictor:
     def interpret(
         self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
     ) -> Prediction:
-        """Returns the prediction for the photograph in `row` of a batch; `size` is its height and width, px.
-
-        Raises:
-            ConfigError: If `threshold` is not in 0…1.
-            SegdecError: If a logit is not a finite number.
-        """
+        """Returns the prediction for the photograph in `row` of a batch, of `size` height and width, px."""
         return interpret(logits.mask[row], logits.classes[row], size, self.config, threshold=threshold)
 
     def predict(
@@ -174,12 +157,17 @@ class Predictor:
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size}. Expected at least 1.")
         prepared = [self.prepare(image) for image in images]
+        by_shape: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+        for index, image in enumerate(prepared):
+            by_shape[image.shape].append(index)
         answers: dict[int, Prediction] = {}
-        for indices in _batches(prepared, batch_size):
-            logits = self.infer(np.stack([prepared[index] for index in indices]))
-            for row, index in enumerate(indices):
-                height, width = images[index].shape[:2]
-                answers[index] = self.interpret(logits, row, (height, width), threshold=threshold)
+        for group in by_shape.values():
+            for start in range(0, len(group), batch_size):
+                indices = group[start : start + batch_size]
+                logits = self.infer(np.stack([prepared[index] for index in indices]))
+                for row, index in enumerate(indices):
+                    height, width = images[index].shape[:2]
+                    answers[index] = self.interpret(logits, row, (height, width), threshold=threshold)
         return [answers[index] for index in range(len(images))]
 
     def predict_many(
@@ -193,8 +181,7 @@ class Predictor:
         """Predicts any number of `images` in order, with the steps in parallel.
 
         Reading from `images` (including decoding, if the iterable decodes), preprocessing, the network and
-        postprocessing each have a thread. If a photograph fails, `next` raises at its position and continues
-        with the following photograph when it is called again; see `segdec.inference.pipeline`.
+        postprocessing each have a thread. Errors are raised as `Pipeline` does.
 
         Args:
             images: As for `predict`, or any iterable.
@@ -240,13 +227,3 @@ def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> None:
             f"The model in {folder} returns mask logits {shapes[0]} and class logits {shapes[1]}. Expected "
             f"{expected[0]} and {expected[1]}, as in its manifest; export the model again."
         )
-
-
-def _batches(prepared: Sequence[NDArray[np.uint8]], batch_size: int) -> Iterator[list[int]]:
-    """Yields the indices of images of equal shape, at most `batch_size` at once."""
-    groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
-    for index, image in enumerate(prepared):
-        groups[image.shape].append(index)
-    for group in groups.values():
-        for start in range(0, len(group), batch_size):
-            yield group[start : start + batch_size]

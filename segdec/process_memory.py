@@ -53,11 +53,10 @@ def measure_peak(work: Callable[[], object]) -> int | None:
 
 
 def make_memory_returnable() -> None:
-    """Configures the allocators so that `release_free_memory` works; without glibc, does nothing.
+    """Configures the allocators so that `release_free_memory` works; for entry points, before TensorFlow.
 
-    Only entry points call it, before TensorFlow is imported: its oneDNN otherwise keeps all memory in an
-    allocator of its own. glibc maps and unmaps large blocks at each use, which takes a third of a forward
-    pass: this configuration keeps the blocks in one arena until `release_free_memory`.
+    Otherwise oneDNN keeps all memory in an allocator of its own, and glibc maps and unmaps large blocks at
+    each use, which takes a third of a forward pass. Without glibc, it does nothing.
     """
     if LIBRARY is not None and hasattr(LIBRARY, "mallopt"):
         os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "true")

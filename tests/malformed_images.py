@@ -359,6 +359,7 @@ def _unsupported() -> Iterator[MalformedImage]:
         "arithmetic-coded JPEG without coded pixels": arithmetic_jpeg(baseline, 0),
         "arithmetic-coded JPEG, cut off and closed": arithmetic_jpeg(baseline, 10),
         "lossless JPEG": baseline.replace(b"\xff\xc0", b"\xff\xc3", 1),
+        "hierarchical JPEG": baseline.replace(b"\xff\xc0", b"\xff\xc5", 1),
         "12-bit JPEG": baseline.replace(b"\xff\xc0\0\x11\x08", b"\xff\xc1\0\x11\x0c", 1),
         "run-length BMP": run_length_bmp(16, 16),
         "CMYK TIFF": encode(colour, "TIFF", "CMYK"),

@@ -8,7 +8,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -46,12 +46,8 @@ FOLDS = "folds"
 """Folder of a run with the networks that score its training images."""
 
 
-@dataclass(frozen=True)
-class FoldScores:
-    """Training images scored by another network; `good` are its log-odds of good images, to align them."""
-
-    photographs: ScoredPhotographs
-    good: NDArray[np.float64]
+FoldScores = tuple[ScoredPhotographs, NDArray[np.float64]]
+"""Training images scored by another network, and its log-odds of good images, to align them."""
 
 
 def calibrate_run(
@@ -95,7 +91,11 @@ def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequen
     # Folds first: a training configures its devices, which must happen before TensorFlow starts.
     scored = [*score_folds(folder, experiment, folds), *score_with_runs(folder, by)]
     validation = measure_split(folder, "val")
-    others = [_align(each, validation.photographs.good) for each in scored]
+    own_good = validation.photographs.good
+    others = [
+        replace(photographs, log_odds=align_log_odds(photographs.log_odds, good, own_good))
+        for photographs, good in scored
+    ]
     chosen = choose_thresholds(result.model, validation, settings, others, balanced=experiment.balanced)
     kept = [warning for warning in result.warnings if warning == UNTRAINED_DECISION]
     changes = {
@@ -146,7 +146,7 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
         write_splits(splits, (*val.records, *others))
         trained = Trainer(experiment.local_copy(place, splits)).run()
         tested = measure_split(trained, "test").photographs
-        yield FoldScores(tested, measure_split(trained, "val").photographs.good)
+        yield tested, measure_split(trained, "val").photographs.good
 
 
 def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> list[frozenset[str]]:
@@ -217,9 +217,4 @@ def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldS
             )
         remaining -= names
         photographs = collect_scored(tested)
-        yield FoldScores(photographs, photographs.good)
-
-
-def _align(scores: FoldScores, own_good: NDArray[np.float64]) -> ScoredPhotographs:
-    aligned = align_log_odds(scores.photographs.log_odds, scores.good, own_good)
-    return replace(scores.photographs, log_odds=aligned)
+        yield photographs, photographs.good

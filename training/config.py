@@ -70,8 +70,7 @@ class DataConfig(Config):
     merge_defects: bool = Field(False, description="merge all defect classes into one, 'defect'")
     mask_threshold: Annotated[int, Field(ge=0, le=254)] | None = Field(
         None,
-        description="mask pixels above this value are defective; none = as the layout defines, and masks "
-        "with more than two values are rejected",
+        description="pixels above it are defective; none = the layout's rule, for masks with two values only",
     )
     mask_values: Annotated[MaskValues, AfterValidator(check_distinct)] | None = Field(
         None, description="value of each defect class in mask files; none = that of the photograph"
@@ -90,26 +89,19 @@ class DataConfig(Config):
         False, description="skip unusable photographs and list them in the run folder, instead of stopping"
     )
     cache_mb: Changeable[Steps] = Field(
-        2048,
-        description="memory of each process for decoded images and features of a frozen encoder, MB; the "
-        "rest is stored in cache_folder",
+        2048, description="memory of each process for images and features, MB; the rest goes to cache_folder"
     )
     cache_folder: Changeable[Path | None] = Field(
-        None,
-        description="folder for images and features beyond cache_mb, in a file that disappears with the "
-        "process; none = they are read and computed again",
+        None, description="folder for what exceeds cache_mb, in a file that disappears with the process"
     )
     disk_cache_mb: Changeable[Steps] = Field(50_000, description="size limit of the file in cache_folder, MB")
     checked_folder: Changeable[Path | None] = Field(
-        None,
-        description="folder for the results of file checks: unchanged files are not read again by any run; "
-        "none = .checked in the folder of all runs",
+        None, description="folder for the results of file checks; none = .checked in the folder of all runs"
     )
     recheck: Changeable[bool] = Field(False, description="read all files at the start, also unchanged ones")
     drop_remainder: Changeable[bool] = Field(
         False,
-        description="drop the remainder of each batch that is not divisible by the replicas, instead of "
-        "rejecting the batch size",
+        description="drop the remainder of a batch that the replicas do not divide, instead of an error",
     )
     decode_threads: Changeable[Count] = Field(2, description="threads per replica that read and augment")
 
@@ -120,13 +112,11 @@ class TargetConfig(Config):
     dilation_px: OddSide = Field(5, description="side of the dilation of each defect, px, odd; 1 = none")
     dilation_shape: Literal["diamond", "square"] = Field("diamond", description="shape of the dilation")
     dilation_at: Literal["input", "photograph"] = Field(
-        "input",
-        description="where masks are dilated: at the network's input, or before the photograph is scaled",
+        "input", description="where masks are dilated: at the input, or before the photograph is scaled"
     )
     window_px: Count | None = Field(
         None,
-        description="side of the window, input px, over which target and weight of a mask pixel are "
-        "averaged; none = its cell",
+        description="side of the window, input px, that targets and weights are averaged over; none = a cell",
     )
     window_border: Literal["cut", "reflect"] = Field(
         "cut", description="windows at the border: cut to the image, or on the reflected image"
@@ -138,8 +128,7 @@ class TargetConfig(Config):
     )
     weighting: Literal["uniform", "distance"] = Field(
         "uniform",
-        description="distance: the weight of a defective pixel rises with its distance to the background, up "
-        "to positive_weight",
+        description="distance: a defective pixel's weight rises with its depth up to positive_weight",
     )
     distance_power: Positive = Field(1.0, description="distance: exponent of the relative distance")
 
@@ -153,8 +142,7 @@ class LossConfig(Config):
     """Terms of the segmentation loss in addition to the cross-entropy."""
 
     focal_gamma: NonNegative = Field(
-        0.0,
-        description="factor (1 − p)^gamma of each pixel's cross-entropy, p = truth's probability; 0 = none",
+        0.0, description="factor (1 − p)^gamma of the cross-entropy, p = probability of the truth; 0 = none"
     )
     dice_weight: NonNegative = Field(0.0, description="weight of the Dice loss of each image; 0 = none")
 
@@ -164,9 +152,7 @@ class AugmentationConfig(Config):
 
     flip_horizontal: bool = True
     flip_vertical: bool = True
-    rotate: bool = Field(
-        False, description="rotation by a multiple of 90°, or of 180° if the input is not square"
-    )
+    rotate: bool = Field(False, description="rotation by a multiple of 90°, or 180° if not square")
     shift: Fraction = Field(0.0, description="maximum shift along each side, as a fraction of it")
     scale: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="maximum relative change of size")
     brightness: Fraction = Field(0.0, description="maximum shift, as a fraction of the full range")
@@ -179,9 +165,7 @@ class AugmentationConfig(Config):
         "(shuffled: that a good image gets one); above 0, defective photographs are optional",
     )
     feature_noise: Fraction = Field(
-        0.0,
-        description="probability that a synthetic defect is noise in the features of a frozen encoder "
-        "instead of a change of the image",
+        0.0, description="probability that a synthetic defect is noise in the features of a frozen encoder"
     )
     transplant: Fraction = Field(
         0.0,
@@ -243,9 +227,7 @@ class StageConfig(Config):
         "includes weight_decay / 2 · the sum of squares",
     )
     schedule: ScheduleConfig = ScheduleConfig()
-    clip_norm: Positive | None = Field(
-        None, description="maximum norm of the global batch's gradient, over all variables"
-    )
+    clip_norm: Positive | None = Field(None, description="maximum norm of the global batch's gradient")
     accumulate: Count = Field(
         1, description="number of equal parts of a step's images, to save memory; their gradients are added"
     )
@@ -306,9 +288,7 @@ class ThresholdConfig(Config):
         0.05, description="review: maximum share of the defective parts that pass as good"
     )
     refused_share: Changeable[Share] = Field(
-        0.05,
-        description="review, and a threshold from good photographs only: maximum share of the good parts "
-        "that are rejected",
+        0.05, description="review, or only good photographs: maximum share of rejected good parts"
     )
     confidence: Changeable[Annotated[float, Field(ge=0.5, lt=1.0)]] = Field(
         0.95, description="confidence of both shares (exact binomial)"
@@ -332,7 +312,7 @@ class ExperimentConfig(BaseSettings):
     )
     runs: Changeable[Path] = Field(Path("runs"), description="folder of all runs")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
-        0, description="seed of weights, order of images and augmentation"
+        0, description="seed of weights, order and augmentation"
     )
     strategy: Changeable[Strategy] = Field(
         "auto",
@@ -345,7 +325,7 @@ class ExperimentConfig(BaseSettings):
         None, description="cpu:4 = four logical CPU devices, gpu:0,1 = these GPUs; none = all available"
     )
     cluster_timeout_s: Changeable[Positive] = Field(
-        600.0, description="time to wait for the other processes of TF_CONFIG at the start, s"
+        600.0, description="time to wait for the other processes of TF_CONFIG, s"
     )
     sampling: Sampling = Field(
         "alternate",
@@ -362,8 +342,7 @@ class ExperimentConfig(BaseSettings):
         "products with 10 bits on GPUs; mixed_float16 scales the loss and skips steps that overflow",
     )
     deterministic: bool = Field(
-        True,
-        description="bit-identical results for the same seed on GPUs, at some cost of speed; on CPUs always",
+        True, description="bit-identical results for the same seed on GPUs, at some cost of speed"
     )
     synchronized_batch_norm: bool = Field(
         False,

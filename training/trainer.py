@@ -261,7 +261,8 @@ class Trainer:
     def _step_runner(self, index: int, first: int) -> StepRunner:
         stage, coordinator = STAGES[index], self.process_group.coordinator
         multi_process = coordinator is None and self.process_group.workers > 1
-        train_step = build_step(self.strategy, self.train_state, stage, self.config)
+        state, config = self.train_state, self.config
+        train_step = build_step(self.strategy, state, stage, config, multi_process=multi_process)
         steps = self.control.max_steps(self.config.stages[stage.name].steps)
         if coordinator is not None:
             batches, workers = self.pipeline.batches(index, first, steps), self.process_group.workers

@@ -140,14 +140,13 @@ class MemoryBudget:
             RequestError: 413.
         """
         if cost.total_bytes > self.available_bytes:
-            raise RequestError(
-                413,
-                "too_many_pixels_for_memory",
+            detail = (
                 f"{photograph}, which needs about {_mib(cost.total_bytes)} of memory with this model; "
                 f"{_mib(self.available_bytes)} of {_mib(self.limit_bytes)} are for photographs. Expected at "
                 f"most {self.largest(network).pixels:,} pixels. Crop or shrink the photograph, raise the "
-                "limit, or serve a model whose input has a fixed size or is cut into tiles.",
+                "limit, or serve a model whose input has a fixed size or is cut into tiles."
             )
+            raise RequestError(413, "too_many_pixels_for_memory", detail)
 
     def reserve(self, cost: PhotographCost) -> bool:
         """Reserves the memory of a photograph until `release`.

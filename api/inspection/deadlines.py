@@ -29,9 +29,8 @@ async def deadline_timeout(deadline: float) -> AsyncIterator[None]:
 
 def deadline_error() -> RequestError:
     """Returns the error for a request whose deadline has passed."""
-    return RequestError(
-        504,
-        "deadline_passed",
+    detail = (
         "The deadline passed before the photograph was inspected: upload, queue or inspection took too long. "
-        "Send fewer photographs at a time, or allow more time with X-Deadline-Ms.",
+        "Send fewer photographs at a time, or allow more time with X-Deadline-Ms."
     )
+    return RequestError(504, "deadline_passed", detail)

@@ -44,12 +44,11 @@ def check_has_classes(asked: str, stored: MaskAnswer) -> None:
 
 
 def _no_mask_classes(asked: str) -> RequestError:
-    return RequestError(
-        400,
-        "no_mask_classes",
+    detail = (
         f"{asked} needs a class for each pixel, but the model has one mask for all classes. Expected "
-        "'png', 'rle', 'polygon', 'scores' or 'none', or a model trained with network.mask_classes.",
+        "'png', 'rle', 'polygon', 'scores' or 'none', or a model trained with network.mask_classes."
     )
+    return RequestError(400, "no_mask_classes", detail)
 
 
 def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> MaskAnswer | None:

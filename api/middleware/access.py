@@ -3,7 +3,7 @@
 import logging
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.errors import RETRYABLE_STATUSES, problem_of
 from api.metrics import UNMATCHED_ROUTE, Metrics
 from api.middleware.http_middleware import HttpMiddleware, StatusSend
-from segdec.schemas import BatchItem, Problem
+from segdec.schemas import Problem
 
 CLIENT_GONE = 499
 """Status logged for a request whose client left before its answer began; it is never sent."""
@@ -31,8 +31,8 @@ def add_log_fields(request: Request, **fields: str | float) -> None:
     _log_fields(request.scope).update(fields)
 
 
-def set_photograph_counts(request: Request, count: int, refused: Sequence[BatchItem] = ()) -> None:
-    """Sets the number of photographs of a request (default 1) and the photographs that were rejected."""
+def set_photograph_counts(request: Request, count: int, refused: Sequence[tuple[str, Problem]] = ()) -> None:
+    """Sets the number of photographs of a request (default 1), and name and problem of those rejected."""
     request.scope.setdefault("state", {}).update(photographs=count, refused=refused)
 
 
@@ -61,12 +61,13 @@ class AccessMiddleware(HttpMiddleware):
             self._count_problems(scope, path, status)
             if self._is_logged(path, status):
                 _log("request", scope, path, status, _code_of(scope), duration_ms=round(duration_ms, 3))
-            for item, problem in _refused(scope):
+            for name, problem in scope["state"].get("refused", ()):
                 if self._is_logged(path, problem.status):
-                    _log("photograph", scope, path, problem.status, problem.code, photograph=item.name)
+                    _log("photograph", scope, path, problem.status, problem.code, photograph=name)
 
     def _count_problems(self, scope: Scope, path: str, status: int) -> None:
-        state, refused = scope.setdefault("state", {}), list(_refused(scope))
+        state = scope.setdefault("state", {})
+        refused = state.get("refused", ())
         key, code = state.get("key") or "", _code_of(scope)
         if code is not None:
             self.metrics.count_problem(code, status, key)
@@ -103,13 +104,6 @@ def _route_of(scope: Scope, path: str) -> str:
 def _code_of(scope: Scope) -> str | None:
     problem = problem_of(scope)
     return None if problem is None else problem.code
-
-
-def _refused(scope: Scope) -> Iterator[tuple[BatchItem, Problem]]:
-    """Yields the refused photographs of a batch that was answered, with the reason."""
-    for item in scope.setdefault("state", {}).get("refused", ()):
-        if item.problem is not None:
-            yield item, item.problem
 
 
 def caller_fields(scope: Scope) -> dict[str, str]:

@@ -4,7 +4,7 @@ import asyncio
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.errors import problem_response
+from api.errors import ProblemResponse
 from api.metrics import Metrics
 from api.middleware.http_middleware import HttpMiddleware, StatusSend
 
@@ -33,5 +33,5 @@ class ShutdownMiddleware(HttpMiddleware):
         self.metrics.count_rejection("draining")
         detail = "The service stopped before this was answered. Ask another replica."
         headers = {"Connection": "close", "Retry-After": str(retry_after_s)}
-        response = problem_response(scope["state"]["request_id"], 503, "draining", detail, headers)
+        response = ProblemResponse(scope["state"]["request_id"], 503, "draining", detail, headers)
         await response(scope, receive, send)

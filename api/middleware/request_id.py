@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from api.errors import problem_response
+from api.errors import ProblemResponse
 from api.middleware.access import add_log_fields
 from api.middleware.http_middleware import HttpMiddleware, StatusSend
 
@@ -48,7 +48,7 @@ class RequestIdMiddleware(HttpMiddleware):
             logger.exception("Request %s failed", request_id, extra={"request_id": request_id})
             if answer.status:
                 raise
-            response = problem_response(
+            response = ProblemResponse(
                 request_id, 500, "internal_error", "The service failed. Its log has this id."
             )
             await response(scope, receive, answer)

@@ -173,9 +173,8 @@ class LabelFileUpdate:
             write_bytes_atomic(self.path, self.content)
 
     def _not_writable(self, why: str) -> RequestError:
-        return RequestError(
-            409,
-            "labels_fixed",
+        detail = (
             f"{self.path} cannot be written: {why}. Change it at the source of the folder, then reload: POST "
-            "/v1/admin/models/NAME/reload.",
+            "/v1/admin/models/NAME/reload."
         )
+        return RequestError(409, "labels_fixed", detail)

@@ -94,22 +94,18 @@ class ModelRegistry:
         chosen = name or self._default()
         versions = self.versions(chosen)
         if not versions:
-            raise RequestError(
-                404,
-                "model_not_found",
-                f"No model '{chosen}' is served. Expected one of: {_quoted(self._table)}.",
-            )
+            detail = f"No model '{chosen}' is served. Expected one of: {_quoted(self._table)}."
+            raise RequestError(404, "model_not_found", detail)
         if version is None:
             return _stable(versions)
         labels = {label: model for model in versions.values() for label in model.labels}
         found = versions.get(version) or labels.get(version)
         if found is None:
-            raise RequestError(
-                404,
-                "version_not_found",
+            detail = (
                 f"Model '{chosen}' has no version or label '{version}'. "
-                f"Expected one of: {_quoted([*versions, *labels])}.",
+                f"Expected one of: {_quoted([*versions, *labels])}."
             )
+            raise RequestError(404, "version_not_found", detail)
         return found
 
     def candidate(self, name: str) -> ServedModel | None:
@@ -133,12 +129,11 @@ class ModelRegistry:
             return self.default
         if len(self._table) == 1:
             return next(iter(self._table))
-        raise RequestError(
-            404,
-            "no_default_model",
+        detail = (
             f"Several models are served: {_quoted(self._table)}. Name one: /v1/models/NAME/predict "
-            "(or start the service with --default-model NAME).",
+            "(or start the service with --default-model NAME)."
         )
+        raise RequestError(404, "no_default_model", detail)
 
 
 def _stable(versions: Versions) -> ServedModel:

@@ -49,12 +49,11 @@ class SingleModel:
 
     def relabel(self, name: str, stable: str, change: LabelChange) -> NoReturn:  # noqa: ARG002
         """Raises a RequestError, 409: a single version has no labels to change."""
-        raise RequestError(
-            409,
-            "labels_fixed",
+        detail = (
             "A single version is served (--model): it has no labels to change. Put the versions into "
-            f"FOLDER/{name}/VERSION and serve them with --models FOLDER.",
+            f"FOLDER/{name}/VERSION and serve them with --models FOLDER."
         )
+        raise RequestError(409, "labels_fixed", detail)
 
 
 class ModelFolder:

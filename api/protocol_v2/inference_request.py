@@ -91,23 +91,21 @@ def _requested_outputs(request: InferRequest, config: ModelConfig) -> dict[str, 
         if output.name not in OUTPUTS:
             raise _unknown("output", output.name, OUTPUTS)
         if output.name not in available:
-            raise RequestError(
-                400,
-                "unknown_tensor",
+            detail = (
                 f"This model has no output '{output.name}', as it has one mask for all classes. Expected "
-                f"some of {', '.join(available)}.",
+                f"some of {', '.join(available)}."
             )
+            raise RequestError(400, "unknown_tensor", detail)
         if output.name in outputs:
             raise RequestError(
                 400, "bad_tensor", f"The output '{output.name}' is requested twice; expected once."
             )
         if output.parameters.classification or output.parameters.shared_memory_region is not None:
-            raise RequestError(
-                400,
-                "bad_parameter",
+            detail = (
                 f"The output '{output.name}' is requested as a classification or in shared memory. "
-                "Neither is supported. Request label and probabilities.",
+                "Neither is supported. Request label and probabilities."
             )
+            raise RequestError(400, "bad_parameter", detail)
         binary = output.parameters.binary_data
         outputs[output.name] = default if binary is None else binary
     return outputs
@@ -116,12 +114,11 @@ def _requested_outputs(request: InferRequest, config: ModelConfig) -> dict[str, 
 def _check_size(tensor: InferInput, settings: Settings) -> None:
     _, height, width, _ = tensor.shape
     if height * width > settings.max_pixels or max(height, width) > settings.max_side:
-        raise RequestError(
-            413,
-            "too_many_pixels",
+        detail = (
             f"Photographs of {width} × {height} px arrived; expected at most {settings.max_pixels} pixels "
-            f"and {settings.max_side} px a side. Send smaller ones.",
+            f"and {settings.max_side} px a side. Send smaller ones."
         )
+        raise RequestError(413, "too_many_pixels", detail)
 
 
 def _unknown(kind: str, name: str, known: Collection[str]) -> RequestError:

@@ -38,12 +38,11 @@ def split_body(body: bytes, header_length: str | None) -> tuple[bytes, memoryvie
         return body, view[len(body) :]
     plain = header_length.isascii() and header_length.isdecimal() and len(header_length) < 16
     if not plain or int(header_length) > len(body):
-        raise RequestError(
-            400,
-            "bad_header_length",
+        detail = (
             f"{HEADER_LENGTH} is {header_length[:40]!r}; expected the length of the JSON part, at most the "
-            f"{len(body)} bytes of the body.",
+            f"{len(body)} bytes of the body."
         )
+        raise RequestError(400, "bad_header_length", detail)
     return body[: int(header_length)], view[int(header_length) :]
 
 
@@ -56,12 +55,11 @@ def parse_json_part(part: bytes) -> InferRequest:
     # Every value but the first follows one of these bytes, so this bounds the memory that parsing takes.
     values = sum(map(part.count, (b",", b"[", b"{", b":")))
     if values > MAX_JSON_VALUES:
-        raise RequestError(
-            413,
-            "too_many_values",
+        detail = (
             f"The JSON part holds about {values} values; expected at most {MAX_JSON_VALUES}. Send pixels "
-            "as binary data, or encoded photographs as the input 'image'.",
+            "as binary data, or encoded photographs as the input 'image'."
         )
+        raise RequestError(413, "too_many_values", detail)
     try:
         return InferRequest.model_validate_json(part)
     except ValidationError as error:
@@ -114,12 +112,11 @@ def check_binary_used(tensors: Sequence[InferInput], binary: memoryview) -> None
     """Raises a RequestError, 400, if the binary part is longer than its tensors."""
     declared = sum(tensor.parameters.binary_data_size or 0 for tensor in tensors)
     if len(binary) > declared:
-        raise RequestError(
-            400,
-            "bad_tensor",
+        detail = (
             f"{len(binary)} bytes follow the JSON part, {declared} of them are declared by binary_data_size. "
-            "Expected no others.",
+            "Expected no others."
         )
+        raise RequestError(400, "bad_tensor", detail)
 
 
 def _check_form(tensor: InferInput, datatype: str, axes: int) -> None:
@@ -139,12 +136,11 @@ def _check_form(tensor: InferInput, datatype: str, axes: int) -> None:
 def _checked_count(tensor: InferInput, limit: int) -> int:
     count = tensor.shape[0]
     if count > limit:
-        raise RequestError(
-            400,
-            "too_many_images",
+        detail = (
             f"The input '{tensor.name}' holds {_shown(count)} photographs; expected at most {limit}. "
-            "Send them in several requests.",
+            "Send them in several requests."
         )
+        raise RequestError(400, "too_many_images", detail)
     if count < 1:
         raise _tensor_error(tensor, f"has the shape {_shown(tensor.shape)}; expected at least one photograph")
     return count
@@ -180,12 +176,11 @@ def _from_base64(tensor: InferInput, index: int, element: object) -> bytes:
         reason = f"it is {_shown(element)}"
     except ValueError as error:
         reason = str(error)
-    raise RequestError(
-        400,
-        "bad_base64",
+    detail = (
         f"{tensor.name}[{index}] is not base64 ({reason}). Expected each encoded photograph as a base64 "
-        "string without line breaks, or binary data.",
+        "string without line breaks, or binary data."
     )
+    raise RequestError(400, "bad_base64", detail)
 
 
 def _pack(tensor: InferInput, values: list[Any]) -> bytes:

@@ -62,7 +62,8 @@ async def predict_batch(
         works = [partial(_inspect_item, service, model, upload, params, group) for upload in uploads]
         set_photograph_counts(request, len(uploads))
         items = await cancel_on_disconnect(request, group.gather(works))
-    set_photograph_counts(request, len(items), [item for item in items if item.problem])
+    refused = [(item.name, item.problem) for item in items if item.problem]
+    set_photograph_counts(request, len(items), refused)
     body = await asyncio.to_thread(BatchAnswer(items=items).model_dump_json)
     return Response(body, media_type="application/json")
 

@@ -150,12 +150,11 @@ class Keyring:
             )
         key = self._find(headers)
         if RANKS[key.role] < RANKS[role]:
-            raise RequestError(
-                403,
-                f"not_{role}",
+            detail = (
                 f"The key '{key.name}' may {ALLOWED_ACTIONS[key.role]} only; expected a key with the role "
-                f"'{role}'.",
+                f"'{role}'."
             )
+            raise RequestError(403, f"not_{role}", detail)
         return key.name
 
     def _find(self, headers: Headers) -> Key:

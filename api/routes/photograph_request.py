@@ -44,12 +44,11 @@ class PhotographRequest(Generic[QueryModel]):
         """Rejects invalid requests before the body is read; raises a RequestError, 400 or 503."""
         wants_file = prefers_png(request.headers.get("accept", ""))
         if wants_file and params.query.mask not in ("png", "scores", "classes"):
-            raise RequestError(
-                400,
-                "bad_parameter",
+            detail = (
                 f"Accept: image/png with mask={params.query.mask}. Expected mask=png, "
-                "mask=scores or mask=classes with it.",
+                "mask=scores or mask=classes with it."
             )
+            raise RequestError(400, "bad_parameter", detail)
         check_mask_form(params.query.mask, model.config)
         service.queue.check()  # a full service does not read the body first
         return cls(request, service, model, params, wants_file)

@@ -189,10 +189,9 @@ def merge_part_facts(query: PartFields, body: PartFields | None) -> PartFields:
     for name in () if body is None else body.model_fields_set & PartFields.model_fields.keys():
         value = getattr(body, name)
         if merged.setdefault(name, value) != value:
-            raise RequestError(
-                400,
-                "bad_parameter",
+            detail = (
                 f"{name} is {repr(merged[name])[:80]} in the query and {repr(value)[:80]} in the body. "
-                "Expected it in one of them.",
+                "Expected it in one of them."
             )
+            raise RequestError(400, "bad_parameter", detail)
     return PartFields.model_construct(**merged)

@@ -17,9 +17,17 @@ HEADER_PREFIX = "X-Segdec-"
 
 def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryModel]) -> Answer:
     """Makes the complete answer. Slow for a large mask, so call it in a thread."""
-    prediction = inspected.prediction
+    prediction, inferred = inspected.prediction, inspected.inferred
     mask = encode_mask(prediction, params.query.mask, params.query.space)
     regions = [RegionAnswer.model_validate(region, from_attributes=True) for region in prediction.regions]
+    ended = time.perf_counter()
+    timing_ms = {
+        "queue": inferred.queue_ms,
+        "decode": inferred.facts.decode_ms,
+        "infer": inferred.result.infer_ms,
+        "encode": (ended - inspected.encode_started) * 1000,
+        "total": (ended - params.started) * 1000,
+    }
     return Answer(
         id=params.request_id,
         model=inspected.model,
@@ -27,8 +35,8 @@ def make_answer(inspected: InspectedPhotograph, *, params: RequestParams[QueryMo
         decision=make_decision(prediction),
         mask=mask,
         regions=regions,
-        timing_ms=_timing(inspected, params.started),
-        batch_size=inspected.inferred.result.batch_size,
+        timing_ms=Timing(**{step: round(ms, 3) for step, ms in timing_ms.items()}),
+        batch_size=inferred.result.batch_size,
         warnings=list(inspected.warnings),
         inspected_area=None if prediction.area is None else trace_contours(prediction.area),
     )
@@ -74,15 +82,4 @@ def make_decision(prediction: Prediction) -> Decision:
         threshold=prediction.threshold,
         review_threshold=prediction.review_threshold,
         probabilities=prediction.probabilities,
-    )
-
-
-def _timing(inspected: InspectedPhotograph, started: float) -> Timing:
-    ended = time.perf_counter()
-    return Timing(
-        queue=round(inspected.inferred.queue_ms, 3),
-        decode=round(inspected.inferred.facts.decode_ms, 3),
-        infer=round(inspected.inferred.result.infer_ms, 3),
-        encode=round((ended - inspected.encode_started) * 1000, 3),
-        total=round((ended - started) * 1000, 3),
     )

@@ -126,12 +126,11 @@ def _media_type(request: Request) -> str:
 
 def _unsupported(request: Request, examples: str) -> RequestError:
     if request.headers.get("content-length") == "0":
-        return RequestError(
-            422,
-            "empty_image",
+        detail = (
             "The request body is empty (0 bytes); expected an image. Check the file name: curl sends nothing "
-            f"if the file does not exist. {examples}",
+            f"if the file does not exist. {examples}"
         )
+        return RequestError(422, "empty_image", detail)
     declared = request.headers.get("content-type", "")
     arrived = f"Content-Type '{declared}'" if declared else "No Content-Type"
     return RequestError(415, "unsupported_content_type", f"{arrived}; expected an image. {examples}")
@@ -223,11 +222,8 @@ class EncodedImage(BaseModel):
         try:
             return Upload(base64.b64decode(self.b64, validate=True), self.name)
         except ValueError as error:  # also for text that is not ASCII
-            raise RequestError(
-                400,
-                "bad_base64",
-                f"{self.name} is not base64 ({error}). Encode the image file, without line breaks.",
-            ) from error
+            detail = f"{self.name} is not base64 ({error}). Encode the image file, without line breaks."
+            raise RequestError(400, "bad_base64", detail) from error
 
 
 class JsonImage(BaseModel):

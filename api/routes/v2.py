@@ -211,12 +211,11 @@ def _refuse_encoding(request: Request) -> None:
     """Rejects a compressed body: its decompressed size is unknown."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
-        raise RequestError(
-            415,
-            "unsupported_content_encoding",
+        detail = (
             f"Content-Encoding '{encoding}'; expected none. Send the body as it is: photographs are "
-            "compressed already.",
+            "compressed already."
         )
+        raise RequestError(415, "unsupported_content_encoding", detail)
 
 
 async def _inspect_all(

@@ -22,15 +22,11 @@ BACKOFF_S = 0.25
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Decides whether and when a request is sent again.
+    """Decides whether and when a request is sent again, at most `retries` times.
 
-    A wait is at least what the service asks for. It doubles with each retry, plus random jitter of up to the
-    same length: otherwise clients that were rejected together would return together and be rejected again.
-
-    Attributes:
-        retries: Maximum number of attempts after the first.
-        max_wait_s: Longest wait. If the service asks for a longer one, the request is not sent again.
-        random: Returns random numbers from 0 to 1.
+    A wait is at least what the service asks for; if that is more than `max_wait_s`, the request is not sent
+    again. It doubles with each retry, plus random jitter of up to the same length: otherwise clients that
+    were rejected together would return together and be rejected again.
     """
 
     retries: int = 3
@@ -71,10 +67,7 @@ def is_transient(reply: Reply) -> bool:
 
 
 def retry_after_s(response: httpx.Response) -> float | None:
-    """Reads the header Retry-After in seconds; None if it is missing or unreadable.
-
-    A date is compared with the response's own Date where it has one.
-    """
+    """Reads Retry-After in seconds, a date relative to the response's own; None if missing or unreadable."""
     value = response.headers.get("Retry-After", "").strip()
     if value.isascii() and value.isdigit():
         return float(value)

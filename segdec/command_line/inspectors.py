@@ -198,7 +198,14 @@ class RemoteInspector:
 
     def _inspect(self, path: Path) -> InspectedFile:
         data = read_file(path)
-        answer = self._ask(data)
+        try:
+            answer = self._client.predict(
+                data, threshold=self._threshold, mask=self._mask, model=self._model, version=self._version
+            )
+        except ServiceError as error:
+            if error.status not in PHOTOGRAPH_STATUSES:
+                raise
+            raise ImageError(str(error), code=error.code) from error
         pictures = None
         if answer.mask is not None:
             white_level = self._white_levels.get((answer.model.name, answer.model.version))
@@ -216,16 +223,6 @@ class RemoteInspector:
             warnings=tuple(answer.warnings),
             pictures=pictures,
         )
-
-    def _ask(self, data: bytes) -> Answer:
-        try:
-            return self._client.predict(
-                data, threshold=self._threshold, mask=self._mask, model=self._model, version=self._version
-            )
-        except ServiceError as error:
-            if error.status not in PHOTOGRAPH_STATUSES:
-                raise
-            raise ImageError(str(error), code=error.code) from error
 
 
 def _make_pictures(answer: Answer, mask: MaskAnswer, pixels: NDArray[np.uint8]) -> Pictures:

@@ -62,10 +62,7 @@ def _expand(path: Path) -> Sequence[Path]:
 def photographs_below(folder: Path) -> Iterator[Path]:
     """Lists the photographs in `folder` and its subfolders, without hidden ones, in any order.
 
-    Follows links; a folder that several links reach is listed once.
-
-    Raises:
-        ConfigError: If a folder cannot be listed.
+    Follows links; a folder that several links reach is listed once. Raises ConfigError if one is unreadable.
     """
     listed: set[Path] = set()
     for name, below, files in os.walk(folder, followlinks=True, onerror=_raise_unreadable):

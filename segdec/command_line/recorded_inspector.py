@@ -7,6 +7,7 @@ import os
 import random
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -140,15 +141,11 @@ class RecordedInspector:
 
     def _wait_until_ready(self, why: str, waits: Iterator[float]) -> None:
         self.report_wait(why)
-        self._wait(next(waits))
-        while not self._is_ready():
+        ready = False
+        while not ready:
             self._wait(next(waits))
-
-    def _is_ready(self) -> bool:
-        try:
-            return self.client.ready()
-        except ServiceError:  # a proxy answered instead
-            return False
+            with suppress(ServiceError):  # a proxy answered instead
+                ready = self.client.ready()
 
     def _wait_times(self) -> Iterator[float]:
         """Yields seconds that double, reduced at random by up to half: many folders may use one service."""
@@ -168,13 +165,12 @@ def is_valid_name(text: str) -> bool:
 
 
 def _read(path: Path, max_bytes: int = MAX_FILE_BYTES) -> tuple[bytes, FileSignature | None]:
-    """Reads a file and its signature, which is None if the file changed meanwhile.
-
-    The signature comes from the open file, because network file systems may cache old ones.
-    """
+    """Reads a file and its signature, which is None if the file changed meanwhile."""
     try:
         with path.open("rb") as file:
-            before = file_signature(os.fstat(file.fileno()))
+            before = file_signature(
+                os.fstat(file.fileno())
+            )  # network file systems may cache old ones of paths
             if before.size > MAX_FILE_BYTES:
                 raise InspectionFailedError(
                     f"It has {before.size} bytes. Expected at most {MAX_FILE_BYTES}.", "too_large"

@@ -131,18 +131,10 @@ def watch(options: argparse.Namespace) -> int:
             report_wait=messages.report_wait,
         )
         incoming = IncomingFiles(options.folder, options.stable_after_s)
+        watched = (folder, incoming, inspector, events, messages)
         events.start()
         print(f"watching {options.folder} for {options.url}; Ctrl-C stops it", file=sys.stderr, flush=True)
-        FolderWatch(
-            folder,
-            incoming,
-            inspector,
-            events,
-            messages,
-            stable_after_s=options.stable_after_s,
-            scan_interval_s=options.scan_interval_s,
-            answers=options.answers,
-        ).run()
+        FolderWatch(*watched, options.stable_after_s, options.scan_interval_s, options.answers).run()
     return 0
 
 
@@ -152,9 +144,8 @@ def _exclusive(folder: DropFolder) -> Iterator[None]:
         try:
             stack.enter_context(folder_lock(folder.inspecting, wait=False))
         except BlockingIOError:
-            raise ConfigError(
-                f"{folder.inspecting.parent} is watched by another process. Expected one process per folder."
-            ) from None
+            name = folder.inspecting.parent
+            raise ConfigError(f"{name} is watched by another process. Expected one per folder.") from None
         yield
 
 

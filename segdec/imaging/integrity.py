@@ -15,11 +15,6 @@ CHECKED_FORMATS = frozenset({"png"})
 which defines for example black and the orientation."""
 
 
-def integrity_of(kind: str) -> Integrity:
-    """Returns the integrity of a picture that was decoded from the format `kind`, or arrived as pixels."""
-    return "checked" if kind in CHECKED_FORMATS else "unchecked"
-
-
 def incomplete(what: str, *, truncated: bool = False) -> ImageError:
     """Returns the error for a file that is damaged or truncated; `what` begins with its name."""
     code = "truncated_image" if truncated else "corrupt_image"

@@ -13,19 +13,12 @@ from segdec.errors import ImageError
 Color = tuple[int, int, int]
 
 PREDICTED: Color = (255, 92, 40)
-"""Orange, RGB; distinguishable from `TRUTH` with any colour vision."""
-
 TRUTH: Color = (0, 190, 255)
-"""Light blue, RGB."""
-
 INSPECTED: Color = (140, 200, 90)
-"""Green, RGB: outline of the inspected area."""
+"""Orange, light blue and green, RGB; the first two are distinguishable with any colour vision."""
 
-OPACITY = 0.35
-"""Opacity of the fill: the defect must remain visible."""
-
-HEAT_OPACITY = 0.75
-"""Opacity of a mask score of 1."""
+OPACITY, HEAT_OPACITY = 0.35, 0.75
+"""Of the fill, through which the defect must remain visible, and of a mask score of 1."""
 
 BAR: Color = (24, 24, 24)
 TEXT: Color = (240, 240, 240)

@@ -17,12 +17,7 @@ FIELD = "input.white_level"
 def to_8_bits(
     values: NDArray[np.uint16], white_level: int | None, name: str
 ) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    """Scales `values` of any shape to 0…255: value × 255 / white level, rounded half up, clipped.
-
-    Args:
-        values: Values in the file.
-        white_level: The value that becomes 255; None: not set, 65535.
-        name: Name of the photograph in error messages.
+    """Scales `values` to 0…255: value × 255 / white level (None: 65535), rounded half up, clipped.
 
     Returns:
         The scaled values, and warnings if the white level seems wrong for them.

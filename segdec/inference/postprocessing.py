@@ -40,7 +40,7 @@ class Prediction:
         label: `good` (the first class), a defect class, or `review` between the two thresholds. The class is
             the most probable one, or with a mask per class that of the region with the highest score.
         score: 1 − P(good).
-        log_odds: The network's own ln(P(defect) / P(good)), before calibration.
+        log_odds: ln(P(defect) / P(good)) before calibration.
         threshold: Score from which the photograph is defective.
         review_threshold: Score from which it needs review; None without a review range.
         probabilities: Class → probability; they sum to 1.

@@ -61,9 +61,8 @@ def prepare_image(image: NDArray[np.uint8], config: InputConfig, channels: int) 
 def prepare_mask(mask: NDArray[np.uint8], config: InputConfig) -> NDArray[np.uint8]:
     """Transforms a mask like its photograph: uint8 [H, W] → [h, w], 255 = defect.
 
-    Scaling preserves thin defects; see `segdec.images.resize_mask`. Padding repeats the last row and column
-    as in the photograph, except with `letterbox`, whose padding is background because it may be most of the
-    input.
+    Scaling preserves thin defects; see `segdec.images.resize_mask`. Padding repeats the last row and column,
+    except with `letterbox`, whose padding is background because it may be most of the input.
 
     Raises:
         ValueError: If `mask` is not a uint8 array [H, W].
@@ -131,10 +130,7 @@ def input_size(config: InputConfig, height: int, width: int) -> tuple[int, int]:
 
 
 def scaled_size(config: InputConfig, height: int, width: int) -> tuple[int, int]:
-    """Returns rows and columns, px, of a photograph of `height` × `width` inside the network input.
-
-    It is in the upper left corner; the rest is padding.
-    """
+    """Returns rows and columns, px, of the photograph in the upper left of the network input."""
     if config.policy == "resize":
         return config.size
     if config.policy != "letterbox":
@@ -152,12 +148,7 @@ def cell_area(config: InputConfig, height: int, width: int, stride: int = STRIDE
 
 
 def check_image(image: NDArray[np.uint8]) -> None:
-    """Checks that `image` is a uint8 photograph [H, W, C] with 1 or 3 channels.
-
-    Raises:
-        ImageError: With the code `unsupported_channels`, if C is neither 1 nor 3.
-        ValueError: If the type or number of axes is wrong or an axis is empty.
-    """
+    """Raises ImageError or ValueError if `image` is not uint8 [H, W, C] with 1 or 3 channels."""
     if image.ndim != 3 or 0 in image.shape:
         raise ValueError(
             f"Wrong image shape {image.shape}. Expected [H, W, C]; use image[..., None] for grey."

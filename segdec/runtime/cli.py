@@ -25,14 +25,7 @@ def clean_exit(extra: str | None = None, *, group: str | None = None) -> Iterato
 
     A `SegdecError` is printed as `error: …` with exit code 2, a full disk or a missing permission likewise;
     an interrupt exits with 130, a closed pipe (`… | head`) silently with 141. Other exceptions are bugs and
-    keep their traceback.
-
-    Args:
-        extra: The extra of `segdec` that installs the command's packages; named if one is missing.
-        group: The dependency group of the checkout that installs them, if no extra does.
-
-    Raises:
-        SystemExit: With that code.
+    keep their traceback. `extra` or `group` installs the command's packages and is named if one is missing.
     """
     try:
         try:

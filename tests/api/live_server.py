@@ -16,10 +16,8 @@ from api.listener.server import bind, make_uvicorn_config, tls_options
 def served(app: FastAPI) -> Iterator[tuple[str, int]]:
     """Serves `app` in a thread as `serve` of the listener does, without signals; also https."""
     settings = app.state.settings
-    server, ready = (
-        uvicorn.Server(make_uvicorn_config(app, settings, **tls_options(settings))),
-        threading.Event(),
-    )
+    server = uvicorn.Server(make_uvicorn_config(app, settings, **tls_options(settings)))
+    ready = threading.Event()
     with bind("127.0.0.1", 0) as listener:
         listener.listen()  # connections wait until the server takes them
         thread = threading.Thread(target=run, args=(app, server, listener, ready))

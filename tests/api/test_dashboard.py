@@ -34,19 +34,15 @@ def exported() -> dict[str, set[str]]:
     metrics.observe_batch(1)
     metrics.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})
     metrics.set_models([(model, ["stable"])])
-    metrics.register(memory_metrics(model))
+    served = Mock(identity=model, cost=NetworkCost())
+    memory = MemoryBudget(2**32, 2**29, 2**24, 1)
+    metrics.register(MemoryMetrics(memory, Mock(reserved=0), Mock(all=lambda: [served])))
     RecordMetrics(metrics).reviews.labels("good").inc()
     ShadowMetrics(metrics).initialize(model)
     OutboxMetrics(metrics, ["mqtt"])
     lines = metrics.render()[0].decode().splitlines()
     series = (re.match(r"(\w+)(?:\{(.*)\})? ", line) for line in lines if not line.startswith("#"))
     return {found[1]: set(re.findall(r'(\w+)="', found[2] or "")) for found in series if found}
-
-
-def memory_metrics(model: ModelIdentity) -> MemoryMetrics:
-    memory = MemoryBudget(2**32, 2**29, 2**24, 1)
-    served = Mock(identity=model, cost=NetworkCost())
-    return MemoryMetrics(memory, Mock(reserved=0), Mock(all=lambda: [served]))
 
 
 def expressions(dashboard: dict[str, Any]) -> list[tuple[str, str]]:
@@ -64,14 +60,16 @@ def used(expression: str) -> list[tuple[str, set[str]]]:
     return [(name, set(re.findall(r"(\w+)\s*[=!]", labels))) for name, labels in selectors]
 
 
+def base(name: str) -> str:
+    return re.sub(r"_(bucket|sum|count)$", "", name)
+
+
 def grouped(expression: str, legend: str) -> set[str]:
     """The labels that an expression groups or lists by, and those of its legend."""
     lists = re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", expression)
     listed = re.findall(r"label_values\(.*,\s*(\w+)\)", expression)
-    return {name.strip() for names in lists for name in names.split(",")} | {
-        *listed,
-        *re.findall(r"\{\{(\w+)\}\}", legend),
-    }
+    listed += re.findall(r"\{\{(\w+)\}\}", legend)
+    return {name.strip() for names in lists for name in names.split(",")} | {*listed}
 
 
 def test_every_metric_and_label_of_the_dashboard_is_exported(dashboard, exported):
@@ -86,11 +84,8 @@ def test_every_metric_and_label_of_the_dashboard_is_exported(dashboard, exported
 
 
 def test_every_metric_of_the_service_is_shown(dashboard, exported):
-    shown = {name for expression, _ in expressions(dashboard) for name, _ in used(expression)}
-    shown = {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown}
-    assert {
-        re.sub(r"_(bucket|sum|count)$", "", name) for name in exported if name.startswith("segdec_")
-    } <= shown
+    shown = {base(name) for expression, _ in expressions(dashboard) for name, _ in used(expression)}
+    assert {base(name) for name in exported if name.startswith("segdec_")} <= shown
 
 
 def test_variables_of_the_expressions_are_declared(dashboard):

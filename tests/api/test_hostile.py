@@ -67,9 +67,7 @@ def corpus(part: bytes) -> Iterator[MalformedRequest]:
 
 def make_app() -> FastAPI:
     """Accepts WebP, to test its decoder too."""
-    return create_app(
-        Settings.model_validate({"model": Path("unused"), "accept_webp": True}), StubPredictor()
-    )
+    return create_app(Settings(model=Path("unused"), accept_webp=True), StubPredictor())
 
 
 def send(client: ServiceClient, case: MalformedRequest) -> httpx.Response:
@@ -79,25 +77,23 @@ def send(client: ServiceClient, case: MalformedRequest) -> httpx.Response:
 def send_image(client: ServiceClient, data: bytes, number: int) -> Iterator[httpx.Response]:
     """Sends an image raw and, by its number, in a form, in JSON or as a tensor."""
     yield client.post("/v1/predict", content=data, headers=PNG)
-    encoded = base64.b64encode(data).decode() if number % 3 else ""
-    if number % 3 == 0:
-        yield client.post("/v1/predict", files={"file": ("part.png", data)})
-    elif number % 3 == 1:
-        yield client.post("/v1/predict", json={"image": {"b64": encoded}})
-    else:
-        tensor = {"name": "image", "shape": [1], "datatype": "BYTES", "data": [encoded]}
-        yield client.post(INFER, json={"inputs": [tensor]})
+    encoded = base64.b64encode(data).decode()
+    tensor = {"name": "image", "shape": [1], "datatype": "BYTES", "data": [encoded]}
+    path, words = [
+        ("/v1/predict", {"files": {"file": ("part.png", data)}}),
+        ("/v1/predict", {"json": {"image": {"b64": encoded}}}),
+        (INFER, {"json": {"inputs": [tensor]}}),
+    ][number % 3]
+    yield client.post(path, **words)
 
 
 def code_of(answer: httpx.Response) -> str:
     """The code of a problem in its full form, anything else as text."""
     if answer.status_code < 400:
         return ""
-    if (
-        answer.headers["Content-Type"] != "application/problem+json"
-        or len(answer.content) > MAX_PROBLEM_BYTES
-    ):
-        return f"{answer.headers['Content-Type']}, {len(answer.content)} bytes"
+    kind = answer.headers["Content-Type"]
+    if kind != "application/problem+json" or len(answer.content) > MAX_PROBLEM_BYTES:
+        return f"{kind}, {len(answer.content)} bytes"
     body = answer.json()
     keys = PROBLEM | ({"error"} if answer.url.path.startswith("/v2") else set())
     matches = body["status"] == answer.status_code and body["request_id"] == answer.headers["X-Request-ID"]
@@ -161,9 +157,8 @@ def print_growth() -> None:
             if len(case.body) <= 8 * 2**20:  # a large body takes several times its size
                 growth[case.name] = growth_while(partial(send, client, case))
         for image in malformed_images():
-            growth[image.name] = growth_while(
-                partial(client.post, "/v1/predict", content=image.data, headers=PNG)
-            )
+            sending = partial(client.post, "/v1/predict", content=image.data, headers=PNG)
+            growth[image.name] = growth_while(sending)
         again = [case for case in corpus(part) if case.name in growth]
         before = resident_mb()
         for case in again:

@@ -78,9 +78,7 @@ def test_an_altered_photograph_is_a_near_duplicate_and_no_other_is(alter):
 def test_parts_in_a_fixture_are_no_duplicates(kinds):
     """What parts of a kind share is far stronger than what tells them apart."""
     images = [surface(seed, kind=seed % kinds) for seed in range(120)]
-    plain = np.array([image.ravel() - image.mean() for image in images])
-    plain /= np.linalg.norm(plain, axis=1, keepdims=True)
-    assert np.median((plain @ plain.T)[::kinds, ::kinds]) > 0.95
+    assert np.median(np.corrcoef([image.ravel() for image in images[::kinds][:20]])) > 0.95
     assert pairs(similar_pairs(features(images))) == set()
     assert pairs(similar_pairs(features([*images, halved(images[5])]))) == {(5, 120)}
 

@@ -11,25 +11,14 @@ import numpy as np
 import pytest
 import uvicorn
 from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
 
 from segdec.config import ModelConfig
 from segdec.engines import ENGINES
 from segdec.errors import ImageError
 from segdec.images import decode_image, encode_png
 from segdec.inference.postprocessing import find_regions
-from segdec.schemas import (
-    Answer,
-    Decision,
-    ImageFacts,
-    InspectAnswer,
-    MaskAnswer,
-    ModelDetail,
-    ModelIdentity,
-    ModelList,
-    Problem,
-    RegionAnswer,
-    Timing,
-)
+from tests.segdec.service_answer import SERVICE_ANSWER
 
 
 @pytest.fixture
@@ -81,99 +70,65 @@ class StubService:
 
     def __init__(self) -> None:
         self.key: str | None = None  # API key that it asks for
-        self.review: float | None = None  # score from which a photograph is for review
         self.mask_classes = False
         self.requests: list[tuple[str, dict[str, str]]] = []  # path, headers
         self.recorded: dict[str, int] = {}  # Idempotency-Key → id
         self.parts: list[dict[str, str]] = []  # queries of inspected photographs
         self.app = FastAPI()
-        self.app.get("/readyz")(lambda: {"status": "ready"})
         self.app.middleware("http")(self._check)
+        self.app.exception_handler(ImageError)(self._refuse_image)
+        self.app.get("/readyz")(lambda: {"status": "ready"})
         self.app.get("/v1/models")(self.list_models)
-        self.app.post("/v1/predict")(self.predict)
+        for path in ("/v1/predict", "/v1/models/{name}/versions/{version}/predict"):
+            self.app.post(path)(self.predict)
         self.app.post("/v1/inspect")(self.inspect)
-        self.app.post("/v1/models/{name}/versions/{version}/predict")(self.predict)
 
     async def _check(self, request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         self.requests.append((request.url.path, dict(request.headers)))
         if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
-            return self._refuse(401, "unauthorized", "The key is missing or unknown.")
+            return refuse(401, "unauthorized", "The key is missing or unknown.")
         return await call_next(request)
 
-    async def list_models(self) -> ModelList:
-        manifest = {
-            "network": {"mask_classes": self.mask_classes},
-            "classes": ["good", "spot"],
-            "input": {"white_level": 4095},
-            "thresholds": {"score": 0.5, "review": self.review},
+    async def _refuse_image(self, _: Request, error: Exception) -> Response:
+        assert isinstance(error, ImageError)
+        return refuse(422, error.code, str(error))
+
+    async def list_models(self) -> dict[str, Any]:
+        manifest = {"network": {"mask_classes": self.mask_classes}, "classes": ["good", "spot"]}
+        manifest |= {"input": {"white_level": 4095}, "thresholds": {"score": 0.5}}
+        return {"models": [{**SERVICE_ANSWER["model"], "labels": ["stable"], "manifest": manifest}]}
+
+    async def predict(self, request: Request, mask: str, threshold: float = 0.5) -> dict[str, Any]:
+        photograph = decode_image(await request.body(), "The request body", white_level=4095)
+        grey = photograph.pixels.max(axis=2)
+        score, size = float(grey.max()) / 255, dict(zip(("height", "width"), grey.shape, strict=True))
+        defect = np.where(grey > 127, np.uint8(255), np.uint8(0))
+        encoding = "classes" if mask == "classes" else "png"
+        data = base64.b64encode(encode_png(defect // 255 if mask == "classes" else defect)).decode()
+        facts = {"encoding": encoding, "space": "input", "threshold": 0.5, "labels": ["good", "spot"], **size}
+        label, probabilities = "spot" if score >= threshold else "good", {"good": 1 - score, "spot": score}
+        decision = {"label": label, "score": score, "threshold": threshold, "probabilities": probabilities}
+        regions = find_regions(defect, grey.astype(np.float32) / 255)
+        return SERVICE_ANSWER | {
+            "image": {"bit_depth": 8, "format": photograph.format, "integrity": photograph.integrity, **size},
+            "decision": decision,
+            "mask": None if mask == "none" else {"data": data, **facts},
+            "regions": [asdict(region) for region in regions],
+            "warnings": ["it is a stub"],
         }
-        detail = ModelDetail(name="parts", version="2", sha256=None, labels=["stable"], manifest=manifest)
-        return ModelList(models=[detail])
 
-    async def predict(self, request: Request, mask: str, threshold: float | None = None) -> Response:
-        try:
-            answer = self._answer(await request.body(), mask, threshold)
-        except ImageError as error:
-            return self._refuse(422, error.code, str(error))
-        return Response(answer.model_dump_json(), media_type="application/json")
-
-    async def inspect(self, request: Request) -> Response:
+    async def inspect(self, request: Request) -> dict[str, Any]:
         """Records photographs with a new Idempotency-Key."""
-        try:
-            answer = self._answer(await request.body(), "none", None)
-        except ImageError as error:
-            return self._refuse(422, error.code, str(error))
-        key = request.headers["Idempotency-Key"]
+        answer, key = await self.predict(request, "none"), request.headers["Idempotency-Key"]
         repeated = key in self.recorded
         number = self.recorded.setdefault(key, len(self.recorded) + 1)
         self.parts.append(dict(request.query_params))
-        recorded = InspectAnswer(**dict(answer), record_id=number, repeated=repeated)
-        return Response(recorded.model_dump_json(), media_type="application/json")
+        return answer | {"record_id": number, "repeated": repeated}
 
-    def _answer(self, data: bytes, mask: str, threshold: float | None) -> Answer:
-        photograph = decode_image(data, "The request body", white_level=4095)
-        grey = photograph.pixels.max(axis=2)
-        score = float(grey.max()) / 255
-        defect = np.where(grey > 127, 255, 0).astype(np.uint8)
-        height, width = grey.shape
-        size, kind, integrity = {"width": width, "height": height}, photograph.format, photograph.integrity
-        pixels = (defect > 0).view(np.uint8) if mask == "classes" else defect
-        drawn = MaskAnswer(
-            **size,
-            encoding="classes" if mask == "classes" else "png",
-            space="input",
-            threshold=0.5,
-            data=base64.b64encode(encode_png(pixels)).decode(),
-            labels=["good", "spot"] if mask == "classes" else None,
-        )
-        regions = find_regions(defect, grey.astype(np.float32) / 255)
-        return Answer(
-            id="1",
-            model=ModelIdentity(name="parts", version="2", sha256=None),
-            image=ImageFacts(**size, bit_depth=8, format=kind, integrity=integrity),
-            decision=self._decide(score, threshold),
-            mask=None if mask == "none" else drawn,
-            regions=[RegionAnswer.model_validate(asdict(region)) for region in regions],
-            timing_ms=Timing(queue=0, decode=0, infer=0, encode=0, total=0),
-            batch_size=1,
-            warnings=["it is a stub"],
-        )
 
-    def _decide(self, score: float, threshold: float | None) -> Decision:
-        review = self.review if threshold is None else None
-        limit = 0.5 if threshold is None else threshold
-        below = "good" if review is None or score < review else "review"
-        return Decision(
-            label="spot" if score >= limit else below,
-            score=score,
-            threshold=limit,
-            review_threshold=review,
-            probabilities={"good": 1 - score, "spot": score},
-        )
-
-    def _refuse(self, status: int, code: str, detail: str) -> Response:
-        problem = Problem(title="", status=status, detail=detail, code=code, request_id="of-the-stub")
-        return Response(problem.model_dump_json(), status, media_type="application/problem+json")
+def refuse(status: int, code: str, detail: str) -> Response:
+    problem = {"title": "", "status": status, "code": code, "detail": detail, "request_id": "of-the-stub"}
+    return JSONResponse(problem, status, media_type="application/problem+json")
 
 
 @pytest.fixture

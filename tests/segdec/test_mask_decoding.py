@@ -13,10 +13,8 @@ from segdec.schemas import MaskAnswer, PolygonAnswer, RunLengths
 
 
 def sent(data: object, height: int, width: int, encoding: str = "png") -> MaskAnswer:
-    return MaskAnswer.model_validate(
-        {"encoding": encoding, "width": width, "height": height, "space": "input", "threshold": 0.5}
-        | {"data": data}
-    )
+    facts = {"encoding": encoding, "width": width, "height": height, "space": "input", "threshold": 0.5}
+    return MaskAnswer.model_validate({**facts, "data": data})
 
 
 def as_png(pixels: NDArray[np.uint8]) -> str:
@@ -87,6 +85,8 @@ def test_masks_survive_common_encoders(share: float) -> None:
         sent({"size": (2, 2), "counts": "1O4"}, 2, 2, "rle"),
         sent({"size": (2, 2), "counts": ""}, 2, 2, "rle"),
         sent({"size": (2, 2), "counts": "4o"}, 2, 2, "rle"),
+        sent({"size": (2, 2), "counts": "1é"}, 2, 2, "rle"),
+        sent({"size": (2, 2), "counts": "o" * 10_000}, 2, 2, "rle"),
         sent([{"outer": [], "holes": []}], 2, 2, "polygon"),
         sent([{"outer": [(0, 2)], "holes": []}], 2, 2, "polygon"),
     ],

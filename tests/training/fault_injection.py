@@ -22,8 +22,8 @@ from pathlib import Path
 FILE_EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
 
 
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
+def end_by(number):
+    os.kill(os.getpid(), number)
 
 
 def tear(prefix):
@@ -32,18 +32,8 @@ def tear(prefix):
         os.truncate(path, path.stat().st_size // 2)
 
 
-def interrupt():
-    os.kill(os.getpid(), signal.SIGINT)
-
-
-def tick(seconds):
-    """Makes time pass by being looked at."""
-    ticks = itertools.count()
-    importlib.import_module("training.fit.command").clock = lambda: seconds * next(ticks)
-
-
-def kill_at(place, count, when, end=die):
-    """Replaces a method by one that ends the process at its `count`-th call."""
+def kill_at(place, count, when, number=signal.SIGKILL):
+    """Replaces a method by one that sends a signal to this process at its `count`-th call."""
     module, dotted = place.split(":")
     *owners, name = dotted.split(".")
     owner = functools.reduce(getattr, owners, importlib.import_module(module))
@@ -52,12 +42,12 @@ def kill_at(place, count, when, end=die):
     def counted(*args, **kwargs):
         calls.append(1)
         if len(calls) == count and when == "before":
-            end()
+            end_by(number)
         value = method(*args, **kwargs)
         if len(calls) == count:
             if when == "torn":
                 tear(args[1])
-            end()
+            end_by(number)
         return value
 
     setattr(owner, name, counted)
@@ -74,7 +64,7 @@ def kill_at_file(count, folder):
             return
         touched.append(event)
         if len(touched) == count:
-            die()
+            end_by(signal.SIGKILL)
 
     sys.addaudithook(watch)
 
@@ -86,9 +76,10 @@ def prepare(faults):
     if "kill_at_file" in faults:
         kill_at_file(faults["kill_at_file"], faults["runs"])
     if "interrupt_at" in faults:
-        kill_at(faults["interrupt_at"], faults["count"], "after", interrupt)
+        kill_at(faults["interrupt_at"], faults["count"], "after", signal.SIGINT)
     if "tick_s" in faults:
-        tick(faults["tick_s"])
+        ticks = itertools.count()
+        importlib.import_module("training.fit.command").clock = lambda: faults["tick_s"] * next(ticks)
     if "compact" in faults:
         importlib.import_module("segdec.config").PRESETS["compact"].update(faults["compact"])
     if "file_limit" in faults:

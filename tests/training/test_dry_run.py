@@ -59,6 +59,5 @@ def test_the_total_is_the_sum_of_its_parts():
     assert estimate.total_s == pytest.approx(50 + 10 + 5 * 2.0 + 3 * 0.1)
     text = str(estimate)
     assert "In all about 1 min 10 s." in text
-    assert text.splitlines()[0].split() == ["stage", "steps", "s/step", "images/s", "of", "peak", "time"]
     assert text.splitlines()[1].split() == ["segment", "100", "0.500", "8.0", "25.0%", "50.0", "s"]
     assert "memory 2.0 MB, GPU:0 3.0 MB, checkpoint 1.0 MB" in text

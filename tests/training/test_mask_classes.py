@@ -8,13 +8,9 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from datasets.layouts.toy import write_toy
-from datasets.loading import load_dataset
-from datasets.reading import read
 from datasets.sample import Record, Sample
-from datasets.sharding.packing import pack
 from segdec.config import InputConfig
 from segdec.errors import ConfigError, DatasetError
-from segdec.images import write_png
 from segdec.predictor import Predictor
 from training.config import LossConfig, TargetConfig
 from training.data.array_cache import ArrayCache
@@ -60,23 +56,11 @@ def split(mask, label, classes=None, config=PLAIN, **more):
 def test_each_class_has_its_own_share():
     mask, classes = two_kinds()
     assert split(mask, 2, classes) == [[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
-
-
-def test_a_defect_of_unknown_class_counts_for_all():
-    mask, _ = two_kinds()
-    assert split(mask, ANY_DEFECT) == [[0.5] * 3] * 2
+    assert split(mask, ANY_DEFECT) == [[0.5] * 3] * 2  # an unknown class counts for all
     assert split_by_class(np.zeros((1, 2, 1), np.float32), None, 0, PLAIN, 8, 3).any() == np.False_
-
-
-def test_defects_grow_into_pixels_of_their_own_class():
-    mask, classes = two_kinds()
     # Of 8 px wide squares both grow by one column on the side that is not the border.
     grown = split(mask, 2, classes, TargetConfig(dilation_px=3, dilation_shape="square"))
     assert grown == [[5 / 8, 0.0, 0.0], [0.0, 5 / 8, 0.0]]
-
-
-def test_what_is_not_inspected_is_of_no_class():
-    mask, classes = two_kinds()
     area = np.zeros_like(mask)
     area[:, :8] = 255
     assert split(mask, 2, classes, area=area) == [[0.5, 0.0, 0.0], [0.0, 0.0, 0.0]]
@@ -85,31 +69,22 @@ def test_what_is_not_inspected_is_of_no_class():
 # === Loss ===
 
 
-def test_classes_are_learnt_apart_and_together():
-    import tensorflow as tf
-
-    from training.optimization.losses import segmentation_loss
-
-    logits, weight = tf.constant([[[[2.0, -1.0]]]]), tf.ones((1, 1, 1, 1))
-    both = float(segmentation_loss(logits, tf.constant([[[[1.0, 0.0]]]]), weight, LossConfig())[0])
-    one, other = (
-        float(segmentation_loss(logits[..., k : k + 1], tf.constant([[[[t]]]]), weight, LossConfig())[0])
-        for k, t in ((0, 1.0), (1, 0.0))
-    )
-    assert both == pytest.approx(one + other)
-    ignored = segmentation_loss(logits, tf.constant([[[[1.0, 0.0]]]]), 0.0 * weight, LossConfig())
-    assert float(ignored[0]) == 0.0
-
-
-def test_a_defect_of_unknown_class_trains_the_likeliest_mask():
+def test_classes_are_learnt_apart_and_an_unknown_one_by_its_likeliest_mask():
     import tensorflow as tf
 
     from training.optimization.losses import segmentation_loss, select_likeliest_mask
 
-    logits = tf.Variable([[[[0.5, 2.0, -1.0]]]])
+    logits, weight = tf.Variable([[[[0.5, 2.0, -1.0]]]]), tf.ones((1, 1, 1, 1))
+    target = tf.constant([[[[0.0, 1.0, 0.0]]]])
+    apart = [
+        segmentation_loss(logits[..., k : k + 1], target[..., k : k + 1], weight, LossConfig())
+        for k in range(3)
+    ]
+    together = segmentation_loss(logits, target, weight, LossConfig())
+    np.testing.assert_allclose(together, sum(apart), rtol=1e-6)
     with tf.GradientTape() as tape:
-        left, target = select_likeliest_mask(logits, tf.ones((1, 1, 1, 3)), tf.constant([ANY_DEFECT]))
-        loss = segmentation_loss(left, target, tf.ones((1, 1, 1, 1)), LossConfig())
+        left, truth = select_likeliest_mask(logits, tf.ones((1, 1, 1, 3)), tf.constant([ANY_DEFECT]))
+        loss = segmentation_loss(left, truth, weight, LossConfig())
     gradient = tape.gradient(loss, logits).numpy().ravel()
     assert gradient[[0, 2]].tolist() == [0.0, 0.0]
     assert gradient[1] < 0
@@ -120,19 +95,13 @@ def test_a_defect_of_unknown_class_trains_the_likeliest_mask():
 # === Records ===
 
 
-def test_a_photograph_gets_the_class_that_is_left_inside(tmp_path):
-    mask, classes = two_kinds()
-    sample = Sample("part", np.zeros((8, 16, 1), np.uint8), mask, 2, classes=classes)
-    left = InputConfig(regions_of_interest=(((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)),))
-    record = Record("part", tmp_path, tmp_path, 2, "part", mask_values=())
-    (found,) = relabel_uninspected([record], lambda _: clip_mask(sample, left), left)
-    assert found.label == 1
-
-
-def test_a_tile_has_the_class_that_it_shows(tmp_path):
+def test_photographs_and_tiles_have_the_class_that_they_show(tmp_path):
     mask, classes = two_kinds()
     sample = Sample("part", np.zeros((8, 16, 1), np.uint8), mask, 2, classes=classes)
     record = Record("part", tmp_path, tmp_path, 2, "part", mask_values=(), shape=(8, 16, 1))
+    left = InputConfig(regions_of_interest=(((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)),))
+    (found,) = relabel_uninspected([record], lambda _: clip_mask(sample, left), left)
+    assert found.label == 1
     tiles = InputConfig(policy="tile", height=8, width=8, overlap_px=0)
     photographs = PhotographSource([record], lambda _: sample, tiles, 1, ArrayCache(1))
     source = TileSource(photographs, tiles, 0)
@@ -149,38 +118,6 @@ def test_label_only_annotations_of_a_class_are_refused(tmp_path):
     with pytest.raises(DatasetError, match="no training photograph of the class 'spot' has a mask"):
         check_localized([known, unknown], classes)
     check_localized([known, unknown, Record("3", tmp_path, tmp_path, 2, "3", supervision="box")], classes)
-
-
-def test_shards_keep_the_class_of_each_pixel(tmp_path):
-    (tmp_path / "set" / "images").mkdir(parents=True)
-    for number in range(4):
-        write_png(tmp_path / "set" / "images" / f"{number}.png", np.full((8, 16), number, np.uint8))
-    square = [[0, 0, 4, 0, 4, 4, 0, 4]]
-    content = {
-        "images": [{"id": n, "file_name": f"{n}.png", "height": 8, "width": 16} for n in range(4)],
-        "annotations": [
-            {"id": 2 * n + k, "image_id": n, "category_id": k, "segmentation": square, "bbox": [0, 0, 4, 4]}
-            for n in range(2)
-            for k in range(2)
-        ],
-        "categories": [{"id": 0, "name": "scratch"}, {"id": 1, "name": "spot"}],
-    }
-    for entry in content["annotations"]:
-        if entry["category_id"]:
-            entry["segmentation"] = [[8, 0, 16, 0, 16, 8, 8, 8]]
-    (tmp_path / "set" / "annotations.json").write_text(json.dumps(content))
-    (tmp_path / "splits.txt").write_text("".join(f"train  images/{n}\n" for n in range(4)))
-    dataset = load_dataset("coco", tmp_path / "set", tmp_path / "splits.txt")
-    pack(dataset, str(tmp_path / "shards"))
-    packed = load_dataset("shards", tmp_path / "shards")
-    assert [one.mask_values for one in packed.records] == [(), (), None, None]
-    assert list(packed.records.identities()) == [one.identity() for one in packed.records]
-    for stored, own in zip(packed.records, dataset.records, strict=True):
-        one, other = read(stored), read(own)
-        assert (one.classes is None) == (other.classes is None)
-        if one.classes is not None:
-            np.testing.assert_array_equal(one.classes, other.classes)
-    assert json.loads((tmp_path / "shards" / "index.json").read_text())["version"] == 4
 
 
 # === Figures ===
@@ -210,24 +147,13 @@ def test_the_confusion_of_regions():
 # === A run ===
 
 
-@pytest.fixture(scope="module")
-def kinds_root(tmp_path_factory):
-    """A toy set of three kinds of defects: 36 images of 32 px."""
-    root = tmp_path_factory.mktemp("kinds") / "toy"
-    write_toy(root, 36, size=32, classes=4)
-    return root
-
-
-@pytest.fixture(scope="module")
-def trained(kinds_root, tiny_experiment, tmp_path_factory, tensorflow_devices):  # noqa: ARG001
-    data = ["--data.root", str(kinds_root), "--data.splits", str(kinds_root / "splits.txt")]
-    folder = ["--runs", str(tmp_path_factory.mktemp("runs"))]
-    changes = ["--network.mask-classes", "--network.mask-stride", "2", "--augmentation.synthetic", "0.3"]
-    return Trainer(load_experiment(tiny_experiment, [*data, *folder, *changes])).run().path
-
-
 @pytest.mark.slow
-def test_a_run_learns_a_mask_for_each_class(trained, tmp_path):
+def test_a_run_learns_a_mask_for_each_class(tiny_experiment, tmp_path):
+    write_toy(tmp_path / "toy", 36, size=32, classes=4)
+    data = ["--data.root", str(tmp_path / "toy"), "--data.splits", str(tmp_path / "toy" / "splits.txt")]
+    changes = ["--network.mask-classes", "--network.mask-stride", "2", "--augmentation.synthetic", "0.3"]
+    config = load_experiment(tiny_experiment, [*data, *changes, "--runs", str(tmp_path / "runs")])
+    trained = Trainer(config).run().path
     text = evaluate_run(trained, "test")
     figures = json.loads((trained / "metrics.json").read_text())
     evaluation = load_evaluation(trained)

@@ -43,7 +43,7 @@ class AugmentationParameters(NamedTuple):
 
 
 def draw_parameters(random: np.random.Generator) -> AugmentationParameters:
-    """Draws the parameters of an augmentation; the generator is advanced."""
+    """Draws the parameters of an augmentation."""
     return AugmentationParameters(*random.random(len(AugmentationParameters._fields)))
 
 
@@ -60,7 +60,7 @@ def augment(
     Args:
         image: uint8 [h, w, C].
         mask: uint8 [h, w], above 0 where there is a defect, or None.
-        random: Generator of all random numbers; its state changes.
+        random: Generator of all random numbers.
         config: Enabled augmentations.
         area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. Outside, the result is
             uniform.

@@ -61,7 +61,8 @@ def load_run_data(config: ExperimentConfig) -> RunData:
             configuration.
     """
     # === 1. List ===
-    dataset = list_dataset(config.data, config.data.splits)
+    data = config.data
+    dataset = list_dataset(data, data.splits)
     model = build_model_config(config, dataset.classes)
 
     # === 2. Check the files ===
@@ -69,10 +70,8 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     checked = check_files(config, dataset, model.network.input_channels, check_cache)
 
     # === 3. Find leaks ===
-    warn_of_near_leaks(dataset, checked.photographs, config.data.allowed_leaks)
-    raise_if_unusable(
-        dataset, checked, allowed_leaks=config.data.allowed_leaks, skip_broken=config.data.skip_broken
-    )
+    warn_of_near_leaks(dataset, checked.photographs, data.allowed_leaks)
+    raise_if_unusable(dataset, checked, allowed_leaks=data.allowed_leaks, skip_broken=data.skip_broken)
 
     # === 4. Relabel ===
     read_record = record_reader(config)
@@ -83,18 +82,10 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     def read_example(record: Record) -> Sample:
         return dilate_sample(read_record(record), config.target)
 
-    cache = ArrayCache(config.data.cache_mb, config.data.cache_folder, config.data.disk_cache_mb)
+    cache = ArrayCache(data.cache_mb, data.cache_folder, data.disk_cache_mb)
     examples = build_source(usable.of_split("train"), read_example, model, cache)
-    return RunData(
-        usable,
-        model,
-        examples,
-        cache,
-        examples.common_shape(),
-        fingerprint(records),
-        check_cache,
-        checked.dataset.problems,
-    )
+    shape, digest, left_out = examples.common_shape(), fingerprint(records), checked.dataset.problems
+    return RunData(usable, model, examples, cache, shape, digest, check_cache, left_out)
 
 
 # === Listing ===

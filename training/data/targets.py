@@ -66,17 +66,10 @@ def split_by_class(
     classes: NDArray[np.uint8] | None = None,
     area: NDArray[np.uint8] | None = None,
 ) -> NDArray[np.float32]:
-    """Returns the defective share per class, float32 [h/s, w/s, masks].
+    """Returns the defective share per class, float32 [h/s, w/s, masks]; `share` is that of all classes.
 
-    Args:
-        share: float32 [h/s, w/s, 1], share of all classes, computed by `build_targets`.
-        mask: As in `build_targets`.
-        label: Class of the defect, or `ANY_DEFECT`: then each class gets the whole share.
-        config: As in `build_targets`.
-        stride: As in `build_targets`.
-        masks: Number of defect classes.
-        classes: uint8 [h, w], class of the nearest defect pixel; None = `label`.
-        area: As in `build_targets`.
+    Each class of `ANY_DEFECT` gets the whole share. `classes` is the class of the nearest defect pixel,
+    uint8 [h, w]; None = `label`. The other arguments are as in `build_targets`.
     """
     shares = np.zeros((*share.shape[:2], masks), np.float32)
     if mask is None or classes is None:
@@ -100,16 +93,12 @@ def _within(targets: Targets, inside: NDArray[np.float32], config: TargetConfig,
     """
     coverage = window_means(inside, config, stride)
     share = np.minimum(targets.share / np.maximum(coverage, np.finfo(np.float32).eps), 1.0)
-    return Targets(
-        np.where(coverage > 0, share, 0.0).astype(np.float32), targets.weight * _cell_means(inside, stride)
-    )
+    share = np.where(coverage > 0, share, 0.0).astype(np.float32)
+    return Targets(share, targets.weight * _cell_means(inside, stride))
 
 
 def dilate(mask: NDArray[np.uint8], config: TargetConfig) -> NDArray[np.uint8]:
-    """Returns the mask as 0 and 1, dilated by a shape of `dilation_px`.
-
-    Source: Tabernik et al. 2019.
-    """
+    """Returns the mask as 0 and 1, dilated by a shape of `dilation_px` (Tabernik et al. 2019)."""
     defective = (mask > 0).view(np.uint8)
     side = config.dilation_px
     if side == 1:
@@ -131,14 +120,8 @@ def window_means(values: NDArray[np.float32], config: TargetConfig, stride: int)
     Without `window_px` the window is the cell. Tabernik et al. 2019 use 17 px at stride 8, clipped to the
     image; Božič et al. 2021 the same on an image reflected at its border.
 
-    Args:
-        values: float32 [h, w].
-        config: Side of the window, and its border. An odd window is centred on the later of the two middle
-            pixels of an even cell.
-        stride: Side of a cell, px.
-
-    Returns:
-        float32 [h/s, w/s, 1].
+    An odd window is centred on the later of the two middle pixels of an even cell. float32 [h, w] →
+    [h/s, w/s, 1].
     """
     window = config.window_px or stride
     if window == stride:

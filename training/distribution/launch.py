@@ -31,10 +31,7 @@ LAUNCH_HELP = (
 
 
 def launch(arguments: Sequence[str]) -> int:
-    """Trains on a local cluster: `--workers N [--ps P] EXPERIMENT.toml [--fresh] [--field value]…`.
-
-    Returns:
-        The exit code.
+    """Trains on a local cluster, see `LAUNCH_USAGE`; returns the exit code.
 
     Raises:
         ConfigError: If an argument is invalid; nothing has been started then.

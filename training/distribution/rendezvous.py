@@ -23,9 +23,7 @@ HELLO_S = 2.0
 
 
 def wait_for_peers(cluster: Cluster, timeout_s: float) -> None:
-    """Waits for all processes of a synchronous cluster.
-
-    Afterwards the chief's address is free for TensorFlow.
+    """Waits for all processes of a synchronous cluster; afterwards the chief's address is free again.
 
     Raises:
         ConfigError: If the chief's address is in use.

@@ -97,16 +97,10 @@ def select_likeliest_mask(
 
 
 def decision_loss(class_logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Returns the softmax cross-entropy of each image.
+    """Returns the softmax cross-entropy of each image, [B], nats, for logits [B, C] and labels [B].
 
-    For a defect of unknown class it is that of all defect classes together: −log(1 − P(good)).
-
-    Args:
-        class_logits: [B, C].
-        labels: [B], index of the class, from the full-size mask, or `ANY_DEFECT`.
-
-    Returns:
-        [B], nats.
+    For a defect of unknown class, `ANY_DEFECT`, it is that of all defect classes together:
+    −log(1 − P(good)).
     """
     known = labels != ANY_DEFECT
     of_class = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.where(known, labels, 1), class_logits)

@@ -10,7 +10,6 @@ from training.config import ExperimentConfig, StageConfig
 from training.data.input_pipeline import Batch
 from training.optimization.gradients import Losses
 from training.optimization.losses import decision_loss, segmentation_loss, select_likeliest_mask
-from training.optimization.weight_decay import l2_loss
 from training.stages import Stage
 
 
@@ -39,8 +38,10 @@ def stage_losses(
         losses["decision_loss"] = decision_loss(class_logits, batch["label"])
         total += decision_factor * losses["decision_loss"]
     if settings.weight_decay and settings.weight_decay_kind == "l2":
-        decay = l2_loss(stage.trainable_kernels(network), settings.weight_decay, total.dtype)
-        losses["l2_loss"] = tf.zeros_like(total) + decay
+        squares = [tf.nn.l2_loss(kernel.value) for kernel in stage.trainable_kernels(network)]  # includes 1/2
+        losses["l2_loss"] = tf.zeros_like(total) + tf.cast(
+            settings.weight_decay * tf.add_n(squares), total.dtype
+        )
         total += losses["l2_loss"]
     return {"loss": total, **losses}
 

@@ -13,7 +13,6 @@ from training.optimization.gradients import Losses, clip, replica_gradients, sum
 from training.optimization.objective import stage_losses
 from training.optimization.pretrained import mutable_variables
 from training.optimization.train_state import TrainState
-from training.optimization.weight_decay import decay_kernel
 from training.stages import Stage, is_kernel
 
 STOP_REQUESTS = "stop_requests"
@@ -28,6 +27,8 @@ def build_step(
     state: TrainState,
     stage: Stage,
     config: ExperimentConfig,
+    *,
+    multi_process: bool = False,
 ) -> Callable[..., Losses]:
     """Compiles the step of one stage.
 
@@ -41,25 +42,28 @@ def build_step(
         state: State of the training; each step changes it.
         stage: Parts that the step trains.
         config: The experiment.
+        multi_process: Whether several processes run the step and exchange stop requests.
 
     Returns:
         A function: distributed batch → numbers of the global batch: `loss` and its terms, `gradient_norm`
         before clipping, and `learning_rate`. With several replicas also `replica_loss_0` and so on, the mean
         loss of each replica's images, 0 without images. With a loss scale also `loss_scale` and
         `skipped_steps`; the norm of a skipped step is 0, so that numbers that are not finite indicate an
-        error. Several processes pass a second argument, 1.0 if this process was asked to stop, otherwise 0.0;
-        the result then has `stop_requests`, the sum over all replicas.
+        error. With several processes there is a second argument, 1.0 if this process was asked to stop,
+        otherwise 0.0, and the result has `stop_requests`, the sum over all replicas.
     """
     step = _Step(strategy, state, stage, config)
     # Batches of another size use a relaxed graph: tracing is slow.
-    compiled: Callable[..., Losses] = tf.function(step.run, reduce_retracing=True, autograph=False)
+    # The coordinator of parameter servers accepts no optional argument.
+    run = step.run_multi_process if multi_process else step.run
+    compiled: Callable[..., Losses] = tf.function(run, reduce_retracing=True, autograph=False)
     return compiled
 
 
 class _Step:
     """A step before compilation.
 
-    `run` and `_update` run once, in cross-replica context; `_differentiate` runs on every replica, with its
+    `_run` and `_update` run once, in cross-replica context; `_differentiate` runs on every replica, with its
     own images and weights.
     """
 
@@ -76,7 +80,13 @@ class _Step:
             config.encoder_learning_rate if id(variable) in encoder else 1.0 for variable in self._variables
         ]
 
-    def run(self, batch: Batch, stop_requests: tf.Tensor | None = None) -> Losses:
+    def run(self, batch: Batch) -> Losses:
+        return self._run(batch, None)
+
+    def run_multi_process(self, batch: Batch, stop_requests: tf.Tensor) -> Losses:
+        return self._run(batch, stop_requests)
+
+    def _run(self, batch: Batch, stop_requests: tf.Tensor | None) -> Losses:
         strategy, state = self._strategy, self._state
         # The forward pass changes the statistics before it is known whether the gradient is finite.
         statistics = _Statistics(state.network) if state.loss_scale else None
@@ -141,14 +151,19 @@ class _Step:
         settings, optimizer = self._settings, self._optimizer
         decay = settings.weight_decay if settings.weight_decay_kind == "decoupled" else 0.0
 
+        def shrink(kernel: tf.Variable, fraction: tf.Tensor) -> None:
+            kernel.assign_sub(kernel * tf.cast(fraction, kernel.dtype))
+
         def move(variable: tf.Variable, gradient: tf.Tensor, own_rate: tf.Tensor) -> None:
             optimizer.update_step(gradient, variable, own_rate)
 
         # `apply_gradients` would sum the gradients over the replicas again.
         for variable, gradient, factor in zip(self._variables, gradients, self._rate_factors, strict=True):
             own_rate = rate if factor == 1.0 else rate * factor
+            # Loshchilov and Hutter, "Decoupled weight decay regularization", 2019. The `weight_decay` of
+            # Keras' optimisers would also apply to norm scales and biases.
             if decay and is_kernel(variable):
-                decay_kernel(self._strategy, variable, own_rate * decay)
+                self._strategy.extended.update(variable.value, shrink, args=(own_rate * decay,))
             self._strategy.extended.update(variable.value, move, args=(gradient, own_rate), group=False)
         optimizer.iterations.assign_add(1)
         self._state.ema.update(self._strategy)

@@ -148,12 +148,9 @@ def test_binary_that_belongs_to_no_tensor():
 # === Pixels ===
 
 
-@pytest.mark.parametrize("data", [PIXELS.tolist(), PIXELS.ravel().tolist()], ids=["nested", "flat"])
-def test_pixels_in_json(data):
-    assert np.array_equal(read_pixels(pixels(data), NOTHING, 1), PIXELS)
-
-
-def test_pixels_in_binary_are_not_copied():
+def test_pixels_in_json_and_in_binary_which_is_not_copied():
+    for data in (PIXELS.tolist(), PIXELS.ravel().tolist()):
+        assert np.array_equal(read_pixels(pixels(data), NOTHING, 1), PIXELS)
     body = bytearray(PIXELS.tobytes())
     values = read_pixels(pixels(**size(12)), memoryview(body), 1)
     assert np.array_equal(values, PIXELS)

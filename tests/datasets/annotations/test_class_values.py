@@ -8,6 +8,7 @@ from datasets.layouts import coco
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import VALUES_ARE_CLASSES
+from datasets.sharding.packing import pack
 from segdec.errors import DatasetError
 from segdec.images import write_png
 
@@ -66,6 +67,16 @@ def test_boxes_of_several_kinds_keep_them_and_merged_defects_have_one_mask(two_k
     sample = read(both)
     assert (both.label, sample.classes) == (1, None)
     assert (sample.mask > 0).sum() == 100
+
+
+def test_shards_keep_the_class_of_each_pixel(two_kinds):
+    dataset = load_dataset("coco", two_kinds)
+    pack(dataset, str(two_kinds / "shards"))
+    packed = load_dataset("shards", two_kinds / "shards").records
+    stored, own = (next(one for one in records if one.label) for records in (packed, dataset.records))
+    assert stored.mask_values == VALUES_ARE_CLASSES
+    np.testing.assert_array_equal(read(stored).classes, read(own).classes)
+    assert json.loads((two_kinds / "shards" / "index.json").read_text())["version"] == 4
 
 
 def test_mask_files_may_name_the_class_of_each_pixel(folder_root):

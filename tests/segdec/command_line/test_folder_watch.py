@@ -1,5 +1,6 @@
 """`segdec watch` records each photograph once, even if the command is killed at any step."""
 
+import itertools
 import json
 import os
 import re
@@ -197,17 +198,26 @@ def test_a_kill_at_any_step_loses_and_repeats_nothing(tmp_path, monkeypatch, bef
     assert step > 20
 
 
-def claimed(folder):
-    return next((folder / ".inspecting").glob("*/a.png"))
+def test_a_growing_photograph_is_read_again_but_not_for_ever(folder, service):
+    service.meanwhile = lambda: claimed(folder).write_bytes(next(contents))
 
-
-def test_a_growing_photograph_is_read_again(folder, service):
+    contents = itertools.repeat(b"the whole of it")
     drop(folder, "a.png", b"half")
     service.failures = [failure(422, "truncated_image")]
-    service.meanwhile = lambda: claimed(folder).write_bytes(b"the whole of it")
     open_watch(folder, service).run()
     assert service.images == [b"the whole of it"] and service.asked == 2
     assert found(folder) == ["a.png", "a.png.json"]
+
+    contents = map(bytes, itertools.count(100))
+    drop(folder, "a.png")
+    service.failures = [failure(422, "truncated_image")] * 99
+    open_watch(folder, service).run()
+    assert service.asked == 2 + MAX_CHANGES
+    assert json.loads((folder / "failed" / "a.png.json").read_text())["code"] == "still_changing"
+
+
+def claimed(folder):
+    return next((folder / ".inspecting").glob("*/a.png"))
 
 
 @pytest.mark.parametrize(
@@ -249,22 +259,23 @@ def test_a_name_without_a_part_id_is_not_sent(folder, service):
 def test_an_unavailable_service_is_retried(folder, service, failures, capsys):
     for name in ("a.png", "b.png"):
         drop(folder, name)
-    service.failures = list(failures)
+    service.failures, service.ready_answers = list(failures), [False, False]
     watch = open_watch(folder, service, patience=10_000.0)
     watch.run()
     assert len(service.records) == 2 and len(found(folder)) == 4
-    waits = [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 15]
-    assert watch.events.waits[2 : 2 + len(failures)] == waits[: len(failures)]
+    assert service.asked == len(failures) + 2  # nothing is sent until the service is ready
+    waits = [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 17]
+    assert watch.events.waits[2 : 4 + len(failures)] == waits[: len(failures) + 2]
     assert capsys.readouterr().err == "waiting: It failed.\ninspecting again\n"
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 405])
-def test_a_wrong_request_stops_and_loses_nothing(folder, service, status):
+def test_a_wrong_request_stops_and_loses_nothing(folder, service):
     drop(folder, "a.png")
-    service.failures = [failure(status)]
-    with pytest.raises(ServiceError):
-        open_watch(folder, service).run()
-    assert found(folder) == found(folder, "failed") == []
+    for status in (400, 401, 403, 404, 405):
+        service.failures = [failure(status)]
+        with pytest.raises(ServiceError):
+            open_watch(folder, service).run()
+        assert found(folder) == found(folder, "failed") == []
     open_watch(folder, service).run()
     assert found(folder) == ["a.png", "a.png.json"]
 
@@ -307,8 +318,9 @@ def test_a_closed_pipe_stops_the_command(folder, service, monkeypatch):
 
 
 def test_a_file_that_cannot_be_read_does_not_stop_the_line(folder, service, monkeypatch):
-    drop(folder, "a.png", modified=1)
-    drop(folder, "b.png", modified=2)
+    for number, name in enumerate(("a.png", "b.png", "c.png")):
+        drop(folder, name, bytes(number + 2), modified=number)
+    monkeypatch.setattr("segdec.command_line.recorded_inspector.MAX_FILE_BYTES", 3)
     open_file = Path.open
 
     def open_readable(path, *words, **named):
@@ -318,30 +330,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_line(folder, service, monk
 
     monkeypatch.setattr(Path, "open", open_readable)
     open_watch(folder, service).run()
-    assert json.loads((folder / "failed" / "a.png.json").read_bytes())["code"] == "unreadable_file"
-    assert found(folder) == ["b.png", "b.png.json"]
-
-
-def test_a_photograph_that_keeps_changing_fails(folder, service):
-    drop(folder, "a.png")
-    service.failures = [failure(422, "truncated_image")] * 99
-    sizes = iter(range(100, 200))
-    service.meanwhile = lambda: claimed(folder).write_bytes(bytes(next(sizes)))
-    open_watch(folder, service).run()
-    assert service.asked == MAX_CHANGES and not service.records
-    assert json.loads((folder / "failed" / "a.png.json").read_text())["code"] == "still_changing"
-
-
-def test_nothing_is_sent_until_the_service_is_ready(folder, service):
-    drop(folder, "a.png")
-    service.failures = [failure(None, "unreachable")]
-    service.ready_answers = [False] * 50 + [True]
-    open_watch(folder, service, patience=10_000.0).run()
-    assert service.asked == 2 and len(service.records) == 1
-
-
-def test_too_large_files_are_not_read(folder, service, monkeypatch):
-    monkeypatch.setattr("segdec.command_line.recorded_inspector.MAX_FILE_BYTES", 3)
-    drop(folder, "a.png", b"1234")
-    open_watch(folder, service).run()
-    assert service.asked == 0 and found(folder, "failed") == ["a.png", "a.png.json"]
+    monkeypatch.undo()
+    for name, code in (("a.png", "unreadable_file"), ("c.png", "too_large")):
+        assert json.loads((folder / "failed" / f"{name}.json").read_text())["code"] == code
+    assert service.images == [bytes(3)] and found(folder) == ["b.png", "b.png.json"]

@@ -2,6 +2,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -10,67 +11,64 @@ import pytest
 
 from segdec import __version__
 from segdec.__main__ import main
-from segdec.command_line.inspection_loop import MIN_PROGRESS_IMAGES
 from segdec.command_line.overlay_folder import output_stems
 from segdec.images import read_image, read_mask, write_png
 from tests.forged_artifact import forge
 
-ROOT = Path(__file__).parents[3]
+
+@pytest.fixture(autouse=True)
+def photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the working folder, two photographs of different sizes, one name twice."""
+    monkeypatch.chdir(tmp_path)
+    pixels = np.random.default_rng(0).integers(0, 256, (64, 88, 1), dtype=np.uint8)
+    for name, image in {"a/part.png": pixels, "b/part.png": pixels[:61, :83], "b/other.png": pixels}.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        write_png(Path(name), image)
 
 
 @pytest.fixture
-def photographs(tmp_path: Path) -> Path:
-    """Two photographs of different sizes in folders of their own, one name twice."""
-    pixels = np.random.default_rng(0).integers(0, 256, (64, 88, 1), dtype=np.uint8)
-    for name, image in {"a/part.png": pixels, "b/part.png": pixels[:61, :83], "b/other.png": pixels}.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        write_png(tmp_path / name, image)
-    return tmp_path
+def predict(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, list[list[str]], str]]:
+    """Runs `segdec predict`; returns its exit code, the words of its table, and stderr."""
+
+    def run(*words: object) -> tuple[int, list[list[str]], str]:
+        try:
+            code = main(["predict", *map(str, words)])
+        except SystemExit as error:
+            code = error.code
+        printed = capsys.readouterr()
+        return code, [line.split() for line in printed.out.splitlines()], printed.err
+
+    return run
 
 
-def test_table_masks_and_overlays(
-    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    images = [photographs / name for name in ("a/part.png", "b/part.png", "b/other.png")]
-    out = photographs / "out"
-    code = main(["predict", *map(str, images), "--model", str(tiny_artifact), "--out", str(out)])
-    lines = capsys.readouterr().out.splitlines()
-    assert code == 0
-    assert lines[0].split() == ["image", "label", "score", "threshold", "regions"]
-    assert [line.split()[0] for line in lines[1:]] == list(map(str, images))
-    assert {line.split()[1] for line in lines[1:]} <= {"good", "defect"}
+def found(folder: str) -> list[str]:
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+HEADINGS = ["image", "label", "score", "threshold", "regions"]
+
+
+def test_table_masks_and_overlays(tiny_artifact: Path, predict) -> None:
+    Path("text.png").write_text("no picture")
+    images = ["a/part.png", "text.png", "b/part.png", "b/other.png"]
+    code, (headings, *rows), err = predict(*images, "--model", tiny_artifact, "--out", "out")
+    assert (code, headings) == (1, HEADINGS)
+    assert [row[0] for row in rows] == images
+    assert rows[1][1:] == ["NOT_INSPECTED", "-", "-", "-"]
+    assert {row[1] for row in rows} <= {"good", "defect", "NOT_INSPECTED"}
     stems = ("a_part", "b_part", "other")
-    assert sorted(path.name for path in out.iterdir()) == sorted(
-        f"{stem}_{kind}.png" for stem in stems for kind in ("mask", "overlay")
-    )
-    assert read_image(out / "b_part_mask.png").pixels.shape == (61, 83, 1)
+    assert found("out") == sorted(f"{stem}_{kind}.png" for stem in stems for kind in ("mask", "overlay"))
+    assert read_image(Path("out/b_part_mask.png")).pixels.shape == (61, 83, 1)
+    error, count = err.splitlines()
+    assert error.startswith("error: text.png is not an image of a known type")
+    assert count == "NOT INSPECTED: 1 of 4 photographs. Hold these parts; their state is unknown."
 
 
-def test_bad_image_does_not_stop_the_others(
-    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (photographs / "text.png").write_text("no picture")
-    names = [str(photographs / name) for name in ("text.png", "a/part.png")]
-    assert main(["predict", *names, "--model", str(tiny_artifact)]) == 1
-    output = capsys.readouterr()
-    assert output.out.splitlines()[1].split()[1] == "NOT_INSPECTED"
-    assert len(output.out.splitlines()) == 3
-    assert output.err.count("error: ") == 1
-    assert output.err.splitlines()[-1] == (
-        "NOT INSPECTED: 1 of 2 photographs. Hold these parts; their state is unknown."
-    )
-    assert "text.png is not an image of a known type" in output.err
-
-
-def test_webp_is_inspected_where_its_risk_is_accepted(
-    photographs: Path, tiny_artifact: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    image = photographs / "part.webp"
-    image.write_bytes(cv2.imencode(".webp", np.full((16, 24, 3), 90, np.uint8))[1].tobytes())
-    command = ["predict", str(image), "--model", str(tiny_artifact)]
-    assert main(command) == 1
-    assert f"error: {image} is a WebP file" in capsys.readouterr().err
-    assert main([*command, "--accept-webp"]) == 0
+def test_webp_is_inspected_where_its_risk_is_accepted(tiny_artifact: Path, predict) -> None:
+    Path("part.webp").write_bytes(cv2.imencode(".webp", np.full((16, 24, 3), 90, np.uint8))[1].tobytes())
+    code, _, err = predict("part.webp", "--model", tiny_artifact)
+    assert code == 1 and "error: part.webp is a WebP file" in err
+    assert predict("part.webp", "--model", tiny_artifact, "--accept-webp")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -83,168 +81,100 @@ def test_webp_is_inspected_where_its_risk_is_accepted(
         (["--out", "b/out"], "--out b/out is in b: the next run would take its pictures for"),
         (["--out", "a/part.png/below"], "cannot be created"),
         (["--results", "a/part.png"], "--results a/part.png cannot be used: File exists"),
-        (["--results", "found", "--out", "out"], "--results and --out were given. Use only one of them"),
+        (["--results", "found", "--out", "out"], "--results and --out were given. Use only one"),
         (["--ray"], "--ray needs --results"),
         (["--shard", "0/4"], "'0/4' is not a shard. Expected NUMBER/COUNT, for example 3/16"),
     ],
 )
-def test_wrong_option_is_one_clear_error(
-    options: list[str],
-    text: str,
-    photographs: Path,
-    tiny_artifact: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(photographs)
-    with pytest.raises(SystemExit) as caught:
-        main(["predict", "a/part.png", "b", "--model", str(tiny_artifact), *options])
-    assert caught.value.code == 2
-    assert text in capsys.readouterr().err
+def test_wrong_option_is_one_clear_error(options: list[str], text: str, tiny_artifact: Path, predict) -> None:
+    code, _, err = predict("a/part.png", "b", "--model", tiny_artifact, *options)
+    assert code == 2 and text in err
 
 
 def test_photograph_for_review_has_both_thresholds(
-    photographs: Path, artifact_copy: Path, capsys: pytest.CaptureFixture[str]
+    artifact_copy: Path, predict, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forge(artifact_copy, thresholds={"score": 0.999, "mask": 0.5, "review": 0.0})
-    images, out = [str(photographs / name) for name in ("a/part.png", "b/part.png")], photographs / "out"
-    command = ["predict", *images, "--model", str(artifact_copy)]
-    assert main([*command, "--out", str(out)]) == 0
+    command = ["a/part.png", "b/part.png", "--model", str(artifact_copy)]
+    assert main(["predict", *command, "--out", "out"]) == 0
     output = capsys.readouterr()
     heading, *rows = output.out.splitlines()
     assert [(row.split()[1], row.split()[3]) for row in rows] == [("review", "0.000-0.999")] * 2
     assert len({row.index("0.000-0.999") + 11 for row in rows} | {heading.index("threshold") + 9}) == 1
     assert output.err == "FOR REVIEW: 2 of 2 photographs. A person must check them.\n"
-    assert len(list(out.iterdir())) == 4
-    assert main([*command, "--threshold", "1"]) == 0
-    output = capsys.readouterr()
-    assert [row.split()[1:4:2] for row in output.out.splitlines()[1:]] == [["good", "1.000"]] * 2
-    assert output.err == ""
+    assert len(found("out")) == 4
+    code, rows, err = predict(*command, "--threshold", "1")
+    assert (code, [row[1:4:2] for row in rows[1:]], err) == (0, [["good", "1.000"]] * 2, "")
 
 
-# === Folders ===
-
-
-class Terminal(io.StringIO):
-    """Records output like a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("count", "stderr", "shown"),
-    [
-        (MIN_PROGRESS_IMAGES + 1, Terminal(), True),
-        (MIN_PROGRESS_IMAGES, Terminal(), False),
-        (MIN_PROGRESS_IMAGES + 1, io.StringIO(), False),
-    ],
-)
-def test_progress_is_shown_only_on_a_terminal(
-    count: int,
-    stderr: io.StringIO,
-    shown: bool,
-    tmp_path: Path,
-    tiny_artifact: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for number in range(count):
-        write_png(tmp_path / f"{number}.png", np.full((16, 16, 1), number, np.uint8))
-    monkeypatch.setattr(sys, "stderr", stderr)
-    assert main(["predict", str(tmp_path), "--model", str(tiny_artifact)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == count + 1
-    assert (f"0/{count}" in stderr.getvalue()) == shown
-    assert (stderr.getvalue() == "") != shown
+def test_progress_is_shown_only_on_a_terminal(tiny_artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_png(Path("b/more.png"), np.zeros((16, 16, 1), np.uint8))
+    for terminal in (True, False):
+        stderr = io.StringIO()
+        monkeypatch.setattr(stderr, "isatty", lambda terminal=terminal: terminal)
+        monkeypatch.setattr(sys, "stderr", stderr)
+        assert main(["predict", "a", "b", "--model", str(tiny_artifact)]) == 0
+        assert ("0/4" in stderr.getvalue()) == terminal == bool(stderr.getvalue())
 
 
 # === A service ===
 
 
-def test_service_answers_as_an_artifact_does(
-    photographs: Path, stub_service, service_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_service_answers_as_an_artifact_does(stub_service, service_url: str, predict) -> None:
     pixels = np.full((5, 8, 1), 20, np.uint8)
     pixels[1:3, 2:6] = 204  # 0.8
-    spot, text, out = (photographs / name for name in ("spot.png", "text.png", "out"))
-    write_png(spot, pixels)
-    text.write_text("no picture")
-    images = [str(spot), str(text), str(photographs / "none.png")]
-    assert main(["predict", *images, "--url", service_url, "--out", str(out)]) == 1
-    output = capsys.readouterr()
-    assert [line.split() for line in output.out.splitlines()] == [
-        ["image", "label", "score", "threshold", "regions"],
-        [images[0], "spot", "0.800", "0.500", "1"],
-        [images[1], "NOT_INSPECTED", "-", "-", "-"],
-        [images[2], "NOT_INSPECTED", "-", "-", "-"],
-    ]
-    warning, refused, missing, count = output.err.splitlines()
+    write_png(Path("spot.png"), pixels)
+    Path("text.png").write_text("no picture")
+    images = ["spot.png", "text.png", "none.png"]
+    code, rows, err = predict(*images, "--url", service_url, "--out", "out")
+    missed = [[name, "NOT_INSPECTED", "-", "-", "-"] for name in images[1:]]
+    assert (code, rows) == (1, [HEADINGS, ["spot.png", "spot", "0.800", "0.500", "1"], *missed])
+    warning, refused, missing, count = err.splitlines()
     assert count.startswith("NOT INSPECTED: 2 of 3 photographs.")
-    assert warning == f"warning: {spot}: it is a stub"
-    assert refused.startswith(f"error: {text}: The request body is not an image of a known type")
+    assert warning == "warning: spot.png: it is a stub"
+    assert refused.startswith("error: text.png: The request body is not an image of a known type")
     assert refused.endswith("(422 unsupported_type, request of-the-stub)")
-    assert missing.startswith(f"error: {images[2]} cannot be read")
-    assert sorted(path.name for path in out.iterdir()) == ["spot_mask.png", "spot_overlay.png"]
-    np.testing.assert_array_equal(read_mask(out / "spot_mask.png"), np.where(pixels[..., 0] > 127, 255, 0))
-    paths = [path for path, _ in stub_service.requests]
-    assert paths == ["/v1/models", "/v1/predict", "/v1/predict"]
-
-
-def test_service_returns_class_masks(photographs: Path, stub_service, service_url: str) -> None:
+    assert missing.startswith("error: none.png cannot be read")
+    assert found("out") == ["spot_mask.png", "spot_overlay.png"]
+    mask = np.where(pixels[..., 0] > 127, 255, 0)
+    np.testing.assert_array_equal(read_mask(Path("out/spot_mask.png")), mask)
+    assert [path for path, _ in stub_service.requests] == ["/v1/models", "/v1/predict", "/v1/predict"]
     stub_service.mask_classes = True
-    pixels = np.full((5, 8, 1), 20, np.uint8)
-    pixels[1:3, 2:6] = 204
-    image, out = photographs / "spot.png", photographs / "out"
-    write_png(image, pixels)
-    assert main(["predict", str(image), "--url", service_url, "--out", str(out)]) == 0
-    assert sorted(path.name for path in out.iterdir()) == [
-        "spot_classes.png",
-        "spot_mask.png",
-        "spot_overlay.png",
-    ]
-    classes = read_image(out / "spot_classes.png").pixels[..., 0]
-    np.testing.assert_array_equal(classes, np.where(pixels[..., 0] > 127, 1, 0))
-    np.testing.assert_array_equal(read_mask(out / "spot_mask.png"), np.where(pixels[..., 0] > 127, 255, 0))
+    assert predict("spot.png", "--url", service_url, "--out", "classes")[0] == 0
+    classes = read_image(Path("classes/spot_classes.png")).pixels[..., 0]
+    np.testing.assert_array_equal(classes, mask // 255)
+    np.testing.assert_array_equal(read_mask(Path("classes/spot_mask.png")), mask)
 
 
 def test_service_is_asked_for_the_model_and_with_the_key(
-    photographs: Path,
-    stub_service,
-    service_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    stub_service, service_url: str, monkeypatch: pytest.MonkeyPatch, predict
 ) -> None:
     stub_service.key = "k1"
-    (photographs / "key").write_text("k1\n")
-    ask = ["predict", str(photographs / "a/part.png"), "--url", service_url]
+    Path("key").write_text("k1\n")
+    ask = ["a/part.png", "--url", service_url]
     named = ["--model-name", "parts", "--version", "stable", "--threshold", "0.75"]
-    assert main([*ask, *named, "--api-key-file", str(photographs / "key")]) == 0
+    code, rows, _ = predict(*ask, *named, "--api-key-file", "key")
+    assert (code, rows[1][3]) == (0, "0.750")
     assert stub_service.requests[-1][0] == "/v1/models/parts/versions/stable/predict"
-    assert capsys.readouterr().out.splitlines()[1].split()[3] == "0.750"
     monkeypatch.setenv("SEGDEC_API_KEY", "k1")
-    assert main(ask) == 0
+    assert predict(*ask)[0] == 0
     monkeypatch.setenv("SEGDEC_API_KEY", "k2")
-    with pytest.raises(SystemExit) as caught:
-        main(ask)
-    assert caught.value.code == 2
-    assert f"error: {service_url} rejects the key in $SEGDEC_API_KEY. " in capsys.readouterr().err
+    code, _, err = predict(*ask)
+    assert code == 2 and f"error: {service_url} rejects the key in $SEGDEC_API_KEY. " in err
     monkeypatch.delenv("SEGDEC_API_KEY")
-    with pytest.raises(SystemExit):
-        main(ask)
-    expected = (
-        f"error: {service_url} requires an API key. Pass it with --api-key-file FILE. (401 unauthorized"
-    )
-    assert expected in capsys.readouterr().err
+    expected = "requires an API key. Pass it with --api-key-file FILE. (401 unauthorized"
+    assert f"error: {service_url} {expected}" in predict(*ask)[2]
 
 
 @pytest.mark.slow
-def test_service_needs_no_tensorflow(photographs: Path, service_url: str) -> None:
-    arguments = ["predict", str(photographs / "a/part.png"), "--url", service_url]
+def test_service_needs_no_tensorflow(service_url: str) -> None:
+    words = ["predict", str(Path("a/part.png").absolute()), "--url", service_url]
     code = (
         "import sys; sys.modules['tensorflow'] = sys.modules['PIL'] = None\n"
-        f"from segdec.__main__ import main; sys.exit(main({arguments}))"
+        f"from segdec.__main__ import main; sys.exit(main({words}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=root)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)  # one line: the stub's warning
 
 
@@ -264,31 +194,24 @@ def test_service_needs_no_tensorflow(photographs: Path, service_url: str) -> Non
         (["--url", "http://x", "--api-key-file", "empty"], "The API key is empty or has spaces"),
     ],
 )
-def test_conflicting_options(
-    options: list[str],
-    text: str,
-    photographs: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(photographs)
-    (photographs / "empty").write_text("\n")
-    with pytest.raises(SystemExit) as caught:
-        main(["predict", "a/part.png", *options])
-    assert caught.value.code == 2
-    assert text in capsys.readouterr().err
+def test_conflicting_options(options: list[str], text: str, predict) -> None:
+    Path("empty").write_text("\n")
+    code, _, err = predict("a/part.png", *options)
+    assert code == 2 and text in err
 
 
 def test_white_level_of_the_model_is_used_locally_and_remotely(
-    photographs: Path, artifact_copy: Path, service_url: str, capsys: pytest.CaptureFixture[str]
+    artifact_copy: Path, service_url: str, predict
 ) -> None:
     forge(artifact_copy, input={"white_level": 4095})
-    image, out = photographs / "deep.png", photographs / "out"
-    image.write_bytes(cv2.imencode(".png", np.full((16, 24), 3276, np.uint16))[1].tobytes())  # 12-bit data
-    for source in (["--model", str(artifact_copy)], ["--url", service_url, "--out", str(out)]):
-        assert main(["predict", str(image), *source]) == 0, capsys.readouterr().err
-    assert capsys.readouterr().out.splitlines()[-1].split()[1:3] == ["spot", "0.800"]
-    assert (out / "deep_overlay.png").exists()
+    Path("deep.png").write_bytes(
+        cv2.imencode(".png", np.full((16, 24), 3276, np.uint16))[1].tobytes()
+    )  # 12 bits
+    code, _, err = predict("deep.png", "--model", artifact_copy)
+    assert code == 0, err
+    code, rows, err = predict("deep.png", "--url", service_url, "--out", "out")
+    assert (code, rows[1][1:3]) == (0, ["spot", "0.800"]), err
+    assert Path("out/deep_overlay.png").exists()
 
 
 # === Processes and names ===

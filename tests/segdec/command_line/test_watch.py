@@ -96,7 +96,7 @@ def refused(capsys, *flags):
 def test_one_command_watches_a_folder(folder, capsys):
     (folder / ".inspecting").mkdir()
     with folder_lock(folder / ".inspecting"):
-        assert "is watched by another process. Expected one process per folder" in refused(capsys, folder)
+        assert "is watched by another process. Expected one per folder" in refused(capsys, folder)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from segdec.config import InputConfig, ModelConfig, config_error
-from segdec.engines import Engine, Logits
+from segdec.engines import Engine
 from segdec.images import encode_png
 from segdec.imaging.inspected_area import fill_outside
 from segdec.inference.postprocessing import interpret
 from segdec.inference.preprocessing import prepare_area
 from segdec.predictor import Predictor
+from tests.segdec.first_pixel_engine import FirstPixelEngine
 
 LEFT_HALF = ((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0))
 UPPER_HALF = ((0.0, 0.0), (1.0, 0.0), (1.0, 0.5), (0.0, 0.5))
@@ -44,13 +45,6 @@ def test_without_settings_all_is_inspected() -> None:
     assert not InputConfig().is_partial
 
 
-def test_regions_scale_with_the_photograph() -> None:
-    for height, width in ((4, 6), (40, 60), (7, 10)):
-        expected = np.zeros((height, width), np.uint8)
-        expected[:, : width // 2] = 255
-        np.testing.assert_array_equal(area(height, width, regions_of_interest=[LEFT_HALF]), expected)
-
-
 def test_several_regions_add_up_and_ignored_areas_are_taken_away() -> None:
     found = area(
         4, 4, regions_of_interest=[LEFT_HALF, UPPER_HALF], ignored_areas=[[(0, 0), (0.25, 0), (0, 1)]]
@@ -74,11 +68,8 @@ def test_a_corner_outside_of_the_picture_is_rejected(key: str) -> None:
     assert "outside the picture" in refusal(**{key: [[(0, 0), (1, float("nan")), (1, 1)]]})
 
 
-def test_a_polygon_that_encloses_nothing_is_rejected() -> None:
-    assert "2 different corners has no area" in refusal(regions_of_interest=[[(0, 0), (1, 1), (0, 0)]])
-
-
 def test_settings_that_leave_nothing_are_rejected() -> None:
+    assert "2 different corners has no area" in refusal(regions_of_interest=[[(0, 0), (1, 1), (0, 0)]])
     assert "leave nothing to inspect" in refusal(ignored_areas=[WHOLE])
     assert "leave nothing to inspect" in refusal(interest_mask=packed(np.zeros((8, 8), np.uint8)))
 
@@ -146,30 +137,14 @@ def test_mask_is_empty_outside_even_with_threshold_0(tiny_config: ModelConfig) -
     np.testing.assert_array_equal(found.area, geometry.inspected_area(16, 32))
 
 
-# === Tiles ===
-
 TILED = InputConfig(policy="tile", height=16, width=16, overlap_px=0, regions_of_interest=(LEFT_HALF,))
 
 
-class PositionEngine:
-    """Returns increasing defect logits for successive tiles, and counts them."""
-
-    batch_pixels = 2**24
-
-    def __init__(self) -> None:
-        self.tiles = 0
-
-    def infer(self, images: NDArray[np.uint8]) -> Logits:
-        self.tiles += len(images)
-        classes = np.stack([np.zeros(len(images)), np.arange(len(images))], axis=1)
-        mask = np.full((len(images), 2, 2, 1), 5.0)
-        return Logits(mask.astype(np.float32), classes.astype(np.float32))
-
-
 def test_skipped_tiles_do_not_affect_the_result(tiny_config: ModelConfig) -> None:
-    engine = PositionEngine()
+    engine = FirstPixelEngine()
     predictor = Predictor(engine, tiny_config.model_copy(update={"input": TILED}))
-    found = predictor.infer(noise(16, 80)[None])
-    assert engine.tiles == 3
-    assert found.classes.tolist() == [[0.0, 2.0]]
-    assert found.mask[0, 0, :, 0].tolist() == [5.0] * 6 + [-20.0] * 4
+    columns = np.arange(100, 180, dtype=np.uint8)  # the last tiles would be the most defective
+    found = predictor.infer(np.tile(columns[:, None], (1, 16, 1, 1)))
+    assert engine.shapes == [(3, 16, 16, 1)]
+    assert found.classes.tolist() == [[0.0, 32.0]]
+    assert found.mask[0, 0, :, 0].tolist() == [0.0] * 6 + [-20.0] * 4

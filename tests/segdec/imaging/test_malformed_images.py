@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -40,11 +39,8 @@ for path in sorted(Path(sys.argv[1]).glob("bomb-*")):
 """
 
 
-def test_malformed_files_are_many_distinct_and_reproducible() -> None:
-    assert len(IMAGES) >= 300
-    assert max(Counter(image.name for image in IMAGES).values()) == 1
-    again = list(malformed_images())
-    assert [image.data for image in again] == [image.data for image in IMAGES]
+def test_malformed_files_are_many_and_distinct() -> None:
+    assert len({image.name for image in IMAGES}) == len(IMAGES) >= 300
 
 
 @pytest.mark.parametrize("name", whole_files())
@@ -57,6 +53,10 @@ def test_files_are_valid_before_they_are_damaged(name: str) -> None:
 CODES = {
     "CMYK JPEG": "unsupported_channels",
     "CMYK TIFF": "unsupported_channels",
+    "arithmetic-coded JPEG, cut off and closed": "unsupported_type",
+    "lossless JPEG": "unsupported_type",
+    "hierarchical JPEG": "unsupported_type",
+    "12-bit JPEG": "unsupported_type",
     "Lab TIFF": "unsupported_channels",
     "float TIFF": "unsupported_depth",
     "32-bit TIFF": "unsupported_depth",

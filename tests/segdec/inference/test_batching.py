@@ -66,7 +66,7 @@ def test_batch_that_fails_is_the_error_of_its_photographs(predictor: Predictor) 
 
 
 def test_many_are_predicted_as_one_by_one(predictor: Predictor) -> None:
-    sides = np.random.default_rng(0).integers(8, 40, (40, 2)).tolist()
+    sides = np.random.default_rng(0).integers(8, 40, (20, 2)).tolist()
     images = [flat(value, *size) for value, size in enumerate(sides, start=80)]
     with predictor.predict_many(iter(images), threshold=0.3, batch_size=3) as predictions:
         found = list(predictions)

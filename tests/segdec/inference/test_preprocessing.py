@@ -2,6 +2,7 @@ import io
 from functools import partial
 from itertools import product
 
+import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -72,15 +73,12 @@ def test_letterbox_keeps_proportions_at_the_upper_left(
     prepared = prepare_image(pixels, config, 1)
     assert prepared.shape == (64, 64, 1)
     rows, columns = inside
-    np.testing.assert_array_equal(prepared[:rows, :columns], prepare_to(pixels, *inside))
+    mode = cv2.INTER_AREA if max(photograph) > 64 else cv2.INTER_LINEAR
+    np.testing.assert_array_equal(
+        prepared[:rows, :columns, 0], cv2.resize(pixels, inside[::-1], interpolation=mode)
+    )
     assert (prepared[rows - 1 :, :columns] == prepared[rows - 1, :columns]).all()
     assert (prepared[:, columns - 1 :] == prepared[:, columns - 1 : columns]).all()
-
-
-def prepare_to(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """`resize` with sides that a configuration does not allow."""
-    config = InputConfig.model_construct(policy="resize", height=height, width=width, convert_color=False)
-    return prepare_image(pixels, config, 1)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +102,7 @@ def levels() -> NDArray[np.uint8]:
     return steps.repeat(16, axis=0).repeat(16, axis=1)
 
 
-@pytest.mark.parametrize(("blue", "red"), list(product((-1, 0, 1), repeat=2)))
+@pytest.mark.parametrize(("blue", "red"), [(0, 0), (1, -1), (-1, 1), (1, 1)])
 def test_grey_jpeg_with_rounding_differences_is_grey(blue: int, red: int) -> None:
     channels = [levels(), np.full_like(levels(), 128 + blue), np.full_like(levels(), 128 + red)]
     stored = io.BytesIO()

@@ -30,11 +30,6 @@ def test_user_errors_become_a_message_and_an_exit_code(
     assert capsys.readouterr().err == text
 
 
-def test_fault_of_the_program_keeps_its_traceback() -> None:
-    with pytest.raises(ZeroDivisionError), clean_exit():
-        _ = 1 / 0
-
-
 @pytest.mark.parametrize(
     ("source", "command"),
     [

@@ -1,5 +1,7 @@
 """An unused GPU is reported with TensorFlow's reason."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from segdec.runtime import gpu
@@ -25,27 +27,19 @@ def machine(monkeypatch, tmp_path):
     return tmp_path
 
 
-def answer(monkeypatch, printed):
-    class Done:
-        stderr = printed
-
-    monkeypatch.setattr(gpu.subprocess, "run", lambda *_words, **_options: Done)
+REASON = (
+    "Cannot dlopen some GPU libraries. Skipping registering GPU devices... "
+    "failed call to cuInit: CUDA_ERROR_NO_DEVICE"
+)
 
 
 @pytest.mark.parametrize(
-    ("printed", "reason"),
-    [
-        (
-            PRINTED,
-            "Cannot dlopen some GPU libraries. Skipping registering GPU devices... "
-            "failed call to cuInit: CUDA_ERROR_NO_DEVICE",
-        ),
-        ("", "TensorFlow gives no reason. Try: nvidia-smi"),
-    ],
+    ("printed", "reason"), [(PRINTED, REASON), ("", "TensorFlow gives no reason. Try: nvidia-smi")]
 )
 @pytest.mark.usefixtures("machine")
 def test_tensorflow_is_quoted(monkeypatch, printed, reason):
-    answer(monkeypatch, printed)
+    done = SimpleNamespace(stderr=printed)
+    monkeypatch.setattr(gpu.subprocess, "run", lambda *_words, **_options: done)
     assert gpu.gpu_unused_reason() == reason
 
 

@@ -38,12 +38,6 @@ def sample(columns, label=1, **changes):
 # === Labels ===
 
 
-def test_a_mask_is_clipped_to_the_inspected_area():
-    kept = clip_mask(sample(slice(2, 6)), LEFT_HALF)
-    assert np.flatnonzero(kept.mask[3]).tolist() == [2, 3]
-    assert clip_mask(sample(slice(2, 6)), InputConfig()).mask[3].sum() == 4 * 255
-
-
 def record(name, tmp_path, label=1, **changes):
     path = tmp_path / f"{name}.png"
     return Record(name, **{"image_file": path, "mask_file": path, "label": label, "group": name, **changes})
@@ -51,6 +45,7 @@ def record(name, tmp_path, label=1, **changes):
 
 def test_the_labels_are_those_of_what_is_inspected(tmp_path, capsys):
     """Defects outside make no photograph defective; a photograph with a label only keeps its class."""
+    assert np.flatnonzero(clip_mask(sample(slice(2, 6)), LEFT_HALF).mask[3]).tolist() == [2, 3]
     samples = {"inside": sample([1]), "across": sample([3, 4]), "outside": sample([5])}
     records = [record(name, tmp_path, label=2) for name in samples]
     found = relabel_uninspected(records, lambda one: clip_mask(samples[one.name], LEFT_HALF), LEFT_HALF)
@@ -74,18 +69,15 @@ def test_pixels_outside_have_no_weight():
     # Of the right cells 8 × 4 px are inspected, of which 4 × 4 are defective above.
     assert targets.share[..., 0].tolist() == [[0.25, 0.5], [0.0, 0.0]]
     assert targets.weight[..., 0].tolist() == [[1.0, 0.5], [1.0, 0.5]]
+    beyond = np.zeros((16, 16), np.uint8)
+    beyond[:, 8] = 255  # a defect outside is not dilated into the area
+    clipped = build_targets(beyond, (16, 16), TargetConfig(dilation_px=5), 8, area=half())
+    assert not clipped.share.any()
+    assert clipped.weight[..., 0].tolist() == [[1.0, 0.0], [1.0, 0.0]]
     everywhere = build_targets(mask, (16, 16), TargetConfig(), 8)
     whole = build_targets(mask, (16, 16), TargetConfig(), 8, area=np.full((16, 16), 255, np.uint8))
     for one, other in zip(everywhere, whole, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_a_defect_outside_is_not_dilated_into_the_area():
-    mask = np.zeros((16, 16), np.uint8)
-    mask[:, 8] = 255
-    targets = build_targets(mask, (16, 16), TargetConfig(dilation_px=5), 8, area=half())
-    assert not targets.share.any()
-    assert targets.weight[..., 0].tolist() == [[1.0, 0.0], [1.0, 0.0]]
 
 
 def test_the_area_is_augmented_with_its_image_and_uniform_outside():

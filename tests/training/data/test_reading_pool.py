@@ -1,6 +1,5 @@
 """Order, bound, errors and the end of reading ahead; nothing here waits for a time to pass."""
 
-import gc
 import threading
 
 import pytest
@@ -62,16 +61,3 @@ def test_closing_waits_for_items_in_progress(monkeypatch, end):
     assert begun == done
     assert list(pool.map(lambda item: item, "ab", 2)) == ["a", "b"]
     assert begun in ([0], [0, 1])
-
-
-def test_no_thread_outlives_the_pool():
-    others = threading.enumerate()
-    pool = ReadingPool(2)
-    list(pool.map(lambda item: item, range(4), 2))
-    threads = [thread for thread in threading.enumerate() if thread not in others]
-    assert threads
-    del pool
-    gc.collect()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()

@@ -68,28 +68,27 @@ def turns_of(sampling, draws=400, labels=LABELS, **chances):
 
 
 @pytest.mark.parametrize("sampling", IN_TURN)
-def test_a_synthetic_defect_replaces_a_defective_image(sampling):
-    images, donors = turns_of(sampling, synthetic=0.5)
-    labels = np.array(LABELS)[images]
-    plain = draw_order(sampling, LABELS, 400, [0, 1])
+def test_an_added_defect_replaces_a_defective_image(sampling):
+    """A transplanted one is that of the image itself, if it has a drawn mask."""
+    images, donors = turns_of(sampling, synthetic=0.5, transplant=1.0)
+    labels, plain = np.array(LABELS)[images], draw_order(sampling, LABELS, 400, [0, 1])
     np.testing.assert_array_equal(images[1::2], plain[1::2])  # the good ones keep theirs
     assert set(donors[1::2]) == {UNCHANGED}
-    made = donors[::2] == SYNTHETIC
+    images, donors, labels, plain = (values[::2] for values in (images, donors, labels, plain))
+    made = donors == SYNTHETIC
     assert 70 < made.sum() < 130  # half of 200; 4 standard deviations are 28
-    assert not labels[::2][made].any()
-    np.testing.assert_array_equal(images[::2][~made], plain[::2][~made])
-    assert np.bincount(images[::2][made], minlength=7)[[0, 2, 3, 5]].min() >= made.sum() // 4
+    moved = ~made & np.array(OUTLINED)[plain]
+    assert (donors[moved] == plain[moved]).all()
+    assert not labels[made | moved].any()
+    assert np.bincount(images[made | moved], minlength=7)[[0, 2, 3, 5]].min() >= (made | moved).sum() // 5
+    np.testing.assert_array_equal(images[~made & ~moved], plain[~made & ~moved])
 
 
 @pytest.mark.parametrize("sampling", IN_TURN)
-def test_a_transplanted_defect_is_that_of_the_image_whose_turn_it_is(sampling):
-    images, donors = turns_of(sampling, transplant=1.0)
-    plain = draw_order(sampling, LABELS, 400, [0, 1])[::2]
-    drawn_masks = np.array(OUTLINED)[plain]
-    np.testing.assert_array_equal(donors[::2][drawn_masks], plain[drawn_masks])
-    assert not np.array(LABELS)[images[::2][drawn_masks]].any()
-    assert set(donors[::2][~drawn_masks]) == {UNCHANGED}  # no drawn mask, nothing to cut out
-    np.testing.assert_array_equal(images[::2][~drawn_masks], plain[~drawn_masks])
+def test_of_good_images_alone_every_other_one_gets_a_defect(sampling):
+    images, donors = sample_order(sampling, [0] * 5, [False] * 5, 20, [0], synthetic=0.1, transplant=1.0)
+    assert donors.tolist() == [SYNTHETIC, UNCHANGED] * 10
+    assert all(np.bincount(turns, minlength=5).tolist() == [2] * 5 for turns in (images[::2], images[1::2]))
 
 
 @pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])
@@ -112,14 +111,6 @@ def test_shuffled_gives_good_images_a_defect_in_their_own_turn():
     assert np.mean(donors[good] == SYNTHETIC) == pytest.approx(0.5, abs=0.1)
     assert np.mean(donors[good] >= 0) == pytest.approx(0.25, abs=0.1)
     assert set(donors[donors >= 0]) == {1, 4}  # those with an outline
-
-
-@pytest.mark.parametrize("sampling", IN_TURN)
-def test_of_good_images_alone_every_other_one_gets_a_defect(sampling):
-    images, donors = sample_order(sampling, [0] * 5, [False] * 5, 20, [0], synthetic=0.1, transplant=1.0)
-    assert donors.tolist() == [SYNTHETIC, UNCHANGED] * 10
-    for turns in (images[::2], images[1::2]):
-        assert np.bincount(turns, minlength=5).tolist() == [2] * 5
 
 
 @pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])

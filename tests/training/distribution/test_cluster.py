@@ -24,22 +24,18 @@ def test_without_a_cluster(text):
     assert read_cluster({} if text is None else {"TF_CONFIG": text}) is None
 
 
-def test_workers_in_step():
+def test_workers_and_parameter_servers():
     cluster = read(TWO, index=1)
     assert cluster == Cluster({"worker": ("a:1", "b:1")}, "worker", 1)
-    assert (cluster.name, cluster.address, cluster.workers) == ("worker 1", "b:1", 2)
+    assert (cluster.address, cluster.workers) == ("b:1", 2)
     assert not (cluster.is_chief or cluster.is_server or cluster.has_parameter_servers)
     assert read(TWO).is_chief
     assert cluster.describe() == "worker 1 in a cluster of 2 × worker"
-
-
-def test_parameter_servers():
-    chief, worker, server = (read(SERVED, job) for job in ("chief", "worker", "ps"))
-    assert [task.is_chief for task in (chief, worker, server)] == [True, False, False]
-    assert [task.is_server for task in (chief, worker, server)] == [False, True, True]
-    assert chief.has_parameter_servers
-    assert chief.workers == 2
-    assert server.describe() == "ps 0 in a cluster of 1 × chief, 2 × worker, 1 × ps"
+    chief, *others = tasks = [read(SERVED, job) for job in ("chief", "worker", "ps")]
+    assert [task.is_chief for task in tasks] == [True, False, False]
+    assert [task.is_server for task in tasks] == [False, True, True]
+    assert (chief.has_parameter_servers, chief.workers) == (True, 2)
+    assert others[1].describe() == "ps 0 in a cluster of 1 × chief, 2 × worker, 1 × ps"
 
 
 @pytest.mark.parametrize(

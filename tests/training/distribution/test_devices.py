@@ -58,9 +58,5 @@ def test_growth_is_left_to_tensorflow_where_its_variable_is_set(claimed, monkeyp
     monkeypatch.setenv(devices.GROWTH_VARIABLE, "false")
     devices.find_devices("gpu:0")
     assert claimed() == {"first": False}
-
-
-@pytest.mark.usefixtures("claimed")
-def test_a_missing_gpu_is_named():
     with pytest.raises(ConfigError, match=r"devices=gpu:3: this machine has gpu:0,1,2"):
         devices.find_devices("gpu:3")

@@ -3,7 +3,6 @@
 import pytest
 
 from segdec.errors import ConfigError
-from tests import forked
 from training.config import ExperimentConfig
 
 tf = pytest.importorskip("tensorflow")
@@ -67,15 +66,3 @@ def test_a_batch_that_does_not_divide_names_both_numbers():
         message = f"batch_size={batch_size} is not divisible by the 2 replicas times accumulate=2"
         with pytest.raises(ConfigError, match=rf"{message}.*--batch-size to {-(-batch_size // 4) * 4}"):
             size(batch_size, **data)
-
-
-@pytest.mark.slow
-def test_devices_are_made_before_tensorflow_starts(tiny_experiment, tmp_path):
-    """In a process of its own, where nothing has made logical devices."""
-    flags = ["--devices", "cpu:2", "--strategy", "central-storage", "--runs", str(tmp_path)]
-    steps = [word for stage in ("segment", "decision") for word in (f"--stages.{stage}.steps", "0")]
-    words = ["run", str(tiny_experiment), *flags, *steps, "--stages.joint.steps", "1"]
-    done = forked.run("training", *words)
-    assert done.returncode == 0, done.stderr
-    assert "central-storage on 2 × CPU" in done.stdout
-    assert (tmp_path / "tiny" / "result.json").exists()

@@ -47,7 +47,7 @@ def changed_paths(before, after):
 class Training:
     """The stage of an experiment that has steps, under a strategy."""
 
-    def __init__(self, config, strategy="single"):
+    def __init__(self, config, strategy="single", **options):
         keras.utils.set_random_seed(1)
         (self.stage,) = (stage for stage in STAGES if config.stages[stage.name].steps)
         self.strategy = choose_strategy(strategy, f"cpu:{1 if strategy == 'single' else 2}")
@@ -55,7 +55,7 @@ class Training:
         with self.strategy.scope():
             self.state = build_train_state(config, pretrained)
         self.network = self.state.network
-        self.step = build_step(self.strategy, self.state, self.stage, config)
+        self.step = build_step(self.strategy, self.state, self.stage, config, **options)
 
     def run(self, batches, *stop_requests):
         """Runs a step per batch; returns the losses of the last one."""

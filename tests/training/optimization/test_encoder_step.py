@@ -50,6 +50,7 @@ def encoder_paths(network):
     return {variable.path for variable in network.backbone.variables}
 
 
+@pytest.mark.slow
 def test_frozen_encoder_stays_bit_identical(configure):
     """Weights and moving statistics; decay, momentum and averages included. Strategies: test_equality."""
     training = Training(configure("frozen", optimizer="adamw", weight_decay=0.1))

@@ -30,34 +30,23 @@ DECISION = 2 * (
 )
 
 
-@pytest.fixture(scope="module")
-def network():
-    return build_network(
-        NetworkConfig(
-            segmentation_widths=((2,), (3,), (4,)),
-            feature_width=5,
-            feature_kernel=3,
-            decision_widths=(4, 2),
-            num_classes=3,
-        )
-    )
-
-
-@pytest.mark.parametrize(
-    ("stage", "flops"),
-    [
-        ("segment", 3 * SEGMENTATION),
-        ("decision", SEGMENTATION + 3 * DECISION),
-        ("joint", 3 * (SEGMENTATION + DECISION)),
-    ],
+CONFIG = NetworkConfig(
+    segmentation_widths=((2,), (3,), (4,)),
+    feature_width=5,
+    feature_kernel=3,
+    decision_widths=(4, 2),
+    num_classes=3,
 )
-def test_a_step_counts_what_it_trains_three_times(network, stage, flops):
-    (chosen,) = (each for each in STAGES if each.name == stage)
-    assert count_step_flops(network, chosen, (6, 32, 16, 1)) == 6 * flops
 
 
-def test_a_decoder_counts_too(network):
-    fine = build_network(network.config.model_copy(update={"mask_stride": 4, "decoder_widths": (6, 1, 1)}))
+def test_a_step_counts_what_it_trains_three_times():
+    network, images = build_network(CONFIG), (6, 32, 16, 1)
+    flops = (3 * SEGMENTATION, SEGMENTATION + 3 * DECISION, 3 * (SEGMENTATION + DECISION))
+    assert [count_step_flops(network, stage, images) for stage in STAGES] == [6 * each for each in flops]
+
+
+def test_a_decoder_counts_too():
+    fine = build_network(CONFIG.model_copy(update={"mask_stride": 4, "decoder_widths": (6, 1, 1)}))
     decoder = 2 * (4 * 2 * 6 * 5 + 8 * 4 * 6 * 9 * (6 + 4) + 8 * 4 * 1 * 6)
     image = keras.KerasTensor((1, 32, 16, 1))
     assert count_flops(fine.segmentation, image) == SEGMENTATION + decoder

@@ -39,39 +39,23 @@ def make(optimizer_class):
     return variables, optimizer
 
 
-def eagerly(optimizer, variables):
+def take_steps(optimizer, variables):
     for step in range(STEPS):
         optimizer.apply([tf.constant(one) for one in gradients(step)], variables)
 
 
-def in_a_graph(optimizer, variables):
-    apply = tf.function(lambda own: optimizer.apply(own, variables))
-    for step in range(STEPS):
-        apply([tf.constant(one) for one in gradients(step)])
-
-
-def all_in_one_graph(optimizer, variables):
+@pytest.mark.parametrize("wrap", [lambda take: take, tf.function], ids=["eagerly", "in one graph"])
+def test_steps_are_those_of_the_paper(wrap):
     """The second step of a graph has other powers than the first."""
-
-    @tf.function
-    def apply():
-        for step in range(STEPS):
-            optimizer.apply([tf.constant(one) for one in gradients(step)], variables)
-
-    apply()
-
-
-@pytest.mark.parametrize("take", [eagerly, in_a_graph, all_in_one_graph])
-def test_steps_are_those_of_the_paper(take):
     variables, optimizer = make(FusedAdam)
-    take(optimizer, variables)
+    wrap(lambda: take_steps(optimizer, variables))()
     for ours, theirs in zip(variables, by_the_paper(), strict=True):
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-12)
 
 
 def test_a_checkpoint_of_keras_adam_goes_on(tmp_path):
     variables, optimizer = make(keras.optimizers.Adam)
-    in_a_graph(optimizer, variables)
+    take_steps(optimizer, variables)
     path = tf.train.Checkpoint(optimizer=optimizer).write(str(tmp_path / "adam"))
     _, other = make(FusedAdam)
     tf.train.Checkpoint(optimizer=other).read(path).assert_consumed()

@@ -49,7 +49,9 @@ def test_a_step_reduces_once(tiny_config, monkeypatch):
     # With this on each replica the time to trace a step would grow with their square.
     monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", None)
     config = tiny_config.network.model_copy(update={"normalization": "instance"})
-    Training(stage_config(config, "joint", clip_norm=0.05), "mirrored").run(make_batches(2), tf.constant(0.0))
+    Training(stage_config(config, "joint", clip_norm=0.05), "mirrored", multi_process=True).run(
+        make_batches(2), tf.constant(0.0)
+    )
     assert len(messages) == 1  # while the one graph of the step is traced
     assert len(messages[0]) > 10
 
