@@ -25,9 +25,7 @@ class Inspection:
 
 @dataclass(frozen=True)
 class StoredInspection:
-    """The id of a stored inspection; `original` is the row of an earlier one with the same key, if it repeats
-    that one.
-    """
+    """The id of a stored inspection; `original` is the earlier row with the same key that it repeats."""
 
     record_id: int
     original: Row | None = None

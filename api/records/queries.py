@@ -147,9 +147,7 @@ def stored_bytes(connection: Connection) -> int:
 def least_valuable_pictures(
     connection: Connection, classes: Sequence[RetentionClass], before: datetime | None, limit: int
 ) -> Sequence[bytes]:
-    """Returns kept pictures of these classes stored before a time (None = of any age), in the order in which
-    they may be deleted: lowest class first, then oldest first.
-    """
+    """Returns kept pictures stored before a time (None = any): the lowest class first, then the oldest."""
     statement = select(pictures.c.sha256).where(
         pictures.c.state == literal_column("'kept'"), pictures.c.worth.in_(classes)
     )
@@ -211,12 +209,10 @@ class Filters:
 def list_inspections(
     connection: Connection, filters: Filters, before: int | None, limit: int
 ) -> Sequence[RowMapping]:
-    """Returns up to `limit` inspections without their masks, those with the highest ids below `before` first.
-
-    `filters.model` is not supported.
-    """
+    """Returns up to `limit` inspections with ids below `before`, the newest first, without their masks."""
     table = inspections.c
     statement = with_pictures(UNMASKED_COLUMNS).where(*_equal(connection.dialect.name, filters))
+    statement = statement.where(*equal(inspections, model=filters.model))
     if filters.reviewed is not None:
         is_missing = table.reviewed_label.is_(None)
         statement = statement.where(~is_missing if filters.reviewed else is_missing)

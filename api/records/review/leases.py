@@ -21,8 +21,7 @@ queue = review_queue.c
 def lease(
     connection: Connection, session: str, count: int, skip: Sequence[int], station: str | None, now: datetime
 ) -> Sequence[int]:
-    """Leases up to `count` inspections to a session; returns their ids. Those that it already holds come
-    first.
+    """Leases up to `count` inspections, first those that the session already holds; returns their ids.
 
     Args:
         connection: In a writing transaction, so that sessions choose one after the other.

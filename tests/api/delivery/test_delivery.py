@@ -75,20 +75,6 @@ def test_every_inspection_is_reported_after_kills_of_the_service(database_url, t
     service.stop()
 
 
-@pytest.mark.slow
-def test_another_replica_sends_after_the_sending_one_is_killed(make_database, tmp_path, receiver):
-    url, folder, clients = make_database(), tmp_path / "record", Clients()
-    first, second = (RecordingService(folder, url, "--outbox-webhook", receiver.url) for _ in range(2))
-    clients.start(first)
-    clients.wait_for_answers(20)
-    first.kill()
-    clients.url = second.url
-    clients.wait_for_answers(20)
-    clients.end()
-    check_events(url, receiver)
-    second.stop()
-
-
 def check_events(url: str, receiver: Receiver) -> None:
     """Waits until the outbox is empty. Every inspection has an event, in the order of the record."""
     engine = open_database(url)

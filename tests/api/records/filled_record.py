@@ -30,32 +30,13 @@ MASK = """{"encoding": "rle", "width": 8, "height": 4, "space": "input", "thresh
 
 def make_row(number: int, **changes: object) -> Row:
     """Returns the row of a defective inspection that is queued for review, with a picture of its own."""
-    row = {
-        "token": number.to_bytes(16, "big"),
-        "request_key": None,
-        "part_key": None,
-        "inspected_at": NOW + timedelta(seconds=number),
-        "station": "",
-        "part_id": None,
-        "client": "",
-        "picture": number.to_bytes(32, "big"),
-        "model": "m",
-        "version": "1",
-        "manifest_sha256": None,
-        "engine": "",
-        "label": "scratch",
-        "score": 0.9,
-        "log_odds": 2.0,
-        "threshold": 0.5,
-        "review_threshold": None,
-        "draw": 0.0,
-        "draw_probability": 1.0,
-        "draw_reason": "defect",
-        "answer": ANSWER,
-        "mask": MASK,
-        "details": "{}",
-    }
-    return {**row, **changes}
+    key, moment = number.to_bytes(16, "big"), NOW + timedelta(seconds=number)
+    keys = {"token": key, "request_key": None, "part_key": None, "client": "", "details": "{}"}
+    part = {"inspected_at": moment, "station": "", "part_id": None, "picture": number.to_bytes(32, "big")}
+    model = {"model": "m", "version": "1", "manifest_sha256": None, "engine": ""}
+    verdict = {"label": "scratch", "score": 0.9, "log_odds": 2.0, "threshold": 0.5, "review_threshold": None}
+    draw = {"draw": 0.0, "draw_probability": 1.0, "draw_reason": "defect"}
+    return {**keys, **part, **model, **verdict, **draw, "answer": ANSWER, "mask": MASK, **changes}
 
 
 def stock(engine: Engine, rows: list[Row]) -> None:

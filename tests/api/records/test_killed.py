@@ -7,7 +7,7 @@ import pytest
 from tests.api.records.recording_clients import Clients, RecordingService, check
 from tests.marks import slow_case
 
-CASES = [("sqlite", 1), slow_case("sqlite", 8), slow_case("postgresql", 8)]
+CASES = [("sqlite", 1), slow_case("sqlite", 5), slow_case("postgresql", 5)]
 
 
 @pytest.mark.parametrize(("database_url", "kills"), CASES, indirect=["database_url"])

@@ -5,8 +5,6 @@ import sqlite3
 import time
 from contextlib import closing
 
-import pytest
-
 from segdec.images import encode_png
 from tests.api.conftest import ServiceClient, part_image
 
@@ -95,12 +93,3 @@ def test_a_request_without_a_key_is_not_a_miss(make_app, folder, part, role_keys
         assert inspect(client, b"x", "?station=b", **{"X-API-Key": secrets["api"]}).status_code == 422
         (row,) = wait_for_rows(folder, 1)
         assert (row["station"], row["client"]) == ("b", "api")
-
-
-def test_without_a_record_there_is_no_line_screen(client):
-    assert client.get("/v1/line").status_code == client.get("/line").status_code == 404
-
-
-@pytest.mark.parametrize("query", ["?station=a%00", f"?station={'a' * 129}"])
-def test_an_invalid_station_is_rejected(recorder, query):
-    assert recorder.get(f"/v1/line{query}").status_code == 400

@@ -177,6 +177,7 @@ def test_a_day_begins_at_the_midnight_of_its_zone(filled):
         *("records?since=0001-01-01T00:00:00Z", "records?before=99999999999999999999"),
         *("records/days/9999-12-31", "records/days/2026-01-01?zone=Mars"),
         *("records/days/2026-01-01?format=xls", "records/1/overlay?side=0", "records/1/image?form=gif"),
+        *("line?station=a%00", f"line?station={'a' * 129}"),
     ],
 )
 def test_invalid_parameters_are_rejected(filled, path):
@@ -189,7 +190,8 @@ def test_a_missing_record_is_not_found(filled):
 
 
 def test_without_a_record_there_are_no_routes_for_it(client, part):
-    assert client.get("/v1/records").status_code == 404
+    for path in ("/v1/records", "/v1/line", "/line"):
+        assert client.get(path).status_code == 404
     answer = client.post("/v1/inspect", content=part, headers=PNG).json()
     assert answer["record_id"] is None
     assert answer["warnings"] == ["This inspection is not recorded: the service keeps no record."]

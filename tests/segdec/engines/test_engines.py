@@ -17,6 +17,7 @@ from segdec.export.model_export import ModelCard, export_model, write_engine
 from segdec.export.self_test import run_self_test
 from segdec.export.timing import min_cpu_ms
 from segdec.predictor import Predictor
+from tests.marks import slow_case
 
 FOLDER = Path("model")
 
@@ -92,7 +93,7 @@ def test_export_measures_and_the_faster_engine_runs_the_model(
     assert list(manifest.variants) == names
 
 
-@pytest.mark.parametrize(("transformed", "kernels"), [(2.0, 0), (1.05, 1)])
+@pytest.mark.parametrize(("transformed", "kernels"), [(2.0, 0), slow_case(1.05, 1)])
 def test_slower_fourier_transforms_are_not_used(transformed, kernels, wide_network, tmp_path, monkeypatch):
     fake_times(monkeypatch, [1.0, transformed])
     asked = images(1, 64, 48)

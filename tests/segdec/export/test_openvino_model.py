@@ -49,6 +49,7 @@ def test_only_float32_uses_small_transforms(engine: str, transformed: list[str],
     assert [path.name for path in (every_engine / engine).glob("*.npy")] == transformed
 
 
+@pytest.mark.slow
 def test_int8_leaves_the_head_and_the_decision_of_an_encoders_network(tiny_encoder, tmp_path):
     """The decision network begins with as many channels as several convolutions of the encoder do: 16."""
     fields = {"adapter_width": 8, "feature_width": 15, "decision_widths": (4, 4, 4)}
