@@ -15,7 +15,7 @@ from api.settings import Settings
 Schema = Mapping[str, Any]
 
 FOLDER = Path(__file__).parent
-PAGE, PLACE, DOCUMENT = "api.md", "*Here the site has the reference.*", "openapi.json"
+PAGE, PLACE, DOCUMENT = "api.md", "*The documentation site shows the reference here.*", "openapi.json"
 PROBLEM, PROBLEM_MEANING = "application/problem+json", "a problem, as its [code](serving.md#errors) says"
 LIMITS = {
     "minimum": "≥ {}",
