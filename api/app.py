@@ -24,8 +24,8 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     """Creates the service.
 
     The lifespan of the app creates `app.state.service`. The caller must await `app.state.service.start()`,
-    which loads and warms up the models. Until then every request is answered 503. A `predictor` is served
-    instead of the models in the settings.
+    which loads and warms up the models. Until then every request is answered 503. `predictor`, if given,
+    is served instead of the models in the settings.
 
     Raises:
         ConfigError: If a key file is invalid.

@@ -119,7 +119,7 @@ def problem_of(scope: Scope) -> Problem | None:
 
 
 def document_problems(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """Returns the OpenAPI responses of the problems that a route can answer."""
+    """Returns the OpenAPI responses of the problems that a route can answer with."""
     content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
     phrases: dict[int | str, str] = {"default": "Problem"}
     phrases |= {status: HTTPStatus(status).phrase for status in statuses}

@@ -14,7 +14,7 @@ from api.settings import LogFormat, Settings
 def configure_logging(settings: Settings) -> None:
     """Gives the records of the service, the server, Python's warnings and all libraries one format.
 
-    For the entry point, before other packages configure their own logging. `uvicorn.Config` has to be given
+    The entry point calls it before packages configure their own logging. `uvicorn.Config` has to be given
     `log_config=None`. Libraries that write to stderr themselves, such as TensorFlow, are not reformatted.
     """
     handler = logging.StreamHandler()
@@ -34,7 +34,7 @@ def _is_not_logged_by_us(record: logging.LogRecord) -> bool:
 
 
 def make_formatter(log_format: LogFormat) -> logging.Formatter:
-    """Renders a record with its `extra` fields and its traceback, as JSON or as text."""
+    """Returns a formatter of records with their `extra` fields and tracebacks, as JSON or as text."""
     shared: list[Processor] = [
         structlog.stdlib.ExtraAdder(),
         structlog.stdlib.add_log_level,

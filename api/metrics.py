@@ -164,7 +164,7 @@ class Metrics:
                 self._photographs.labels(key, result)
 
     def initialize_labels(self, model: ModelIdentity, labels: Iterable[str]) -> None:
-        """Starts the counters of `labels` that `model` may answer at 0."""
+        """Starts at 0 the counters of `labels`, with which `model` may answer."""
         for label in labels:
             self._decisions.labels(model.name, model.version, label)
 
@@ -179,7 +179,7 @@ class Metrics:
 
     def count_problem(self, code: str, status: int | None, key: str = "") -> None:
         """Counts an error by its code, the status of the answer (or of the photograph inside a batch; None
-        without one) and the name of the API key.
+        if there was no answer) and the name of the API key.
         """
         self._problems.labels(code, str(status or ""), key).inc()
 
@@ -218,7 +218,7 @@ class Metrics:
         self._decisions.labels(model.name, model.version, label).inc()
 
     def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
-        """Sets the served models: identities with their labels."""
+        """Sets the served models: identities with the labels of their versions, such as `stable`."""
         self._models.clear()
         for identity, labels in models:
             sha256 = identity.sha256 or ""

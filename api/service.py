@@ -55,9 +55,9 @@ class Service:
     """The service behind the routes. Create it in its event loop.
 
     Attributes:
-        queue: Limits the number of photographs in work.
+        queue: Limits the number of photographs that are processed.
         uploads: Limits the number of bodies that are being read.
-        bodies: Limits the memory of bodies that are read or in work.
+        bodies: Limits the memory of bodies that are read or processed.
         memory: Limits the memory of photographs.
         image_threads: Decode photographs and encode answers.
     """
@@ -200,7 +200,7 @@ class Service:
         self.metrics.set_models([(model.identity, model.labels) for model in self.models.all()])
 
     async def reload(self, name: str, requested_by: Mapping[str, str] | None = None) -> ReloadAnswer:
-        """Serves what is on disk under `name` now, and logs it with `requested_by`, fields of the client.
+        """Serves what is on disk under `name` now, and logs it with the fields `requested_by` of the client.
 
         Raises:
             RequestError: As `ModelLoader.reload`; 503 while the service starts or stops.
@@ -289,7 +289,7 @@ class Service:
     # === End ===
 
     def drain(self) -> None:
-        """Accepts no more photographs; those in work are answered."""
+        """Accepts no more photographs; those in progress are answered."""
         self.state = "draining"
 
     async def close(self) -> None:

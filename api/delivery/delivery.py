@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 class Delivery:
     """Sends the outbox to its sinks.
 
-    No other object may use the engine of the record's database; `close` disposes it.
+    `engine` must belong to this object alone, because `close` disposes it.
     """
 
     def __init__(

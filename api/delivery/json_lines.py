@@ -15,7 +15,7 @@ LINE_START = b'{"specversion":'
 
 
 class JsonLines:
-    """A file of complete lines in an existing folder; one that is moved away (logrotate) is created again."""
+    """A file of complete lines in an existing folder; if logrotate moves it, a new one is created."""
 
     name = "jsonl"
 

@@ -42,7 +42,7 @@ class StationState:
 
 
 class LineStateReader:
-    """Follows the record incrementally; days begin at midnight of the zone."""
+    """Reads the state; later calls read mostly newer rows only. Days begin at midnight in `zone`."""
 
     def __init__(self, zone: ZoneInfo, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._days, self._now = ShiftPlan((), zone), now

@@ -1,6 +1,6 @@
 """One connection to an MQTT broker, from CONNECT to its end.
 
-Uses paho-mqtt directly: `aiomqtt` reports messages that the broker rejects as delivered.
+Uses paho-mqtt directly, because `aiomqtt` reports a message as delivered even if the broker rejects it.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Broker:
         user: Login; None = without.
         password: Password of the user.
         trust: Trusted certificates; None = without TLS.
-        client_id: A new connection with it ends a hanging old one.
+        client_id: MQTT client id; the broker ends an older connection that has the same id.
     """
 
     host: str

@@ -52,7 +52,7 @@ class LineNodes:
         await self._heartbeat.write_value(ua.Variant(ua.UInt32(count % 2**32), ua.VariantType.UInt32))
 
     async def write_states(self, states: Mapping[str | None, StationState], *, usable: bool) -> None:
-        """Writes the states of stations (None = all together), which are `usable` if they are up to date."""
+        """Writes the states of stations (None = all together); `usable`: whether they are up to date."""
         for station, state in states.items():
             if station not in self._sets:
                 await self._add_set(station)

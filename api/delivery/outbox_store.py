@@ -53,7 +53,7 @@ class OutboxStore:
         self._delivered.append(message_id)
 
     async def delete_delivered(self) -> None:
-        """Deletes all messages that were marked before the call; waiting callers share the next transaction.
+        """Deletes all messages that were marked before the call; calls waiting together share a transaction.
 
         Raises:
             SQLAlchemyError: If that fails; the next call tries again.

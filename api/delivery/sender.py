@@ -1,7 +1,7 @@
 """Sends the messages of one sink at least once, in order for each station; stations do not block each other.
 
 A station's messages are read from the oldest on, delivered one after the other, and deleted. After a failure
-the station backs off and starts again with the same message: the outbox is the only state.
+the station backs off and starts again with the same message: the outbox has all the state.
 """
 
 import asyncio

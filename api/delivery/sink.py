@@ -33,7 +33,7 @@ class DeliveryError(Exception):
 
     Args:
         message: The reason in a few words, without secrets.
-        cause: `refused` events are not retried, `failed` ones a few times, `unreachable` ones for long.
+        cause: `refused`: not retried; `failed`: retried a few times; `unreachable`: retried until too old.
         retry_after_s: Delay that the receiver requests.
     """
 
@@ -51,7 +51,7 @@ class Sink(Protocol):
         """Returns when the receiver has acknowledged the message.
 
         Raises:
-            DeliveryError: If it has not, as far as is known.
+            DeliveryError: If no acknowledgement arrived; the receiver may have the message nevertheless.
         """
 
     async def close(self) -> None:

@@ -113,7 +113,7 @@ class InferenceThread:
 
     @property
     def waiting(self) -> int:
-        """Number of photographs and calls that wait."""
+        """Number of waiting photographs and calls, without those submitted with `when_idle`."""
         return len(self._queue)
 
     def submit(self, predictor: ImagePredictor, image: NDArray[np.uint8]) -> "Future[InferenceResult]":
@@ -128,7 +128,7 @@ class InferenceThread:
 
     def submit_call(self, function: Callable[[], T], *, when_idle: bool = False) -> "Future[T]":
         """Enqueues `function` behind the waiting photographs; from any thread. It runs alone; with
-        `when_idle` also after photographs that arrive later.
+        `when_idle`, photographs that arrive later still run first.
 
         Raises:
             RuntimeError: If the thread has ended.
@@ -147,7 +147,7 @@ class InferenceThread:
             raise
 
     def cancel(self, future: "Future[Any]") -> None:
-        """Cancels a future and removes its work from the queue; work that runs already continues."""
+        """Cancels a future and removes its work from the queue; work that has begun continues."""
         with self._changed:
             for queue in (self._queue, self._idle_queue):
                 for item in [item for item in queue if item.future is future]:

@@ -30,14 +30,14 @@ MIN_RELEASE_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class PhotographCost:
-    """Memory of one photograph, without the network and in it."""
+    """Memory that one photograph takes outside of the network (`own_bytes`) and in it (`network_bytes`)."""
 
     own_bytes: float
     network_bytes: float
 
     @classmethod
     def estimate(cls, network: NetworkCost, config: InputConfig, height: int, width: int) -> "PhotographCost":
-        """Returns the cost of a photograph of height × width px with this network and its input."""
+        """Returns the cost of a photograph of height × width px for `network`, whose input is `config`."""
         prepared = prod(input_size(config, height, width))
         return cls(BYTES_PER_PIXEL * max(height * width, prepared), network.bytes_for(prepared))
 
@@ -59,7 +59,7 @@ class MemoryFullError(RequestError):
 
 
 class MemoryBudget:
-    """Limits the memory of all photographs in work. Any thread may use it.
+    """Limits the memory of all photographs that are being processed. Any thread may use it.
 
     Only one batch runs at a time, so the memory of the network is counted once, for the largest admitted
     photograph.
@@ -70,8 +70,8 @@ class MemoryBudget:
         max_pixels: Maximum of height × width, whatever the memory.
 
     Attributes:
-        idle_bytes: What the process uses without photographs; measured when its models are loaded.
-        largest_bytes: Memory of the largest photograph since free memory was released.
+        idle_bytes: What the process uses without photographs; measured after its models are loaded.
+        largest_bytes: Memory of the largest photograph since free memory was last returned to the system.
     """
 
     def __init__(self, limit_bytes: int, body_bytes: int, max_pixels: int, retry_after_s: int) -> None:
@@ -134,7 +134,7 @@ class MemoryBudget:
             )
 
     def check_size(self, cost: PhotographCost, network: NetworkCost, photograph: str) -> None:
-        """Checks that a photograph fits alone; the message begins with `photograph`, its name and size.
+        """Checks that a photograph fits alone; `photograph` is its name and size, for the message.
 
         Raises:
             RequestError: 413.

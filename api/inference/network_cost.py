@@ -1,4 +1,4 @@
-"""Memory that a network takes by the pixels of its input, measured on this machine."""
+"""Memory that a network takes, depending on the pixels of its input, measured on this machine."""
 
 import time
 from collections.abc import Sequence

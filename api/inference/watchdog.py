@@ -1,4 +1,4 @@
-"""Detects steps in threads that hang."""
+"""Detects steps of work in a thread that take too long."""
 
 import logging
 import time
@@ -69,7 +69,7 @@ class Watchdog:
 
     @property
     def should_exit(self) -> bool:
-        """Whether the process has been lost for some time and was not replaced."""
+        """Whether a step still runs `EXIT_AFTER_S` after the process should have been replaced."""
         return self._exceeding(self.lost_s, EXIT_AFTER_S) is not None
 
     def describe(self) -> str:

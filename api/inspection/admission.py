@@ -29,10 +29,10 @@ class AdmissionLimit:
 
     Args:
         code: Code of the refusal.
-        what: What is admitted, for example `photographs are waiting or running`.
+        what: What the message says after the number, for example `photographs are waiting or running`.
 
     Attributes:
-        admitted: Number of those that are admitted now.
+        admitted: Number of items that are admitted now.
         total: Number of admissions since the start.
     """
 
@@ -75,7 +75,7 @@ class ByteLimit:
         self.reserved = 0
 
     def reserve(self) -> "ByteReservation":
-        """Returns a context manager that releases its reserved bytes at the end."""
+        """Returns a context manager that, at its end, releases the bytes that `add` has reserved."""
         return ByteReservation(self)
 
 
@@ -102,7 +102,7 @@ class ByteReservation:
         if limit.reserved + count > limit.limit:
             raise service_unavailable(
                 "uploads_full",
-                f"The request bodies in work take {limit.reserved:,} bytes; this one would exceed the limit "
+                f"The request bodies in progress take {limit.reserved:,} bytes; this one would exceed the limit "
                 f"of {limit.limit:,}. Retry later.",
                 limit.retry_after_s,
             )

@@ -1,4 +1,4 @@
-"""Deadlines of requests: the event loop keeps them, whatever the threads do."""
+"""Deadlines of requests: the event loop enforces them, even while a thread still works."""
 
 import asyncio
 import time

@@ -51,7 +51,7 @@ class PhotographFacts:
 
 @dataclass(frozen=True)
 class InferredPhotograph:
-    """A photograph after the network, without pixels: many may wait."""
+    """A photograph after the network. It has no pixels, because many may wait in memory."""
 
     facts: PhotographFacts
     result: InferenceResult
@@ -64,7 +64,7 @@ class InferredPhotograph:
 
 @dataclass(frozen=True)
 class InspectedPhotograph:
-    """A photograph with its prediction. `encode_started`: when the logits were interpreted,
+    """A photograph with its prediction. `encode_started`: start of the step `encode`, in
     `time.perf_counter`.
     """
 
@@ -84,8 +84,8 @@ class InspectedPhotograph:
 
 @dataclass(frozen=True)
 class Inspector:
-    """Inspects photographs; `queue` and `memory` bound those in work, `release_memory` returns free memory to
-    the system before the next batch.
+    """Inspects photographs; `queue` and `memory` limit concurrent ones, `release_memory` returns free memory
+    to the system before the next batch.
     """
 
     settings: Settings
@@ -98,13 +98,13 @@ class Inspector:
     release_memory: Callable[[], None]
 
     def open(self, model: ServedModel, deadline: float) -> "Inspection":
-        """Returns a context manager for the inspection of one photograph by `model`, whose `usage` the caller
-        holds. At `deadline`, a `time.perf_counter`, the client gets a 504.
+        """Returns a context manager for the inspection of one photograph by `model`; the caller must be in a
+        block `with model.usage`. At `deadline`, in `time.perf_counter`, the client gets a 504.
         """
         return Inspection(self, model, deadline)
 
     def open_group(self) -> RequestGroup:
-        """Returns the group for the photographs of one request, of which at most one batch is in work at the
+        """Returns the group for the photographs of one request. At most one batch of them is processed at the
         same time.
         """
         return RequestGroup(min(max(self.settings.batch_sizes), self.queue.limit))

@@ -24,7 +24,7 @@ CLASS_FORMS = ("classes", "class_rle")
 
 
 def check_mask_form(form: MaskForm, config: ModelConfig) -> None:
-    """Checks that the model has masks for a form, before the photograph is read.
+    """Checks that a model can answer with a mask form; called before the photograph is read.
 
     Raises:
         RequestError: 400 if the form has pixel classes and the model has one mask for all classes.
@@ -78,7 +78,7 @@ def convert_mask(stored: MaskAnswer, form: MaskForm) -> MaskAnswer | None:
 
     Args:
         stored: Run lengths on the photograph's pixels.
-        form: Any form except `scores`, which run lengths do not have.
+        form: Any form except `scores`: run lengths contain no scores.
 
     Raises:
         RequestError: 400 if the form needs pixel classes and `stored` has none.
@@ -96,7 +96,7 @@ def convert_mask(stored: MaskAnswer, form: MaskForm) -> MaskAnswer | None:
 
 
 def replace_pixels(stored: MaskAnswer, pixels: NDArray[np.uint8]) -> MaskAnswer:
-    """Encodes the mask `pixels` [H, W] as run lengths, with classes if `stored` has classes."""
+    """Returns `stored` with the mask `pixels` [H, W] instead of its own, with classes if it has classes."""
     data: MaskData
     if stored.labels is None:
         data = _encode_pixels("rle", pixels, pixels)
@@ -117,7 +117,7 @@ def encode_mask_file(prediction: Prediction, form: MaskForm, space: MaskSpace) -
 
 
 def select_space(prediction: Prediction, space: MaskSpace) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Returns mask and mask scores [H, W] on the photograph's pixels or the network's grid (`model`)."""
+    """Returns mask and mask scores [H, W] on the photograph's pixels (`input`) or the network's (`model`)."""
     if space == "input":
         return prediction.mask, prediction.mask_scores
     scores = prediction.grid_scores

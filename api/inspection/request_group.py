@@ -16,7 +16,7 @@ class RequestGroup:
     and cannot send some of them later.
 
     Args:
-        limit: Maximum of photographs in work, so that other requests are admitted at the same time.
+        limit: Maximum of photographs in progress, so that other requests are admitted at the same time.
     """
 
     def __init__(self, limit: int) -> None:
@@ -39,7 +39,7 @@ class RequestGroup:
         return [task.result() for task in tasks]
 
     async def run_when_memory_is_free(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Runs `work`; repeats it after another photograph of the request, as long as the memory is full.
+        """Runs `work`; if the memory is full, runs it again whenever another photograph of the request ends.
 
         Raises:
             MemoryFullError: If no other photograph of the request could release memory.

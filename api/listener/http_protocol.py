@@ -1,4 +1,4 @@
-"""HTTP below the app: rejects invalid HTTP, endless heads and requests that never arrive."""
+"""HTTP below the app: rejects invalid HTTP, heads that are too large, and requests that take too long."""
 
 import asyncio
 import logging
@@ -59,7 +59,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             )
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's returns nothing
-        """Keeps the connection of a client that has finished sending open: complete requests are still
+        """Keeps the connection open if a client has only finished sending: complete requests are still
         answered.
 
         Returns False for https, because TLS closes both directions at once.

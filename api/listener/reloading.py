@@ -29,7 +29,7 @@ class Reloader:
         self._requested = asyncio.Event()
 
     def request(self) -> None:
-        """Requests a reload; during a reload, another one after it."""
+        """Requests a reload; if one is running, another one follows."""
         self._requested.set()
 
     async def run(self) -> None:

@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 class DrainingServer(uvicorn.Server):
     """A server that answers 503 for a while before it stops, so that clients change to another replica.
 
-    `exit_code` is 0 after SIGTERM, 130 after SIGINT, `EXIT_UNFINISHED` after a failure.
+    `exit_code` is 0 after SIGTERM, 130 after SIGINT, `EXIT_UNFINISHED` after unfinished requests or a hang.
     """
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, drain_delay_s: float) -> None:
@@ -61,7 +61,7 @@ class DrainingServer(uvicorn.Server):
         """Begins the shutdown: the service is not ready from now on, and closes after the delay or after a
         second signal.
 
-        A second interrupt does not wait. (uvicorn would raise the signals again at the end.)
+        A second SIGINT cancels running requests. (uvicorn's method would raise the signals again at the end.)
         """
         self._drain()
         if sig == signal.SIGINT:
@@ -156,7 +156,7 @@ def _may_need_tensorflow(settings: Settings) -> bool:
 
 
 def make_uvicorn_config(app: FastAPI, settings: Settings, **tls: Any) -> uvicorn.Config:
-    """Returns the configuration of uvicorn for `app`; for https with the result of `tls_options`."""
+    """Returns the configuration of uvicorn for `app`; `tls` is the result of `tls_options`."""
     if tls:
         count = partial(app.state.metrics.count_problem, "tls_handshake", None)
         tls["ssl_context_factory"] = lambda _, make: report_failed_handshakes(make(), count)

@@ -1,4 +1,4 @@
-"""Base of the middleware: only HTTP requests, and the status of their answers."""
+"""Base class of the middleware: handles only HTTP requests. `StatusSend` knows the status of an answer."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 

@@ -55,7 +55,7 @@ class RequestIdMiddleware(HttpMiddleware):
 
 
 def choose_id(sent: str | None) -> tuple[str, str]:
-    """Returns the id of a request and why it is not the client's; the reason may be empty.
+    """Returns the id of a request and why the client's id was refused; empty if it was not.
 
     Printable ASCII cannot inject headers or log lines, because the log quotes and escapes values.
     """

@@ -26,7 +26,7 @@ MAX_QUERY_FIELDS = 20
 
 
 class UninspectedMiddleware(HttpMiddleware):
-    """Reports each photograph that was not inspected to the service.
+    """Reports to the service each photograph that was not inspected.
 
     Requests without a valid key are not logged: anyone could fill the screens of the line with them. A camera
     whose key is rejected appears on the line page as a silent station. Requests above the rate limit are

@@ -132,8 +132,8 @@ ROLL_BACK = LabelChange("roll back", _roll_back)
 
 @dataclass(frozen=True)
 class LabelFileUpdate:
-    """A change of the file of labels that is not written yet; `content` is that of the file, None without
-    one.
+    """A change of the file of labels that is not written yet; `content` is that of the old file, None if
+    there was none.
     """
 
     path: Path

@@ -41,7 +41,7 @@ class LoadTimes:
 
 
 class ModelLoader:
-    """Loads and replaces the models of a registry, whose memory a budget measures and checks."""
+    """Loads and replaces the models of a registry; a budget measures and checks their memory."""
 
     def __init__(
         self,

@@ -71,7 +71,7 @@ Versions = Mapping[str, ServedModel]
 
 
 class ModelRegistry:
-    """Finds models. The table is replaced as a whole, so that a request sees one state of it."""
+    """Finds models. They are in one table that is replaced as a whole: no request sees half a change."""
 
     def __init__(self, default: str | None) -> None:
         self.default = default

@@ -21,7 +21,7 @@ async def log_reload(
     event: str = "reload",
 ) -> ReloadAnswer:
     """Awaits `reloading`, which replaces the model `name`, and logs the result with the client `requested_by`
-    as the line `event`; only an unexpected failure has a traceback.
+    as a line with the message `event`; only an unexpected failure has a traceback.
     """
     started = time.perf_counter()
     facts: dict[str, object] = {"model": name, "before": _served(registry, name)}

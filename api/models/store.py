@@ -1,4 +1,4 @@
-"""Models on disk: one artifact, or a folder NAME/VERSION/ of several."""
+"""Models on disk: one artifact, or several in a folder, as NAME/VERSION/."""
 
 import re
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ class SingleModel:
 
 
 class ModelFolder:
-    """A folder of artifacts NAME/VERSION/.
+    """A folder of several artifacts, in subfolders NAME/VERSION/.
 
     `NAME/labels.json` lists the versions to serve with their labels; without this file the newest version is
     served as `stable`.
@@ -87,7 +87,7 @@ class ModelFolder:
         there is none.
 
         Raises:
-            ArtifactError: If its folder is wrong.
+            ArtifactError: If its labels or a manifest are invalid.
         """
         artifacts = self._artifacts_of(name)
         if not artifacts:
@@ -100,11 +100,11 @@ class ModelFolder:
     def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:
         """Returns the model `name` with changed labels, and the update that writes them.
 
-        Without a file of labels, `stable`, the version that answers now, stays stable.
+        Without a file of labels, the version `stable`, which answers now, stays stable.
 
         Raises:
             RequestError: 404 if there is no such model or version, 409 if the change is not possible.
-            ArtifactError: If the model's folder is wrong.
+            ArtifactError: If the model's labels or a manifest are invalid.
         """
         artifacts = self._artifacts_of(name)
         if not artifacts:

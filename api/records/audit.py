@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """A change to the service: who (an API key's name, or a part of the service) did what, and the states."""
+    """A change: who (an API key's name or part of the service) did what, and the states before and after."""
 
     who: str
     what: str

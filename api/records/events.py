@@ -22,7 +22,7 @@ MAX_REGIONS = 50
 
 
 def verdict_of(label: str) -> Literal["good", "review", "defect"]:
-    """Returns the verdict of a label: class 0 is `good`, every other class is a defect."""
+    """Returns the verdict of a label: `good`, `review`, or `defect` for every other class."""
     if label == GOOD:
         return "good"
     return "review" if label == REVIEW else "defect"
@@ -45,7 +45,7 @@ def inspected_event(row: Row) -> str:
 
 
 def reviewed_event(row: Row, now: datetime) -> str:
-    """Returns the event of a review at `now`, or of its withdrawal, after the change of the row."""
+    """Returns the event of a review at `now`, or of its withdrawal; `row` is the inspection after it."""
     label, moment = row["reviewed_label"], row["reviewed_at"]
     data = {
         **_facts(row),

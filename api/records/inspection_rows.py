@@ -94,7 +94,7 @@ def _digest(*words: str | None) -> bytes | None:
 
 
 def restore_answer(row: Row, form: MaskForm) -> Answer:
-    """Returns the stored answer with its mask in the requested form, not `scores`; slow for a large mask.
+    """Returns the stored answer with its mask in `form`, which cannot be `scores`; slow for a large mask.
 
     Raises:
         RequestError: 400 if the form needs pixel classes and the model had none.

@@ -1,4 +1,4 @@
-"""Queues events for other systems in the transaction of the change: both are stored, or neither."""
+"""Queues events for other systems, in the transaction that stores the inspection or review."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from api.records.tables import outbox
 class Outbox:
     """The queue of events, with a row for each of the receivers in `sinks`.
 
-    Events are queued in the transaction of the change.
+    An event and its inspection or review are in one transaction: both are stored, or neither.
     """
 
     sinks: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Outbox:
             self._add(connection, [(row["station"], inspected_event(row)) for row in rows])
 
     def enqueue_reviewed(self, connection: Connection, row: Row) -> None:
-        """Queues the event of a review or its withdrawal, after the change of the row."""
+        """Queues the event of a review or of its withdrawal; `row` is the inspection after it."""
         if self.sinks:
             self._add(connection, [(row["station"], reviewed_event(row, datetime.now(UTC)))])
 

@@ -125,7 +125,7 @@ def change_picture_states(connection: Connection, digests: Sequence[bytes], befo
 
 
 def expire_unreferenced(connection: Connection, digests: Sequence[bytes]) -> None:
-    """Marks pictures that no inspection references as expiring."""
+    """Marks as expiring those pictures that no inspection references."""
     if digests:
         referenced = select(inspections.c.picture).where(inspections.c.picture.in_(digests))
         orphaned = pictures.c.sha256.in_(digests) & pictures.c.sha256.not_in(referenced)

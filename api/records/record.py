@@ -204,7 +204,7 @@ class Record:
         await self.run_in_thread(change)
 
     async def stream(self, make: Callable[[Engine], Iterator[bytes]]) -> AsyncIterator[bytes]:
-        """Returns the chunks that `make` yields, read in threads; the first one before this returns."""
+        """Returns the chunks that `make` yields, read in threads; it returns when the first one is read."""
         await self.check()
         chunks = make(self._engine)
         first = await self.run_in_thread(lambda: next(chunks, b""))
@@ -251,7 +251,7 @@ class Record:
         self.metrics.lost.inc()
 
     async def delete_picture(self, row: Row, who: str) -> None:
-        """Deletes the photograph of an inspection, and of all others with the same one, immediately."""
+        """Deletes the photograph of an inspection immediately, also for all others that share it."""
         await self.check()
         assert self._retention is not None
         delete = partial(self._retention.delete_picture, bytes(row["picture"]), row["id"], who)

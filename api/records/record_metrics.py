@@ -66,7 +66,7 @@ class RecordMetrics:
     def set_space(
         self, stored_bytes: int, free_bytes: int | None, *, short: bool, is_expiry_suspended: bool
     ) -> None:
-        """Sets the gauges of space and clock; `free_bytes` is None if the space is unlimited."""
+        """Sets the gauges of space and suspended expiry; `free_bytes` is None if the space is unlimited."""
         self._stored.set(stored_bytes)
         self._free.set(float("inf") if free_bytes is None else free_bytes)
         self._short.set(short)

@@ -31,7 +31,7 @@ Identity = BigInteger().with_variant(Integer, "sqlite")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A time in UTC: `timestamp with time zone`, in SQLite text that sorts in order of time."""
+    """A time in UTC: `timestamp with time zone`, or for SQLite a text that sorts in order of time."""
 
     impl = DateTime(timezone=True)
     cache_ok = True

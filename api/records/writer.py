@@ -1,4 +1,4 @@
-"""Stores inspections: queued ones share a transaction, and each is reported once it is durable."""
+"""Stores inspections: queued ones share a transaction, and each is reported as soon as it is durable."""
 
 import errno
 import logging

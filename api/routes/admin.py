@@ -58,5 +58,5 @@ async def promote(name: str, request: Request, service: ServiceDep) -> ReloadAns
 
 @router.post("/models/{name}/rollback", responses=document_problems(404, 409, 422, 500, 503))
 async def roll_back(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
-    """Makes the version stable again that was stable before the last promotion."""
+    """Makes stable the version that was stable before the last promotion."""
     return await service.relabel(name, ROLL_BACK, caller_fields(request.scope))

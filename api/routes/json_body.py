@@ -25,8 +25,8 @@ async def read_json_body(
     limit: int = MAX_JSON_BYTES,
     any_type: bool = False,
 ) -> Body:
-    """Reads a JSON body, `form`, of at most `limit` bytes until `deadline`; with `any_type` whatever its
-    Content-Type.
+    """Reads a JSON body as the model `form`, at most `limit` bytes, until `deadline`; with `any_type`, its
+    Content-Type is not checked.
 
     Raises:
         RequestError: 415 for another Content-Type, 413 for a larger body, 400 for invalid JSON, 503 without

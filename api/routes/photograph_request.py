@@ -90,7 +90,7 @@ class PhotographRequest(Generic[QueryModel]):
 
 
 def prefers_png(accept: str) -> bool:
-    """Returns whether an `Accept` header prefers the mask alone: image/png, and not JSON with more weight."""
+    """Returns whether an `Accept` header prefers the mask alone: image/png, unless JSON has more weight."""
     weights = {}
     for part in accept.lower().split(","):
         kind, *parameters = (word.strip() for word in part.split(";"))

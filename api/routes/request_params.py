@@ -134,7 +134,7 @@ QueryModel = TypeVar("QueryModel", bound=PredictQuery)
 
 @dataclass(frozen=True)
 class RequestParams(Generic[QueryModel]):
-    """What a request asks for, without its photographs. `started` and `deadline` (504) are
+    """What a request asks for, without its photographs. `started` and `deadline` (504) are times of
     `time.perf_counter`.
     """
 

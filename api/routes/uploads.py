@@ -284,7 +284,7 @@ def parse_json(
 ) -> Body:
     """Parses a JSON body as `model`; `make_error` makes the error if it does not match.
 
-    At most `max_values` values, including one for each comma in texts, limit the memory for parsing.
+    More than `max_values` values are rejected, to limit memory; each comma in a text counts as one, too.
 
     Raises:
         RequestError: 400.

@@ -33,14 +33,14 @@ class ShadowMemory:
 
 @dataclass(eq=False)
 class ShadowPhotograph:
-    """A photograph for a candidate. It refers to the candidate by identity: a replaced model can be deleted.
+    """A photograph for a candidate, known only by its identity, so that a replaced model can be freed.
 
     Attributes:
         same_input: Whether the candidate takes photographs prepared for the stable model.
         threshold: Replaces the candidate's image threshold, 0…1.
         image: The photograph [H, W, C], prepared [h, w, c] if `same_input`; None if there is none.
         size: Height and width of the photograph, px.
-        is_waiting: Whether it is in the queue, whose owner releases it.
+        is_waiting: Whether it is in the queue; then `Shadowing` releases it.
     """
 
     candidate: ModelIdentity

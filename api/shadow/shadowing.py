@@ -48,13 +48,13 @@ class _Waiting:
 class Shadowing:
     """Runs candidates on one photograph at a time, in shadow mode: clients do not see their answers.
 
-    A candidate runs if no request is in work and none has arrived for as long as its last run took: so a
-    client waits for at most the run that has just started. What is not possible is skipped and counted.
+    A candidate runs if no request is in progress and none has arrived for as long as its last run took: so a
+    client waits for at most the run that has just started. A photograph that it cannot take is skipped.
     Belongs to the event loop.
 
     Args:
         memory: Checks whether a photograph fits.
-        limits: Limits of client requests. No candidate runs while one has admitted a request.
+        limits: Limits of client requests. No candidate runs while any of them has admitted a request.
         bodies: Limit of request bodies. No candidate runs while bytes are reserved.
         recording: Stores the answers of candidates.
     """
@@ -120,8 +120,8 @@ class Shadowing:
     def enqueue(
         self, shadow: ShadowPhotograph | None, inspection: Inspection, stored: StoredInspection | None
     ) -> None:
-        """Enqueues a photograph for its candidate, unless `inspection`, by the stable model, repeats an
-        earlier one or is not `stored`.
+        """Enqueues a photograph for its candidate, unless the `inspection` by the stable model repeats an
+        earlier one, or was not stored (`stored` is None).
         """
         if shadow is None or (stored is not None and stored.original is not None):
             return
@@ -149,7 +149,7 @@ class Shadowing:
                 await self._store()
 
     async def _wait_until_idle(self) -> None:
-        """Returns when no request is in work and none has arrived during the time of a candidate's run."""
+        """Returns when no request is in progress and none has arrived during the time of a candidate's run."""
         while True:
             before = self._count_admissions()
             await self._sleep(max(self._last_run_s, MIN_QUIET_S))

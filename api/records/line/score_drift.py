@@ -1,7 +1,7 @@
 """Detects score drift: compares the mean log-odds of the last hours with those of the days before.
 
 With thousands of inspections every difference is significant, and hours vary for good reasons. Therefore a
-drift must exceed both half a standard deviation of single photographs and three of the hourly means.
+drift must exceed 0.5 standard deviations of single photographs and 3 standard deviations of hourly means.
 """
 
 from collections.abc import Sequence

@@ -16,7 +16,7 @@ MIN_SILENCE = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class StationActivity:
-    """Hours with inspections, number of inspections and time of the last one in a day at a station."""
+    """Activity of a station in a day: hours with inspections, number of inspections, and time of the last."""
 
     station: str
     hours: int
@@ -30,7 +30,7 @@ class StationActivity:
 
 
 def find_silent(stations: Iterable[StationActivity], now: datetime) -> Iterator[StationActivity]:
-    """Yields regular stations that are silent for ten usual gaps and five minutes."""
+    """Yields regular stations that are silent for at least ten usual gaps and at least five minutes."""
     for day in stations:
         regular = day.hours >= MIN_HOURS and day.inspected >= MIN_INSPECTED
         if regular and now - day.last_at > max(MIN_SILENCE, SILENT_AFTER_GAPS * day.usual_gap):

@@ -15,7 +15,7 @@ class UninspectedPhotograph:
         status: HTTP status of the answer.
         code: Code of the problem.
         detail: Its message.
-        missed_at: When it arrived; of several, the last.
+        missed_at: When it was rejected; the last time if there are several.
     """
 
     station: str

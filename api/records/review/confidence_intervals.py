@@ -88,7 +88,7 @@ def _log_choices(total: int, size: int) -> float:
 def add(parts: Iterable[tuple[float, Interval]]) -> Interval:
     """Adds independent estimates, each times a factor.
 
-    Without a sample, limits are added linearly, not squared.
+    Limits of an estimate without a sample are added linearly, not squared.
     """
     value, below, above, least, most = 0.0, 0.0, 0.0, 0.0, 0.0
     known = True

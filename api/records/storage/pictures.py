@@ -85,7 +85,7 @@ class FolderPictures:
         write_text_atomic(self._folder / STORE_ID, store_id)
 
     def put(self, sha256: bytes, data: bytes) -> None:
-        """Writes the file as its mark, syncs it, and links it to its final name."""
+        """Writes the file under the name of its mark, syncs it, and adds a hard link with its final name."""
         mark = self._marks / f"{sha256.hex()}.{uuid4().hex}"
         try:
             _write(mark, data)
