@@ -169,7 +169,7 @@ class Service:
         Raises:
             RequestError: 503.
         """
-        if self.watchdog.lost:
+        if self.watchdog.needs_restart:
             raise self._unavailable("stalled", f"{self.watchdog.describe()} Restart the service.")
 
     def check_ready(self) -> None:

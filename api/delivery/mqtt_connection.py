@@ -36,7 +36,7 @@ class Broker:
         port: TCP port.
         user: Login; None = without.
         password: Password of the user.
-        trust: Trusted certificates; None = without TLS.
+        tls_context: Trusted certificates; None = without TLS.
         client_id: MQTT client id; the broker ends an older connection that has the same id.
     """
 
@@ -44,7 +44,7 @@ class Broker:
     port: int
     user: str | None
     password: str | None
-    trust: ssl.SSLContext | None
+    tls_context: ssl.SSLContext | None
     client_id: str
 
 
@@ -74,9 +74,9 @@ class MqttConnection:
         )
         if broker.user is not None:
             self._client.username_pw_set(broker.user, broker.password)
-        if broker.trust is not None:
-            broker.trust.sslsocket_class = _ClosingSocket
-            self._client.tls_set_context(broker.trust)
+        if broker.tls_context is not None:
+            broker.tls_context.sslsocket_class = _ClosingSocket
+            self._client.tls_set_context(broker.tls_context)
         self._client.connect_timeout = CONNECT_S
         self._client.max_inflight_messages_set(0)  # unlimited here; `_window` respects the broker's limit
         self._window = asyncio.Semaphore(MAX_IN_FLIGHT)

@@ -25,8 +25,8 @@ TYPES = {
 }
 HEARTBEAT = "Heartbeat"
 NO_DATA_YET_STATUS = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadWaitingForInitialData))
-UNUSABLE = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadNoCommunication))
-GOOD = ua.StatusCode(ua.UInt32(ua.StatusCodes.Good))
+UNUSABLE_STATUS = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadNoCommunication))
+GOOD_STATUS = ua.StatusCode(ua.UInt32(ua.StatusCodes.Good))
 
 
 class LineNodes:
@@ -58,7 +58,9 @@ class LineNodes:
                 await self._add_set(station)
             moment = None if state.last is None else state.last["inspected_at"]
             for name, value in _values(state).items():
-                status = UNUSABLE if not usable else NO_DATA_YET_STATUS if value is None else GOOD
+                status = (
+                    UNUSABLE_STATUS if not usable else NO_DATA_YET_STATUS if value is None else GOOD_STATUS
+                )
                 await self._write(station, name, value, status, moment)
 
     async def mark_unusable(self) -> None:
@@ -66,7 +68,7 @@ class LineNodes:
         for station, names in self._sets.items():
             for name in names:
                 value, _ = self._written.get((station, name), (None, NO_DATA_YET_STATUS))
-                await self._write(station, name, value, UNUSABLE, None)
+                await self._write(station, name, value, UNUSABLE_STATUS, None)
 
     async def _write(
         self, station: str | None, name: str, value: Any, status: ua.StatusCode, moment: datetime | None

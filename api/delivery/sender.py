@@ -27,10 +27,10 @@ from api.records.queries import add_audit_entry
 POLL_S = 0.25
 """Seconds between two polls."""
 SIZE_CHECK_S = 15.0
-STATIONS = 1000
+STATIONS_PER_POLL = 1000
 """Stations per poll; the next poll continues after them."""
 PARALLEL_STATIONS = 32
-BATCH = 50
+MESSAGES_PER_QUERY = 50
 """Messages of a station per query."""
 TIMEOUT_S = 30.0
 """Seconds that one delivery may take."""
@@ -119,8 +119,10 @@ class Sender:
             for task in self._tasks.values():  # the lock was lost
                 task.cancel()
             return
-        stations = await self._store.read(queries.waiting_stations, self._sink.name, self._after, STATIONS)
-        self._after = stations[-1] if len(stations) == STATIONS else None
+        stations = await self._store.read(
+            queries.waiting_stations, self._sink.name, self._after, STATIONS_PER_POLL
+        )
+        self._after = stations[-1] if len(stations) == STATIONS_PER_POLL else None
         for station in stations:
             if station not in self._tasks and self._backoff.is_over(station):
                 self._tasks[station] = asyncio.create_task(self._send(station))
@@ -158,7 +160,9 @@ class Sender:
     async def _send_batch(self, station: str) -> bool:
         """Delivers a batch; returns whether to continue."""
         async with self._slots:
-            rows = await self._store.read(queries.waiting_messages, self._sink.name, station, BATCH)
+            rows = await self._store.read(
+                queries.waiting_messages, self._sink.name, station, MESSAGES_PER_QUERY
+            )
             for row in rows:
                 if not await self._deliver(row):
                     return False

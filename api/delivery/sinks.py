@@ -23,7 +23,7 @@ def create_sinks(settings: Settings) -> list[Sink]:
     if settings.outbox_webhook is not None:
         file = settings.outbox_webhook_secrets
         secrets = [] if file is None else load_secrets(file)
-        sinks.append(Webhook(settings.outbox_webhook, secrets, _trust(settings.outbox_ca)))
+        sinks.append(Webhook(settings.outbox_webhook, secrets, _make_tls_context(settings.outbox_ca)))
     if settings.outbox_mqtt is not None:
         sinks.append(_create_mqtt(settings.outbox_mqtt, settings))
     if settings.outbox_jsonl is not None:
@@ -35,9 +35,9 @@ def _create_mqtt(url: str, settings: Settings) -> Mqtt:
     scheme, host, port, user, password, prefix = read_mqtt_url(url)
     if settings.outbox_mqtt_login is not None:
         user, password = _read_login(settings.outbox_mqtt_login)
-    trust = _trust(settings.outbox_ca) if scheme == "mqtts" else None
+    tls_context = _make_tls_context(settings.outbox_ca) if scheme == "mqtts" else None
     client_id = settings.outbox_mqtt_client or f"segdec-{uuid4().hex[:12]}"
-    return Mqtt(Broker(host, port, user, password, trust, client_id), prefix)
+    return Mqtt(Broker(host, port, user, password, tls_context, client_id), prefix)
 
 
 def _create_json_lines(path: Path) -> JsonLines:
@@ -56,7 +56,7 @@ def _read_login(file: Path) -> tuple[str, str]:
     return user, password
 
 
-def _trust(file: Path | None) -> ssl.SSLContext:
+def _make_tls_context(file: Path | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=file)
     except OSError as error:  # includes invalid certificates

@@ -29,7 +29,7 @@ class Webhook:
     Args:
         url: http or https; a user and password in it are sent as basic authentication.
         secrets: Each signs every event.
-        trust: Trusted certificates.
+        tls_context: Trusted certificates.
         clock: Returns seconds since 1970.
         transport: Replaces the network in tests.
 
@@ -43,7 +43,7 @@ class Webhook:
         self,
         url: str,
         secrets: Sequence[str],
-        trust: ssl.SSLContext,
+        tls_context: ssl.SSLContext,
         clock: Callable[[], float] = time.time,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -53,7 +53,7 @@ class Webhook:
         # Without the environment: a proxy for other programs would receive the events.
         self._client = httpx.AsyncClient(
             auth=(address.username, address.password) if address.userinfo else None,
-            verify=trust,
+            verify=tls_context,
             timeout=TIMEOUT,
             trust_env=False,
             follow_redirects=False,

@@ -14,8 +14,8 @@ THREAD_STEPS: tuple[Step, ...] = get_args(Step)
 LOAD_FACTOR = 5
 """Factor on the limits for steps of loading a model: its first batches are also compiled."""
 EXIT_AFTER_S = 60.0
-"""Time from `lost` to the exit of the process. In this time the client of `/livez` (Kubernetes) can stop and
-replace the process.
+"""Time from `needs_restart` to the exit of the process. Meanwhile the client of `/livez` (Kubernetes) can
+replace it.
 """
 
 logger = logging.getLogger(__name__)
@@ -32,13 +32,15 @@ class RunningStep:
 class Watchdog:
     """Watches the steps that run in threads. Nothing can end a thread that hangs: only a new process helps.
 
-    A step that runs longer than `stall_s` is stalled: the service is not ready until it ends. After `lost_s`
-    the process needs to be replaced. Steps of loading a model have `LOAD_FACTOR` times as long.
+    A step that runs longer than `stall_s` is stalled: the service is not ready until it ends. After
+    `restart_after_s` the process needs to be replaced. Steps of loading have `LOAD_FACTOR` times as long.
     """
 
-    def __init__(self, stall_s: float, lost_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, stall_s: float, restart_after_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.stall_s = stall_s
-        self.lost_s = lost_s
+        self.restart_after_s = restart_after_s
         self._clock = clock
         self._running: set[RunningStep] = set()  # added to, removed from and copied whole: each is atomic
         self._reported: RunningStep | None = None
@@ -63,14 +65,14 @@ class Watchdog:
         return self._exceeding(self.stall_s) is not None
 
     @property
-    def lost(self) -> bool:
+    def needs_restart(self) -> bool:
         """Whether a step has run so long that the process should be replaced."""
-        return self._exceeding(self.lost_s) is not None
+        return self._exceeding(self.restart_after_s) is not None
 
     @property
     def should_exit(self) -> bool:
         """Whether a step still runs `EXIT_AFTER_S` after the process should have been replaced."""
-        return self._exceeding(self.lost_s, EXIT_AFTER_S) is not None
+        return self._exceeding(self.restart_after_s, EXIT_AFTER_S) is not None
 
     def describe(self) -> str:
         """Names the step that has run too long, if any."""

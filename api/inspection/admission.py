@@ -102,7 +102,7 @@ class ByteReservation:
         if limit.reserved + count > limit.limit:
             raise service_unavailable(
                 "uploads_full",
-                f"The request bodies in progress take {limit.reserved:,} bytes; this one would exceed the limit "
+                f"The request bodies in progress take {limit.reserved:,} bytes; this one exceeds the limit "
                 f"of {limit.limit:,}. Retry later.",
                 limit.retry_after_s,
             )

@@ -9,7 +9,7 @@ Row = Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
-class Inspection:
+class NewInspection:
     """An inspection to be stored: its row without id, the encoded image file, and the row of `pictures`."""
 
     row: Row

@@ -10,7 +10,7 @@ from typing import Any
 
 from api.errors import RequestError
 from api.inspection.mask_encoding import convert_mask, encode_mask
-from api.records.inspection import Inspection, Row
+from api.records.inspection import NewInspection, Row
 from api.records.sampling import SamplingDecision
 from segdec.inference.postprocessing import Prediction
 from segdec.schemas import Answer, MaskAnswer, MaskForm
@@ -42,10 +42,10 @@ def make_inspection(
     prediction: Prediction,
     answer: Answer,
     picture: bytes,
-    subject: PartInfo,
+    part: PartInfo,
     draw: SamplingDecision,
     engine: str,
-) -> Inspection:
+) -> NewInspection:
     """Builds the rows of an inspection; slow for a large picture or mask, so run it in a thread."""
     now, model = datetime.now(UTC), answer.model
     mask = encode_mask(prediction, "rle" if prediction.class_mask is None else "class_rle", "input")
@@ -53,12 +53,12 @@ def make_inspection(
     sha256 = hashlib.sha256(picture).digest()
     row = {
         "token": uuid.uuid4().bytes,
-        "request_key": _digest(subject.client, subject.idempotency_key),
-        "part_key": _digest(subject.station, subject.part_id, model.name, sha256.hex()),
+        "request_key": _digest(part.client, part.idempotency_key),
+        "part_key": _digest(part.station, part.part_id, model.name, sha256.hex()),
         "inspected_at": now,
-        "station": subject.station,
-        "part_id": subject.part_id,
-        "client": subject.client,
+        "station": part.station,
+        "part_id": part.part_id,
+        "client": part.client,
         "picture": sha256,
         "model": model.name,
         "version": model.version,
@@ -70,7 +70,7 @@ def make_inspection(
         "draw_reason": draw.reason,
         "answer": answer.model_dump_json(exclude={"mask"}),
         "mask": mask.model_dump_json(),
-        "details": json.dumps(subject.details),
+        "details": json.dumps(part.details),
     }
     picture_row = {
         "sha256": sha256,
@@ -80,7 +80,7 @@ def make_inspection(
         "worth": draw.retention_class,
         "stored_at": now,
     }
-    return Inspection(row, picture, picture_row)
+    return NewInspection(row, picture, picture_row)
 
 
 def _digest(*words: str | None) -> bytes | None:
@@ -103,7 +103,7 @@ def restore_answer(row: Row, form: MaskForm) -> Answer:
     return Answer.model_validate({**json.loads(row["answer"]), "mask": mask})
 
 
-def check_same_request(row: Row, inspection: Inspection) -> None:
+def check_same_request(row: Row, inspection: NewInspection) -> None:
     """Rejects a request that reuses the Idempotency-Key of a different one.
 
     Raises:

@@ -19,7 +19,7 @@ from api.records import queries
 from api.records.audit import AuditEntry
 from api.records.database import open_database, write_transaction
 from api.records.initialization import database_url, initialize_record
-from api.records.inspection import Inspection, Row, StoredInspection
+from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.line.uninspected_log import UninspectedLog
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
@@ -140,7 +140,7 @@ class Record:
         if self._failed_at is not None and time.monotonic() - self._failed_at < REOPEN_S:
             raise self._unavailable("it failed a moment ago")
 
-    async def store(self, inspection: Inspection, deadline: float) -> StoredInspection:
+    async def store(self, inspection: NewInspection, deadline: float) -> StoredInspection:
         """Stores an inspection durably: row and picture survive a power loss.
 
         Raises:

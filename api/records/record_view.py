@@ -65,7 +65,9 @@ def _review(row: Row) -> Review | None:
     )
 
 
-def draw_mask(row: Row, which: Literal["predicted", "reviewed"], values: Literal["defect", "class"]) -> bytes:
+def encode_mask(
+    row: Row, which: Literal["predicted", "reviewed"], values: Literal["defect", "class"]
+) -> bytes:
     """Returns the predicted mask or that of a reviewer, a grey PNG: 255 = defect, or the index of each class.
 
     Raises:
@@ -86,7 +88,7 @@ def _defects(mask: MaskAnswer) -> NDArray[np.uint8]:
     return np.where(unpack_mask(mask) > 0, np.uint8(255), np.uint8(0))
 
 
-def draw_picture(picture: bytes, white_level: int | None) -> bytes:
+def encode_picture(picture: bytes, white_level: int | None) -> bytes:
     """Returns a photograph as the network saw it (upright, 8 bits), a PNG.
 
     Raises:

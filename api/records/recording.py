@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from api.errors import RequestError
 from api.metrics import Metrics
 from api.records.audit import AuditEntry
-from api.records.inspection import Inspection, StoredInspection
+from api.records.inspection import NewInspection, StoredInspection
 from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.settings import RecordMode, Settings
 from segdec.errors import MissingExtraError
@@ -61,7 +61,7 @@ class Recording:
             await self.record.check()
 
     async def store(
-        self, inspection: Inspection, deadline: float
+        self, inspection: NewInspection, deadline: float
     ) -> tuple[StoredInspection | None, str | None]:
         """Stores an inspection; returns the result, or None and the warning why it is not recorded.
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from api.records import queries
 from api.records.database import write_transaction
-from api.records.inspection import Inspection, Row, StoredInspection
+from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
 from api.records.review.review_queue import PRIORITY_BY_REASON, enqueue
@@ -33,7 +33,7 @@ class RecordUnavailableError(Exception):
     """The record cannot be written now."""
 
 
-QueuedInspection = tuple[Inspection, "Future[StoredInspection]"]
+QueuedInspection = tuple[NewInspection, "Future[StoredInspection]"]
 
 
 class RecordWriter:
@@ -59,7 +59,7 @@ class RecordWriter:
         self._thread = threading.Thread(target=self._run, name="record", daemon=True)
         self._thread.start()
 
-    def store(self, inspection: Inspection) -> "Future[StoredInspection]":
+    def store(self, inspection: NewInspection) -> "Future[StoredInspection]":
         """Queues an inspection; cancel the future to withdraw it before its turn.
 
         The future raises RecordUnavailableError if the inspection cannot be stored.
@@ -119,7 +119,7 @@ class RecordWriter:
         for (_, future), one in zip(batch, stored, strict=True):
             future.set_result(one)
 
-    def _attempt(self, items: Sequence[Inspection]) -> list[StoredInspection]:
+    def _attempt(self, items: Sequence[NewInspection]) -> list[StoredInspection]:
         self._remove_orphans()
         pictures = {item.sha256: item for item in items}
         self._orphans.update(pictures)
@@ -150,11 +150,11 @@ class RecordWriter:
         except OSError as error:  # the next start removes the mark
             logger.warning("The mark of a picture was not removed: %s", error)
 
-    def _put(self, item: Inspection) -> None:
+    def _put(self, item: NewInspection) -> None:
         self._pictures.put(item.sha256, item.picture)
 
     def _commit(
-        self, items: Sequence[Inspection], pictures: Mapping[bytes, Inspection]
+        self, items: Sequence[NewInspection], pictures: Mapping[bytes, NewInspection]
     ) -> list[StoredInspection]:
         with write_transaction(self._engine) as connection:
             queries.upsert_pictures(connection, [item.picture_row for item in pictures.values()])
@@ -187,7 +187,7 @@ def add_rows(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> lis
     return stored
 
 
-def rejected_hashes(items: Iterable[Inspection], stored: Iterable[StoredInspection]) -> Iterator[bytes]:
+def rejected_hashes(items: Iterable[NewInspection], stored: Iterable[StoredInspection]) -> Iterator[bytes]:
     """Yields the hashes of pictures whose Idempotency-Key belongs to an inspection of a different picture."""
     for item, one in zip(items, stored, strict=True):
         if one.original is not None and bytes(one.original["picture"]) != item.sha256:

@@ -15,7 +15,7 @@ from api.inspection.inspector import InspectedPhotograph
 from api.inspection.mask_encoding import encode_mask_file
 from api.middleware.uninspected import set_part
 from api.models.registry import ServedModel
-from api.records.inspection import Inspection, StoredInspection
+from api.records.inspection import NewInspection, StoredInspection
 from api.records.inspection_rows import PartInfo, check_same_request, make_inspection, restore_answer
 from api.records.sampling import SamplingPolicy
 from api.routes.body_schemas import inline_schema
@@ -27,7 +27,7 @@ from api.routes.request_params import (
     InspectParams,
     InspectQuery,
     PartFields,
-    merge_part_facts,
+    merge_part_fields,
 )
 from api.routes.responses import HEADER_PREFIX, answer_headers, make_answer
 from api.routes.roles import require_role
@@ -44,7 +44,7 @@ class _Inspected:
 
     answer: Answer
     file: bytes | None
-    inspection: Inspection
+    inspection: NewInspection
 
 
 ROUTE: dict[str, Any] = {
@@ -103,7 +103,7 @@ async def _inspect(
 
 
 def _subject(asked: PhotographRequest[InspectQuery], in_body: PartFields | None, key: str | None) -> PartInfo:
-    part = merge_part_facts(asked.params.query, in_body)
+    part = merge_part_fields(asked.params.query, in_body)
     return PartInfo(
         station=part.station,
         part_id=part.part_id,

@@ -19,7 +19,7 @@ from api.records.review.reviews import record_not_found
 from api.records.schemas import InspectionRecord, RecordPage
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep
-from api.routes.request_params import MAX_NAME, PRINTABLE
+from api.routes.request_params import MAX_NAME, PRINTABLE_PATTERN
 from api.routes.roles import require_role
 from api.service import Service
 from segdec.imaging.white_level import FULL_RANGE
@@ -47,7 +47,7 @@ TABLE: dict[str, Any] = {
     },
 }
 
-TextFilter = Annotated[str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE)]
+TextFilter = Annotated[str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)]
 FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(2999, 12, 30)
 """Outside this range, a day has no midnight in some zone."""
 Timestamp = Annotated[
@@ -161,7 +161,7 @@ async def show_image(
     picture = await record.read_picture(row)
     if form == "sent":
         return Response(picture, media_type=f"image/{row['picture_format']}")
-    draw = partial(record_view.draw_picture, picture, _white_level(service, row))
+    draw = partial(record_view.encode_picture, picture, _white_level(service, row))
     return Response(await record.run_in_thread(draw), media_type=PNG)
 
 
@@ -183,7 +183,7 @@ async def show_mask(
     ] = "defect",
 ) -> Response:
     """The mask as a grey PNG."""
-    draw = partial(record_view.draw_mask, row, which, values)
+    draw = partial(record_view.encode_mask, row, which, values)
     return Response(await record.run_in_thread(draw), media_type=PNG)
 
 

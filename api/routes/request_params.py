@@ -29,7 +29,7 @@ MAX_NAME = 128
 """Longest name of a station or a part, and longest idempotency key, characters."""
 MAX_METADATA = 4096
 """Longest metadata, characters of its JSON."""
-PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+PRINTABLE_PATTERN = r"^[^\x00-\x1f\x7f]*$"
 
 
 class PredictQuery(BaseModel):
@@ -59,7 +59,7 @@ class PredictQuery(BaseModel):
         return values
 
 
-Name = Annotated[str, Field(max_length=MAX_NAME, pattern=PRINTABLE)]
+Name = Annotated[str, Field(max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)]
 RequiredName = Annotated[Name, Field(min_length=1)]
 
 
@@ -171,7 +171,7 @@ def _make_params(request: Request, query: QueryModel, deadline: float) -> Reques
 # === Facts about the part ===
 
 
-def parse_part_facts(fields: Mapping[str, str]) -> PartFields:
+def parse_part_fields(fields: Mapping[str, str]) -> PartFields:
     """Parses what a form says about a part; raises a RequestError, 400, if a value is invalid."""
     try:
         return PartFields.model_validate(fields)
@@ -179,7 +179,7 @@ def parse_part_facts(fields: Mapping[str, str]) -> PartFields:
         raise bad_parameter(error.errors(), "form") from error
 
 
-def merge_part_facts(query: PartFields, body: PartFields | None) -> PartFields:
+def merge_part_fields(query: PartFields, body: PartFields | None) -> PartFields:
     """Returns what query and body together say about a part; raises a RequestError, 400, if both have
     different values for the same field.
     """

@@ -24,7 +24,7 @@ from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
 from api.routes.json_body import MAX_JSON_BYTES, read_json_body
 from api.routes.records import ETAG, RecordDep, RecordId, RowDep, TextFilter, Timestamp, answer_record
-from api.routes.request_params import MAX_NAME, PRINTABLE, DeadlineDep, Name
+from api.routes.request_params import MAX_NAME, PRINTABLE_PATTERN, DeadlineDep, Name
 from api.routes.roles import require_role
 
 Args = TypeVarTuple("Args")
@@ -36,7 +36,7 @@ MAX_TASKS = 5
 MAX_SKIPPED = 1000
 MAX_REASON = 2000
 """Characters."""
-TEXT = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
+TEXT_PATTERN = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
 """Allows tabs and line breaks."""
 MAX_REVISION = 2**31 - 2
 
@@ -75,7 +75,7 @@ class SentReview(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     label: Label = Field(description="`good`, a defect class of the model, or `unsure`")
-    reason: Annotated[str, Field(max_length=MAX_REASON, pattern=TEXT)] | None = None
+    reason: Annotated[str, Field(max_length=MAX_REASON, pattern=TEXT_PATTERN)] | None = None
     reviewer: Name | None = Field(None, description="name of the reviewer, in addition to that of the key")
     session: Session | None = None
     mask: SentMask | None = Field(None, description="null: not changed")
@@ -144,7 +144,9 @@ async def delete_review(
     record: RecordDep,
     record_id: RecordId,
     if_match: IfMatch = None,
-    session: Annotated[str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE)] = None,
+    session: Annotated[
+        str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)
+    ] = None,
 ) -> Response:
     """Undoes the last review: the one before is restored, or the record is queued again."""
     change = ReviewChange(

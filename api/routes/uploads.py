@@ -20,7 +20,7 @@ from starlette.requests import Request
 from api.errors import RequestError, bad_parameter, describe_json_errors
 from api.inspection.admission import BODY_COPIES, JSON_BODY_COPIES, ByteReservation
 from api.inspection.encoded_photograph import EncodedPhotograph
-from api.routes.request_params import MAX_METADATA, PartFields, parse_part_facts
+from api.routes.request_params import MAX_METADATA, PartFields, parse_part_fields
 
 FORM_FIELD = "file"
 FORM_TYPE = "multipart/form-data"
@@ -179,7 +179,7 @@ async def read_form(
             raise RequestError(400, "bad_form", f"{error.message} {expected}") from error
     try:
         fields = {name: text for name, text in form.items() if name in facts and isinstance(text, str)}
-        part = parse_part_facts(fields) if fields else None
+        part = parse_part_fields(fields) if fields else None
         uploads = [
             Upload(await file.read(), file.filename or FORM_FIELD, part)
             for file in form.getlist(FORM_FIELD)
@@ -217,7 +217,7 @@ class EncodedImage(BaseModel):
     b64: str = Field(description="the image file in base64", json_schema_extra={"contentEncoding": "base64"})
     name: str = Field("The image", max_length=MAX_NAME, description="its name in error messages")
 
-    def upload(self) -> Upload:
+    def to_upload(self) -> Upload:
         """Decodes the file; raises a RequestError, 400, if it is not base64."""
         try:
             return Upload(base64.b64decode(self.b64, validate=True), self.name)
@@ -250,12 +250,12 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 def _parse_json_image(body: bytes) -> Upload:
-    return parse_json(body, JsonImage, VALUES_PER_IMAGE, _bad_json).image.upload()
+    return parse_json(body, JsonImage, VALUES_PER_IMAGE, _bad_json).image.to_upload()
 
 
 def _parse_json_inspection(body: bytes) -> Upload:
     parsed = parse_json(body, JsonInspection, VALUES_PER_IMAGE + MAX_METADATA, _bad_inspection)
-    return dataclasses.replace(parsed.image.upload(), part=parsed)
+    return dataclasses.replace(parsed.image.to_upload(), part=parsed)
 
 
 def _parse_json_images(body: bytes, max_images: int) -> list[Upload]:
@@ -264,7 +264,7 @@ def _parse_json_images(body: bytes, max_images: int) -> list[Upload]:
         raise RequestError(
             400, "too_many_images", f"{len(images)} images; expected at most {max_images} in a request."
         )
-    return [image.upload() for image in images]
+    return [image.to_upload() for image in images]
 
 
 def _bad_json(error: ValidationError) -> RequestError:

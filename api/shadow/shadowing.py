@@ -16,7 +16,7 @@ from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import SPARE_SHARE, MemoryBudget, PhotographCost
 from api.inspection.admission import AdmissionLimit, ByteLimit
 from api.models.registry import ModelRegistry, ServedModel
-from api.records.inspection import Inspection, Row, StoredInspection
+from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.recording import Recording
 from api.shadow.shadow_metrics import ShadowMetrics
 from api.shadow.shadow_photograph import ShadowMemory, ShadowPhotograph
@@ -118,7 +118,7 @@ class Shadowing:
         return ShadowPhotograph(candidate.identity, same_input, threshold, self._photograph_memory)
 
     def enqueue(
-        self, shadow: ShadowPhotograph | None, inspection: Inspection, stored: StoredInspection | None
+        self, shadow: ShadowPhotograph | None, inspection: NewInspection, stored: StoredInspection | None
     ) -> None:
         """Enqueues a photograph for its candidate, unless the `inspection` by the stable model repeats an
         earlier one, or was not stored (`stored` is None).
@@ -149,7 +149,7 @@ class Shadowing:
                 await self._store()
 
     async def _wait_until_idle(self) -> None:
-        """Returns when no request is in progress and none has arrived during the time of a candidate's run."""
+        """Returns when no request is in progress and none has arrived during the time of a run."""
         while True:
             before = self._count_admissions()
             await self._sleep(max(self._last_run_s, MIN_QUIET_S))

@@ -31,7 +31,7 @@ def test_receivers_of_the_settings_are_created(make_settings, tmp_path, metrics)
     _, mqtt, _ = create_sinks(settings)
     broker = mqtt._broker
     assert (broker.host, broker.port, broker.user, broker.password) == ("broker", 8883, "line", "pa:ss")
-    assert (broker.client_id, broker.trust is not None) == ("line3", True)
+    assert (broker.client_id, broker.tls_context is not None) == ("line3", True)
     receivers = create_receivers(settings, metrics)
     assert receivers.sinks == ("webhook", "mqtt", "jsonl")
     receivers.close()

@@ -22,7 +22,7 @@ def image(shape: tuple[int, int, int], brightness: int) -> np.ndarray:
 @asynccontextmanager
 async def thread(close_s: float = 30, **settings: Any) -> AsyncIterator[InferenceThread]:
     defaults = {"batch_sizes": SIZES, "max_batch_pixels": 10_000, "observe_batch": lambda _: None}
-    watchdog = Watchdog(stall_s=60, lost_s=60)
+    watchdog = Watchdog(stall_s=60, restart_after_s=60)
     inference = InferenceThread(**{**defaults, "watchdog": watchdog, **settings})
     try:
         yield inference
@@ -141,7 +141,7 @@ async def test_close_does_not_wait_for_a_batch_that_hangs(predictor):
 
 
 async def test_watchdog_watches_each_step(predictor):
-    watchdog = Watchdog(stall_s=0, lost_s=3600)
+    watchdog = Watchdog(stall_s=0, restart_after_s=3600)
     async with thread(watchdog=watchdog) as inference:
         task = await occupy(inference, predictor)
         assert watchdog.running_s("infer") > 0

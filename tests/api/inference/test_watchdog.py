@@ -22,7 +22,7 @@ def clock() -> SimpleNamespace:
 
 @pytest.fixture
 def watchdog(clock: SimpleNamespace) -> Watchdog:
-    return Watchdog(stall_s=10, lost_s=30, clock=lambda: clock.now)
+    return Watchdog(stall_s=10, restart_after_s=30, clock=lambda: clock.now)
 
 
 @pytest.mark.parametrize(("step", "factor"), [("infer", 1), ("load", LOAD_FACTOR)])
@@ -37,9 +37,9 @@ def test_long_step_is_stalled_then_lost_then_the_process_exits(watchdog, clock, 
         states = []
         for limit in (10 * factor, 30 * factor, 30 * factor + EXIT_AFTER_S):
             for clock.now in (limit, limit + 1):
-                states.append([watchdog.stalled, watchdog.lost, watchdog.should_exit].count(True))
+                states.append([watchdog.stalled, watchdog.needs_restart, watchdog.should_exit].count(True))
     assert states == [0, 1, 1, 2, 2, 3]
-    assert not (watchdog.stalled or watchdog.lost or watchdog.should_exit)
+    assert not (watchdog.stalled or watchdog.needs_restart or watchdog.should_exit)
 
 
 def test_oldest_step_of_several_threads_is_reported(watchdog, clock):
@@ -120,4 +120,4 @@ def test_service_with_a_lost_engine_is_not_alive(make_app, predictor, part):
     app = make_app(engine_timeout_s=AT_ONCE, engine_lost_s=AT_ONCE)
     with hung(app, predictor, part) as (client, _):
         assert code(client, "/livez") == code(client, "/v2/health/live") == (503, "stalled")
-    assert not app.state.service.watchdog.lost
+    assert not app.state.service.watchdog.needs_restart

@@ -36,7 +36,7 @@ PART = EncodedPhotograph(encode_png(part_image()), "The image")
 @asynccontextmanager
 async def inspector() -> AsyncIterator[Inspector]:
     """At the end of the block, all limits must have been released."""
-    watchdog = Watchdog(stall_s=60, lost_s=60)
+    watchdog = Watchdog(stall_s=60, restart_after_s=60)
     queue = AdmissionLimit(4, "queue_full", "photographs", 1)
     memory = MemoryBudget(2**32, 0, 10**6, 1)
     settings = Settings(model=Path("unused"))

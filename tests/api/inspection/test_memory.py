@@ -85,7 +85,7 @@ async def send_in_turn(app, body: bytes, count: int, gate: Callable[[], None]) -
     ("full", "code", "detail"),
     [
         ("photographs", "queue_full", "2 photographs are waiting or running"),
-        ("bodies", "uploads_full", "The request bodies in work take 40,000 bytes"),
+        ("bodies", "uploads_full", "The request bodies in progress take 40,000 bytes"),
     ],
 )
 async def test_what_does_not_fit_at_the_same_time_is_refused(make_app, predictor, part, full, code, detail):

@@ -11,7 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from api.metrics import Metrics
 from api.records import queries
-from api.records.inspection import Inspection
+from api.records.inspection import NewInspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
 from api.records.storage.pictures import FolderPictures
@@ -26,7 +26,7 @@ def make_inspection(number, shows=None, **changes):
     data = (shows or number).to_bytes(100, "big")
     sha256 = hashlib.sha256(data).digest()
     row = {"sha256": sha256, "bytes": len(data), "format": "png", "state": "kept", "worth": 3}
-    return Inspection(make_row(number, picture=sha256, **changes), data, {**row, "stored_at": NOW})
+    return NewInspection(make_row(number, picture=sha256, **changes), data, {**row, "stored_at": NOW})
 
 
 class Setup:
