@@ -64,7 +64,7 @@ class CheckedDataset:
 
 
 class UnreadPhotographs(Sequence[CheckedPhotograph]):
-    """Photographs from a trusted index, created on access."""
+    """Packed photographs that are not read: created on access from the index of their shards."""
 
     def __init__(self, records: LazyRecords) -> None:
         self._records = records
@@ -84,7 +84,7 @@ class UnreadPhotographs(Sequence[CheckedPhotograph]):
         return _unread(self._records[index])
 
     def duplicates(self) -> list[tuple[CheckedPhotograph, ...]]:
-        """Returns `find_duplicates`."""
+        """Returns the result of `find_duplicates`, from the digests of the files."""
         return [tuple(self[index] for index in same) for same in self._records.equal_files()]
 
 

@@ -59,7 +59,7 @@ def split_into_folds(
     seed: int = 0,
     duplicates: Duplicates = (),
 ) -> Iterator[Dataset]:
-    """Yields one data set for each fold: it is test, a share `val` of the rest is val, the remainder train.
+    """Yields one data set for each fold: the fold is test, a share `val` of the rest val, the others train.
 
     Raises:
         DatasetError: If the share leaves nothing to train on, there are fewer than two folds, or a split

@@ -1,6 +1,6 @@
-"""Leaks: equal pictures in different splits, an error, and near duplicates there, a warning.
+"""Leaks: equal pictures in different splits (an error), and near duplicates in them (a warning).
 
-The threshold that finds near duplicates can be wrong.
+Near duplicates only cause a warning because the threshold that finds them can be wrong.
 """
 
 import sys

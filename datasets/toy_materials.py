@@ -53,8 +53,8 @@ Painter = Callable[[Generator, Generator, Canvas, str | None], Painted]
 class Material(NamedTuple):
     """A material of the toy set: its kinds of defect, and what paints a part.
 
-    `paint` takes a generator for the part, one that is equal for all parts of a set, the canvas, and the kind
-    of defect or None.
+    `paint` takes the part's generator, the set's generator (the same for all parts), the canvas, and
+    the kind of defect or None.
     """
 
     kinds: tuple[str, str, str]

@@ -170,7 +170,7 @@ def visible(change: Field) -> NDArray[np.uint8]:
 
 
 def random_point(rng: Generator, canvas: Canvas, margin: float) -> tuple[float, float]:
-    """A point at least `margin` of the size away from the rim."""
+    """Returns a point whose distance to the rim is at least `margin`, a fraction of the size."""
     x, y = rng.uniform(margin, 1 - margin, 2) * canvas.size
     return float(x), float(y)
 
@@ -206,8 +206,8 @@ def crooked_line(
 ) -> Field:
     """Returns weights: 1 on a line around `centre`, 1/e at `width` (reference pixels), less at its ends.
 
-    `headings` are the directions of the line's parts, radians; `length` is in pixels; a larger `fading` fades
-    less of the line.
+    `headings` are the directions of the line's parts, radians; `length` is in pixels; with a larger `fading`
+    the fading ends of the line are shorter.
     """
     steps = np.stack([np.cos(headings), np.sin(headings)], axis=1) * length / len(headings)
     path = np.cumsum(steps, axis=0)

@@ -283,7 +283,7 @@ class Calibration(Config):
 class Thresholds(Config):
     """Decision thresholds, chosen on validation images.
 
-    The label is `good` if the image score is below `score`, or `review` from `review` up to `score`. A pixel
+    The label is `good` below `score`; if `review` is set, it is `review` from `review` up to `score`. A pixel
     belongs to a defect if its mask score is at or above `mask`.
     """
 

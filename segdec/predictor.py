@@ -136,7 +136,7 @@ class Predictor:
     def interpret(
         self, logits: Logits, row: int, size: tuple[int, int], *, threshold: float | None = None
     ) -> Prediction:
-        """Returns the prediction for the photograph in `row` of a batch, of `size` height and width, px."""
+        """Returns the prediction for the photograph in `row` of a batch; `size` is height and width, px."""
         return interpret(logits.mask[row], logits.classes[row], size, self.config, threshold=threshold)
 
     def predict(

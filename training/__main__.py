@@ -246,7 +246,7 @@ def read_experiment(words: list[str], *usage: str) -> "ExperimentConfig":
 
 
 def train(config: "ExperimentConfig", cluster: "Cluster | None", *, fresh: bool) -> None:
-    """Trains, or serves the chief of the cluster."""
+    """Trains, or executes the work that the chief of the cluster assigns to this process."""
     from training.distribution.strategies import serve
     from training.trainer import Trainer
 

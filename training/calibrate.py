@@ -121,7 +121,7 @@ def measure_split(folder: RunFolder, split: Split) -> Validation:
 
 
 def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> Iterator[FoldScores]:
-    """Yields the scores of each fold, by a network that is trained without it unless it exists."""
+    """Yields the scores of each fold by a network trained without it; trains networks that are missing."""
     if not folds:
         return
     if experiment.initial_weights is not None:

@@ -181,7 +181,7 @@ class AugmentationConfig(Config):
 
     @property
     def variants(self) -> int:
-        """Number of forms of an image that is only flipped."""
+        """Number of images that the enabled flips make of one image, including the original."""
         return (1 + self.flip_horizontal) * (1 + self.flip_vertical)
 
 
@@ -501,7 +501,7 @@ class ExperimentConfig(BaseSettings):
 def differing_settings(
     one: ExperimentConfig, other: ExperimentConfig, ignored: Collection[str] = ()
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yields name and both values of differing settings that are not changeable or ignored; preset first."""
+    """Yields name and both values of different settings, except changeable and ignored ones; preset first."""
     first, second = one.flatten(), other.flatten()
     compared = (first.keys() | second.keys()) - changeable_settings() - set(ignored)
     for name in sorted(compared, key=lambda name: (name != "network.preset", name)):

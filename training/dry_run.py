@@ -43,7 +43,7 @@ class StageEstimate:
 class RunEstimate:
     """Estimate for a run, from two steps of each stage.
 
-    Durations are those of one validation, one checkpoint, and the features of one of `feature_images` images;
+    Durations are those of one validation, one checkpoint and the features of one image (`feature_s`);
     memory is the peak of the process, and of each GPU by its name.
     """
 

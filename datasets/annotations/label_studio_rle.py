@@ -6,7 +6,7 @@ The bytes are a stream of bits, most significant bit first, in the format of `@t
     5 bits      size of a word - 1
     4 × 4 bits  sizes of a count - 1, one for each class of counts
     then chunks until all words are read:
-    1 bit       1: one word, repeated; 0: that many words
+    1 bit       1: one word, repeated `count` times; 0: `count` words
     2 bits      class of the count
     n bits      count - 1
     words

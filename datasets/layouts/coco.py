@@ -9,7 +9,7 @@
 Photographs in `images` without an annotation are good; other files are ignored. Segmentations are polygons or
 run lengths (lists or compressed); an annotation without one is drawn as its `bbox`, with the supervision
 `box`. Crowds are drawn like others. The classes are the names of the categories with annotations; categories
-with one name are one class, and `good` and `ok` mark no defect. The class of a photograph is the one with the
+of the same name are one class; `good` and `ok` mark no defect. The class of a photograph is the one with the
 largest area.
 
 Reference:

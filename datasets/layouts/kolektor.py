@@ -1,7 +1,7 @@
 """KolektorSDD in its native layout: 399 photographs of 50 items, 52 of them with a defect.
 
     root/kos01/Part0.jpg           grey, 500 pixels wide and 1235 to 1285 high
-    root/kos01/Part0_label.bmp     its mask, above 0 (one also holds 85); empty for a good photograph
+    root/kos01/Part0_label.bmp     its mask, above 0 for a defect (one mask also has 85); empty if good
 
 Files and folders with other names are ignored.
 

@@ -123,7 +123,7 @@ def manifest_sha256(folder: Path) -> str:
 def read_file(folder: Path, manifest: Manifest, name: str) -> bytes:
     """Reads the file `name` of the artifact in `folder`.
 
-    The manifest has no checksums yet while the artifact is being written.
+    The file is not checked while the artifact is being written: the manifest has no checksums yet.
 
     Raises:
         ArtifactError: If the file is missing, not a plain file, or has changed since the export.

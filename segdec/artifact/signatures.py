@@ -35,7 +35,7 @@ _PUBLIC_KEYS = re.compile(rb"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY---
 
 @dataclass(frozen=True)
 class TrustedKeys:
-    """Public keys by identifier, from the file `source`, whose models may be loaded."""
+    """Public keys by identifier, from the file `source`; a model that one of them signed may be loaded."""
 
     source: Path
     keys: Mapping[str, "Ed25519PublicKey"]
@@ -60,7 +60,7 @@ class TrustedKeys:
         """Returns the identifier of a trusted key that signed `manifest` of the artifact in `folder`.
 
         Raises:
-            ArtifactError: If it is not signed, signed by other keys, or changed since.
+            ArtifactError: If it is not signed, is signed by other keys, or has changed since it was signed.
         """
         from cryptography.exceptions import InvalidSignature
 

@@ -21,7 +21,7 @@ def write_artifact(folder: Path, build: Callable[[Path], Manifest], *, overwrite
         overwrite: Whether to replace an artifact at `folder`.
 
     Raises:
-        ArtifactError: If `folder` exists and `overwrite` is false or it is not an artifact, or if it cannot
+        ArtifactError: If `folder` exists, unless it is an artifact and `overwrite` is true; or if it cannot
             be written.
     """
     _check_replaceable(folder, overwrite)

@@ -96,7 +96,7 @@ def predict(
 
     Args:
         image: The photograph.
-        threshold: Score from which it is defective, 0…1, without a review range; default: the model's own
+        threshold: Score from which it is defective, 0…1; no label is then `review`. Default: the model's own
             thresholds.
         mask: Form of the mask: `none`, `png`, `rle`, `polygon`, `scores`, or for models with a mask per class
             `classes` or `class_rle`.
@@ -202,7 +202,7 @@ def models() -> Call[list[ModelDetail]]:
 
 
 def ready() -> Call[bool]:
-    """Returns whether the service answers photographs now; False also if nothing answers. Never retried.
+    """Returns whether the service can inspect photographs now; False if nothing answers. Never retried.
 
     Raises:
         ServiceError: If something other than the inspection service answers.

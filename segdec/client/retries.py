@@ -25,7 +25,7 @@ class RetryPolicy:
     """Decides whether and when a request is sent again, at most `retries` times.
 
     A wait is at least what the service asks for; if that is more than `max_wait_s`, the request is not sent
-    again. It doubles with each retry, plus random jitter of up to the same length: otherwise clients that
+    again. Waits double with each retry, plus random jitter of up to the same length: otherwise clients that
     were rejected together would return together and be rejected again.
     """
 
@@ -67,7 +67,7 @@ def is_transient(reply: Reply) -> bool:
 
 
 def retry_after_s(response: httpx.Response) -> float | None:
-    """Reads Retry-After in seconds, a date relative to the response's own; None if missing or unreadable."""
+    """Reads Retry-After, s; a date counts from the response's `Date`. None if missing or unreadable."""
     value = response.headers.get("Retry-After", "").strip()
     if value.isascii() and value.isdigit():
         return float(value)

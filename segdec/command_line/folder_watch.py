@@ -21,7 +21,7 @@ class StatusMessages:
         self._shown: str | None = None
 
     def report_wait(self, reason: str | None) -> None:
-        """Prints what the command waits for, once while it lasts; None: it no longer waits."""
+        """Prints what the command waits for, once for each reason; None means that it no longer waits."""
         if reason == self._shown:
             return
         print("inspecting again" if reason is None else f"waiting: {reason}", file=sys.stderr, flush=True)

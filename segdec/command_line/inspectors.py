@@ -66,7 +66,7 @@ class Inspector(Protocol):
         labels: Possible labels.
         stages: Steps from a path to an `InspectedFile`; each may run in its own thread. They raise ImageError
             if this photograph cannot be inspected, another SegdecError if no photograph can be.
-        max_in_flight: Photographs in progress that keep the slowest step busy.
+        max_in_flight: How many photographs in progress at once suffice to keep the slowest step busy.
     """
 
     labels: tuple[str, ...]
@@ -248,7 +248,7 @@ def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bo
 
 
 def choose_mask(models: Iterable[ModelDetail], name: str | None) -> MaskForm:
-    """Returns `classes` if every model of this name, or every one, has a mask per class, else `png`."""
+    """Returns `classes` if all models named `name` (None: all models) have a mask per class, else `png`."""
     networks = [model.manifest.get("network", {}) for model in _find_served(models, name)]
     return "classes" if all(network.get("mask_classes") for network in networks) else "png"
 

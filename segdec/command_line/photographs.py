@@ -17,7 +17,7 @@ from segdec.images import SUFFIXES
 
 @dataclass(frozen=True)
 class Shard:
-    """Shard `number` of `count`, from 1; that of a photograph depends only on its path as given."""
+    """Shard `number` (from 1) of `count`; the shard of a photograph depends only on its path, as given."""
 
     number: int
     count: int

@@ -11,7 +11,7 @@ def import_openvino() -> Any:
     """Imports the package `openvino` without its telemetry; raises MissingExtraError if it is missing.
 
     By default it reports its import and every conversion to its makers. An inspection station must not send
-    data, and the processes that OpenVINO starts for the telemetry block if TensorFlow has started threads.
+    data. The processes that OpenVINO starts for telemetry also hang if TensorFlow has started threads.
     """
     if "openvino" not in sys.modules:
         sys.modules["openvino_telemetry"] = None  # type: ignore[assignment] # acts as not installed

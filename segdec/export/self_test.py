@@ -34,7 +34,7 @@ def run_self_test(predictor: Predictor, folder: Path) -> None:
     """Predicts the photograph in the artifact `folder` and compares the result with the stored one.
 
     It compares mask scores instead of the mask, which would hide a shift by one pixel and differ by chance
-    near the threshold. For the same reason it skips the label if the tolerance could change it.
+    near the threshold. The label is not compared if a score within the tolerance could change it.
 
     Raises:
         ArtifactError: If the stored files cannot be read or the results differ.

@@ -42,8 +42,8 @@ RUN_LENGTH = (1, 2)
 def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Picture":
     """Reads the header of an image file without decoding its pixels.
 
-    Pillow rejects more than twice its `MAX_IMAGE_PIXELS` (179 megapixels) whatever `max_pixels` is; entry
-    points raise that with `segdec.runtime.cli.raise_pixel_limit`.
+    Pillow rejects more than 179 megapixels (twice its `MAX_IMAGE_PIXELS`) whatever `max_pixels` is; entry
+    points increase this limit with `segdec.runtime.cli.raise_pixel_limit`.
 
     Raises:
         ImageError: With the code `unsupported_type`, `corrupt_image` or `too_many_pixels`.

@@ -108,7 +108,7 @@ def draw_area(
 
 
 def fill_outside(image: NDArray[Level], area: Mask) -> NDArray[Level]:
-    """Replaces the outside of [H, W, C] by the rounded mean of the inside (area above 0): a weak edge."""
+    """Replaces the outside of [H, W, C] by the rounded mean of the inside (area > 0), for a weak edge."""
     return _fill_by(image, area, area)
 
 

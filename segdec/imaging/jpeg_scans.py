@@ -49,7 +49,7 @@ _MARKER = re.compile(rb"\xff([^\x00\x01\xff\xd0-\xd7])", re.DOTALL)
 
 @dataclass
 class Frame:
-    """The scans so far: for each component, the lowest bit of each of its coefficients."""
+    """What was read so far: for each component, the lowest bit that arrived of each of its coefficients."""
 
     progressive: bool
     lowest_bit: dict[int, list[int]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Checks that a TIFF file has all strips or tiles of its picture, and the checksums of deflated ones.
+"""Checks that a TIFF file has all strips or tiles of its picture, and verifies checksums of deflated ones.
 
 libtiff stops decompressing a strip as soon as the picture is full and never checks the checksum (RFC 1950,
 section 2.2). If zeros overwrite the rest of a strip, they often decode to a long run of equal pixels, and no
@@ -34,7 +34,7 @@ PIECE_BYTES = 2**16
 
 
 def check_parts(data: bytes, tags: Tags, name: str) -> None:
-    """Rejects a TIFF with too few strips or tiles, which Pillow fills with black, or damaged deflated ones.
+    """Rejects a TIFF with missing strips or tiles, which Pillow would show black, or damaged deflated ones.
 
     Args:
         data: The file.

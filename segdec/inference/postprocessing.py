@@ -87,7 +87,7 @@ def interpret(
         class_logits: float32 [C], the good class first.
         size: Height and width of the photograph, px.
         config: The model's classes, input policy, calibration and thresholds.
-        threshold: Replaces the model's image threshold, 0…1, without a review range.
+        threshold: Replaces the model's image threshold, 0…1; the label is then never `review`.
 
     Raises:
         ConfigError: If `threshold` is not in 0…1.

@@ -43,7 +43,7 @@ def assign_classes(mask: NDArray[np.uint8], scores: Scores, classes: Classes, mi
         mask: uint8 [H, W], above 0 = defect.
         scores: float32 [H, W], the mask scores.
         classes: uint8 [H, W], index of the class with the highest score, from 1.
-        min_px: Photograph pixels per cell of the network's mask.
+        min_px: Minimum size of a part: the photograph pixels per cell of the network's mask.
 
     Returns:
         uint8 [H, W], 0 outside the mask.

@@ -46,7 +46,7 @@ class TileAxis:
         return slice(self.starts[index], self.starts[index] + self.tile)
 
     def logits(self, index: int) -> slice:
-        """Returns the mask logits of a tile in the photograph, which may end before the tile."""
+        """Returns the range of a tile in the mask logits of the photograph, which may end before the tile."""
         return slice(self.starts[index] // self.stride, (self.starts[index] + self.tile) // self.stride)
 
 
@@ -104,8 +104,8 @@ def infer_tiles(
 def tile_starts(side: int, tile: int, overlap: int, cell: int = STRIDE) -> tuple[int, ...]:
     """Returns the first pixels of the tiles that cover `side` pixels, ascending.
 
-    Neighbours overlap by at least `overlap` px, or by `tile` − `cell` if that is less. The last one ends at
-    the side's end, or after it if cells or the side's length require it.
+    Neighbours overlap by at least min(`overlap`, `tile` − `cell`) px. The last tile ends where the side ends,
+    or after it, because tiles start at whole cells and a side may be shorter than a tile.
 
     Args:
         side: Pixels to cover, a multiple of 8.

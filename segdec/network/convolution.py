@@ -14,7 +14,7 @@ from segdec.network.layers import ComputePolicy, normalization
 def convolution(
     x: Any, config: NetworkConfig, policy: ComputePolicy, width: int, kernel: int, name: str
 ) -> Any:
-    """Applies a convolution without bias, normalisation and ReLU: [B, H, W, C] → [B, H, W, width].
+    """Applies a convolution (without bias), then normalisation and ReLU: [B, H, W, C] → [B, H, W, width].
 
     It is one layer if the normalisation is folded. `name` is also the prefix of the next layers' names.
     """
@@ -37,7 +37,7 @@ def make_initializer(config: NetworkConfig) -> keras.initializers.Initializer | 
 
 
 def normalized_convolutions(model: keras.Model) -> dict[str, str]:
-    """Finds layers before a batch normalisation or `LayerScale` (`keras.applications`): name → its name."""
+    """Returns layer → batch normalisation or `LayerScale` (`keras.applications`) that follows it, by name."""
     found = {}
     for layer in model.layers:
         if isinstance(layer, layers.BatchNormalization) or type(layer).__name__ == "LayerScale":

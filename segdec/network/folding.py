@@ -19,7 +19,7 @@ Change = Callable[[Weights], Weights]
 
 
 def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
-    """Returns a network, with a Keras dtype policy, that has the same results and fewer operations."""
+    """Returns a network with the same results and fewer operations; `dtype` is its Keras dtype policy."""
     served = build_network(network.config, ComputePolicy(dtype=dtype, folded=True))
     first = _first_kernel(served)
     _copy_weights(network.segmentation, served.segmentation, first)
@@ -28,7 +28,7 @@ def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
 
 
 def fourier_layers(network: SegDecNet, min_saving: float = MIN_SAVING) -> list[FourierConv2D]:
-    """Returns the convolutions whose multiplications Fourier transforms reduce at least by this factor."""
+    """Returns the convolutions for which Fourier transforms save at least the factor `min_saving`."""
     found = (layer for layer in all_layers(network) if isinstance(layer, FourierConv2D))
     return [layer for layer in found if layer.saving >= min_saving]
 

@@ -45,13 +45,13 @@ class Transforms:
 
     @cached_property
     def forward_height(self) -> Matrix:
-        """Transform along the height, [F · 2, T]: index of row, then part."""
+        """Transform along the height, [F · 2, T]; its first index counts rows, and parts within a row."""
         angle = self._angles(self.half, self.tile)
         return _single(np.stack([np.cos(angle), -np.sin(angle)], axis=1).reshape(-1, self.tile))
 
     @cached_property
     def forward_width(self) -> Matrix:
-        """Transform along the width, [T · 2, 2 · T]: index of column, then part; of part, then column."""
+        """Transform along the width, [T · 2, 2 · T]; indices: (column, part), (part, column)."""
         angle = self._angles(self.tile, self.tile)
         real = np.hstack([np.cos(angle), np.sin(angle)])
         imaginary = np.hstack([-np.sin(angle), np.cos(angle)])

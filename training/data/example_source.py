@@ -148,7 +148,7 @@ class Tile(NamedTuple):
 class TileSource:
     """Tiles of prepared photographs.
 
-    A tile with a defect pixel has its photograph's class, or the class with the most pixels; other tiles are
+    Tiles with defect pixels have their photograph's class or, if known, that of most of these; others are
     good. Defective photographs are read once to determine this. Tiles outside the inspected area are omitted.
 
     Raises:

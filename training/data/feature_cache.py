@@ -17,8 +17,8 @@ FEATURE_DTYPE = tf.float16
 class FeatureCache:
     """Features by example and flips, stored if there is space; thread-safe.
 
-    They are computed image by image and always rounded, so that neither the size of the cache nor the batch
-    changes a bit.
+    They are computed image by image and always rounded: they are bit-identical for every size of the cache
+    and every batch.
 
     Args:
         encoder: Images [1, h, w, C], 0…255 → features by name; frozen.

@@ -117,7 +117,7 @@ class InputPipeline:
     def global_batch(
         self, stage_index: int, step: int, max_images: int | None = None
     ) -> tuple[list[str], Arrays]:
-        """Reads the batch of step `step` (from 1) again, with images: names and arrays of the first ones."""
+        """Reads the first `max_images` images of step `step` (from 1) again; returns names and arrays."""
         first = (step - 1) * self._batch_size
         positions = range(first, step * self._batch_size)[:max_images]
         rows = list(_rows(self._order(stage_index, step), stage_index, positions))

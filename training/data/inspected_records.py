@@ -22,7 +22,7 @@ def clip_mask(sample: Sample, config: InputConfig) -> Sample:
 def relabel_uninspected(
     records: Sequence[Record], read: Callable[[Record], Sample], config: InputConfig
 ) -> Sequence[Record]:
-    """Returns the records with the labels of what is inspected.
+    """Returns the records, each with the label of its inspected part.
 
     A photograph is good if its mask or box is entirely outside the inspected area, to which `read` clips it.
     If only the defects of its own class are outside, it gets the class with the largest area inside.

@@ -58,7 +58,7 @@ def draw_order(sampling: Sampling, labels: Sequence[int], draws: int, seed: Sequ
 class SampleOrder(NamedTuple):
     """Indices [N] of images in the order of training, and the sources of the defects added to good ones.
 
-    A source is the index of another image, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`.
+    `donors` are these sources: index of another image, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`.
     """
 
     images: Indices

@@ -19,7 +19,7 @@ TEXTURES = 2
 class SyntheticSource:
     """Returns examples unchanged, or good ones with an added defect, which are not cached.
 
-    With two classes a synthetic defect has the second, with more an unknown one.
+    With two classes a synthetic defect has the defect class, with more classes `ANY_DEFECT` (unknown).
     """
 
     def __init__(self, source: ExampleSource, classes: int, target: TargetConfig) -> None:

@@ -24,7 +24,7 @@ SUFFIX = " + synthetic defect"
 
 @dataclass(frozen=True)
 class ValidationImages:
-    """Photographs on which the best weights are chosen, and what reads one."""
+    """Photographs on which the best weights are chosen, and the function that reads one."""
 
     records: Sequence[Record]
     read: Callable[[Record], Sample]

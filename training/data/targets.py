@@ -68,7 +68,7 @@ def split_by_class(
 ) -> NDArray[np.float32]:
     """Returns the defective share per class, float32 [h/s, w/s, masks]; `share` is that of all classes.
 
-    Each class of `ANY_DEFECT` gets the whole share. `classes` is the class of the nearest defect pixel,
+    For `ANY_DEFECT` each class gets the whole share. `classes` is the class of the nearest defect pixel,
     uint8 [h, w]; None = `label`. The other arguments are as in `build_targets`.
     """
     shares = np.zeros((*share.shape[:2], masks), np.float32)

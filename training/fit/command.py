@@ -88,7 +88,7 @@ def fit(options: FitOptions, began: float) -> None:
     The time limit counts from `began`, by `clock`.
 
     Raises:
-        SegdecError: If images or time do not suffice, or a target exists.
+        SegdecError: If there are too few images or too little time, or an output exists already.
         SystemExit: After an interrupt; the best model so far is exported, if there is one.
     """
     name, out = _targets(options)

@@ -39,7 +39,7 @@ MAX_PROPORTION_RATIO = 1.1
 
 @dataclass(frozen=True)
 class PixelFacts:
-    """Whether an image has colours, and the square root of the area of its largest defect, px, if masked."""
+    """Whether an image has colours; square root of its largest defect's area, px, None without a defect."""
 
     defect_px: float | None
     coloured: bool

@@ -91,8 +91,8 @@ def choose_experiment(
 ) -> ExperimentChoice:
     """Chooses all settings except the lengths of the stages.
 
-    `profile` has the annotation counts of the training `images`; `defective` counts those of train, val and
-    test.
+    `profile` has the annotation counts of the `images` training images; `defective` has the numbers of
+    defective images in train, val and test.
     """
     training_defects = defective[0]
     masked = profile.masks + profile.boxes > 0

@@ -122,7 +122,7 @@ def _small_experiment(
 def time_features(trainer: Trainer, steps: Mapping[str, int], clock: Clock) -> float:
     """Fills the feature cache for these steps of each stage; returns the duration for one image, s.
 
-    The steps are then as fast as later ones. Returns 0 if there is no feature cache.
+    The steps that are measured next are then as fast as later ones. Returns 0 if there is no feature cache.
     """
     features = trainer.features
     if features is None:

@@ -41,7 +41,7 @@ class MeanStd:
 
 @dataclass(frozen=True)
 class AggregatedRun:
-    """One of the runs, without intervals; `fold` numbers the sets of images, `place` the runs on one."""
+    """One of the runs, without intervals; `fold`: index of its set of images; `place`: index in the fold."""
 
     path: Path
     fold: int
@@ -60,8 +60,8 @@ class Aggregate:
         folds: Number of sets of images.
         seeds: Number of runs per set.
         pooled: For each seed the evaluation of all folds together, without intervals.
-        figures: The pooled metrics over the seeds.
-        metrics_over_runs: The metrics over single runs.
+        figures: Mean and deviation of the pooled metrics, over the seeds.
+        metrics_over_runs: Mean and deviation of the metrics of single runs, over all runs.
         intervals: 95 % intervals of the pooled metrics, averaged over the seeds.
     """
 

@@ -54,7 +54,7 @@ class Evaluation:
     def reliability(self, *, calibrated: bool = True) -> Reliability | None:
         """Returns how well scores are calibrated; None unless there are good and defective images.
 
-        With `calibrated=False` before calibration; None also if there is none.
+        With `calibrated=False`: before calibration; then also None if the model is not calibrated.
         """
         if not calibrated and self.defect_rate is None:
             return None

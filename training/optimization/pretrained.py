@@ -88,7 +88,7 @@ def set_trainable(network: SegDecNet, trainable: EncoderTrainable) -> None:
 
 
 def mutable_variables(network: SegDecNet) -> list[Any]:
-    """Returns the variables that training may change, moving statistics included: all but frozen layers'."""
+    """Returns the variables that training may change, moving statistics included, without frozen layers."""
     layers = network.backbone.layers if network.backbone is not None else ()
     frozen = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}
     return [variable for variable in network.variables if id(variable) not in frozen]

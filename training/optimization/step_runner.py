@@ -21,7 +21,7 @@ PENDING_PER_WORKER = 2
 
 @dataclass(frozen=True)
 class StepResult:
-    """Losses of a step, and the time that it waited for its batch; to read the losses is to wait for it."""
+    """Losses of a step, and the time that it waited for its batch; reading the losses waits for it."""
 
     losses: Losses
     wait_s: float

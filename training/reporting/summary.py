@@ -104,7 +104,7 @@ def _describe_decisions(metrics: Metrics) -> Iterator[str]:
 
 
 def describe_reliability(metrics: Metrics, defect_rate: float | None) -> str:
-    """Describes how well the score is calibrated for a defect rate; None if it is not calibrated."""
+    """Describes how well the score is calibrated; `defect_rate` is None if it is not calibrated."""
     claim = (
         "The score is not calibrated: it ranks photographs by how likely they are defective, but it is not a "
         "probability."

@@ -34,7 +34,7 @@ class Counts:
 
     @property
     def precision(self) -> float | None:
-        """Share of the alarms that are defective; None without an alarm."""
+        """Share of the images called defective that are defective; None if none is called defective."""
         return ratio(self.found, self.found + self.alarms)
 
     @property

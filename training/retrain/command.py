@@ -59,7 +59,7 @@ def retrain(options: RetrainOptions, began: float) -> None:
     An interrupted command can be repeated and resumes. The time limit counts from `began`, by `fit`'s clock.
 
     Raises:
-        SegdecError: If an input cannot be used, a target exists, or the new version is worse.
+        SegdecError: If an input cannot be used, an output exists already, or the new version is worse.
         SystemExit: After an interrupt.
     """
     # === Inputs ===

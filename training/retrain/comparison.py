@@ -1,4 +1,4 @@
-"""Comparison of the new network with its parent, on images that trained neither."""
+"""Comparison of the new network with its parent, on images that neither was trained on."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path

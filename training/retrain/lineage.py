@@ -25,8 +25,8 @@ class Lineage:
 def find_lineage(run: RunFolder, model: Path | None, version: str | None, out: Path | None) -> Lineage:
     """Finds the model of a finished run, and determines its next version.
 
-    Without `model` it is searched in `models`. The default of `version` is the current one plus 1, that of
-    `out` is next to the current version.
+    Without `model` it is searched in `models`. By default `version` is the current one plus 1 and
+    `out` a new folder beside that of the current version.
 
     Raises:
         ArtifactError: If there is no such model, or the next version cannot be written.

@@ -10,7 +10,7 @@ from training.retrain.splitting import ReviewedSplit
 
 
 def describe_counts(found: Sequence[CheckedPhotograph], split: ReviewedSplit, known: int) -> str:
-    """Returns how many new images train, validate and test; the parent run has `known` further ones."""
+    """Returns how many new images are in each split; the parent run already has `known` reviewed images."""
     counts = Counter(
         (split.splits.get(photograph.record.name), photograph.record.label > 0) for photograph in found
     )

@@ -27,7 +27,7 @@ class RunLog:
     """Appends records to `log.jsonl` and sends them to TensorBoard and other trackers.
 
     A process that is killed while it writes leaves at most one truncated line, which the next start removes.
-    Records of an interrupted run after the step of the stage (index) at which it resumes are dropped.
+    When a run resumes at `step` of `stage` (an index), its records of later steps are dropped.
     """
 
     def __init__(self, folder: Path, *, stage: int, step: int, trackers: Sequence[Tracker] = ()) -> None:

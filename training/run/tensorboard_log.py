@@ -31,8 +31,8 @@ BY_REPLICA = "replica_loss_"
 class TensorBoardLog(Tracker):
     """Writes events to one folder per stage, since each stage counts its steps from 1.
 
-    The first event of each process is a session start: TensorBoard then drops the events of earlier
-    processes from the step on at which the stage (index) resumes.
+    The first event of each process is a session start with the `step` of the `stage` (an index) at which it
+    resumes: TensorBoard then drops the later events of earlier processes.
     """
 
     def __init__(self, folder: Path, *, stage: int, step: int) -> None:

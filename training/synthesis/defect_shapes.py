@@ -65,7 +65,7 @@ def draw_blob(
     length_px: float,
     softness: float,
 ) -> Shape:
-    """Draws an ellipse with a noisy outline, down to separate pieces, in an image of `size` (rows, columns).
+    """Draws an ellipse with a noisy outline, sometimes in pieces, in an image of `size` (rows, columns).
 
     `length_px` is the longest diameter before the noise, `softness` the width of the edge relative to half of
     it, at least a pixel.
@@ -140,7 +140,7 @@ def clip_to_image(size: tuple[int, ...], center: tuple[int, int], opacity: Opaci
 def clip_window(
     size: tuple[int, ...], center: tuple[int, int], extent: tuple[int, ...]
 ) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Returns rows and columns of a window around `center` in the image, and those in the window."""
+    """Returns the part of a window around `center` that is in the image, as slices of image and of window."""
     image, window = [], []
     for side, middle, length in zip(size, center, extent, strict=False):
         first = middle - length // 2

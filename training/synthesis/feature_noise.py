@@ -41,7 +41,7 @@ def draw_noise_mask(
 def add_noise(
     features: Mapping[str, NDArray[np.float16]], mask: NDArray[np.uint8], random: np.random.Generator
 ) -> dict[str, NDArray[np.float16]]:
-    """Returns the features, float16 [·, ·, C], with noise under the mask, each within its own range."""
+    """Returns the features, float16 [·, ·, C], with noise under the mask; each channel keeps its range."""
     strength = log_uniform(random, STRENGTHS)
     defective = (mask > 0).astype(np.float32)
     return {name: _noisy(one, defective, strength, random) for name, one in features.items()}

@@ -56,7 +56,7 @@ def _is_uniform(grey: NDArray[np.uint8], part: NDArray[np.bool_], border_share: 
 
 
 def find_inspected_part(image: NDArray[np.uint8], area: NDArray[np.uint8] | None) -> NDArray[np.bool_] | None:
-    """Returns the inspected pixels of the part, all inspected ones if it lies outside; None = everywhere.
+    """Returns the part's inspected pixels; all inspected pixels if it has none or is not found; None = all.
 
     Args:
         image: uint8 [h, w, C].
