@@ -23,7 +23,7 @@ from datasets.leaks import format_near_leak, near_duplicates, raise_if_unusable,
 from datasets.loading import SHARDS, load_dataset
 from datasets.overview import describe
 from datasets.sample import Dataset
-from datasets.sharding.packing import check_free
+from datasets.sharding.packing import check_output
 from datasets.sharding.packing import pack as write_shards
 from datasets.sharding.shard_plan import packable
 from datasets.splitting import TEST_FRACTION, write_splits
@@ -131,7 +131,7 @@ def pack(options: argparse.Namespace) -> None:
     """Writes the data set as shards."""
     import_tensorflow()
     dataset = _load(options, options.splits)
-    check_free(dataset, options.out, overwrite=options.overwrite)
+    check_output(dataset, options.out, overwrite=options.overwrite)
     packed = packable(dataset)
     checked = _check(options, packed, ANY_WHITE_LEVEL)
     warn_of_near_leaks(dataset, checked.photographs, options.allow_leak)

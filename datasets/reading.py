@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
-from datasets.annotations.class_values import held_values, list_values, read_classes
+from datasets.annotations.class_values import distinct_values, list_values, read_classes
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.sample import Record, Sample
 from datasets.shard_file import ShardFile, read_shard_files
@@ -107,7 +107,7 @@ def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels
 
 def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:
     """Without a threshold the mask may hold 0 and one other value."""
-    values = held_values(mask)
+    values = distinct_values(mask)
     if len(values) > 2 or (len(values) == 2 and values[0] > 0):
         raise DatasetError(
             f"The mask {record.mask_file} has {len(values)} values: {list_values(values)}. Expected 0 and "

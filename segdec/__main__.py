@@ -12,7 +12,7 @@ from segdec.command_line.inspection_loop import (
     NOT_INSPECTED,
     TerminalTable,
     inspect,
-    print_missed_count,
+    print_not_inspected_count,
     print_review_count,
 )
 from segdec.command_line.inspectors import Inspector, LocalInspector, RemoteInspector
@@ -231,7 +231,7 @@ def predict(images: Sequence[Path], options: argparse.Namespace) -> int:
         table.print_headings()
         missed = inspect(images, inspector, table, *([] if folder is None else [folder.write]))
     print_review_count(table.review_count, images)
-    print_missed_count(missed, images)
+    print_not_inspected_count(missed, images)
     return EXIT_SOME_FAILED if missed else 0
 
 
@@ -251,7 +251,7 @@ def predict_many(images: Sequence[Path], options: argparse.Namespace) -> int:
     counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(results.counts.items())) or "nothing new"
     print(f"{len(images):,} photographs, {len(images) - len(left):,} of them done before: {counts}")
     missed = results.counts[NOT_INSPECTED] + sum(str(path) in results.not_inspected for path in images)
-    print_missed_count(missed, images)
+    print_not_inspected_count(missed, images)
     if missed:
         print(f"The column 'error' of {options.results} has the reasons.", file=sys.stderr)
     return EXIT_SOME_FAILED if missed else 0

@@ -40,7 +40,7 @@ def resident_bytes() -> int | None:
     return None if text is None else int(text.split()[1]) * PAGE_BYTES
 
 
-def measure_peak(work: Callable[[], object]) -> int | None:
+def measure_peak_memory(work: Callable[[], object]) -> int | None:
     """Calls `work`; returns the maximum of bytes that the process used meanwhile, None if not on Linux."""
     try:
         (PROC / "self/clear_refs").write_text("5")  # resets the peak

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from api.inference.inference_thread import ImagePredictor, InferenceThread
-from segdec.process_memory import measure_peak, release_free_memory, resident_bytes
+from segdec.process_memory import measure_peak_memory, release_free_memory, resident_bytes
 
 SIDES_PX = (256, 512, 1024)
 """Sides of the measured squares if the network takes any size."""
@@ -57,7 +57,7 @@ def _measure_run(predictor: ImagePredictor, shape: Sequence[int]) -> tuple[float
     images = np.zeros(shape, np.uint8)
     release_free_memory()
     before, started = resident_bytes(), time.perf_counter()
-    peak = measure_peak(partial(predictor.infer, images))
+    peak = measure_peak_memory(partial(predictor.infer, images))
     took_s = time.perf_counter() - started
     release_free_memory()
     if peak is None or before is None:

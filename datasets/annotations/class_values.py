@@ -34,7 +34,7 @@ def read_classes(values: Mask, known: Sequence[tuple[int, int]], name: str) -> t
     table = np.zeros(256, np.uint8) if known else np.arange(256, dtype=np.uint8)
     for value, number in known:
         table[value] = number
-    if unknown := [value for value in held_values(values) if value and not table[value]]:
+    if unknown := [value for value in distinct_values(values) if value and not table[value]]:
         raise DatasetError(
             f"The mask {name} holds the values {list_values(unknown)}, which are not classes. Expected 0 "
             f"and {list_values([value for value, _ in known])}: correct the mask, or add the value and its "
@@ -95,7 +95,7 @@ def box_classes(values: Mask) -> Mask:
     return filled
 
 
-def held_values(mask: Mask) -> list[int]:
+def distinct_values(mask: Mask) -> list[int]:
     """Returns the values that occur in a mask [H, W], ascending."""
     return [int(value) for value in np.flatnonzero(cv2.calcHist([mask], [0], None, [256], [0, 256]))]
 

@@ -56,7 +56,7 @@ def pack(
     file_systems.check_scheme(out)
     if shard_mb < 1:
         raise DatasetError(f"--shard-mb {shard_mb} is too small. Expected at least 1.")
-    check_free(dataset, out, overwrite=overwrite)
+    check_output(dataset, out, overwrite=overwrite)
     # Files are packed unchanged; training sets the white level.
     checked = check_dataset(
         packable(dataset), white_level=ANY_WHITE_LEVEL, max_pixels=max_pixels, trusted=lambda _: True
@@ -71,7 +71,7 @@ def pack(
     return index
 
 
-def check_free(dataset: Dataset, out: str, *, overwrite: bool) -> None:
+def check_output(dataset: Dataset, out: str, *, overwrite: bool) -> None:
     """Raises DatasetError if `out` exists and may not be replaced."""
     if file_systems.is_url(out):
         taken = file_systems.size(file_systems.join(out, INDEX_FILE)) is not None

@@ -17,7 +17,7 @@ from segdec.errors import DatasetError
 
 INDEX_FILE = "index.json"
 TABLE_FILE = "records.table"
-VERSION, WITHOUT_CLASSES = 4, 3
+VERSION, VERSION_WITHOUT_CLASSES = 4, 3
 """Version 4 has masks with classes, version 3 has none; a set without such masks is written as version 3."""
 
 Bytes = Annotated[int, Field(ge=0)]
@@ -127,7 +127,7 @@ def write_index(root: str, index: ShardIndex) -> None:
     table = index.records.to_bytes()
     classed = bool((index.records.rows["mask_threshold"] == CLASS_MASK).any())
     header = _Index(
-        version=VERSION if classed else WITHOUT_CLASSES,
+        version=VERSION if classed else VERSION_WITHOUT_CLASSES,
         classes=index.classes,
         shards=index.shards,
         records=len(index.records),

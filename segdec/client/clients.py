@@ -18,7 +18,7 @@ from segdec.client.calls import predict_batch as predict_batch_call
 from segdec.client.calls import ready as ready_call
 from segdec.client.calls import reload as reload_call
 from segdec.client.connection import connection_options
-from segdec.client.replies import Reply, all_replicas_lost, replica_lost
+from segdec.client.replies import Reply, replica_lost, second_replica_lost
 from segdec.client.retries import NO_RETRY, RetryPolicy, crashed_twice
 
 P = ParamSpec("P")
@@ -55,7 +55,7 @@ def _show_signature(method: Any, build: Callable[..., object]) -> None:
 
 def _read(call: Call[T], replies: list[Reply]) -> T:
     last = replies[-1]
-    if crashed_twice(replies) and not all_replicas_lost(last):
+    if crashed_twice(replies) and not second_replica_lost(last):
         raise replica_lost(last)
     return call.read(last)
 

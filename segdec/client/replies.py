@@ -31,7 +31,7 @@ def may_have_crashed(reply: Reply) -> bool:
     return reply.status_code == httpx.codes.BAD_GATEWAY
 
 
-def all_replicas_lost(reply: Reply) -> bool:
+def second_replica_lost(reply: Reply) -> bool:
     """Returns whether the gateway has already tried another replica, which was lost too."""
     content = b"" if isinstance(reply, httpx.RequestError) else reply.content
     return may_have_crashed(reply) and REPLICA_LOST.encode() in content

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
-from segdec.client.replies import Reply, all_replicas_lost, may_have_crashed
+from segdec.client.replies import Reply, may_have_crashed, second_replica_lost
 
 RETRIED_STATUSES = frozenset({429, 502, 503})
 """Temporary states. 504 is not retried: the deadline that the sender allowed has passed."""
@@ -40,7 +40,7 @@ class RetryPolicy:
     def wait_s(self, replies: list[Reply]) -> float | None:
         """Returns the seconds to wait after these replies to one request; None if the last one is final."""
         attempt, reply = len(replies) - 1, replies[-1]
-        if attempt >= self.retries or not is_transient(reply) or all_replicas_lost(reply):
+        if attempt >= self.retries or not is_transient(reply) or second_replica_lost(reply):
             return None
         asked_s = 0.0 if isinstance(reply, httpx.RequestError) else retry_after_s(reply) or 0.0
         if asked_s > self.max_wait_s or crashed_twice(replies):

@@ -61,7 +61,7 @@ def print_review_count(reviews: int, images: Sequence[Path]) -> None:
         )
 
 
-def print_missed_count(missed: int, images: Sequence[Path]) -> None:
+def print_not_inspected_count(missed: int, images: Sequence[Path]) -> None:
     """Prints on stderr how many of `images` were not inspected: one row among many is easily overlooked."""
     if missed:
         count = f"{missed:,} of {len(images):,} photographs"

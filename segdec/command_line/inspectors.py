@@ -25,7 +25,7 @@ from segdec.schemas import Answer, MaskAnswer, MaskForm, ModelDetail
 if TYPE_CHECKING:
     from segdec.client import Client
 
-PHOTOGRAPH_STATUSES = frozenset({408, 413, 415, 422, 500, 504})
+PHOTOGRAPH_ERROR_STATUSES = frozenset({408, 413, 415, 422, 500, 504})
 """Errors of one photograph. After any other error the next photograph would fail as well."""
 
 
@@ -203,7 +203,7 @@ class RemoteInspector:
                 data, threshold=self._threshold, mask=self._mask, model=self._model, version=self._version
             )
         except ServiceError as error:
-            if error.status not in PHOTOGRAPH_STATUSES:
+            if error.status not in PHOTOGRAPH_ERROR_STATUSES:
                 raise
             raise ImageError(str(error), code=error.code) from error
         pictures = None

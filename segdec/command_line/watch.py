@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 STABLE_AFTER_S = 2.0
-LOOK_S = 10.0
+SCAN_INTERVAL_S = 10.0
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -63,7 +63,7 @@ def add_watch(commands: "Commands") -> None:
         "--look-every",
         dest="scan_interval_s",
         type=_seconds,
-        default=LOOK_S,
+        default=SCAN_INTERVAL_S,
         metavar="S",
         help="seconds between scans of the folder without a change event, which network folders may not "
         "send (default: %(default)g)",

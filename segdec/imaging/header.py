@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FORMATS = {"JPEG": "jpeg", "MPO": "jpeg", "PNG": "png", "BMP": "bmp", "TIFF": "tiff", "WEBP": "webp"}
 """Pillow's names of the accepted formats → ours. MPO is a JPEG followed by further pictures."""
 
-OPENED = [key for key in FORMATS if key != "MPO"]
+PILLOW_FORMATS = [key for key in FORMATS if key != "MPO"]
 """Formats that Pillow may open; it opens MPO as JPEG."""
 
 MAX_PIXEL_LIMIT = 2**30
@@ -51,7 +51,7 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
     """
     image = import_pillow()
     try:
-        picture: Picture = image.open(io.BytesIO(data), formats=OPENED)
+        picture: Picture = image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
     except (image.DecompressionBombError, image.DecompressionBombWarning) as error:
         limit = image.MAX_IMAGE_PIXELS * (1 if isinstance(error, Warning) else 2)
         raise _too_large(read_size(data), name, max_pixels, limit) from error

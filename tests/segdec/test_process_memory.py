@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segdec.process_memory import measure_peak, memory_limit, release_free_memory, resident_bytes
+from segdec.process_memory import measure_peak_memory, memory_limit, release_free_memory, resident_bytes
 
 MEBI = 2**20
 SMALL, SMALLER = 2**21, 2**20
@@ -56,7 +56,7 @@ def test_peak_is_that_of_the_work_and_not_of_what_came_before() -> None:
     np.ones(80 * MEBI, np.uint8)
     before = resident_bytes()
     assert before is not None
-    peak = measure_peak(lambda: np.ones(40 * MEBI, np.uint8))
+    peak = measure_peak_memory(lambda: np.ones(40 * MEBI, np.uint8))
     assert peak is not None
     assert 30 * MEBI < peak - before < 70 * MEBI
     release_free_memory()

@@ -140,8 +140,10 @@ class InputPipeline:
             transplant=changes.transplant,
             feature_noise=changes.feature_noise,
         )
-        donors = np.where(order.donors < 0, order.donors, usable[order.donors])
-        return SampleOrder(usable[order.images], donors)
+        defect_sources = np.where(
+            order.defect_sources < 0, order.defect_sources, usable[order.defect_sources]
+        )
+        return SampleOrder(usable[order.images], defect_sources)
 
     def _check_masks(self) -> None:
         if self._config.augmentation.synthetic:  # their masks are known
@@ -239,7 +241,7 @@ class InputPipeline:
 
 def _rows(order: SampleOrder, stage_index: int, positions: Sequence[int]) -> Iterator[_Row]:
     for position in positions:
-        yield _Row(stage_index, position, int(order.images[position]), int(order.donors[position]))
+        yield _Row(stage_index, position, int(order.images[position]), int(order.defect_sources[position]))
 
 
 def _without_autotuning() -> tf.data.Options:

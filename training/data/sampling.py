@@ -58,11 +58,11 @@ def draw_order(sampling: Sampling, labels: Sequence[int], draws: int, seed: Sequ
 class SampleOrder(NamedTuple):
     """Indices [N] of images in the order of training, and the sources of the defects added to good ones.
 
-    `donors` are these sources: index of another image, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`.
+    `defect_sources` are these sources: index of another image, `SYNTHETIC`, `FEATURE_NOISE` or `UNCHANGED`.
     """
 
     images: Indices
-    donors: Indices
+    defect_sources: Indices
 
 
 def sample_order(
@@ -103,8 +103,10 @@ def sample_order(
     else:
         order = _mixed_sample_order(sampling, classes, drawn_masks, draws, seed, synthetic, transplant)
     noise = np.random.default_rng([*seed, _NOISES]).random(draws) < feature_noise
-    donors = np.where(noise & (order.donors == SYNTHETIC), FEATURE_NOISE, order.donors)
-    return SampleOrder(order.images, donors)
+    defect_sources = np.where(
+        noise & (order.defect_sources == SYNTHETIC), FEATURE_NOISE, order.defect_sources
+    )
+    return SampleOrder(order.images, defect_sources)
 
 
 def _mixed_sample_order(
@@ -119,7 +121,7 @@ def _mixed_sample_order(
     """The order of good and defective images."""
     good = np.flatnonzero(classes == 0)
     images = draw_order(sampling, classes.tolist(), draws, seed)
-    donors = np.full(draws, UNCHANGED, np.int64)
+    defect_sources = np.full(draws, UNCHANGED, np.int64)
     drawn = np.random.default_rng([*seed, _PROBABILITIES]).random((draws, 2))
     if sampling == "shuffled":
         candidates, sources = classes[images] == 0, _pick(np.flatnonzero(drawn_masks), draws, seed)
@@ -128,27 +130,27 @@ def _mixed_sample_order(
     synthesized = candidates & (drawn[:, 0] < synthetic)
     known = np.append(np.asarray(drawn_masks, np.bool_), False)[sources]  # the last entry is for index −1
     transplanted = candidates & ~synthesized & known & (drawn[:, 1] < transplant)
-    donors[synthesized], donors[transplanted] = SYNTHETIC, sources[transplanted]
+    defect_sources[synthesized], defect_sources[transplanted] = SYNTHETIC, sources[transplanted]
     if sampling != "shuffled":
-        changed = np.flatnonzero(donors != UNCHANGED)
+        changed = np.flatnonzero(defect_sources != UNCHANGED)
         images[changed] = _rounds(good, len(changed), [*seed, _HOSTS])
-    return SampleOrder(images, donors)
+    return SampleOrder(images, defect_sources)
 
 
 def _good_sample_order(
     sampling: Sampling, good: Indices, draws: int, seed: Sequence[int], synthetic: float
 ) -> SampleOrder:
     """The order of good images."""
-    donors = np.full(draws, UNCHANGED, np.int64)
+    defect_sources = np.full(draws, UNCHANGED, np.int64)
     if sampling == "shuffled":
         drawn = np.random.default_rng([*seed, _PROBABILITIES]).random((draws, 2))
-        donors[drawn[:, 0] < synthetic] = SYNTHETIC
-        return SampleOrder(_rounds(good, draws, seed), donors)
+        defect_sources[drawn[:, 0] < synthetic] = SYNTHETIC
+        return SampleOrder(_rounds(good, draws, seed), defect_sources)
     images = np.empty(draws, np.int64)
     images[0::2] = _rounds(good, len(images[0::2]), [*seed, _HOSTS])
     images[1::2] = _rounds(good, draws // 2, [*seed, 0])
-    donors[0::2] = SYNTHETIC
-    return SampleOrder(images, donors)
+    defect_sources[0::2] = SYNTHETIC
+    return SampleOrder(images, defect_sources)
 
 
 def _pick(indices: Indices, draws: int, seed: Sequence[int]) -> Indices:

@@ -18,7 +18,7 @@ HELLO_BYTES = 64
 PAUSE_S = 0.2
 """Time between two attempts to connect, s."""
 
-HELLO_S = 2.0
+NAME_TIMEOUT_S = 2.0
 """Time that the chief waits for a name, s: a silent foreign connection must not delay the others."""
 
 
@@ -60,7 +60,7 @@ def _accept_peers(cluster: Cluster, deadline: float) -> None:
                 caller = open_sockets.enter_context(listener.accept()[0])
             except TimeoutError:
                 continue  # the next iteration reports the missing processes
-            caller.settimeout(HELLO_S)
+            caller.settimeout(NAME_TIMEOUT_S)
             callers.append(caller)
             missing.discard(_hello(caller))  # a restarted process connects twice
         # A process that continued earlier would already block in TensorFlow, which ignores signals.

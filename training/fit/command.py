@@ -65,7 +65,7 @@ INPUT_SHARES = (0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
 MAX_MINUTES = 60 * 24 * 31
 
 NO_MODEL = "No model was written: nothing was trained yet."
-AGAIN = "The run exists already: start again with --overwrite."
+RUN_EXISTS = "The run exists already: start again with --overwrite."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ def _without_model(run: Path) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, RunInterruptedError) as stop:  # the latter while step times are measured
-        print(f"{NO_MODEL} {AGAIN}" if run.exists() else NO_MODEL, file=sys.stderr)
+        print(f"{NO_MODEL} {RUN_EXISTS}" if run.exists() else NO_MODEL, file=sys.stderr)
         raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
 
 

@@ -145,8 +145,8 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
     if not checked.photographs:
         raise DatasetError(f"{root} holds no usable photograph. Expected at least good ones.")
     duplicates, notes = near_duplicates_for_split(checked.photographs)
-    own = is_own_split(dataset, root)
-    profile = describe_dataset(checked, facts, duplicates, layout=layout, root=str(root), own_split=own)
+    own = has_own_split(dataset, root)
+    profile = build_profile(checked, facts, duplicates, layout=layout, root=str(root), own_split=own)
     profile = replace(profile, read_options=read_options)
     skipped = tuple(f"skipped: {format_problem(problem)}" for problem in checked.dataset.problems)
     return ProfiledDataset(profile, checked, duplicates, (*skipped, *describe_risks(checked), *notes), states)
@@ -204,7 +204,7 @@ def measure_sample(sample: Sample) -> PixelFacts:
     return PixelFacts(math.sqrt(float(regions[1:, cv2.CC_STAT_AREA].max())), coloured)
 
 
-def is_own_split(dataset: Dataset, root: Path) -> bool:
+def has_own_split(dataset: Dataset, root: Path) -> bool:
     """Returns whether the data set has a split of its own, other than the default one."""
     if not any(record.split for record in dataset.records):
         return False
@@ -214,7 +214,7 @@ def is_own_split(dataset: Dataset, root: Path) -> bool:
     return [record.split for record in default_split(dataset).records] != [r.split for r in dataset.records]
 
 
-def describe_dataset(
+def build_profile(
     checked: CheckedDataset,
     facts: dict[str, PixelFacts],
     duplicates: Sequence[Sequence[CheckedPhotograph]],

@@ -27,8 +27,8 @@ VAL_SHARE = 0.25
 MIN_GOOD = 3
 SEED = 0
 
-TWO = "of two defective parts one is in train and the other in val: none is left to test"
-ONE = "the one defective part is in train: none is left to validate or to test"
+TWO_PARTS_NOTE = "of two defective parts one is in train and the other in val: none is left to test"
+ONE_PART_NOTE = "the one defective part is in train: none is left to validate or to test"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _new_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Dataset, 
     good_parts = stratified_group_split(good, SHARES, SEED)
     parts = zip(good_parts, stratified_group_split(defective, shares, SEED), strict=True)
     assigned = _assign(dataset, [[*one, *other] for one, other in parts])
-    return assigned, (how, together, *({2: (TWO,), 1: (ONE,)}.get(len(defective), ())))
+    return assigned, (how, together, *({2: (TWO_PARTS_NOTE,), 1: (ONE_PART_NOTE,)}.get(len(defective), ())))
 
 
 def _percents(shares: Sequence[float]) -> str:

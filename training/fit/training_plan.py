@@ -19,7 +19,7 @@ MIN_STEPS = 30
 ENOUGH_STEPS = 300
 """Minimum number of steps for a useful model; with fewer, a smaller input is better."""
 
-EVALUATION_STARTS, EXPORT_STARTS = 1.2, 2.0
+EVALUATION_START_FACTOR, EXPORT_START_FACTOR = 1.2, 2.0
 """Duration of evaluation and export without their images, in multiples of the start of a training."""
 
 EVALUATION_COST = 3.0
@@ -126,7 +126,7 @@ def validation_s(times: StepTimes, sizes: DatasetSizes) -> float:
 def post_training_s(times: StepTimes, sizes: DatasetSizes) -> float:
     """Returns the duration of everything after the training, s."""
     photographs = EVALUATION_COST * sizes.evaluated + sizes.val
-    return (EVALUATION_STARTS + EXPORT_STARTS) * times.start_s + photographs * times.predict_s
+    return (EVALUATION_START_FACTOR + EXPORT_START_FACTOR) * times.start_s + photographs * times.predict_s
 
 
 def plan_training(

@@ -96,10 +96,10 @@ def measure_strategy_peak(strategy: tf.distribute.Strategy, workers: int, dtype:
     devices = strategy.extended.worker_devices
     on_gpus = "GPU" in devices[0]
     count = workers * (len(devices) if on_gpus else 1)
-    return count * measure_peak("GPU:0" if on_gpus else "CPU:0", dtype)
+    return count * measure_peak_flops("GPU:0" if on_gpus else "CPU:0", dtype)
 
 
-def measure_peak(device: str, dtype: str, clock: Callable[[], float] = time.perf_counter) -> float:
+def measure_peak_flops(device: str, dtype: str, clock: Callable[[], float] = time.perf_counter) -> float:
     """Measures the FLOP/s of the fastest of several matrix products on a logical device, in about 0.1 s."""
     side = SIDES["GPU" if "GPU" in device else "CPU"]
     with tf.device(device):

@@ -152,7 +152,7 @@ def score_chart(
     `threshold` is a dashed line that the script moves, and a faint line that stays. The highest threshold
     without a missed defect, `full_recall`, is dotted, `review` dash-dotted.
     """
-    odds = to_odds(images.scores)
+    odds = to_log10_odds(images.scores)
     bins = np.linspace(*odds_range(images.scores, threshold, review), 41)
     figure = Figure(figsize=SIZE, layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True)
@@ -171,16 +171,16 @@ def _draw_thresholds(
     axes: Axes, threshold: float | None, full_recall: float | None, review: float | None
 ) -> None:
     if review is not None:
-        axes.axvline(float(to_odds(review)), color=REVIEWED, linewidth=2, linestyle="-.")
+        axes.axvline(float(to_log10_odds(review)), color=REVIEWED, linewidth=2, linestyle="-.")
     if full_recall is not None:
-        axes.axvline(float(to_odds(full_recall)), color=INK, linewidth=1.2, linestyle=":")
+        axes.axvline(float(to_log10_odds(full_recall)), color=INK, linewidth=1.2, linestyle=":")
     if threshold is not None:
-        axes.axvline(float(to_odds(threshold)), color=INK, linewidth=1, alpha=0.35)
-        line = axes.axvline(float(to_odds(threshold)), color=INK, linewidth=1.5, linestyle="--")
+        axes.axvline(float(to_log10_odds(threshold)), color=INK, linewidth=1, alpha=0.35)
+        line = axes.axvline(float(to_log10_odds(threshold)), color=INK, linewidth=1.5, linestyle="--")
         line.set_gid(f"{MOVING}line")
 
 
-def to_odds(scores: ArrayLike) -> Floats:
+def to_log10_odds(scores: ArrayLike) -> Floats:
     """Returns log10 of the odds of scores, clipped to a distance of `SATURATION` from 0 and 1."""
     clipped = np.clip(np.asarray(scores, np.float64), SATURATION, 1 - SATURATION)
     return np.asarray(np.log10(clipped / (1 - clipped)))
@@ -188,7 +188,7 @@ def to_odds(scores: ArrayLike) -> Floats:
 
 def odds_range(scores: Floats, *limits: float | None) -> tuple[float, float]:
     """Returns the axis limits for scores [N] and thresholds, log10 of the odds, with a margin."""
-    odds = to_odds([*scores, *(limit for limit in limits if limit is not None)])
+    odds = to_log10_odds([*scores, *(limit for limit in limits if limit is not None)])
     return float(odds.min() - 0.5), float(odds.max() + 0.5)
 
 

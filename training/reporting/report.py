@@ -19,7 +19,7 @@ from training.reporting.charts import (
     loss_chart,
     reliability_chart,
     score_chart,
-    to_odds,
+    to_log10_odds,
 )
 from training.reporting.gallery import ReadAndPredict, draw_card
 from training.reporting.html_page import embed_json, read_script, render
@@ -99,7 +99,7 @@ def write_report(
 def _picture(evaluation: Evaluation, show: ReadAndPredict) -> dict[str, Any]:
     """The cards of the gallery, and the index of each result."""
     errors, reviews = evaluation.errors(), evaluation.reviews()
-    near = choose_near(evaluation.results)
+    near = choose_near_threshold(evaluation.results)
     chosen = {result.name for result in near}
     correct = _choose_correct([result for result in evaluation.results if result.name not in chosen])
     pictured = len(errors) + len(reviews)
@@ -146,13 +146,13 @@ def _loss_charts(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup
     return [(stage, loss_chart(*zip(*points, strict=True))) for stage, points in stages.items()]
 
 
-def choose_near(results: Sequence[PhotographResult]) -> list[PhotographResult]:
+def choose_near_threshold(results: Sequence[PhotographResult]) -> list[PhotographResult]:
     """Returns the correct results nearest to their threshold in log-odds, defective ones first."""
     right = [result for result in results if result.outcome == "correct"]
 
     def margin(result: PhotographResult) -> tuple[float, str]:
         limit = result.threshold if result.truth else result.lowest_threshold
-        return float(abs(to_odds(result.score) - to_odds(limit))), result.name
+        return float(abs(to_log10_odds(result.score) - to_log10_odds(limit))), result.name
 
     ranked = sorted(right, key=margin)
     hits = [result for result in ranked if result.truth][:NEAR_SHOWN]

@@ -13,7 +13,7 @@ import numpy as np
 from segdec.config import REVIEW
 from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_counts import ratio
-from training.reporting.charts import odds_range, to_odds
+from training.reporting.charts import odds_range, to_log10_odds
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ def make_slider(
     named += [] if review is None else [("review from", review, "review")]
     named += [] if full_recall is None else [("no miss", full_recall, "hindsight")]
     marks = tuple(
-        Mark(name, value, float((to_odds(value) - low) / (high - low)), kind) for name, value, kind in named
+        Mark(name, value, float((to_log10_odds(value) - low) / (high - low)), kind)
+        for name, value, kind in named
     )
     data = {
         "classes": list(classes),

@@ -19,7 +19,7 @@ from training.synthesis.fills import (
     move_surface,
     shift_brightness,
 )
-from training.synthesis.visibility import Surface
+from training.synthesis.visibility import SurfaceStrength
 
 Mask = NDArray[np.uint8]
 
@@ -68,7 +68,7 @@ def synthesize_anomaly(
     """
     if area is not None and not area.any():
         return image, None
-    surface = Surface(image, area)
+    surface = SurfaceStrength(image, area)
     target = log_uniform(random, VISIBILITY_RANGE)
     best: tuple[float, Image, NDArray[np.bool_]] | None = None
     for _ in range(MAX_TRIES):
@@ -93,7 +93,7 @@ def synthesize_anomaly(
 
 
 def _scale_visibility(
-    image: Image, drawn: Pixels, surface: Surface, target: float, max_strength: float
+    image: Image, drawn: Pixels, surface: SurfaceStrength, target: float, max_strength: float
 ) -> tuple[float, Image, NDArray[np.bool_]] | None:
     """Scales the difference to the good image by at most `max_strength` to reach the target visibility.
 

@@ -23,7 +23,7 @@ RIM_PX = 12
 """Rim of a part on a background that is ignored: an outline is more visible than any defect."""
 
 
-class Surface:
+class SurfaceStrength:
     """The strength of the strongest structures of a good image: small structures, larger structures, texture.
 
     Args:

@@ -23,7 +23,7 @@ SIZED = InputConfig(policy="resize", height=16, width=24)
 )
 async def test_cost_of_a_network(monkeypatch, predictor, config, peak_bytes, expected):
     monkeypatch.setattr(network_cost, "resident_bytes", lambda: 1000)
-    monkeypatch.setattr(network_cost, "measure_peak", lambda work: (work(), peak_bytes)[1])
+    monkeypatch.setattr(network_cost, "measure_peak_memory", lambda work: (work(), peak_bytes)[1])
     monkeypatch.setattr(network_cost, "MAX_RUN_S", 1e9)
     predictor.config = predictor.config.model_copy(update={"input": config})
     predictor.batch_pixels = 4096

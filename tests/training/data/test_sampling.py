@@ -70,15 +70,17 @@ def turns_of(sampling, draws=400, labels=LABELS, **chances):
 @pytest.mark.parametrize("sampling", IN_TURN)
 def test_an_added_defect_replaces_a_defective_image(sampling):
     """A transplanted one is that of the image itself, if it has a drawn mask."""
-    images, donors = turns_of(sampling, synthetic=0.5, transplant=1.0)
+    images, defect_sources = turns_of(sampling, synthetic=0.5, transplant=1.0)
     labels, plain = np.array(LABELS)[images], draw_order(sampling, LABELS, 400, [0, 1])
     np.testing.assert_array_equal(images[1::2], plain[1::2])  # the good ones keep theirs
-    assert set(donors[1::2]) == {UNCHANGED}
-    images, donors, labels, plain = (values[::2] for values in (images, donors, labels, plain))
-    made = donors == SYNTHETIC
+    assert set(defect_sources[1::2]) == {UNCHANGED}
+    images, defect_sources, labels, plain = (
+        values[::2] for values in (images, defect_sources, labels, plain)
+    )
+    made = defect_sources == SYNTHETIC
     assert 70 < made.sum() < 130  # half of 200; 4 standard deviations are 28
     moved = ~made & np.array(OUTLINED)[plain]
-    assert (donors[moved] == plain[moved]).all()
+    assert (defect_sources[moved] == plain[moved]).all()
     assert not labels[made | moved].any()
     assert np.bincount(images[made | moved], minlength=7)[[0, 2, 3, 5]].min() >= (made | moved).sum() // 5
     np.testing.assert_array_equal(images[~made & ~moved], plain[~made & ~moved])
@@ -86,8 +88,10 @@ def test_an_added_defect_replaces_a_defective_image(sampling):
 
 @pytest.mark.parametrize("sampling", IN_TURN)
 def test_of_good_images_alone_every_other_one_gets_a_defect(sampling):
-    images, donors = sample_order(sampling, [0] * 5, [False] * 5, 20, [0], synthetic=0.1, transplant=1.0)
-    assert donors.tolist() == [SYNTHETIC, UNCHANGED] * 10
+    images, defect_sources = sample_order(
+        sampling, [0] * 5, [False] * 5, 20, [0], synthetic=0.1, transplant=1.0
+    )
+    assert defect_sources.tolist() == [SYNTHETIC, UNCHANGED] * 10
     assert all(np.bincount(turns, minlength=5).tolist() == [2] * 5 for turns in (images[::2], images[1::2]))
 
 
@@ -95,22 +99,24 @@ def test_of_good_images_alone_every_other_one_gets_a_defect(sampling):
 @pytest.mark.parametrize("labels", [LABELS, [0, 0, 0]])
 def test_feature_noise_replaces_synthetic_defects(sampling, labels):
     plain = turns_of(sampling, 2000, labels, synthetic=0.5, transplant=0.5)
-    images, donors = turns_of(sampling, 2000, labels, synthetic=0.5, transplant=0.5, feature_noise=0.3)
+    images, defect_sources = turns_of(
+        sampling, 2000, labels, synthetic=0.5, transplant=0.5, feature_noise=0.3
+    )
     np.testing.assert_array_equal(images, plain.images)
-    noise = donors == FEATURE_NOISE
-    assert set(plain.donors[noise]) == {SYNTHETIC}
-    np.testing.assert_array_equal(donors[~noise], plain.donors[~noise])
-    assert noise.sum() / np.sum(plain.donors == SYNTHETIC) == pytest.approx(0.3, abs=0.07)
+    noise = defect_sources == FEATURE_NOISE
+    assert set(plain.defect_sources[noise]) == {SYNTHETIC}
+    np.testing.assert_array_equal(defect_sources[~noise], plain.defect_sources[~noise])
+    assert noise.sum() / np.sum(plain.defect_sources == SYNTHETIC) == pytest.approx(0.3, abs=0.07)
 
 
 def test_shuffled_gives_good_images_a_defect_in_their_own_turn():
-    images, donors = turns_of("shuffled", 700, synthetic=0.5, transplant=0.5)
+    images, defect_sources = turns_of("shuffled", 700, synthetic=0.5, transplant=0.5)
     np.testing.assert_array_equal(images, draw_order("shuffled", LABELS, 700, [0, 1]))
     good = np.array(LABELS)[images] == 0
-    assert set(donors[~good]) == {UNCHANGED}
-    assert np.mean(donors[good] == SYNTHETIC) == pytest.approx(0.5, abs=0.1)
-    assert np.mean(donors[good] >= 0) == pytest.approx(0.25, abs=0.1)
-    assert set(donors[donors >= 0]) == {1, 4}  # those with an outline
+    assert set(defect_sources[~good]) == {UNCHANGED}
+    assert np.mean(defect_sources[good] == SYNTHETIC) == pytest.approx(0.5, abs=0.1)
+    assert np.mean(defect_sources[good] >= 0) == pytest.approx(0.25, abs=0.1)
+    assert set(defect_sources[defect_sources >= 0]) == {1, 4}  # those with an outline
 
 
 @pytest.mark.parametrize("sampling", [*IN_TURN, "shuffled"])

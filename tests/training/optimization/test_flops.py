@@ -11,7 +11,12 @@ keras = pytest.importorskip("keras")
 
 from segdec.network.network import build_network  # noqa: E402
 from training.optimization import flops as flops_module  # noqa: E402
-from training.optimization.flops import count_flops, count_step_flops, measure_peak, measure_strategy_peak  # noqa: E402
+from training.optimization.flops import (  # noqa: E402
+    count_flops,
+    count_step_flops,
+    measure_peak_flops,
+    measure_strategy_peak,
+)
 from training.stages import STAGES  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -56,7 +61,7 @@ def test_the_fastest_product_counts(monkeypatch):
     monkeypatch.setitem(flops_module.SIDES, "CPU", 8)
     durations = [4.0, 2.0, 0.5, 3.0, 4.0]
     clock = itertools.accumulate(number for duration in durations for number in (1.0, duration))
-    assert measure_peak("CPU:0", "float32", clock.__next__) == 2 * 8**3 / 0.5
+    assert measure_peak_flops("CPU:0", "float32", clock.__next__) == 2 * 8**3 / 0.5
 
 
 @pytest.mark.parametrize(
@@ -68,6 +73,6 @@ def test_the_fastest_product_counts(monkeypatch):
 )
 def test_the_peak_of_a_strategy_is_that_of_its_devices(monkeypatch, devices, workers, peak):
     measured = {("GPU:0" if "GPU" in devices[0] else "CPU:0", "float16"): 10.0}
-    monkeypatch.setattr(flops_module, "measure_peak", lambda *arguments: measured[arguments])
+    monkeypatch.setattr(flops_module, "measure_peak_flops", lambda *arguments: measured[arguments])
     strategy = SimpleNamespace(extended=SimpleNamespace(worker_devices=devices))
     assert measure_strategy_peak(strategy, workers, "float16") == peak

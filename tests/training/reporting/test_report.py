@@ -12,7 +12,7 @@ from training.metrics.evaluation import Evaluation, evaluate
 from training.metrics.metrics import compute_metrics
 from training.metrics.pixel_histogram import PixelHistogram
 from training.reporting.gallery import read_and_predict, shrink_mask
-from training.reporting.report import choose_near, write_report
+from training.reporting.report import choose_near_threshold, write_report
 
 FACTS = {"Model": "compact", "Score threshold": "0.5, chosen on validation"}
 
@@ -166,7 +166,7 @@ def test_near_misses_are_the_nearest_right_ones_in_log_odds(make_result):
     results = [make_result(f"good {score}", 0, score) for score in good]
     results += [make_result(f"bad {score}", 1, score) for score in defective]
     expected = [0.51, 0.9, 0.99, 0.999, 0.49, 0.2, 0.01, 0.001]
-    assert [result.score for result in choose_near(results)] == expected
+    assert [result.score for result in choose_near_threshold(results)] == expected
 
 
 # === Review ===

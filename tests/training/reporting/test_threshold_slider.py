@@ -1,6 +1,6 @@
 import pytest
 
-from training.reporting.charts import to_odds
+from training.reporting.charts import to_log10_odds
 from training.reporting.threshold_slider import Counts, count_at, embed_row, make_slider
 
 CLASSES = ("good", "defect")
@@ -25,11 +25,11 @@ def test_counts_at_a_threshold(results, threshold, counts):
 
 def test_marks_lie_on_the_slider_in_log_odds(results):
     slider = make_slider(results, CLASSES, 0.5)
-    assert (slider.low, slider.high) == (to_odds(0.1) - 0.5, to_odds(0.9) + 0.5)
+    assert (slider.low, slider.high) == (to_log10_odds(0.1) - 0.5, to_log10_odds(0.9) + 0.5)
     chosen, hindsight = slider.marks
     assert (chosen.threshold, chosen.place, chosen.kind) == (0.5, pytest.approx(0.5), "chosen")
     assert (hindsight.threshold, hindsight.kind) == (0.2, "hindsight")
-    place = (to_odds(0.2) - slider.low) / (slider.high - slider.low)
+    place = (to_log10_odds(0.2) - slider.low) / (slider.high - slider.low)
     assert hindsight.place == pytest.approx(float(place))
 
 
@@ -53,7 +53,7 @@ def test_review_lies_between_its_own_limit_and_the_threshold(make_result, thresh
 def test_review_limit_is_marked_and_its_photographs_have_no_class(make_result):
     results = [make_result("a", 0, 0.2, review=0.1), make_result("b", 1, 0.9, review=0.1)]
     slider = make_slider(results, CLASSES, 0.5, 0.1)
-    assert slider.low == to_odds(0.1) - 0.5  # the limit lies below every score
+    assert slider.low == to_log10_odds(0.1) - 0.5  # the limit lies below every score
     assert [(mark.kind, mark.threshold) for mark in slider.marks] == [
         ("chosen", 0.5),
         ("review", 0.1),

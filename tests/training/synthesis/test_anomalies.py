@@ -10,7 +10,7 @@ from training.synthesis.anomalies import (
     VISIBILITY_RANGE,
     synthesize_anomaly,
 )
-from training.synthesis.visibility import Surface
+from training.synthesis.visibility import SurfaceStrength
 
 MANY = 20
 
@@ -58,7 +58,11 @@ def test_each_kind_of_defect_can_be_seen(monkeypatch, number):
 def test_a_defect_stands_out_against_what_the_photograph_shows_itself(spread):
     """On a calm surface and on a restless one: as strong as aimed at, small ones stronger."""
     made = [make(seed, height=96, width=96, spread=spread) for seed in range(MANY)]
-    seen = [Surface(image).visibility(changed, mask > 0) for image, changed, mask in made if mask is not None]
+    seen = [
+        SurfaceStrength(image).visibility(changed, mask > 0)
+        for image, changed, mask in made
+        if mask is not None
+    ]
     assert len(seen) > 0.7 * MANY
     assert TOLERANCE * VISIBILITY_RANGE[0] <= np.quantile(seen, 0.1)
     assert VISIBILITY_RANGE[0] / TOLERANCE < np.quantile(seen, 0.9) < 2 * VISIBILITY_RANGE[1]

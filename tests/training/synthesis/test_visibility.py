@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from training.synthesis.visibility import Surface
+from training.synthesis.visibility import SurfaceStrength
 
 
 def grain(spread=8.0, size=(96, 96), channels=1):
@@ -13,7 +13,7 @@ def visibility(image, offset):
     changed, mask = image.copy(), np.zeros(image.shape[:2], np.bool_)
     mask[40:52, 40:52] = True
     changed[mask] = np.clip(changed[mask].astype(int) + offset, 0, 255)
-    return Surface(image).visibility(changed, mask)
+    return SurfaceStrength(image).visibility(changed, mask)
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
@@ -29,8 +29,10 @@ def test_texture_that_is_gone_is_seen():
     changed, mask = image.copy(), np.zeros((160, 160), np.bool_)
     mask[60:100, 60:100] = True
     changed[mask] = 120
-    assert Surface(image).visibility(changed, mask) > 0.9
-    assert Surface(image).visibility(changed, mask) > 2 * Surface(image).visibility(image, mask)
+    assert SurfaceStrength(image).visibility(changed, mask) > 0.9
+    assert SurfaceStrength(image).visibility(changed, mask) > 2 * SurfaceStrength(image).visibility(
+        image, mask
+    )
 
 
 def test_the_outline_of_a_part_sets_no_limit():
@@ -42,6 +44,6 @@ def test_the_outline_of_a_part_sets_no_limit():
     changed, mask = image.copy(), np.zeros((160, 160), np.bool_)
     mask[75:85, 75:85] = True
     changed[mask] = 80
-    surface = Surface(image)
+    surface = SurfaceStrength(image)
     assert surface.part is not None
     assert surface.visibility(changed, mask) > 1.5
