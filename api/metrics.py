@@ -164,7 +164,7 @@ class Metrics:
                 self._photographs.labels(key, result)
 
     def initialize_labels(self, model: ModelIdentity, labels: Iterable[str]) -> None:
-        """Starts at 0 the counters of `labels`, with which `model` may answer."""
+        """Starts the counters of `labels` at 0: the labels that `model` may answer with."""
         for label in labels:
             self._decisions.labels(model.name, model.version, label)
 

@@ -84,7 +84,7 @@ class CheckCache:
     A file counts as unchanged while its size, modification time and change time are the same.
 
     Args:
-        folder: Folder of the cache file, which holds one file for each root.
+        folder: Folder of the cache files, one for each root.
         root: Root of the data set.
         settings: All settings that the results depend on.
         trust: If False, ignores stored results and replaces them.
@@ -124,7 +124,7 @@ class CheckCache:
         return FileState(key, state, old_enough=changed_ns < time.time_ns() - MIN_FILE_AGE_S * 1e9)
 
     def find(self, state: FileState | None, digests: tuple[str, ...] = ()) -> CheckResult | None:
-        """Returns the result for unchanged files, or with `digests` for the same content, or None."""
+        """Returns the result if the files (with `digests`: their contents) are unchanged, otherwise None."""
         if state is None or not self._trust:
             return None
         index = int(np.searchsorted(self._keys, np.uint64(state.key)))

@@ -49,7 +49,7 @@ def verify_webhook(
         headers: Headers of the request, with lower-case names or in a case-insensitive mapping.
         body: Body exactly as received: JSON that was parsed and serialised again has another signature.
         now_s: The receiver's clock, seconds since 1970.
-        tolerance_s: Maximum difference of the sender's clock, seconds; older requests may be replayed.
+        tolerance_s: Maximum difference of the sender's clock, seconds; older requests may be replays.
 
     Raises:
         SignatureError: If a header is missing, the time differs too much, or no signature matches.

@@ -42,7 +42,7 @@ class StationState:
 
 
 class LineStateReader:
-    """Reads the state; later calls read mostly newer rows only. Days begin at midnight in `zone`."""
+    """Reads the state; later calls read mainly the rows that are new. Days begin at midnight in `zone`."""
 
     def __init__(self, zone: ZoneInfo, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._days, self._now = ShiftPlan((), zone), now

@@ -108,7 +108,7 @@ class MqttConnection:
         """Publishes a message with QoS 1; returns when the broker has acknowledged it.
 
         Raises:
-            DeliveryError: If the broker has not.
+            DeliveryError: If the broker has not acknowledged it.
         """
         async with self._window:
             await self._publish(topic, payload)

@@ -51,7 +51,7 @@ COUNT_NEW_BYTES = update(store).values(
 
 
 def upsert_pictures(connection: Connection, rows: Sequence[Row]) -> None:
-    """Inserts or updates pictures as kept. An existing one keeps the higher retention class of the two."""
+    """Inserts or updates pictures with state `kept`; an existing one keeps its retention class if higher."""
     digests, size = [row["sha256"] for row in rows], sum(row["bytes"] for row in rows)
     connection.execute(COUNT_NEW_BYTES, {"digests": digests, "size": size})
     connection.execute(_upsert_pictures(connection.dialect.name), rows)

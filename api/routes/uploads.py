@@ -284,7 +284,7 @@ def parse_json(
 ) -> Body:
     """Parses a JSON body as `model`; `make_error` makes the error if it does not match.
 
-    More than `max_values` values are rejected, to limit memory; each comma in a text counts as one, too.
+    More than `max_values` values are rejected, to limit memory; a comma inside a string counts as a value.
 
     Raises:
         RequestError: 400.

@@ -33,7 +33,7 @@ class ShadowMemory:
 
 @dataclass(eq=False)
 class ShadowPhotograph:
-    """A photograph for a candidate, known only by its identity, so that a replaced model can be freed.
+    """A photograph for a candidate; it stores only the candidate's id, so that a replaced model can be freed.
 
     Attributes:
         same_input: Whether the candidate takes photographs prepared for the stable model.

@@ -108,7 +108,7 @@ def write_toy(
 ) -> None:
     """Writes samples 0 to `count` - 1 as a `folder` set with a 60/20/20 split, atomically.
 
-    `count` is at least 18, for all classes in each split. `size`, `classes`, `seed` and `surface` as for
+    `count` is at least 18, so that each split has all classes. `size`, `classes`, `seed` and `surface` as for
     `make_sample`; `progress` wraps the loop over the samples, for example `tqdm`. With `overwrite`, a toy set
     at `out` is replaced, and nothing but a toy set.
 

@@ -68,7 +68,7 @@ def essential_chunks(data: bytes, name: str) -> tuple[bytes, bool]:
 
 
 def check_pixels(data: bytes, name: str) -> None:
-    """Rejects a PNG (its essential chunks) with far more pixel data than pixels: decoders decompress all.
+    """Rejects a PNG (its essential chunks) that unpacks to far more than its pixels: decoders unpack all.
 
     Raises:
         ImageError: With the code `corrupt_image`.

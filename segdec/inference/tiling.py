@@ -46,7 +46,7 @@ class TileAxis:
         return slice(self.starts[index], self.starts[index] + self.tile)
 
     def logits(self, index: int) -> slice:
-        """Returns the range of a tile in the mask logits of the photograph, which may end before the tile."""
+        """Returns the range of a tile in the photograph's mask logits; these may end before the tile."""
         return slice(self.starts[index] // self.stride, (self.starts[index] + self.tile) // self.stride)
 
 

@@ -120,7 +120,7 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
 def build_head(encoder: keras.Model, config: NetworkConfig, policy: ComputePolicy) -> keras.Model:
     """Builds a model: the encoder's features by name → the outputs of the published segmentation stage.
 
-    A 1×1 convolution of the concatenated features is computed as a sum of one per stride, which is faster
+    A 1×1 convolution of the concatenated features is computed as a sum, one term per stride, which is faster
     because the coarse features are convolved before they are upsampled.
     """
     dtype = policy.dtype

@@ -80,7 +80,7 @@ def transform_geometry(
     area: Mask = None,
     classes: Mask = None,
 ) -> tuple[NDArray[np.uint8], Mask, Mask, Mask]:
-    """Flips, rotates, scales and shifts; new pixels are background in the mask, border copies elsewhere.
+    """Flips, rotates, scales and shifts; new pixels repeat the border, in the mask they are background.
 
     Scale and shift are omitted if they would remove the defect or the inspected area, so that the label stays
     valid.

@@ -148,7 +148,7 @@ class Tile(NamedTuple):
 class TileSource:
     """Tiles of prepared photographs.
 
-    Tiles with defect pixels have their photograph's class or, if known, that of most of these; others are
+    Tiles with defect pixels have the class of most of these, or their photograph's if unknown; others are
     good. Defective photographs are read once to determine this. Tiles outside the inspected area are omitted.
 
     Raises:

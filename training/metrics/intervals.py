@@ -133,7 +133,7 @@ def _divide(part: Floats, whole: Floats) -> Floats:
 
 
 def percentile_interval(chunks: Sequence[Floats]) -> Interval | None:
-    """Returns the middle 95 % of resampled values, in chunks [b]; None if too few are valid."""
+    """Returns the middle 95 % of resampled values, given in chunks [b]; None if too few are valid."""
     values = np.concatenate(chunks) if chunks else np.empty(0)
     valid = values[~np.isnan(values)]
     if not valid.size or len(valid) < MIN_VALID_SHARE * len(values):

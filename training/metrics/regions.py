@@ -173,7 +173,7 @@ class RegionClasses:
 def count_region_classes(
     overlaps: Iterable[Overlap], false_regions: Iterable[int], classes: int
 ) -> RegionClasses | None:
-    """Counts regions by class, the good one included in `classes`; None if no region has a class."""
+    """Counts regions by class; `classes` counts the good class too. None if no region has a class."""
     counts = np.zeros((classes, classes), np.int64)
     for overlap in overlaps:
         if overlap.true_class:

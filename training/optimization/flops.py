@@ -44,7 +44,7 @@ def count_step_flops(
     """Counts the FLOPs of a training step, by convention, independently of the device.
 
     Counts the products of convolutions and dense layers for every output, also at the border; a product and
-    its addition are two FLOPs. Trained parts count three times, frozen parts once, even first layers, which
+    its addition are two FLOPs. Frozen parts count once, trained parts three times, even first layers, which
     need no gradient of the input.
 
     Args:

@@ -97,7 +97,7 @@ class SynchronousStepRunner(StepRunner):
     def should_stop(self, stop_requested: bool) -> bool:
         """Returns whether any process was asked to stop before the previous step.
 
-        The requests of the last step are known after its reduction; waiting for it would leave the devices
+        Those of the current step are known only after its reduction; waiting for it would leave the devices
         idle.
         """
         if not self._multi_process:

@@ -13,7 +13,7 @@ MODELS = Path("models")
 
 @dataclass(frozen=True)
 class Lineage:
-    """A model, its current version `parent`, and its next version; the preferred engine comes first."""
+    """A model, its current version `parent`, and its next version; `engines` has the preferred one first."""
 
     name: str
     version: str

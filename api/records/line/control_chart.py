@@ -1,7 +1,7 @@
 """A p-chart: compares the defect rate of each hour with that of the hours before.
 
 Limits are exact binomial quantiles: by chance at most one hour in 740 lies above the upper limit, and one
-below the lower limit. This equals three sigma where the normal approximation is valid. It is not valid for
+below the lower limit. This equals three sigma where the normal approximation is valid. It is not valid at
 about one defect per hour. If the hours before vary by more than chance, as with batches of material, the
 limits are wider by the same factor (Laney, "Improved control charts for attributes", 2002).
 """

@@ -37,7 +37,7 @@ def hour_sums(connection: Connection, since: datetime, station: str | None) -> S
 def last_defects(
     connection: Connection, since: datetime, station: str | None, others: Collection[str], limit: int
 ) -> Sequence[RowMapping]:
-    """Returns up to `limit` defects from the hour `since` on, newest first; `others`: labels of no defect."""
+    """Returns up to `limit` defects from the hour `since` on, newest first; `others`: non-defect labels."""
     # The table of hours bounds the ids, so that few other rows are read.
     ranges = select(hours.c.station, hours.c.label, hours.c.first_id, hours.c.last_id)
     ranges = ranges.where(hours.c.hour >= since, hours.c.label.not_in(others), *equal(hours, station=station))
@@ -67,7 +67,7 @@ def stations_since(connection: Connection, since: datetime) -> dict[str, int]:
 def station_activity(
     connection: Connection, since: datetime, newest: dict[str, int]
 ) -> dict[str, StationActivity]:
-    """Returns the activity from the hour `since` on of the stations that `stations_since` found."""
+    """Returns the activity, from the hour `since` on, of each station that `stations_since` found."""
     table = inspections.c
     last = select(table.station, table.inspected_at).where(table.id.in_(newest.values()))
     moments = dict(connection.execute(last).all())

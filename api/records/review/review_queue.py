@@ -38,7 +38,7 @@ PRIORITY_BY_REASON = {
 
 
 def enqueue(connection: Connection, priorities: Sequence[tuple[int, Priority]]) -> None:
-    """Queues inspections by id; one already queued keeps the lower of both numbers.
+    """Queues inspections by id; one already queued keeps the lower of its old and new priority.
 
     Reviewed inspections and those without a picture are skipped.
     """

@@ -33,7 +33,7 @@ UNDEFINED = Estimate(value=None, low=None, high=None)
 
 
 class ReviewCounts(NamedTuple):
-    """Counts of sampled inspections, the reviewed ones, and of those the `unsure` and the defective."""
+    """Counts of sampled and of reviewed inspections; among the latter, `unsure` and defective ones."""
 
     drawn: int = 0
     reviewed: int = 0
@@ -47,7 +47,7 @@ class ReviewCounts(NamedTuple):
 
 
 class StratumCounts(NamedTuple):
-    """All inspections of a stratum, and the sampled ones where no candidate differs or one does."""
+    """All inspections of a stratum; the sampled ones where no candidate differs, and those where one does."""
 
     total: int
     plain: ReviewCounts
