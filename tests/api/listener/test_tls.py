@@ -1,11 +1,14 @@
 import socket
 import ssl
-import time
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
+from api.listener import tls_handshakes
 from api.listener.server import tls_options
 from api.settings import Settings
 from segdec.errors import ConfigError
@@ -20,35 +23,38 @@ def settings(certificate: Path | None, key: Path | None) -> Settings:
     return Settings.model_validate({"model": "unused", "tls_certificate": certificate, "tls_key": key})
 
 
-def failed_handshake(caplog: pytest.LogCaptureFixture):
-    """The line that the log has of one, as soon as it is there."""
-    for _ in range(3000):
-        if records := [record for record in caplog.records if record.name == "api.listener.tls_handshakes"]:
-            (record,) = records
-            return record
-        time.sleep(0.01)
-    raise AssertionError("nothing was logged")
+@pytest.fixture
+def failed_handshake(monkeypatch) -> Callable[[], dict[str, str]]:
+    """Returns the fields of the warning about a failed handshake, as soon as there is one."""
+    logger, warned = Mock(), threading.Event()
+    logger.warning.side_effect = lambda *_, **__: warned.set()
+    monkeypatch.setattr(tls_handshakes, "logger", logger)
+
+    def wait() -> dict[str, str]:
+        assert warned.wait(timeout=60)
+        (call,) = logger.warning.call_args_list
+        return call.kwargs["extra"]
+
+    return wait
 
 
-def test_client_without_tls_is_logged_and_counted(make_app, caplog):
+def test_client_without_tls_is_logged_and_counted(make_app, failed_handshake):
     """Without the log line, nobody would notice a camera that still uses http."""
     app = make_app(tls_certificate=CERTIFICATE, tls_key=KEY)
     trusting = ssl.create_default_context(cafile=CERTIFICATE)
     with served(app) as (host, port):
         with socket.create_connection((host, port), timeout=30) as wire:
             wire.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: test\r\n\r\n")
-            record = failed_handshake(caplog)
-        assert (record.levelname, record.problem) == ("WARNING", "tls_handshake")
-        assert record.reason == "HTTP_REQUEST"
+            assert failed_handshake() == {"problem": "tls_handshake", "reason": "HTTP_REQUEST"}
         lines = httpx.get(f"https://{host}:{port}/metrics", verify=trusting).text.splitlines()
     assert 'segdec_problems_total{code="tls_handshake",key="",status=""} 1.0' in lines
 
 
-def test_client_that_distrusts_the_certificate_is_logged(make_app, caplog):
+def test_client_that_distrusts_the_certificate_is_logged(make_app, failed_handshake):
     with served(make_app(tls_certificate=CERTIFICATE, tls_key=KEY)) as (host, port):
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"https://{host}:{port}/livez", verify=ssl.create_default_context())
-        assert "UNKNOWN_CA" in failed_handshake(caplog).reason
+        assert "UNKNOWN_CA" in failed_handshake()["reason"]
 
 
 @pytest.mark.parametrize(
