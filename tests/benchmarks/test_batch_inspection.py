@@ -21,12 +21,3 @@ def test_each_way_inspects_every_photograph(quick_artifact, tmp_path, monkeypatc
     rows = json.loads(written.read_text())["rows"]
     assert [row["way"] for row in rows] == ["one process", "2 shards"]
     assert all(row["s for all, median"] > 0 for row in rows)
-
-
-def test_figures():
-    measured = {"one process, 1": [2.0], "one process, 9": [6.0], "2 shards, 1": [3.0], "2 shards, 9": [5.0]}
-    first, second = batch_inspection.tabulate(measured, 9)
-    assert (first["start, s"], first["photographs/s, start included"]) == (2, 1.5)
-    assert (first["photographs/s after it"], second["photographs/s after it"]) == (2, 4)
-    (target,) = batch_inspection.targets(measured, 9)
-    assert (target.name, target.value) == ("2 shards / one process", 2)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchmarks.thresholds import BASELINE_RULE, Excess, choose_min_errors, describe, main, measure
-from segdec.errors import ConfigError
 from training.metrics.thresholds import ScoredPhotographs
 
 
@@ -43,11 +42,6 @@ def test_the_table_has_the_ratio_to_the_former_rule():
         "| --- | --- | --- | --- | --- |",
         "| 5 | 0.100 | 0.200 | 0.250 (1.25) | 0.050 (0.25) |",
     ]
-
-
-def test_a_pool_that_is_too_small_is_an_error():
-    with pytest.raises(ConfigError, match="3 of 3 defective and 2 of 9 good photographs leave none"):
-        measure(pool(np.zeros(9), np.ones(3)), 3, 2, 1, 10.0, 0)
 
 
 def test_runs_are_pooled(monkeypatch, capsys):

@@ -5,13 +5,6 @@ from benchmarks.toy_difficulty import QUANTILES, SIGMAS, contrast, main
 from datasets.layouts.toy import write_toy
 
 
-@pytest.fixture(scope="module")
-def toy_root(tmp_path_factory):
-    out = tmp_path_factory.mktemp("difficulty") / "toy"
-    write_toy(out, 30, size=32)
-    return out
-
-
 def test_contrast_of_an_even_image_is_zero_and_of_a_speck_is_not():
     image = np.full((32, 32), 100, np.float32)
     assert contrast(image, SIGMAS[0]) == pytest.approx(np.zeros(len(QUANTILES)), abs=1e-4)
@@ -28,16 +21,3 @@ def test_plain_threshold_reaches_the_documented_figure_on_the_documented_set(tmp
     words = capsys.readouterr().out.split()
     assert float(words[words.index("AP") + 1]) == pytest.approx(0.762, abs=0.02)
     assert "(80 images, 40 with a defect)" in " ".join(words)
-
-
-def test_run_is_measured_on_its_test_rows(toy_root, tmp_path, capsys):
-    written = tmp_path / "predictions.csv"
-    written.write_text(
-        "name,split,true_label,score\na,val,good,0.99\nb,test,good,0.6\nc,test,defect,0.9\nd,test,stain,0.5\n"
-    )
-    main([str(toy_root), "--run", str(tmp_path)])
-    assert "trained run      test AP 0.833  (3 images)" in capsys.readouterr().out  # (1/1 + 2/3) / 2
-    written.write_text("name,score\na,0.5\n")
-    with pytest.raises(SystemExit):
-        main([str(toy_root), "--run", str(tmp_path)])
-    assert "has no column split, true_label" in capsys.readouterr().err

@@ -36,12 +36,6 @@ def test_a_number_of_defective_training_photographs_is_kept(defects):
         keep_defects(records(), 6, seed=0)
 
 
-def test_comparisons_without_a_spread_are_errors(capsys):
-    with pytest.raises(SystemExit):
-        few_defects.main(["a.toml", "--seeds", "0"])
-    assert "has no spread" in capsys.readouterr().err
-
-
 def test_a_run_with_other_settings_is_an_error(tmp_path, monkeypatch):
     config = load_experiment(COMPACT)
     finished = SimpleNamespace(experiment=lambda: config)

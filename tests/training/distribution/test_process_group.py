@@ -227,16 +227,6 @@ def test_a_closed_output_stops_the_group(start):
     group.check_no_process_left()
 
 
-def test_missing_program_leaves_no_process(tmp_path):
-    code = DRIVER.replace("end =", "tasks.append(Task('lost', ['/no/such/program'], {}))\nend =")
-    result = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path), "{}", f"worker0={STUBBORN}"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "FileNotFoundError" in result.stderr
-    Group(None, tmp_path, 1).check_no_process_left()
-
-
 @pytest.mark.parametrize(
     ("chunks", "expected"),
     [
