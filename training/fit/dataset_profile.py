@@ -67,7 +67,7 @@ class DatasetProfile:
         height, width: Median size, px.
         one_shape: Whether all images have about the same aspect ratio.
         stored_in_colour: Whether any image has three channels.
-        smallest_px: 5 % quantile of the defects' sizes (square root of area), px; None without masks and boxes.
+        smallest_px: 5 % quantile of the defects' sizes (square root of area), px; None if unknown.
         near_duplicates: Number of images with near duplicates.
         mixed_duplicates: Number of clusters of near duplicates with good and defective images.
         merged: Whether all defect classes were merged into one.
