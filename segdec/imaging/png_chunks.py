@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterator
 
 from segdec.errors import ImageError
+from segdec.imaging.deflate import inflated_size
 from segdec.imaging.integrity import incomplete
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -19,7 +20,7 @@ MAX_RATIO = 1032
 MAX_UNCHECKED = 2**28
 """Decompressed bytes that need no check in advance: a second of decoding."""
 
-PIECE = 2**20
+PIECE_BYTES = 2**20
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 """Channels by colour type."""
 
@@ -76,20 +77,16 @@ def check_pixels(data: bytes, name: str) -> None:
     chunks = [chunk for kind, chunk in _chunks(data, name, checksums=False) if kind == PIXELS]
     width, height = int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
     row_bytes = (width * data[24] * CHANNELS.get(data[25], 4) + 7) // 8 + 1  # the first one is the filter
-    largest = 2 * row_bytes * height + PIECE  # an interlaced picture has more rows
+    largest = 2 * row_bytes * height + PIECE_BYTES  # an interlaced picture has more rows
     if sum(map(len, chunks)) * MAX_RATIO <= largest + MAX_UNCHECKED:
         return
-    unpacker, unpacked = zlib.decompressobj(), 0
-    for chunk in chunks:
-        rest: bytes | memoryview = chunk[LENGTH_BYTES + KIND_BYTES : -CHECKSUM_BYTES]
-        while rest and not unpacker.eof:
-            try:
-                unpacked += len(unpacker.decompress(rest, PIECE))
-            except zlib.error as error:
-                raise _broken(name, f"its pixels cannot be decompressed ({error})") from error
-            rest = unpacker.unconsumed_tail
-            if unpacked > largest:
-                raise _broken(name, "it has far more pixels than its header says")
+    contents = (chunk[LENGTH_BYTES + KIND_BYTES : -CHECKSUM_BYTES] for chunk in chunks)
+    try:
+        unpacked, _ = inflated_size(contents, largest, PIECE_BYTES)
+    except zlib.error as error:
+        raise _broken(name, f"its pixels cannot be decompressed ({error})") from error
+    if unpacked > largest:
+        raise _broken(name, "it has far more pixels than its header says")
 
 
 def _chunks(data: bytes, name: str, *, checksums: bool = True) -> Iterator[tuple[bytes, memoryview]]:

@@ -7,6 +7,7 @@ decoder reports an error.
 
 import zlib
 
+from segdec.imaging.deflate import inflated_size
 from segdec.imaging.integrity import incomplete
 from segdec.imaging.tiff_directory import (
     BITS,
@@ -70,21 +71,15 @@ def check_parts(data: bytes, tags: Tags, name: str) -> None:
 
 
 def _check_deflated(packed: memoryview, max_bytes: int, name: str) -> None:
-    """Stops when a strip exceeds its size, so that a small file costs no more than its picture."""
-    unpacker, unpacked = zlib.decompressobj(), 0
-    for start in range(0, len(packed), PIECE_BYTES):
-        rest: bytes | memoryview = packed[start : start + PIECE_BYTES]
-        while rest and not unpacker.eof:
-            try:
-                unpacked += len(unpacker.decompress(rest, PIECE_BYTES))
-            except zlib.error as error:
-                raise _broken(name, f"its pixels cannot be decompressed ({error})") from error
-            rest = unpacker.unconsumed_tail
-            if unpacked > max_bytes:
-                raise _broken(name, "a strip or tile has too many pixels")
-        if unpacker.eof:
-            return
-    raise _broken(name, "a strip or tile ends early", truncated=True)
+    pieces = (packed[start : start + PIECE_BYTES] for start in range(0, len(packed), PIECE_BYTES))
+    try:
+        unpacked, ended = inflated_size(pieces, max_bytes, PIECE_BYTES)
+    except zlib.error as error:
+        raise _broken(name, f"its pixels cannot be decompressed ({error})") from error
+    if unpacked > max_bytes:
+        raise _broken(name, "a strip or tile has too many pixels")
+    if not ended:
+        raise _broken(name, "a strip or tile ends early", truncated=True)
 
 
 def _broken(name: str, what: str, *, truncated: bool = False) -> Exception:
