@@ -27,8 +27,8 @@ def test_prediction_without_tensorflow(tiny_network, tiny_config, tmp_path):
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile")
     run(*pip, "-e", f"{ROOT}[openvino]", "-c", ROOT / "constraints.txt")
     assert run(python, "-c", "import tensorflow", check=False).returncode == 1
-    told = run(python, "-m", "segdec", "predict", image, "--model", model).stdout
-    assert f"{Predictor.load(model).predict([pixels])[0].score:.3f}" in told
+    printed = run(python, "-m", "segdec", "predict", image, "--model", model).stdout
+    assert f"{Predictor.load(model).predict([pixels])[0].score:.3f}" in printed
     flags = (image, "--model", model, "--engine", "tensorflow")
     refused = run(python, "-m", "segdec", "predict", *flags, check=False)
     assert refused.returncode == 2

@@ -23,9 +23,20 @@ CORS_REQUEST_HEADERS = (
     "Inference-Header-Content-Length",
 )
 CORS_ANSWER_HEADERS = (
-    *("X-Request-ID", "X-Request-ID-Refused", "Retry-After", "ETag", "Inference-Header-Content-Length"),
-    *("X-Segdec-Model", "X-Segdec-Version", "X-Segdec-Label", "X-Segdec-Score", "X-Segdec-Threshold"),
-    *("X-Segdec-Review-Threshold", "X-Segdec-Integrity", "X-Segdec-Warnings", "X-Segdec-Record"),
+    "X-Request-ID",
+    "X-Request-ID-Refused",
+    "Retry-After",
+    "ETag",
+    "Inference-Header-Content-Length",
+    "X-Segdec-Model",
+    "X-Segdec-Version",
+    "X-Segdec-Label",
+    "X-Segdec-Score",
+    "X-Segdec-Threshold",
+    "X-Segdec-Review-Threshold",
+    "X-Segdec-Integrity",
+    "X-Segdec-Warnings",
+    "X-Segdec-Record",
     "X-Segdec-Repeated",
 )
 

@@ -18,8 +18,20 @@ TableFormat = Literal["csv", "parquet"]
 ROWS = 2_000
 """Rows per query and per Parquet row group."""
 TEXT = (
-    *("station", "part_id", "client", "model", "version", "manifest_sha256", "engine", "label"),
-    *("draw_reason", "reviewed_label", "reviewer", "review_reason", "picture_format", "picture_state"),
+    "station",
+    "part_id",
+    "client",
+    "model",
+    "version",
+    "manifest_sha256",
+    "engine",
+    "label",
+    "draw_reason",
+    "reviewed_label",
+    "reviewer",
+    "review_reason",
+    "picture_format",
+    "picture_state",
 )
 NUMBERS = ("score", "log_odds", "threshold", "review_threshold", "draw_probability")
 TIMESTAMP = pa.timestamp("us", tz="UTC")

@@ -16,7 +16,7 @@ from segdec.inference.postprocessing import Prediction
 from segdec.schemas import Answer, MaskAnswer, MaskForm
 
 DIGEST_BYTES = 16
-PREDICTED = ("label", "score", "log_odds", "threshold", "review_threshold")
+PREDICTION_COLUMNS = ("label", "score", "log_odds", "threshold", "review_threshold")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def make_inspection(
         "version": model.version,
         "manifest_sha256": model.sha256,
         "engine": engine,
-        **{name: getattr(prediction, name) for name in PREDICTED},
+        **{name: getattr(prediction, name) for name in PREDICTION_COLUMNS},
         "draw": draw.number,
         "draw_probability": draw.probability,
         "draw_reason": draw.reason,

@@ -136,11 +136,13 @@ def test_training_on_12_bit_images_equals_8_bit(
 def test_engines_are_exported_and_verified(finished_run, toy_root, tmp_path, capsys):
     engines = ["--engines", "openvino", "openvino-int8", "--force"]
     main(["export", str(finished_run), str(tmp_path / "model"), *engines])
-    told = capsys.readouterr().out
-    assert "openvino: float32, AP " in told
-    assert "openvino-int8: int8, AP " in told
-    assert re.search(r"time of \d+ × \d+ px: openvino [\d.e+]+ ms, openvino-int8 [\d.e+]+ ms; ", told)
-    assert "; 'openvino' runs the model unless --engine chooses another one" in told  # int8 never by itself
+    printed = capsys.readouterr().out
+    assert "openvino: float32, AP " in printed
+    assert "openvino-int8: int8, AP " in printed
+    assert re.search(r"time of \d+ × \d+ px: openvino [\d.e+]+ ms, openvino-int8 [\d.e+]+ ms; ", printed)
+    assert (
+        "; 'openvino' runs the model unless --engine chooses another one" in printed
+    )  # int8 never by itself
     variants = Predictor.load(tmp_path / "model").manifest.variants
     exact = variants["openvino"].verification
     assert (exact.decisions_changed, exact.photographs) == (0, len(validation(toy_root)))
@@ -154,12 +156,12 @@ def test_engines_are_exported_and_verified(finished_run, toy_root, tmp_path, cap
 def test_unknown_engine_and_artifact_of_another_run_are_rejected(
     finished_run, tiny_artifact, tmp_path, capsys
 ):
-    for words, told in (
+    for words, printed in (
         (["export", finished_run, tmp_path / "model", "--engines", "abacus"], "engine 'abacus' is unknown."),
         (["verify", finished_run, tiny_artifact], "was not exported from"),
     ):
         with pytest.raises(SystemExit) as caught:
             main([str(word) for word in words])
         assert caught.value.code == 2
-        assert told in capsys.readouterr().err
+        assert printed in capsys.readouterr().err
     assert not (tmp_path / "model").exists()

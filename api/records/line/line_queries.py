@@ -14,8 +14,8 @@ from api.records.tables import hours, inspections, misses
 HOUR = timedelta(hours=1)
 MAX_STATIONS = 100
 """Stations in an answer, the most recent first: clients choose the names, so their number is unlimited."""
-NAMES = ("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "model", "version")
-COLUMNS = tuple(inspections.c[name] for name in NAMES)
+COLUMN_NAMES = ("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "model", "version")
+COLUMNS = tuple(inspections.c[name] for name in COLUMN_NAMES)
 
 
 def last_inspection(connection: Connection, station: str | None) -> RowMapping | None:

@@ -35,12 +35,12 @@ def test_a_toy_set_is_counted_measured_and_described(toy_root):
     assert not profile.coloured
     assert profile.own_split  # it has a splits.txt
     assert 1 <= profile.smallest_px < 32
-    told = "\n".join(describe_profile(profile, ["Something to note."]))
-    assert "24 photographs, 32 × 32 px" in told
-    assert "12 good, 12 defect" in told
-    assert "12 masks; the smallest has an area of" in told
-    assert "note        Something to note." in told
-    assert max(map(len, told.splitlines())) <= 110
+    printed = "\n".join(describe_profile(profile, ["Something to note."]))
+    assert "24 photographs, 32 × 32 px" in printed
+    assert "12 good, 12 defect" in printed
+    assert "12 masks; the smallest has an area of" in printed
+    assert "note        Something to note." in printed
+    assert max(map(len, printed.splitlines())) <= 110
 
 
 def test_the_largest_region_of_a_photograph_is_its_defect():

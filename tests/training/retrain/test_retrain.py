@@ -133,7 +133,7 @@ def test_a_stopped_command_goes_on_and_exports_no_worse_version(
 
 @pytest.mark.slow
 def test_what_cannot_be_learnt_from_is_refused(run, model, write_reviewed, capsys):
-    for reviewed, words, told in (
+    for reviewed, words, printed in (
         (write_reviewed("other", label="hole"), (), "10 photographs have the label 'hole'"),
         (write_reviewed("none", 0), (), "has no entry"),
         (write_reviewed("some"), ("--minutes", "0"), "--minutes 0. Expected a time limit"),
@@ -142,7 +142,7 @@ def test_what_cannot_be_learnt_from_is_refused(run, model, write_reviewed, capsy
         with pytest.raises(SystemExit) as refused:
             retrain(run, reviewed, "--parent", model, *words)
         assert refused.value.code == 2
-        assert told in capsys.readouterr().err
+        assert printed in capsys.readouterr().err
     assert [path.name for path in run.parent.iterdir() if path.is_dir()] == ["tiny"]
 
 
