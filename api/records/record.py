@@ -18,6 +18,7 @@ from api.inspection.deadlines import deadline_error
 from api.records import queries
 from api.records.audit import AuditEntry
 from api.records.database import open_database, write_transaction
+from api.records.database_files import files_of
 from api.records.initialization import database_url, initialize_record
 from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.line.uninspected_log import UninspectedLog
@@ -90,7 +91,8 @@ class Record:
         """Migrates the database, removes orphaned pictures, and starts the threads.
 
         Raises:
-            ConfigError: If database and pictures do not belong together, or a newer version wrote them.
+            ConfigError: If database and pictures do not belong together, a newer version wrote them, or another
+                service uses them.
         """
         async with self._opening:
             if self._writer is not None:
@@ -114,6 +116,8 @@ class Record:
         logger.error("The record cannot be opened: %s", error)
 
     def _initialize(self) -> tuple[PictureStore, Retention]:
+        if (files := files_of(self._engine)) is not None:
+            files.lock()
         pictures = initialize_record(self._engine, self._folder, self._given_pictures)
         with self._engine.connect() as connection:
             newest = queries.newest_hour(connection)
@@ -273,6 +277,8 @@ class Record:
         self.misses.close()
         self._readers.shutdown(wait=False)
         self._engine.dispose()
+        if (files := files_of(self._engine)) is not None:
+            files.unlock()
 
     def _on_attempt(self, error: Exception | None) -> None:
         if error is None:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from api.records import queries
 from api.records.database import write_transaction
+from api.records.database_files import DatabaseReplacedError
 from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
@@ -120,17 +121,20 @@ class RecordWriter:
             future.set_result(one)
 
     def _attempt(self, items: Sequence[NewInspection]) -> list[StoredInspection]:
+        try:
+            return self._put_and_commit(items)
+        except SQLAlchemyError as error:
+            if not _is_disconnect(error):
+                raise
+        # The commit may have succeeded: then the second attempt finds the rows by their tokens.
+        return self._put_and_commit(items)
+
+    def _put_and_commit(self, items: Sequence[NewInspection]) -> list[StoredInspection]:
         self._remove_orphans()
         pictures = {item.sha256: item for item in items}
         self._orphans.update(pictures)
         list(self._threads.map(self._put, pictures.values()))
-        try:
-            stored = self._commit(items, pictures)
-        except DBAPIError as error:
-            if not _is_disconnect(error):
-                raise
-            # The commit may have succeeded: then the second attempt finds the rows by their tokens.
-            stored = self._commit(items, pictures)
+        stored = self._commit(items, pictures)
         self._orphans.clear()
         self._clear_marks(pictures)
         return stored
@@ -228,6 +232,8 @@ def describe(error: Exception) -> str:
         return "its disk is full"
     if isinstance(error, OSError):
         return "its pictures cannot be written"
+    if isinstance(error, DatabaseReplacedError):
+        return "its database was removed or replaced, see the log"
     return "its database does not answer" if isinstance(error, SQLAlchemyError) else "the service has a fault"
 
 
@@ -239,4 +245,6 @@ def is_outage(error: Exception) -> bool:
 
 
 def _is_disconnect(error: Exception) -> bool:
+    if isinstance(error, DatabaseReplacedError):
+        return True
     return isinstance(error, DBAPIError) and error.connection_invalidated
