@@ -89,7 +89,7 @@ class Settings(BaseSettings):
     model: Path | None = None
     """folder of one exported model"""
     models: Path | None = None
-    """folder of several models: NAME/VERSION/ is exported, NAME/labels.json has labels"""
+    """folder of several models: NAME/VERSION/ (or NAME/ as fit writes it), NAME/labels.json has labels"""
     default_model: str | None = None
     """name of the model that /v1/predict uses; not needed if there is only one"""
     require_signature: Path | None = None

@@ -65,6 +65,8 @@ class ModelLoader:
         """
         times = LoadTimes()
         names = self.store.names()
+        for reason in self.store.unserved():
+            logger.warning("Not served: %s", reason)
         default = self.registry.default
         if default is not None and default not in names:
             raise ArtifactError(

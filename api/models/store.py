@@ -1,4 +1,4 @@
-"""Models on disk: one artifact, or several in a folder, as NAME/VERSION/."""
+"""Models on disk: one artifact, or several in a folder, as NAME/VERSION/ or NAME/."""
 
 import re
 from collections.abc import Mapping
@@ -11,8 +11,6 @@ from api.models.labels import LabelChange, LabelFileUpdate, Labels, check_labels
 from api.settings import Settings
 from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
 from segdec.errors import ArtifactError, ConfigError
-
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,10 @@ class SingleModel:
         """Returns the one name, which stays the same while the service runs."""
         self._name = self._name or open_artifact(self.folder).manifest.name
         return [self._name]
+
+    def unserved(self) -> list[str]:
+        """Returns nothing: the one model is served."""
+        return []
 
     def find(self, name: str) -> StoredModel | None:
         """Returns the one version, labelled stable; None for another name."""
@@ -57,7 +59,7 @@ class SingleModel:
 
 
 class ModelFolder:
-    """A folder of several artifacts, in subfolders NAME/VERSION/.
+    """A folder of several artifacts, in subfolders NAME/VERSION/, or NAME/ as `fit` writes them.
 
     `NAME/labels.json` lists the versions to serve with their labels; without this file the newest version is
     served as `stable`.
@@ -69,18 +71,31 @@ class ModelFolder:
     def names(self) -> list[str]:
         """Returns the names of the folders that have at least one artifact."""
         try:
-            folders = sorted(path for path in self.folder.iterdir() if path.is_dir())
+            folders = sorted(self.folder.iterdir())
         except OSError as error:
             raise ConfigError(
                 f"--models {self.folder} cannot be read: {error.strerror}. Expected a folder NAME/VERSION/."
             ) from error
-        found = [path.name for path in folders if _artifacts(path)]
+        found = [path.name for path in folders if self._artifacts_of(path.name)]
         if not found:
+            reasons = " ".join(self.unserved()) or (
+                "Expected exported models (python -m training export RUN FOLDER/NAME/1). Serve a single "
+                "artifact with --model."
+            )
             raise ConfigError(
-                f"--models {self.folder} has no NAME/VERSION/{MANIFEST}. Expected exported models "
-                "(python -m training export RUN FOLDER/NAME/1). Serve a single artifact with --model."
+                f"--models {self.folder} has no NAME/{MANIFEST} and no NAME/VERSION/{MANIFEST}. {reasons}"
             )
         return found
+
+    def unserved(self) -> list[str]:
+        """Returns why artifacts are not served: the folder itself, and subfolders that have another name than
+        their model.
+        """
+        others = sorted(path.parent for path in self.folder.glob(f"*/{MANIFEST}"))
+        reasons = [_other_name(path) for path in others if _is_visible(path.name) and not _is_named(path)]
+        if (self.folder / MANIFEST).is_file():
+            reasons.insert(0, f"{self.folder} is itself a model: serve it with --model {self.folder}.")
+        return reasons
 
     def find(self, name: str) -> StoredModel | None:
         """Returns the labelled versions of a model as they are on disk now, or its newest version; None if
@@ -127,7 +142,7 @@ class ModelFolder:
         return _stored_model(name, artifacts, after), update
 
     def _artifacts_of(self, name: str) -> dict[str, Path]:
-        return _artifacts(self.folder / name) if PLAIN_NAME.fullmatch(name) else {}
+        return _artifacts(self.folder / name) if _is_visible(name) and Path(name).name == name else {}
 
 
 def open_store(settings: Settings) -> SingleModel | ModelFolder:
@@ -152,7 +167,35 @@ def _newest(artifacts: Mapping[str, Path]) -> dict[str, str]:
 def _artifacts(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         return {}
-    return {path.name: path for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()}
+    folders = [path for path in sorted(folder.iterdir()) if _is_visible(path.name)]
+    found = {path.name: path for path in folders if (path / MANIFEST).is_file()}
+    if (folder / MANIFEST).is_file() and _is_named(folder):
+        version = open_artifact(folder).manifest.version
+        if version in found:
+            raise ArtifactError(
+                f"{folder} and {found[version]} both have version {version}. Delete one of them."
+            )
+        found[version] = folder
+    return found
+
+
+def _is_visible(name: str) -> bool:
+    """Returns whether a folder can be a model: hidden ones are of other programs, or not complete yet."""
+    return bool(name) and not name.startswith(".")
+
+
+def _is_named(folder: Path) -> bool:
+    return open_artifact(folder).manifest.name == folder.name
+
+
+def _other_name(folder: Path) -> str:
+    manifest, above = open_artifact(folder).manifest, folder.parent
+    if above.name == manifest.name:
+        return f"{folder} is a version of {manifest.name}: serve it with --models {above.parent}."
+    return (
+        f"{folder} has version {manifest.version} of {manifest.name}: move it to "
+        f"{above / manifest.name / manifest.version}, or export it with --name {folder.name}."
+    )
 
 
 def _sort_key(version: str) -> list[tuple[int, str]]:
