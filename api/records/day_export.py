@@ -13,10 +13,11 @@ from sqlalchemy import Engine
 
 from api.records.inspection import Row
 from api.records.queries import Filters, id_range, list_inspections
+from api.records.tables import inspections
 
 TableFormat = Literal["csv", "parquet"]
-ROWS = 2_000
-"""Rows per query and per Parquet row group."""
+ROWS = 500
+"""Rows per query and per Parquet row group; they are in memory until the client has read them."""
 TEXT = (
     "station",
     "part_id",
@@ -49,6 +50,8 @@ SCHEMA = pa.schema(
 )
 """`metadata` is JSON. Masks and regions are omitted."""
 
+UNUSED = ("answer", "mask", "reviewed_mask")
+COLUMNS = [column for column in inspections.c if column.name not in UNUSED]
 WRITERS: dict[TableFormat, Any] = {"csv": pyarrow.csv.CSVWriter, "parquet": pyarrow.parquet.ParquetWriter}
 
 
@@ -82,7 +85,7 @@ def _pages(engine: Engine, filters: Filters) -> Iterator[Sequence[Row]]:
     before += 1
     while True:
         with engine.connect() as connection:
-            rows = list_inspections(connection, filters, before, ROWS)
+            rows = list_inspections(connection, filters, before, ROWS, COLUMNS)
         if rows:
             yield rows
         if len(rows) < ROWS:

@@ -124,3 +124,32 @@ def test_an_empty_database_beside_pictures_is_refused_and_the_pictures_are_kept(
     with start() as client:
         assert inspect(client, 2) == 2
         assert client.get("/v1/records/1/image").status_code == 200
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_corrupted_database_is_named_in_the_log_and_in_readyz(start, folder, caplog, runs):
+    def corrupt():
+        with closing(sqlite3.connect(folder / "record.db")) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with (folder / "record.db").open("r+b") as file:
+            file.write(bytes(100) if not runs else b"")
+            file.seek(4096)
+            file.write(b"\xff" * (folder / "record.db").stat().st_size)
+
+    with start() as client:
+        assert inspect(client, 1) == 1
+        if runs:
+            corrupt()
+            client.app.state.service.recording.record._engine.dispose()  # with its cache
+            assert "its database is corrupted" in inspect(client, 2)
+            check_reports_corruption(client, caplog)
+    if not runs:
+        corrupt()
+        with start() as client:
+            assert "its database is corrupted" in inspect(client, 2)
+            check_reports_corruption(client, caplog)
+
+
+def check_reports_corruption(client, caplog):
+    assert client.get("/readyz").json()["problems"] == ["The record cannot be used: its database is corrupted."]
+    assert sum("the database is corrupted (" in record.getMessage() for record in caplog.records) == 1
