@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 from api.records.inspection import Row
 from api.records.queries import Filters, id_range, list_inspections
 from api.records.tables import inspections
+from segdec.runtime.csv_cells import neutralise_cells
 
 TableFormat = Literal["csv", "parquet"]
 ROWS = 500
@@ -70,7 +71,8 @@ def export_day(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[
     written = io.BytesIO()
     writer = WRITERS[form](pa.PythonFile(written, mode="w"), SCHEMA)
     for rows in _pages(engine, filters):
-        writer.write_batch(pa.RecordBatch.from_pylist([_values(row) for row in rows], schema=SCHEMA))
+        values = [_values(row) if form == "parquet" else _csv_values(row) for row in rows]
+        writer.write_batch(pa.RecordBatch.from_pylist(values, schema=SCHEMA))
         yield written.getvalue()
         written.seek(0)
         written.truncate()
@@ -91,6 +93,11 @@ def _pages(engine: Engine, filters: Filters) -> Iterator[Sequence[Row]]:
         if len(rows) < ROWS:
             return
         before = rows[-1]["id"]
+
+
+def _csv_values(row: Row) -> dict[str, object]:
+    values = _values(row)
+    return dict(zip(values, neutralise_cells(values.values()), strict=True))
 
 
 def _values(row: Row) -> dict[str, object]:
