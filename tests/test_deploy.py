@@ -439,7 +439,11 @@ def test_overlay_records_for_all_replicas_together() -> None:
     variables = {one["name"]: one for one in container["env"]}
     database = variables.pop(f"{ENV_PREFIX}RECORD_DATABASE")
     assert database["valueFrom"]["secretKeyRef"] == {"name": "segdec-record", "key": "uri"}
-    assert settings_of({name: one["value"] for name, one in variables.items()}).record == "required"
+    assert variables.pop("NAMESPACE")["valueFrom"]["fieldRef"] == {"fieldPath": "metadata.namespace"}
+    values = {name: one["value"].replace("$(NAMESPACE)", "line") for name, one in variables.items()}
+    settings = settings_of(values)
+    assert settings.record == "required"
+    assert settings.allowed_hosts == ("segdec.line", "*.svc", "*.svc.cluster.local")
     volume = mounted(pod)[record_folder()]
     assert not volume.get("readOnly")
     assert pod["securityContext"]["fsGroup"] == 10001
