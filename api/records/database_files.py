@@ -80,7 +80,7 @@ class DatabaseFiles:
         return not self._path.exists() or self._path.stat().st_size == 0
 
     def create(self) -> None:
-        """Creates an empty database if there is no file; connections do not create any."""
+        """Creates an empty database if the file is missing; connections do not create it."""
         with suppress(FileExistsError):
             self._path.touch(exist_ok=False)
 
@@ -146,8 +146,8 @@ class DatabaseFiles:
             return
         if self._path.exists() and _fingerprint(self._path.stat()) != self._intact:
             raise DatabaseReplacedError(
-                f"{self._path} was replaced, but {name} belongs to the former file. Put the former file back, "
-                f"or delete {name} and the file that ends with -shm"
+                f"{self._path} was replaced, but {name} belongs to the former file. Put the former file "
+                f"back, or delete {name} and the file that ends with -shm"
             )
 
     def _check_new(self, connection: sqlite3.Connection, _: object) -> None:

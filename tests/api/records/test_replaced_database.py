@@ -151,5 +151,7 @@ def test_a_corrupted_database_is_named_in_the_log_and_in_readyz(start, folder, c
 
 
 def check_reports_corruption(client, caplog):
-    assert client.get("/readyz").json()["problems"] == ["The record cannot be used: its database is corrupted."]
+    assert client.get("/readyz").json()["problems"] == [
+        "The record cannot be used: its database is corrupted."
+    ]
     assert sum("the database is corrupted (" in record.getMessage() for record in caplog.records) == 1

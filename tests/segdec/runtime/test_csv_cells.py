@@ -2,7 +2,20 @@ import pytest
 
 from segdec.runtime.csv_cells import neutralise_cells, neutralise_text, restore_text
 
-FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", "'=1", "''-1", "-", "=HYPERLINK(1)")
+FORMULAS = (
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "\uff1d1",
+    "'=1",
+    "''-1",
+    "-",
+    "=HYPERLINK(1)",
+)
 
 
 @pytest.mark.parametrize("text", FORMULAS)

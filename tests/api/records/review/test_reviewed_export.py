@@ -105,7 +105,11 @@ def test_reviewed_inspections_become_a_data_set(line, tmp_path, capsys):
     mask = read(next(record for record in dataset.records if record.mask_file)).mask
     assert np.count_nonzero(mask) == 12 and mask[8:10, 10:16].all()
     _, origin, _ = csv.DictReader((out / "inspections.csv").read_text().splitlines())
-    assert (origin["name"], origin["id"], origin["part_id"]) == (line.name(confirmed), str(confirmed), "'=A 7")
+    assert (origin["name"], origin["id"], origin["part_id"]) == (
+        line.name(confirmed),
+        str(confirmed),
+        "'=A 7",
+    )
 
 
 @sqlite_only
