@@ -16,10 +16,11 @@ from api.middleware.access import add_log_fields, set_photograph_counts
 from api.models.registry import ServedModel
 from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
 from api.routes.dependencies import DefaultModelDep, ServiceDep
+from api.routes.request_body import FORM_TYPE, JSON_TYPE
 from api.routes.request_params import PredictParams
 from api.routes.responses import make_answer
 from api.routes.roles import require_role
-from api.routes.uploads import FORM_FIELD, FORM_TYPE, JSON_TYPE, JsonImages, Upload, read_uploads
+from api.routes.uploads import FORM_FIELD, JsonImages, Upload, read_uploads
 from api.service import Service
 from segdec.errors import ImageError
 from segdec.schemas import Answer, BatchAnswer, BatchItem

@@ -1,12 +1,12 @@
 """Parses a mask that a reviewer corrected."""
 
-import base64
 import json
 
 import numpy as np
 from numpy.typing import NDArray
 
 from api.errors import RequestError
+from api.inspection.json_files import decode_base64
 from api.inspection.mask_encoding import replace_pixels
 from api.records.inspection import Row
 from api.records.review.reviews import UNSURE
@@ -44,12 +44,7 @@ def parse_corrected_mask(sent: str, row: Row, label: str) -> str:
 
 
 def _decode(sent: str, height: int, width: int, classes: range | None) -> NDArray[np.uint8]:
-    try:
-        data = base64.b64decode(sent, validate=True)
-    except ValueError as error:
-        raise RequestError(
-            400, "bad_base64", f"{NAME} is not base64 ({error}). Encode the PNG file without line breaks."
-        ) from error
+    data = decode_base64(sent, NAME)
     pixels = decode_mask_values(data, NAME, max_pixels=height * width, classes=classes)
     if pixels.shape != (height, width):
         raise _bad_mask(f"is {pixels.shape[1]} × {pixels.shape[0]} px. Expected {width} × {height}.")
