@@ -63,9 +63,9 @@ def is_outage(error: Exception) -> bool:
     """Returns whether nothing can be stored now; then trying each inspection alone only costs time."""
     if isinstance(error, OperationalError):  # a lock timeout, an unreachable server
         return not is_full(error)
-    return (
-        isinstance(error, (ConnectionError, PoolTimeoutError)) or is_disconnect(error) or is_corrupted(error)
-    )
+    if isinstance(error, (ConnectionError, PoolTimeoutError)):
+        return True
+    return is_disconnect(error) or is_corrupted(error)
 
 
 def is_disconnect(error: Exception) -> bool:

@@ -47,8 +47,8 @@ def _check_no_pictures(pictures: PictureStore) -> None:
     if not pictures.is_empty():
         raise ConfigError(
             f"The record's database is missing or empty, but {pictures.location} contains pictures of the "
-            f"record {pictures.read_id()}. Restore the database (docs/record.md, Backup and restore), or move "
-            "the pictures away to begin a new record."
+            f"record {pictures.read_id()}. Restore the database (docs/record.md, Backup and restore), or "
+            "move the pictures away to begin a new record."
         )
 
 

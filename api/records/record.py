@@ -96,8 +96,8 @@ class Record:
         """Migrates the database, removes orphaned pictures, and starts the threads.
 
         Raises:
-            ConfigError: If database and pictures do not belong together, a newer version wrote them, or another
-                service uses them.
+            ConfigError: If database and pictures do not belong together, a newer version wrote them, or
+                another service uses them.
         """
         async with self._opening:
             if self._writer is not None:

@@ -33,8 +33,8 @@ class ServiceLock:
         except BlockingIOError as error:
             os.close(descriptor)
             raise ConfigError(
-                f"Another service uses the record {self._database}: it holds the lock {self._path.name}. Stop "
-                "it, give each service its own --record-folder, or share a PostgreSQL database."
+                f"Another service uses the record {self._database}: it holds the lock {self._path.name}. "
+                "Stop it, give each service its own --record-folder, or share a PostgreSQL database."
             ) from error
         except BaseException:
             os.close(descriptor)

@@ -1,10 +1,10 @@
 """A server that reaches its limit of open files."""
 
 import http.client
-import os
 import resource
 import socket
 import time
+from pathlib import Path
 
 from segdec.images import encode_png
 from tests.api.conftest import part_image
@@ -24,7 +24,7 @@ def test_the_limit_of_open_files_is_logged_once_with_what_to_do(start_stubbed, t
     connection = http.client.HTTPConnection(*server.address, timeout=30)
     assert inspect(connection, 1)[0] == 200
     limits = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
-    limit = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    limit = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
     resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (limit, limits[1]))
     refused = [socket.create_connection(server.address) for _ in range(3)]
     status, text = inspect(connection, 2)

@@ -162,7 +162,7 @@ def test_the_table_of_a_day(filled, monkeypatch, rows):
     assert table["inspected_at"].type.tz == "UTC"
 
 
-def test_a_table_as_csv_contains_no_formulas(recorder, part):
+def test_a_table_as_csv_contains_no_formulas(recorder):
     query = "station=%3D1%2B1&part_id=-7"
     recorder.post(f"/v1/inspect?{query}", content=GOOD, headers=PNG)
     path = f"/v1/records/days/{datetime.now(UTC).date().isoformat()}"
