@@ -41,6 +41,7 @@ TEXT_PATTERN = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
 MAX_REVISION = 2**31 - 2
 
 Session = Annotated[Name, Field(min_length=1, description="random text, one for each tab")]
+QueryName = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 
 
@@ -128,11 +129,10 @@ async def put_review(
     mask = None
     if sent.mask is not None:
         mask = await record.run_in_thread(partial(parse_corrected_mask, sent.mask.png, row, sent.label))
-    who = "/".join(filter(None, (request.state.key, sent.reviewer)))
-    now = datetime.now(UTC)
-    change = ReviewChange(row["id"], revision, sent.session, who, now)
+    now, reviewer = datetime.now(UTC), _name(request, sent.reviewer)
+    change = ReviewChange(row["id"], revision, sent.session, reviewer or _unknown(request), now)
     changed = await _write(
-        record, set_review, change, ReviewDecision(sent.label, now, who, sent.reason, mask)
+        record, set_review, change, ReviewDecision(sent.label, now, reviewer, sent.reason, mask)
     )
     record.metrics.reviews.labels(sent.label).inc()
     return answer_record(changed)
@@ -144,17 +144,25 @@ async def delete_review(
     record: RecordDep,
     record_id: RecordId,
     if_match: IfMatch = None,
-    session: Annotated[
-        str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)
-    ] = None,
+    session: QueryName = None,
+    reviewer: QueryName = None,
 ) -> Response:
     """Undoes the last review: the one before is restored, or the record is queued again."""
-    change = ReviewChange(
-        record_id, _read_revision(if_match), session, request.state.key or "", datetime.now(UTC)
-    )
+    who = _name(request, reviewer) or _unknown(request)
+    change = ReviewChange(record_id, _read_revision(if_match), session, who, datetime.now(UTC))
     changed = await _write(record, undo_review, change)
     record.metrics.undone.inc()
     return answer_record(changed)
+
+
+def _name(request: Request, reviewer: str | None) -> str:
+    """Returns the names of the key and the reviewer; empty if neither is known."""
+    return "/".join(filter(None, (request.state.key, (reviewer or "").strip())))
+
+
+def _unknown(request: Request) -> str:
+    """Returns whom the audit log names if there is neither a key nor a reviewer."""
+    return f"unknown person at {request.client.host if request.client else 'an unknown address'}"
 
 
 async def _write(
