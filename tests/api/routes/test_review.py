@@ -198,12 +198,6 @@ def test_malformed_bodies_are_rejected(defect, where, body, status, code):
     assert problem(answer) == (status, code)
 
 
-@pytest.mark.parametrize("etag", ["0", '"-1"', '"99999999999"'])
-def test_an_invalid_etag_is_rejected(defect, etag):
-    answer = defect.request("DELETE", "/v1/records/1/review", headers={"If-Match": etag})
-    assert problem(answer) == (400, "bad_parameter")
-
-
 def test_a_missing_record_is_not_found(defect):
     for answer in (review(defect, 7), undo(defect, 7)):
         assert problem(answer) == (404, "record_not_found")
