@@ -126,7 +126,12 @@ class Settings(BaseSettings):
     """memory that the process may use; default: the lowest limit of its control groups (the container) and
     the machine"""
     upload_timeout_s: PositiveFloat = 30.0
-    """seconds in which a body has to arrive"""
+    """seconds in which a body has to arrive, and in which a client has to read some of its answer"""
+    keep_alive_s: PositiveInt = 75
+    """seconds for which an idle connection stays open; longer than proxies keep it (often 60 s), or they send
+    requests on a closed connection"""
+    max_connections: PositiveInt = 512
+    """open connections; above it, a new one replaces the one that is idle longest, or gets a 503"""
 
     # === Scheduling ===
     queue_size: NonNegativeInt = 32
