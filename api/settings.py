@@ -118,7 +118,8 @@ class Settings(BaseSettings):
     max_batch_files: PositiveInt = 64
     """maximum number of photographs in a batch request"""
     max_uploads: PositiveInt = 64
-    """request bodies read at the same time; more get a 503"""
+    """request bodies read at the same time, at most half of them from one key (or address, without keys);
+    more replace slow ones, or get a 503"""
     max_upload_bytes: PositiveInt | None = None
     """memory for request bodies, from their first byte to their answer; more get a 503; default: an eighth of
     memory-bytes, at least enough for the largest body"""

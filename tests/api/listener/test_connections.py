@@ -1,43 +1,15 @@
 """Idle, too many, and unread connections, and those of a service that stops."""
 
-import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 
 import httpx
 import pytest
-import uvicorn
 from fastapi.responses import Response
 
 from tests.api.listener.test_http_protocol import LIVE, POST, Wire, length, send_and_block
 from tests.api.live_server import served
-
-
-class SkippingLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock can be moved forward."""
-
-    skipped_s = 0.0
-
-    def time(self) -> float:
-        return super().time() + self.skipped_s
-
-    def skip(self, seconds: float) -> None:
-        """Moves the clock; returns after the timers that are due then. For other threads."""
-
-        async def move() -> None:
-            self.skipped_s += seconds
-            await asyncio.sleep(0.01)
-
-        asyncio.run_coroutine_threadsafe(move(), self).result(timeout=30)
-
-
-@pytest.fixture
-def loop(monkeypatch) -> SkippingLoop:
-    """The loop of the server that the test starts."""
-    loop = SkippingLoop()
-    monkeypatch.setattr(uvicorn.Config, "get_loop_factory", lambda _: lambda: loop)
-    return loop
 
 
 def local_port(client: httpx.Client) -> int:
@@ -50,7 +22,7 @@ def local_port(client: httpx.Client) -> int:
     ("settings", "idle_s", "kept"), [({}, 70, True), ({}, 76, False), ({"keep_alive_s": 5}, 6, False)]
 )
 def test_pooled_connection_is_used_again_until_the_keep_alive_time_ends(
-    make_app, loop, settings, idle_s, kept
+    make_app, skipping_loop, settings, idle_s, kept
 ):
     """The default is longer than the 60 s of common proxies."""
     pool = httpx.Limits(keepalive_expiry=None)
@@ -59,7 +31,7 @@ def test_pooled_connection_is_used_again_until_the_keep_alive_time_ends(
         httpx.Client(base_url="http://{}:{}".format(*address), limits=pool) as client,
     ):
         before = local_port(client)
-        loop.skip(idle_s)
+        skipping_loop.skip(idle_s)
         assert (local_port(client) == before) == kept
 
 
@@ -105,14 +77,14 @@ def test_connection_is_refused_if_all_others_are_busy(make_app, predictor, part,
     assert "connections_full" in [vars(record).get("problem") for record in caplog.records]
 
 
-def test_answer_that_nobody_reads_ends(make_app, loop, caplog):
+def test_answer_that_nobody_reads_ends(make_app, skipping_loop, caplog):
     app, size = make_app(page=False), 50_000_000  # more than the kernel buffers
     app.router.add_route("/large", lambda _: Response(bytes(size)))
     with served(app) as address, socket.create_connection(address, timeout=30) as client:
         client.sendall(b"GET /large HTTP/1.1\r\nHost: test\r\n\r\n")
         received = len(client.recv(1))
         for _ in range(3):  # what the kernel still takes counts as read
-            loop.skip(31)
+            skipping_loop.skip(31)
         assert "A client does not read its answer; its connection ends" in caplog.messages
         with suppress(ConnectionResetError):
             while piece := client.recv(2**20):
