@@ -55,6 +55,15 @@ def _read_shifts(value: Any) -> Any:
     return tuple(sorted({time.fromisoformat(word) for word in words}))
 
 
+def _read_hosts(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    names = [word.strip() for word in value.split(",")]
+    if not all(re.fullmatch(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", name) for name in names):
+        raise ValueError("expected names such as inspection.plant or *.plant, without https:// and port")
+    return tuple(names)
+
+
 def _known_zone(name: str) -> str:
     try:
         return ZoneInfo(name).key
@@ -252,6 +261,9 @@ class Settings(BaseSettings):
     """requests a second for each key (or address, without keys); more get a 429"""
     rate_burst: PositiveInt = 20
     """requests that may come at once within the rate limit"""
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_hosts)] = ()
+    """names in the URLs of clients, for example inspection.plant,*.cluster.local; others get a 400, except IP
+    addresses, names without a dot and the machine's own name; *: any name"""
     cors_origins: tuple[str, ...] = ()
     """web origins whose pages may call the service, for example https://hmi.plant"""
 

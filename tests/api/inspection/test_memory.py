@@ -71,7 +71,7 @@ def pixels_request(height: int, width: int) -> dict:
 
 async def send_in_turn(app, body: bytes, count: int, gate: Callable[[], None]) -> list[httpx.Response]:
     """Sends the body again when the last one is at the network, and opens the `gate` at the end."""
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         memory, sent = app.state.service.memory, []
         for _ in range(count):
             before = memory.reserved_bytes
