@@ -121,7 +121,7 @@ def _find_level(
 
 
 def _describe_missing(metrics: Metrics, results: Sequence[PhotographResult]) -> str | None:
-    """Why a model without an error could not be told from chance; None if it could."""
+    """Why a result without an error may be chance; None if it cannot."""
     if not metrics.images:
         return "Expected good and defective ones."
     if not metrics.good or not metrics.defective:
