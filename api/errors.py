@@ -76,10 +76,11 @@ def bad_parameter(errors: Iterable[Mapping[str, Any]], place: str = "") -> Reque
 def describe_json_errors(error: ValidationError, root: str = "body") -> str:
     """Returns the path and the message of the first errors in a JSON body, without its values."""
     details = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(
+    described = "; ".join(
         f"{'.'.join(str(part)[:40] for part in detail['loc']) or root}: {detail['msg']}"
         for detail in details[:MAX_JSON_ERRORS]
     )
+    return described.replace("invalid unicode code point", "not UTF-8")
 
 
 # === Problems ===

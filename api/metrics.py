@@ -37,6 +37,7 @@ REJECTION_REASONS = (
     "admin_off",
     "not_review",
     "review_off",
+    "cross_site",
     "record_unavailable",
 )
 """Codes of problems for which a request is refused before anything is inspected."""

@@ -55,6 +55,15 @@ def _read_shifts(value: Any) -> Any:
     return tuple(sorted({time.fromisoformat(word) for word in words}))
 
 
+def _read_hosts(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    names = [word.strip() for word in value.split(",")]
+    if not all(re.fullmatch(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", name) for name in names):
+        raise ValueError("expected names such as inspection.plant or *.plant, without https:// and port")
+    return tuple(names)
+
+
 def _known_zone(name: str) -> str:
     try:
         return ZoneInfo(name).key
@@ -89,7 +98,7 @@ class Settings(BaseSettings):
     model: Path | None = None
     """folder of one exported model"""
     models: Path | None = None
-    """folder of several models: NAME/VERSION/ is exported, NAME/labels.json has labels"""
+    """folder of several models: NAME/VERSION/ (or NAME/ as fit writes it), NAME/labels.json has labels"""
     default_model: str | None = None
     """name of the model that /v1/predict uses; not needed if there is only one"""
     require_signature: Path | None = None
@@ -118,7 +127,8 @@ class Settings(BaseSettings):
     max_batch_files: PositiveInt = 64
     """maximum number of photographs in a batch request"""
     max_uploads: PositiveInt = 64
-    """request bodies read at the same time; more get a 503"""
+    """request bodies read at the same time, at most half of them from one key (or address, without keys);
+    more replace slow ones, or get a 503"""
     max_upload_bytes: PositiveInt | None = None
     """memory for request bodies, from their first byte to their answer; more get a 503; default: an eighth of
     memory-bytes, at least enough for the largest body"""
@@ -126,7 +136,12 @@ class Settings(BaseSettings):
     """memory that the process may use; default: the lowest limit of its control groups (the container) and
     the machine"""
     upload_timeout_s: PositiveFloat = 30.0
-    """seconds in which a body has to arrive"""
+    """seconds in which a body has to arrive, and in which a client has to read some of its answer"""
+    keep_alive_s: PositiveInt = 75
+    """seconds for which an idle connection stays open; longer than proxies keep it (often 60 s), or they send
+    requests on a closed connection"""
+    max_connections: PositiveInt = 512
+    """open connections; above it, a new one replaces the one that is idle longest, or gets a 503"""
 
     # === Scheduling ===
     queue_size: NonNegativeInt = 32
@@ -246,6 +261,9 @@ class Settings(BaseSettings):
     """requests a second for each key (or address, without keys); more get a 429"""
     rate_burst: PositiveInt = 20
     """requests that may come at once within the rate limit"""
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_hosts)] = ()
+    """names in the URLs of clients, for example inspection.plant,*.cluster.local; others get a 400, except IP
+    addresses, names without a dot and the machine's own name; *: any name"""
     cors_origins: tuple[str, ...] = ()
     """web origins whose pages may call the service, for example https://hmi.plant"""
 

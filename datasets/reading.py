@@ -90,7 +90,8 @@ def content_digest(sample: Sample) -> str:
 
 def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels: int) -> NDArray[np.uint8]:
     """The values of the mask; `shape` is that of the photograph."""
-    values = decode_mask_values(data, str(record.mask_file), max_pixels=max_pixels)
+    classes = None if record.mask_values is None else [value for value, _ in record.mask_values]
+    values = decode_mask_values(data, str(record.mask_file), max_pixels=max_pixels, classes=classes)
     if values.shape != shape:
         # Some annotation tools ignore the EXIF orientation of a photograph.
         rotated = values.shape == shape[::-1]

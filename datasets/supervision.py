@@ -95,5 +95,5 @@ def _limited(record: Record, line: NameLine) -> Record | Problem:
     if line.word == "mask":
         return record
     threshold = (record.mask_threshold or 0) if record.mask_values is None else None
-    boxes = BoxedMask(record.mask_file, threshold)
+    boxes = BoxedMask(record.mask_file, threshold, tuple(value for value, _ in record.mask_values or ()))
     return replace(record, mask_file=boxes, supervision="box", mask_threshold=None, digests=None)

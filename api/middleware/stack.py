@@ -5,6 +5,8 @@ from starlette.middleware.cors import CORSMiddleware
 
 from api.metrics import Metrics
 from api.middleware.access import AccessMiddleware
+from api.middleware.allowed_hosts import AllowedHostsMiddleware
+from api.middleware.cross_site import CrossSiteMiddleware
 from api.middleware.draining import ShutdownMiddleware
 from api.middleware.request_id import RequestIdMiddleware
 from api.middleware.uninspected import UninspectedMiddleware
@@ -45,13 +47,16 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """Adds the middleware to `app`.
 
     A request passes, in this order: errors of /v2, access log, CORS (so that a browser can read every
-    rejection, and a preflight, which has no key, is answered), request id, shutdown, log of photographs that
-    are not inspected, route.
+    rejection, and a preflight, which has no key, is answered), request id, host name, origin (both before the
+    log of photographs, which other sites could fill), shutdown, log of photographs that are not inspected,
+    route.
     """
     # The one added last comes first.
     if settings.record != "off":
         app.add_middleware(UninspectedMiddleware)
     app.add_middleware(ShutdownMiddleware, metrics=metrics)
+    app.add_middleware(CrossSiteMiddleware, origins=settings.cors_origins, metrics=metrics)
+    app.add_middleware(AllowedHostsMiddleware, settings=settings)
     app.add_middleware(RequestIdMiddleware)
     if settings.cors_origins:
         app.add_middleware(

@@ -1,26 +1,38 @@
-"""Models on disk: one artifact, or several in a folder, as NAME/VERSION/."""
+"""Models on disk: one artifact, or several in a folder, as NAME/VERSION/ or NAME/."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
 from api.errors import RequestError
-from api.models.labels import LabelChange, LabelFileUpdate, Labels, check_labels, parse_labels, read_if_exists
+from api.models.labels import (
+    LabelChange,
+    LabelFileUpdate,
+    Labels,
+    find_label_problems,
+    parse_labels,
+    read_if_exists,
+)
 from api.settings import Settings
 from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
 from segdec.errors import ArtifactError, ConfigError
 
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-
 
 @dataclass(frozen=True)
 class StoredModel:
-    """The versions of one model on disk that are to be served: version → folder, and label → version."""
+    """The versions of one model on disk that are to be served.
+
+    Attributes:
+        versions: Version → folder.
+        labels: Label → version.
+        unusable: Further labels, and why their versions cannot be served.
+    """
 
     versions: Mapping[str, Path]
-    labels: Mapping[str, str]
+    labels: Labels
+    unusable: Mapping[str, str] = field(default_factory=dict)
 
 
 class SingleModel:
@@ -34,6 +46,10 @@ class SingleModel:
         """Returns the one name, which stays the same while the service runs."""
         self._name = self._name or open_artifact(self.folder).manifest.name
         return [self._name]
+
+    def unserved(self) -> list[str]:
+        """Returns nothing: the one model is served."""
+        return []
 
     def find(self, name: str) -> StoredModel | None:
         """Returns the one version, labelled stable; None for another name."""
@@ -57,7 +73,7 @@ class SingleModel:
 
 
 class ModelFolder:
-    """A folder of several artifacts, in subfolders NAME/VERSION/.
+    """A folder of several artifacts, in subfolders NAME/VERSION/, or NAME/ as `fit` writes them.
 
     `NAME/labels.json` lists the versions to serve with their labels; without this file the newest version is
     served as `stable`.
@@ -69,33 +85,46 @@ class ModelFolder:
     def names(self) -> list[str]:
         """Returns the names of the folders that have at least one artifact."""
         try:
-            folders = sorted(path for path in self.folder.iterdir() if path.is_dir())
+            folders = sorted(self.folder.iterdir())
         except OSError as error:
             raise ConfigError(
                 f"--models {self.folder} cannot be read: {error.strerror}. Expected a folder NAME/VERSION/."
             ) from error
-        found = [path.name for path in folders if _artifacts(path)]
+        found = [path.name for path in folders if self._artifacts_of(path.name)]
         if not found:
+            reasons = " ".join(self.unserved()) or (
+                "Expected exported models (python -m training export RUN FOLDER/NAME/1). Serve a single "
+                "artifact with --model."
+            )
             raise ConfigError(
-                f"--models {self.folder} has no NAME/VERSION/{MANIFEST}. Expected exported models "
-                "(python -m training export RUN FOLDER/NAME/1). Serve a single artifact with --model."
+                f"--models {self.folder} has no NAME/{MANIFEST} and no NAME/VERSION/{MANIFEST}. {reasons}"
             )
         return found
+
+    def unserved(self) -> list[str]:
+        """Returns why artifacts are not served: the folder itself, and subfolders that have another name than
+        their model.
+        """
+        others = sorted(path.parent for path in self.folder.glob(f"*/{MANIFEST}"))
+        reasons = [_other_name(path) for path in others if _is_visible(path.name) and not _is_named(path)]
+        if (self.folder / MANIFEST).is_file():
+            reasons.insert(0, f"{self.folder} is itself a model: serve it with --model {self.folder}.")
+        return reasons
 
     def find(self, name: str) -> StoredModel | None:
         """Returns the labelled versions of a model as they are on disk now, or its newest version; None if
         there is none.
 
         Raises:
-            ArtifactError: If its labels or a manifest are invalid.
+            ArtifactError: If its labels are damaged, or the stable version is missing or invalid.
         """
         artifacts = self._artifacts_of(name)
         if not artifacts:
             return None
         path = self.folder / name / LABELS
         content = read_if_exists(path)
-        labels = _newest(artifacts) if content is None else parse_labels(path, content, artifacts)
-        return _stored_model(name, artifacts, labels)
+        labels = _newest(artifacts) if content is None else parse_labels(path, content)
+        return _stored_model(path, artifacts, labels)
 
     def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:
         """Returns the model `name` with changed labels, and the update that writes them.
@@ -104,7 +133,7 @@ class ModelFolder:
 
         Raises:
             RequestError: 404 if there is no such model or version, 409 if the change is not possible.
-            ArtifactError: If the model's labels or a manifest are invalid.
+            ArtifactError: As `find`.
         """
         artifacts = self._artifacts_of(name)
         if not artifacts:
@@ -112,22 +141,20 @@ class ModelFolder:
         path = self.folder / name / LABELS
         content = read_if_exists(path)
         if content is not None:
-            before = parse_labels(path, content, artifacts)
+            before = parse_labels(path, content)
         else:
             before = {STABLE: stable} if stable in artifacts else _newest(artifacts)
-        after = change.apply(before)
-        for version in after.values():
+        update = LabelFileUpdate(path, content, before, change.apply(before))
+        for version in (update.after[label] for label in update.required):
             if version not in artifacts:
                 detail = f"Model '{name}' has no version '{version}' on disk."
                 expected = f"Expected one of: {', '.join(artifacts)}."
                 raise RequestError(404, "version_not_found", f"{detail} {expected}")
-        check_labels(path, after, artifacts)
-        update = LabelFileUpdate(path, content, before, after)
         update.check_writable()
-        return _stored_model(name, artifacts, after), update
+        return _stored_model(path, artifacts, update.after), update
 
     def _artifacts_of(self, name: str) -> dict[str, Path]:
-        return _artifacts(self.folder / name) if PLAIN_NAME.fullmatch(name) else {}
+        return _artifacts(self.folder / name) if _is_visible(name) and Path(name).name == name else {}
 
 
 def open_store(settings: Settings) -> SingleModel | ModelFolder:
@@ -138,11 +165,22 @@ def open_store(settings: Settings) -> SingleModel | ModelFolder:
     return SingleModel(settings.model)
 
 
-def _stored_model(name: str, artifacts: Mapping[str, Path], labels: Labels) -> StoredModel:
-    versions = {version: artifacts[version] for version in sorted(set(labels.values()), key=_sort_key)}
-    for version, path in versions.items():
-        _check_identity(path, name, version)
-    return StoredModel(versions, labels)
+def _stored_model(path: Path, artifacts: Mapping[str, Path], labels: Labels) -> StoredModel:
+    """Returns the versions that `labels` of the file `path` name; raises an ArtifactError without the stable
+    one.
+    """
+    unusable = find_label_problems(path, labels, artifacts)
+    for label, version in labels.items():
+        try:
+            if label not in unusable:
+                _check_identity(artifacts[version], path.parent.name, version)
+        except ArtifactError as error:
+            unusable[label] = str(error)
+    if STABLE in unusable:
+        raise ArtifactError(unusable[STABLE])
+    usable = {label: version for label, version in labels.items() if label not in unusable}
+    versions = {version: artifacts[version] for version in sorted(set(usable.values()), key=_sort_key)}
+    return StoredModel(versions, usable, unusable)
 
 
 def _newest(artifacts: Mapping[str, Path]) -> dict[str, str]:
@@ -152,7 +190,35 @@ def _newest(artifacts: Mapping[str, Path]) -> dict[str, str]:
 def _artifacts(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         return {}
-    return {path.name: path for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()}
+    folders = [path for path in sorted(folder.iterdir()) if _is_visible(path.name)]
+    found = {path.name: path for path in folders if (path / MANIFEST).is_file()}
+    if (folder / MANIFEST).is_file() and _is_named(folder):
+        version = open_artifact(folder).manifest.version
+        if version in found:
+            raise ArtifactError(
+                f"{folder} and {found[version]} both have version {version}. Delete one of them."
+            )
+        found[version] = folder
+    return found
+
+
+def _is_visible(name: str) -> bool:
+    """Returns whether a folder can be a model: hidden ones are of other programs, or not complete yet."""
+    return bool(name) and not name.startswith(".")
+
+
+def _is_named(folder: Path) -> bool:
+    return open_artifact(folder).manifest.name == folder.name
+
+
+def _other_name(folder: Path) -> str:
+    manifest, above = open_artifact(folder).manifest, folder.parent
+    if above.name == manifest.name:
+        return f"{folder} is a version of {manifest.name}: serve it with --models {above.parent}."
+    return (
+        f"{folder} has version {manifest.version} of {manifest.name}: move it to "
+        f"{above / manifest.name / manifest.version}, or export it with --name {folder.name}."
+    )
 
 
 def _sort_key(version: str) -> list[tuple[int, str]]:

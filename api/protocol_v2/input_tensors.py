@@ -5,7 +5,6 @@ the binary tensors. Numbers are little-endian; each element of a BYTES tensor fo
 JSON, bytes are base64. Sizes are checked before memory is allocated.
 """
 
-import base64
 import math
 from collections.abc import Sequence
 from itertools import chain
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from api.errors import RequestError, describe_json_errors
+from api.inspection.json_files import decode_base64, to_utf8
 from api.protocol_v2.schemas import InferInput, InferRequest
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
@@ -52,6 +52,7 @@ def parse_json_part(part: bytes) -> InferRequest:
     Raises:
         RequestError: 400 if it is not JSON or not an inference request, 413 if it has too many values.
     """
+    part = to_utf8(part)
     # Every value but the first follows one of these bytes, so this bounds the memory that parsing takes.
     values = sum(map(part.count, (b",", b"[", b"{", b":")))
     if values > MAX_JSON_VALUES:
@@ -170,16 +171,10 @@ def _read_elements(tensor: InferInput, data: memoryview, count: int) -> list[byt
 
 
 def _from_base64(tensor: InferInput, index: int, element: object) -> bytes:
-    try:
-        if isinstance(element, str):
-            return base64.b64decode(element, validate=True)
-        reason = f"it is {_shown(element)}"
-    except ValueError as error:
-        reason = str(error)
-    detail = (
-        f"{tensor.name}[{index}] is not base64 ({reason}). Expected each encoded photograph as a base64 "
-        "string without line breaks, or binary data."
-    )
+    name = f"{tensor.name}[{index}]"
+    if isinstance(element, str):
+        return decode_base64(element, name)
+    detail = f"{name} is {_shown(element)}. Expected a photograph as a base64 string, or binary data."
     raise RequestError(400, "bad_base64", detail)
 
 

@@ -25,7 +25,13 @@ class NewInspection:
 
 @dataclass(frozen=True)
 class StoredInspection:
-    """The id of a stored inspection; `original` is the earlier row with the same key that it repeats."""
+    """The id of a stored inspection.
+
+    Attributes:
+        original: The earlier row that it repeats, or whose Idempotency-Key it has.
+        differences: What the request has in another way than the earlier one with its Idempotency-Key.
+    """
 
     record_id: int
     original: Row | None = None
+    differences: tuple[str, ...] = ()

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from api.errors import RequestError
 from api.inspection.mask_encoding import convert_mask, encode_mask
 from api.records.inspection import NewInspection, Row
+from api.records.repeats import part_key, request_key
 from api.records.sampling import SamplingDecision
 from segdec.inference.postprocessing import Prediction
 from segdec.schemas import Answer, MaskAnswer, MaskForm
 
-DIGEST_BYTES = 16
 PREDICTION_COLUMNS = ("label", "score", "log_odds", "threshold", "review_threshold")
 
 
@@ -53,8 +52,7 @@ def make_inspection(
     sha256 = hashlib.sha256(picture).digest()
     row = {
         "token": uuid.uuid4().bytes,
-        "request_key": _digest(part.client, part.idempotency_key),
-        "part_key": _digest(part.station, part.part_id, model.name, sha256.hex()),
+        "request_key": request_key(part.client, part.idempotency_key),
         "inspected_at": now,
         "station": part.station,
         "part_id": part.part_id,
@@ -80,14 +78,7 @@ def make_inspection(
         "worth": draw.retention_class,
         "stored_at": now,
     }
-    return NewInspection(row, picture, picture_row)
-
-
-def _digest(*words: str | None) -> bytes | None:
-    """Returns the digest of a key; None if a part of it was not given."""
-    if None in words:
-        return None
-    return hashlib.blake2b(json.dumps(words).encode(), digest_size=DIGEST_BYTES).digest()
+    return NewInspection({**row, "part_key": part_key(row)}, picture, picture_row)
 
 
 # === Row to answer ===
@@ -101,19 +92,3 @@ def restore_answer(row: Row, form: MaskForm) -> Answer:
     """
     mask = convert_mask(MaskAnswer.model_validate_json(row["mask"]), form)
     return Answer.model_validate({**json.loads(row["answer"]), "mask": mask})
-
-
-def check_same_request(row: Row, inspection: NewInspection) -> None:
-    """Rejects a request that reuses the Idempotency-Key of a different one.
-
-    Raises:
-        RequestError: 422.
-    """
-    other = [name for name in ("picture", "station", "part_id") if row[name] != inspection.row[name]]
-    if other:
-        raise RequestError(
-            422,
-            "idempotency_mismatch",
-            f"The Idempotency-Key was already used with another {' and '.join(other)}. Send a new key "
-            "for each photograph, and the same key only when you repeat a request.",
-        )

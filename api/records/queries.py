@@ -79,9 +79,12 @@ def add_inspections(connection: Connection, rows: Sequence[Row]) -> dict[bytes, 
 
 
 def find_original(connection: Connection, row: Row) -> RowMapping:
-    """Returns the inspection that prevented the insertion of `row`: one with its token or one of its keys."""
+    """Returns the inspection that prevented the insertion of `row`: the one with its token, or else with its
+    `request_key`, or else with its `part_key`.
+    """
     same = [inspections.c[name] == row[name] for name in ("token", "request_key", "part_key") if row[name]]
-    found = connection.execute(select(inspections).where(or_(*same)).order_by(inspections.c.id).limit(1))
+    order = case(*((condition, rank) for rank, condition in enumerate(same)))
+    found = connection.execute(select(inspections).where(or_(*same)).order_by(order).limit(1))
     return found.mappings().one()
 
 

@@ -18,6 +18,7 @@ from api.records.database import write_transaction
 from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
+from api.records.repeats import has_same_outcome, later_request_key, request_differences
 from api.records.review.review_queue import PRIORITY_BY_REASON, enqueue
 from api.records.review.sampling_counts import add_sampling_counts
 from api.records.storage.pictures import PictureStore
@@ -169,28 +170,40 @@ class RecordWriter:
 def add_rows(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> list[StoredInspection]:
     """Inserts rows with their counts, review tasks and events; returns for each its id or its original."""
     added = queries.add_inspections(connection, rows)
+    stored = [_find_or_add(connection, row, added) for row in rows]
     new = [{**row, "id": added[row["token"]]} for row in rows if row["token"] in added]
+    new.sort(key=lambda row: row["id"])
     if new:
         queries.add_hour_counts(connection, list(_sum_hours(new)))
         add_sampling_counts(connection, new)
         drawn = [row for row in new if row["draw"] < row["draw_probability"]]
         enqueue(connection, [(row["id"], PRIORITY_BY_REASON[row["draw_reason"]]) for row in drawn])
         outbox.enqueue_inspected(connection, new)
-    stored = []
-    for row in rows:
-        if row["token"] in added:
-            stored.append(StoredInspection(added[row["token"]]))
-        else:
-            original = queries.find_original(connection, row)
-            is_same = original["token"] == row["token"]
-            stored.append(StoredInspection(original["id"], None if is_same else original))
     return stored
+
+
+def _find_or_add(connection: Connection, row: Row, added: dict[bytes, int]) -> StoredInspection:
+    """Returns the result of a row that was added, or that has the key of another one.
+
+    Adds it to the table and to `added` if it repeats a request, but has another model or verdict.
+    """
+    if row["token"] in added:
+        return StoredInspection(added[row["token"]])
+    original = queries.find_original(connection, row)
+    if original["token"] == row["token"]:
+        return StoredInspection(original["id"])
+    differences = request_differences(row, original)
+    if differences or has_same_outcome(row, original):
+        return StoredInspection(original["id"], original, differences)
+    again = {**row, "request_key": later_request_key(row)}
+    added |= queries.add_inspections(connection, [again])
+    return _find_or_add(connection, again, added)
 
 
 def rejected_hashes(items: Iterable[NewInspection], stored: Iterable[StoredInspection]) -> Iterator[bytes]:
     """Yields the hashes of pictures whose Idempotency-Key belongs to an inspection of a different picture."""
     for item, one in zip(items, stored, strict=True):
-        if one.original is not None and bytes(one.original["picture"]) != item.sha256:
+        if "picture" in one.differences:
             yield item.sha256
 
 

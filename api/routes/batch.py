@@ -16,10 +16,12 @@ from api.middleware.access import add_log_fields, set_photograph_counts
 from api.models.registry import ServedModel
 from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
 from api.routes.dependencies import DefaultModelDep, ServiceDep
+from api.routes.rate_limit import client_of
+from api.routes.request_body import FORM_TYPE, JSON_TYPE
 from api.routes.request_params import PredictParams
 from api.routes.responses import make_answer
 from api.routes.roles import require_role
-from api.routes.uploads import FORM_FIELD, FORM_TYPE, JSON_TYPE, JsonImages, Upload, read_uploads
+from api.routes.uploads import FORM_FIELD, JsonImages, Upload, read_uploads
 from api.service import Service
 from segdec.errors import ImageError
 from segdec.schemas import Answer, BatchAnswer, BatchItem
@@ -54,10 +56,8 @@ async def predict_batch(
     service.queue.check()
     with model.usage, service.bodies.reserve() as reservation:
         add_log_fields(request, model=model.identity.name, version=model.identity.version)
-        reading = partial(
-            read_uploads, request, settings.max_body_bytes, reservation, settings.max_batch_files
-        )
-        uploads = await service.receive(reading, params.deadline)
+        reading = partial(read_uploads, request, settings.max_body_bytes, max_files=settings.max_batch_files)
+        uploads = await service.receive(reading, client_of(request), reservation, params.deadline)
         group = service.inspector.open_group()
         works = [partial(_inspect_item, service, model, upload, params, group) for upload in uploads]
         set_photograph_counts(request, len(uploads))

@@ -16,7 +16,8 @@ from api.inspection.mask_encoding import encode_mask_file
 from api.middleware.uninspected import set_part
 from api.models.registry import ServedModel
 from api.records.inspection import NewInspection, StoredInspection
-from api.records.inspection_rows import PartInfo, check_same_request, make_inspection, restore_answer
+from api.records.inspection_rows import PartInfo, make_inspection, restore_answer
+from api.records.repeats import mismatch_error
 from api.records.sampling import SamplingPolicy
 from api.routes.body_schemas import inline_schema
 from api.routes.dependencies import DefaultModelDep, NamedModelDep, ServiceDep
@@ -97,7 +98,8 @@ async def _inspect(
             kept, warning = await recording.store(inspected.inspection, asked.params.deadline)
             shadowing.enqueue(shadow, inspected.inspection, kept)
     if kept is not None and kept.original is not None:
-        check_same_request(kept.original, inspected.inspection)
+        if kept.differences:
+            raise mismatch_error(kept.differences)
         inspected = await asyncio.to_thread(_repeat, kept.original, asked, inspected)
     return _respond(inspected, kept, warning)
 

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from api.errors import RequestError, describe_json_errors
-from api.routes.uploads import JSON_TYPE, parse_json, read_body
+from api.routes.rate_limit import client_of
+from api.routes.request_body import JSON_TYPE, is_json, media_type, parse_json, read_body
 from api.service import Service
 
 MAX_JSON_BYTES = 64 * 1024
@@ -32,13 +33,14 @@ async def read_json_body(
         RequestError: 415 for another Content-Type, 413 for a larger body, 400 for invalid JSON, 503 without
             memory for it, 408 if it takes too long.
     """
-    kind = request.headers.get("content-type", "")
-    if not any_type and kind.partition(";")[0].strip().lower() != JSON_TYPE:
+    if not any_type and not is_json(media_type(request)):
+        kind = request.headers.get("content-type", "")
         raise RequestError(
             415, "unsupported_content_type", f"The Content-Type is '{kind}'. Expected {JSON_TYPE}."
         )
     with service.bodies.reserve() as reservation:
-        body = await service.receive(partial(read_body, request, limit, reservation), deadline)
+        reading = partial(read_body, request, limit)
+        body = await service.receive(reading, client_of(request), reservation, deadline)
         return await asyncio.to_thread(parse_json, body, form, MAX_JSON_VALUES, partial(_bad_json, form))
 
 

@@ -13,10 +13,11 @@ from api.models.registry import ServedModel
 from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
 from api.routes.dependencies import DefaultModelDep, ModelVersionDep, NamedModelDep, ServiceDep
 from api.routes.photograph_request import PhotographRequest
+from api.routes.request_body import FORM_TYPE, JSON_TYPE, RAW_TYPES
 from api.routes.request_params import PredictParams
 from api.routes.responses import make_json_response, make_mask_response
 from api.routes.roles import require_role
-from api.routes.uploads import FORM_FIELD, FORM_TYPE, IMAGE_TYPES, JSON_TYPE, RAW_TYPES, JsonImage
+from api.routes.uploads import FORM_FIELD, IMAGE_TYPES, JsonImage
 from api.service import Service
 from segdec.schemas import Answer
 

@@ -90,7 +90,7 @@ class PartFields(BaseModel):
     part_id: RequiredName | SkipJsonSchema[None] = Field(
         None,
         description="which part it shows; the same photograph of the same part at the same station gets the "
-        "first answer again",
+        "first answer again, unless client, model, thresholds or verdict differ",
     )
     metadata: Metadata | SkipJsonSchema[None] = Field(
         None, description="further values to store in the record"
@@ -127,7 +127,10 @@ async def get_deadline(
 DeadlineDep = Annotated[float, Depends(get_deadline)]
 IdempotencyKey = Annotated[
     RequiredName | SkipJsonSchema[None],
-    Header(description="a request with the key of an earlier one gets its answer again"),
+    Header(
+        description="a request with the key of an earlier one gets its answer again, unless the model or its "
+        "verdict has changed"
+    ),
 ]
 QueryModel = TypeVar("QueryModel", bound=PredictQuery)
 

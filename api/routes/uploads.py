@@ -4,12 +4,9 @@ The content of a file decides its type; file names and declared types are ignore
 """
 
 import asyncio
-import base64
 import dataclasses
-from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from python_multipart.multipart import parse_options_header
@@ -18,20 +15,19 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from api.errors import RequestError, bad_parameter, describe_json_errors
-from api.inspection.admission import BODY_COPIES, JSON_BODY_COPIES, ByteReservation
 from api.inspection.encoded_photograph import EncodedPhotograph
+from api.inspection.json_files import decode_base64
+from api.inspection.open_uploads import OpenUpload
+from api.routes.request_body import FORM_TYPE, is_json, is_raw, media_type, parse_json, read_body, read_chunks
 from api.routes.request_params import MAX_METADATA, PartFields, parse_part_fields
 
 FORM_FIELD = "file"
-FORM_TYPE = "multipart/form-data"
-JSON_TYPE = "application/json"
-RAW_TYPES = {"application/octet-stream"}
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/bmp", "image/tiff")
 """Documented types. The content decides, so any other image/* is read too."""
-MAX_LENGTH_DIGITS = 18
-"""Digits of a Content-Length that are parsed; Python raises for thousands of them."""
 MAX_NAME = 256
 """Maximum length of a photograph's name in JSON."""
+MAX_QUOTED = 40
+"""Characters of a text that an error message quotes."""
 VALUES_PER_IMAGE = MAX_NAME + 16
 """Maximum of JSON values per photograph, each comma in its name included."""
 EXAMPLES = (
@@ -48,80 +44,38 @@ class Upload(EncodedPhotograph):
     part: PartFields | None = None
 
 
-async def read_upload(
-    request: Request, limit: int, reservation: ByteReservation, *, with_part: bool = False
-) -> Upload:
+async def read_upload(request: Request, limit: int, upload: OpenUpload, *, with_part: bool = False) -> Upload:
     """Reads an encoded photograph from a raw, multipart or JSON body of at most `limit` bytes.
 
-    `reservation` reserves memory for the body, before it arrives if its length is known. `with_part`: whether
-    a form or JSON may also name the part.
+    `upload` is its place among those that are being read. `with_part`: whether a form or JSON may also name
+    the part.
 
     Raises:
-        RequestError: 413 for a larger body, 503 if the memory is full, 415 for another type of body, 422 for
-            an empty one of unknown type, 400 for an invalid form, JSON or base64.
+        RequestError: 413 for a larger body, 503 if the memory is full, 415 for another type of body or a
+            compressed one, 422 for an empty one, 400 for an invalid form, JSON or base64.
     """
-    kind = _media_type(request)
+    kind = media_type(request)
     if kind == FORM_TYPE:
-        return (await read_form(request, limit, reservation, max_files=1, with_part=with_part))[0]
-    if kind == JSON_TYPE:
-        body = await read_body(request, limit, reservation)
+        return (await read_form(request, limit, upload, max_files=1, with_part=with_part))[0]
+    if is_json(kind):
+        body = await read_body(request, limit, upload)
         return await asyncio.to_thread(_parse_json_inspection if with_part else _parse_json_image, body)
-    if kind in RAW_TYPES or kind.startswith("image/"):
-        return Upload(await read_body(request, limit, reservation), "The request body")
-    raise _unsupported(request, EXAMPLES)
+    if not is_raw(kind) or request.headers.get("content-length") == "0":
+        raise _unsupported(request, EXAMPLES)
+    return Upload(await read_body(request, limit, upload), "The request body")
 
 
-async def read_uploads(
-    request: Request, limit: int, reservation: ByteReservation, max_files: int
-) -> list[Upload]:
+async def read_uploads(request: Request, limit: int, upload: OpenUpload, *, max_files: int) -> list[Upload]:
     """Reads up to `max_files` photographs from a multipart or JSON body; arguments and errors as
     `read_upload`.
     """
-    kind = _media_type(request)
+    kind = media_type(request)
     if kind == FORM_TYPE:
-        return await read_form(request, limit, reservation, max_files)
-    if kind == JSON_TYPE:
-        body = await read_body(request, limit, reservation)
+        return await read_form(request, limit, upload, max_files)
+    if is_json(kind):
+        body = await read_body(request, limit, upload)
         return await asyncio.to_thread(_parse_json_images, body, max_files)
     raise _unsupported(request, f"Send them as multipart/form-data, each in a field '{FORM_FIELD}'.")
-
-
-async def read_body(request: Request, limit: int, reservation: ByteReservation) -> bytes:
-    """Reads the complete body; raises a RequestError, 413 if it has more than `limit` bytes, 503 if the
-    memory is full.
-    """
-    return b"".join([chunk async for chunk in _read_chunks(request, limit, reservation)])
-
-
-async def _read_chunks(
-    request: Request, limit: int, reservation: ByteReservation
-) -> AsyncGenerator[bytes, None]:
-    """Yields the body; reserves memory for it before it arrives if its length is known."""
-    declared, kind = request.headers.get("content-length", ""), _media_type(request)
-    if declared.isdecimal() and (len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit):
-        raise _too_large(declared[:MAX_LENGTH_DIGITS], limit)
-    is_json = not (kind in RAW_TYPES or kind == FORM_TYPE or kind.startswith("image/"))
-    copies = JSON_BODY_COPIES if is_json else BODY_COPIES
-    reserved, received = int(declared) if declared.isdecimal() else 0, 0
-    reservation.add(copies * reserved)
-    async for chunk in request.stream():
-        received += len(chunk)
-        if received > limit:
-            raise _too_large(f"more than {limit}", limit)
-        if received > reserved:
-            reservation.add(copies * (received - reserved))
-            reserved = received
-        yield chunk
-
-
-def _too_large(size: str, limit: int) -> RequestError:
-    return RequestError(
-        413, "body_too_large", f"The body has {size} bytes; expected at most {limit}. Send a smaller file."
-    )
-
-
-def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _unsupported(request: Request, examples: str) -> RequestError:
@@ -147,6 +101,15 @@ class FormParser(MultiPartParser):
     spool_max_size = 0
     complete = False
 
+    def on_headers_finished(self) -> None:
+        """Reads the field `file` as a file also if it has no file name: some libraries send none."""
+        part = self._current_part
+        _, options = parse_options_header(part.content_disposition)
+        named = options.get(b"name") == FORM_FIELD.encode()
+        if part.content_disposition and named and b"filename" not in options:
+            part.content_disposition += b'; filename=""'
+        super().on_headers_finished()
+
     def on_end(self) -> None:
         self.complete = True
 
@@ -161,16 +124,17 @@ class FormParser(MultiPartParser):
 
 
 async def read_form(
-    request: Request, limit: int, reservation: ByteReservation, max_files: int, *, with_part: bool = False
+    request: Request, limit: int, upload: OpenUpload, max_files: int, *, with_part: bool = False
 ) -> list[Upload]:
     """Reads the files of a form. If `with_part` is true, the other fields describe the part.
 
     Raises:
         RequestError: As `read_upload`.
     """
-    expected = f"Expected {'one file' if max_files == 1 else f'1 to {max_files} files'}. {EXAMPLES}"
+    count = "one file (/v1/predict/batch takes several)" if max_files == 1 else f"1 to {max_files} files"
+    expected = f"Expected {count}. {EXAMPLES}"
     facts = frozenset(PartFields.model_fields if with_part else ())
-    async with aclosing(_read_chunks(request, limit, reservation)) as chunks:
+    async with aclosing(read_chunks(request, limit, upload)) as chunks:
         try:
             headers = _without_charset(request.headers)
             parser = FormParser(headers, chunks, max_files=max_files, max_fields=max(len(facts), 1))
@@ -181,9 +145,7 @@ async def read_form(
         fields = {name: text for name, text in form.items() if name in facts and isinstance(text, str)}
         part = parse_part_fields(fields) if fields else None
         uploads = [
-            Upload(await file.read(), file.filename or FORM_FIELD, part)
-            for file in form.getlist(FORM_FIELD)
-            if isinstance(file, UploadFile)
+            await _read_file(file, part) for file in form.getlist(FORM_FIELD) if isinstance(file, UploadFile)
         ]
         if uploads and len(uploads) + len(fields) == len(form.multi_items()):
             return uploads
@@ -191,6 +153,16 @@ async def read_form(
         raise RequestError(400, "missing_file", f"The form has {names}; expected '{FORM_FIELD}'. {expected}")
     finally:
         await form.close()
+
+
+async def _read_file(file: UploadFile, part: PartFields | None) -> Upload:
+    """Reads the file of a form; raises a RequestError, 400, for a text without a file name."""
+    data = await file.read()
+    start = data[:MAX_QUOTED].decode("latin-1")
+    if data and not file.filename and start.isascii() and start.isprintable():
+        detail = f"The form's field '{FORM_FIELD}' has the text {start!r}; expected a file. {EXAMPLES}"
+        raise RequestError(400, "missing_file", detail)
+    return Upload(data, file.filename or FORM_FIELD, part)
 
 
 def _without_charset(headers: Headers) -> Headers:
@@ -214,16 +186,14 @@ class EncodedImage(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    b64: str = Field(description="the image file in base64", json_schema_extra={"contentEncoding": "base64"})
+    b64: str = Field(
+        description="the image file in base64, or a data URI", json_schema_extra={"contentEncoding": "base64"}
+    )
     name: str = Field("The image", max_length=MAX_NAME, description="its name in error messages")
 
     def to_upload(self) -> Upload:
         """Decodes the file; raises a RequestError, 400, if it is not base64."""
-        try:
-            return Upload(base64.b64decode(self.b64, validate=True), self.name)
-        except ValueError as error:  # also for text that is not ASCII
-            detail = f"{self.name} is not base64 ({error}). Encode the image file, without line breaks."
-            raise RequestError(400, "bad_base64", detail) from error
+        return Upload(decode_base64(self.b64, self.name), self.name)
 
 
 class JsonImage(BaseModel):
@@ -244,9 +214,6 @@ class JsonImages(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     images: list[EncodedImage] = Field(min_length=1)
-
-
-Body = TypeVar("Body", bound=BaseModel)
 
 
 def _parse_json_image(body: bytes) -> Upload:
@@ -277,24 +244,3 @@ def _bad_inspection(error: ValidationError) -> RequestError:
     if wrong and wrong <= PartFields.model_fields.keys():
         return bad_parameter(error.errors(), "body")
     return _bad_json(error)
-
-
-def parse_json(
-    body: bytes, model: type[Body], max_values: int, make_error: Callable[[ValidationError], RequestError]
-) -> Body:
-    """Parses a JSON body as `model`; `make_error` makes the error if it does not match.
-
-    More than `max_values` values are rejected, to limit memory; a comma inside a string counts as a value.
-
-    Raises:
-        RequestError: 400.
-    """
-    values = sum(map(body.count, (b",", b"[", b"{")))  # every value except the first follows one of these
-    if values > max_values:
-        raise RequestError(
-            400, "bad_json", f"The JSON has about {values} values; expected at most {max_values}."
-        )
-    try:
-        return model.model_validate_json(body)
-    except ValidationError as error:
-        raise make_error(error) from error

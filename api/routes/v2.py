@@ -13,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.errors import RequestError, document_problems
+from api.errors import document_problems
 from api.inspection.admission import cancel_on_disconnect
 from api.inspection.deadlines import deadline_timeout
 from api.inspection.inspector import Source
@@ -39,9 +39,10 @@ from api.protocol_v2.schemas import (
 )
 from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
 from api.routes.dependencies import ModelVersionDep, NamedModelDep, ServiceDep, check_alive
+from api.routes.rate_limit import client_of
+from api.routes.request_body import read_body
 from api.routes.request_params import DeadlineDep
 from api.routes.roles import require_role
-from api.routes.uploads import read_body
 from api.service import Service
 from segdec import __version__
 from segdec.errors import ImageError
@@ -186,14 +187,12 @@ async def _respond(
     request: Request, service: Service, model: ServedModel, deadline: float, header_length: str | None
 ) -> Response:
     started = time.perf_counter()
-    _refuse_encoding(request)
     service.queue.check()  # a full service does not read the body first
     settings = service.settings
     with model.usage, service.bodies.reserve() as reservation:
         add_log_fields(request, model=model.identity.name, version=model.identity.version)
-        body = await service.receive(
-            partial(read_body, request, settings.max_body_bytes, reservation), deadline
-        )
+        reading = partial(read_body, request, settings.max_body_bytes)
+        body = await service.receive(reading, client_of(request), reservation, deadline)
         async with deadline_timeout(deadline):
             parse = partial(parse_inference_request, body, header_length, settings, model.config)
             asked = await asyncio.to_thread(parse)
@@ -205,17 +204,6 @@ async def _respond(
         encode_answer, asked.id, model.identity, asked.outputs, outputs
     )
     return Response(content, headers=headers)
-
-
-def _refuse_encoding(request: Request) -> None:
-    """Rejects a compressed body: its decompressed size is unknown."""
-    encoding = request.headers.get("content-encoding", "identity")
-    if encoding.strip().lower() != "identity":
-        detail = (
-            f"Content-Encoding '{encoding}'; expected none. Send the body as it is: photographs are "
-            "compressed already."
-        )
-        raise RequestError(415, "unsupported_content_encoding", detail)
 
 
 async def _inspect_all(

@@ -48,21 +48,22 @@ def _broken(part: bytes) -> Iterator[MalformedRequest]:
         "100,000 headers": b"--b\r\n" + b"X: y\r\n" * 100_000 + b"\r\nx\r\n--b--\r\n",
         "10,000 files": _form(*[_file(b"x")] * 10_000),
         "10,000 texts": _form(*[_text(b"x")] * 10_000),
-        "text of 2 MB": _form(_text(b"x" * 2 * MEGABYTE)),
+        "text of 2 MB": _form(_text(b"x" * 2 * MEGABYTE, name=b"image")),
         "two files": _form(file, file),
+        "file and text": _form(file, _text(b"x")),
     }
     for name, body in broken.items():
         yield _multipart(f"form: {name}", 400, "bad_form", body)
 
 
 def _other_fields(part: bytes) -> Iterator[MalformedRequest]:
-    file = _file(part)
     missing = {
         "only the closing boundary": b"--b--\r\n",
         "other field": _form(_file(part, name=b"image")),
         "field of odd bytes": _form(_file(part, name=b"\xff\x00")),
-        "no filename": _form(_text(part)),
-        "file and text": _form(file, _text(b"x")),
+        "other field without a filename": _form(_text(part, name=b"image")),
+        "text in the field": _form(_text(b"part.png")),
+        "text with an empty name of a file": _form(_file(b"nothing", filename=b"")),
     }
     for name, body in missing.items():
         yield _multipart(f"form: {name}", 400, "missing_file", body)
@@ -71,7 +72,7 @@ def _other_fields(part: bytes) -> Iterator[MalformedRequest]:
 def _odd_files(part: bytes) -> Iterator[MalformedRequest]:
     yield _multipart("form: empty file", 422, "empty_image", _form(_file(b"")))
     yield _multipart("form: form in the form", 422, "unsupported_type", _form(_file(_nested(part))))
-    names = {"path": b"../../etc/passwd", "odd bytes": b"\xff\x00\x1b[31m", "empty": b""}
+    names = {"path": b"../../etc/passwd", "odd bytes": b"\xff\x00\x1b[31m"}
     for name, value in names.items():
         body = _form(_file(b"nothing", filename=value))
         yield _multipart(f"form: name of a file: {name}", 422, "unsupported_type", body)
@@ -118,8 +119,8 @@ def _file(data: bytes, *, name: bytes = b"file", filename: bytes = b"part.png") 
     return head + b"Content-Type: image/png\r\n\r\n" + data
 
 
-def _text(data: bytes) -> bytes:
-    return b'Content-Disposition: form-data; name="file"\r\n\r\n' + data
+def _text(data: bytes, *, name: bytes = b"file") -> bytes:
+    return b'Content-Disposition: form-data; name="' + name + b'"\r\n\r\n' + data
 
 
 def _nested(data: bytes) -> bytes:

@@ -19,8 +19,8 @@ def _base64(part: bytes) -> Iterator[MalformedRequest]:
     good = base64.b64encode(part).decode()
     wrong = {
         "padding in the middle": "AAA=" + good,
-        "data URL": "data:image/png;base64," + good,
-        "line breaks": "\r\n".join(good[i : i + 76] for i in range(0, len(good), 76)) + "\r\n",
+        "data URL without base64": "data:image/png," + good,
+        "spaces": " ".join(good[i : i + 76] for i in range(0, len(good), 76)),
         "not ASCII": good[:-4] + "größ",
     }
     for name, text in wrong.items():
@@ -47,7 +47,9 @@ def _bodies(part: bytes) -> Iterator[MalformedRequest]:
         "URL": b'{"image": {"url": "http://127.0.0.1/"}}',
         "invalid UTF-8": b'{"image": {"b64": "\xff\xfe"}}',
         "half a surrogate": b'{"image": {"b64": "\\ud800"}}',
-        "byte order mark": b"\xef\xbb\xbf" + good,
+        "half of UTF-16": b"\xff\xfe" + good,
+        "byte order mark alone": b"\xef\xbb\xbf",
+        "UTF-32 beyond Unicode": b"\xff\xfe\0\0\xff\xff\xff\xff",
     }
     for name, text in texts.items():
         yield _text_json(f"JSON: {name}", 400, "bad_json", text)

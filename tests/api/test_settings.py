@@ -49,6 +49,11 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
         (["--model", "x", "--engine", "abacus"], {}, "engine: .*unknown; expected one of: tensorflow"),
         (["--model", "x"], {"SEGDEC_DRAIN_S": "soon"}, "drain_s: .*'soon'"),
         (["--model", "x"], {"SEGDEC_RECORD_SHIFTS": "06:00,24:00"}, "shifts: .*such as 06:00.*'06:00,24:00'"),
+        (
+            ["--model", "x", "--allowed-hosts", "a,https://b:8000"],
+            {},
+            "allowed_hosts: .*such as inspection.plant",
+        ),
         (["--model", "x", "--record-zone", "Mars"], {}, "record_zone: .*such as Europe/Berlin.*'Mars'"),
     ],
 )
@@ -71,6 +76,13 @@ def test_shifts_are_times_of_the_day_in_their_order(monkeypatch):
     assert [str(at) for at in read_settings(flags).record_shifts] == ["05:45:00", "17:45:00"]
     monkeypatch.setenv("SEGDEC_RECORD_SHIFTS", "06:30,18:30")
     assert [str(at) for at in read_settings(["--model", "x"]).record_shifts] == ["06:30:00", "18:30:00"]
+
+
+def test_host_names_are_separated_by_commas(monkeypatch):
+    flags = ["--model", "x", "--allowed-hosts", "inspection, *.plant"]
+    assert read_settings(flags).allowed_hosts == ("inspection", "*.plant")
+    monkeypatch.setenv("SEGDEC_ALLOWED_HOSTS", "*")
+    assert read_settings(["--model", "x"]).allowed_hosts == ("*",)
 
 
 def test_help_lists_every_flag(capsys):

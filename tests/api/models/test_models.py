@@ -132,6 +132,43 @@ def test_unknown_names_find_nothing(folder, name):
     assert ModelFolder(folder).find(name) is None
 
 
+def test_a_model_directly_below_its_name_is_served_beside_versions(tiny_artifact, tmp_path):
+    flat = shutil.copytree(tiny_artifact, tmp_path / "tiny")
+    store = ModelFolder(tmp_path)
+    assert (store.names(), store.unserved()) == (["tiny"], [])
+    assert store.find("tiny").versions == {"1": flat}
+    (flat / "2").mkdir()
+    (flat / "2" / "manifest.json").write_text("{}")
+    write_labels(tmp_path, {"stable": "1"})
+    assert store.find("tiny").versions == {"1": flat}
+    (flat / "2").rename(flat / "1")
+    with pytest.raises(ArtifactError, match="both have version 1"):
+        store.find("tiny")
+
+
+def test_models_that_are_not_served_are_named(folder, tiny_artifact):
+    shutil.copytree(tiny_artifact, folder / "tiny_2")
+    shutil.copytree(tiny_artifact, folder / ".tiny")
+    store = ModelFolder(folder)
+    assert store.names() == ["tiny"]
+    (reason,) = store.unserved()
+    assert f"tiny_2 has version 1 of tiny: move it to {folder / 'tiny' / '1'}" in reason
+    for place, words in (
+        (tiny_artifact, "itself a model: serve it with --model"),
+        (folder / "tiny", f"--models {folder}"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            ModelFolder(place).names()
+
+
+@pytest.mark.parametrize("name", ["Gehäuse 3+4", "a"])
+def test_names_may_have_any_characters_of_a_folder(folder, monkeypatch, name):
+    monkeypatch.setattr("api.models.store._check_identity", lambda *_: None)
+    (folder / "tiny").rename(folder / name)
+    store = ModelFolder(folder)
+    assert [*store.find(store.names()[0]).versions] == ["1"]
+
+
 def test_folder_without_models_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="NAME/VERSION"):
         ModelFolder(tmp_path).names()

@@ -106,7 +106,8 @@ def test_a_corrected_mask_is_returned(line):
     corrected = np.zeros((24, 40), np.uint8)
     corrected[2:4, 5:9] = 255
     assert problem(line.get("/v1/records/1/mask?which=reviewed")) == (404, "no_corrected_mask")
-    answer = review(line, label="scratch", mask=mask_file(corrected))
+    uri = f"data:image/png;base64,{mask_file(corrected)['png']}"  # as a canvas of a page makes it
+    answer = review(line, label="scratch", mask={"png": uri})
     assert answer.json()["review"]["corrected_mask"]["encoding"] == "rle"
     seen = line.get("/v1/records/1/mask?which=reviewed")
     np.testing.assert_array_equal(decode_image(seen.content, "mask").pixels[..., 0], corrected)
