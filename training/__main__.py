@@ -92,6 +92,9 @@ def _add_fit(commands: "Commands") -> None:
     add("--white-level", type=parse_white_level, metavar="VALUE", help=white)
     above = "mask pixels above this value are defect, if masks have more than two values"
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=above)
+    annotator = "which of several annotations of one image counts: any, all, latest, or an annotator"
+    add("--annotator", metavar="NAME", help=annotator)
+    add("--strict", action="store_true", help="shapes that cannot be used are problems of their images")
     add("--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image")
 
 
