@@ -21,6 +21,7 @@ from datasets.folds import Duplicates, find_clusters, split_by_share, split_into
 from datasets.layouts.toy import write_toy
 from datasets.leaks import format_near_leak, near_duplicates, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import SHARDS, load_dataset
+from datasets.mask_cover import raise_if_inverted
 from datasets.overview import describe
 from datasets.sample import Dataset
 from datasets.sharding.packing import check_output
@@ -156,7 +157,8 @@ def pack(options: argparse.Namespace) -> None:
 def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
     if options.layout == SHARDS:
         import_tensorflow()
-    return load_dataset(options.layout, options.root, splits, mask_threshold=options.mask_threshold)
+    threshold, inverted = options.mask_threshold, options.invert_masks
+    return load_dataset(options.layout, options.root, splits, mask_threshold=threshold, invert_masks=inverted)
 
 
 def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | None) -> CheckedDataset:
@@ -166,6 +168,8 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
         max_pixels=options.max_pixels,
         progress=lambda records: _progress(records, "reading"),
     )
+    if options.invert_masks is None:
+        raise_if_inverted(checked)
     for risk in describe_risks(checked):
         print(f"warning: {risk}", file=sys.stderr)
     return checked

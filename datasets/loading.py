@@ -25,7 +25,12 @@ from datasets.layouts import (
 from datasets.reviewed import add_reviewed
 from datasets.sample import Dataset, Layout, Problem, Record
 from datasets.splitting import apply_splits
-from datasets.supervision import apply_mask_threshold, apply_mask_values, apply_supervision
+from datasets.supervision import (
+    apply_inverted_masks,
+    apply_mask_threshold,
+    apply_mask_values,
+    apply_supervision,
+)
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
 
@@ -60,6 +65,7 @@ def load_dataset(
     merge_defects: bool = False,
     mask_threshold: int | None = None,
     mask_values: Mapping[str, int] | None = None,
+    invert_masks: bool | None = None,
     reviewed: Sequence[Path] = (),
 ) -> Dataset:
     """Lists the data set of `layout` below `root`, assigns its splits and limits its annotations.
@@ -74,6 +80,7 @@ def load_dataset(
         merge_defects: Merge all classes of defects into one class, `defect`.
         mask_threshold: A mask pixel is defective if its value is above this; None for the layout's default.
         mask_values: Class name → value in mask files whose values are classes.
+        invert_masks: Whether mask files are above 0 where the photograph is good.
         reviewed: Folders of reviewed photographs to add.
 
     Raises:
@@ -94,6 +101,13 @@ def load_dataset(
         dataset = _with_plain_names(FOLDER_LAYOUTS[layout](Path(place)))
     if mask_threshold is not None:
         dataset = apply_mask_threshold(dataset, mask_threshold)
+    if invert_masks:
+        if mask_values:
+            raise DatasetError(
+                "data.invert_masks and data.mask_values exclude each other: the values that name classes are "
+                "not inverted. Set one of them."
+            )
+        dataset = apply_inverted_masks(dataset)
     if mask_values:
         dataset = apply_mask_values(dataset, mask_values)
     if reviewed:

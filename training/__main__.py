@@ -92,6 +92,8 @@ def _add_fit(commands: "Commands") -> None:
     add("--white-level", type=parse_white_level, metavar="VALUE", help=white)
     above = "mask pixels above this value are defect, if masks have more than two values"
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=above)
+    white_is_good = "mask files are white where the image is good"
+    add("--invert-masks", action=argparse.BooleanOptionalAction, help=white_is_good)
     add("--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image")
 
 

@@ -225,7 +225,9 @@ def _targets(options: FitOptions) -> tuple[str, Path]:
 def _profile(options: FitOptions) -> ProfiledDataset:
     """Profiles the data set; merges the defect classes if one of them is rare."""
     layout = options.layout or detect_layout(options.root)
-    dataset = load_dataset(layout, options.root, mask_threshold=options.mask_threshold)
+    dataset = load_dataset(
+        layout, options.root, mask_threshold=options.mask_threshold, invert_masks=options.invert_masks
+    )
     profiled = profile_dataset(dataset, layout, options.root, options)
     if not (rare := rare_classes(profiled)):
         return profiled

@@ -20,6 +20,7 @@ from datasets.checking import (
     raise_if_problems,
 )
 from datasets.leaks import near_duplicates_for_split
+from datasets.mask_cover import raise_if_inverted
 from datasets.sample import Dataset, Record, Sample, is_unlocalized
 from datasets.splitting import SPLITS, SPLITS_FILE, default_split
 from segdec.errors import DatasetError
@@ -52,6 +53,7 @@ class ReadOptions:
     skip_broken: bool = False
     white_level: int | None = None
     mask_threshold: int | None = None
+    invert_masks: bool | None = None
     max_pixels: int = DEFAULT_MAX_PIXELS
 
 
@@ -140,6 +142,8 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
         progress=lambda records: progress_bar(records, desc="reading", unit="image", leave=False),
         examine=lambda sample: facts.update({sample.name: measure_sample(sample)}),
     )
+    if read_options.invert_masks is None:
+        raise_if_inverted(checked)
     if not read_options.skip_broken:
         raise_if_problems(checked.dataset)
     if not checked.photographs:
