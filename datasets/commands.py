@@ -13,8 +13,6 @@ from datasets.checking import (
     CheckedDataset,
     check_dataset,
     describe_risks,
-    format_problem,
-    raise_if_problems,
 )
 from datasets.contact_sheet import contact_sheet
 from datasets.folds import Duplicates, find_clusters, split_by_share, split_into_folds
@@ -23,6 +21,7 @@ from datasets.leaks import format_near_leak, near_duplicates, raise_if_unusable,
 from datasets.loading import SHARDS, load_dataset
 from datasets.mask_cover import raise_if_inverted
 from datasets.overview import describe
+from datasets.problems import format_problem, raise_if_problems
 from datasets.sample import Dataset
 from datasets.sharding.packing import check_output
 from datasets.sharding.packing import pack as write_shards
@@ -157,8 +156,15 @@ def pack(options: argparse.Namespace) -> None:
 def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
     if options.layout == SHARDS:
         import_tensorflow()
-    threshold, inverted = options.mask_threshold, options.invert_masks
-    return load_dataset(options.layout, options.root, splits, mask_threshold=threshold, invert_masks=inverted)
+    return load_dataset(
+        options.layout,
+        options.root,
+        splits,
+        mask_threshold=options.mask_threshold,
+        invert_masks=options.invert_masks,
+        annotator=options.annotator,
+        strict=options.strict,
+    )
 
 
 def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | None) -> CheckedDataset:
@@ -170,6 +176,8 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
     )
     if options.invert_masks is None:
         raise_if_inverted(checked)
+    for note in dataset.notes:
+        print(f"note: {note}", file=sys.stderr)
     for risk in describe_risks(checked):
         print(f"warning: {risk}", file=sys.stderr)
     return checked

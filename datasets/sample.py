@@ -175,11 +175,15 @@ class Dataset:
         classes: Names of the classes, `good` first.
         records: All usable photographs, sorted by name.
         problems: All problems; a photograph with a problem is not among the records.
+        dropped: Problems of single shapes, which are left out or cut off while their photograph is used.
+        notes: Sentences for the user about how the folder was read.
     """
 
     classes: tuple[str, ...]
     records: Sequence[Record]
     problems: tuple[Problem, ...] = ()
+    dropped: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def of_split(self, split: Split) -> Sequence[Record]:
         """Returns the records of `split`, sorted by name."""

@@ -94,6 +94,9 @@ def _add_fit(commands: "Commands") -> None:
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=above)
     white_is_good = "mask files are white where the image is good"
     add("--invert-masks", action=argparse.BooleanOptionalAction, help=white_is_good)
+    annotator = "which of several annotations of one image counts: any, all, latest, or an annotator"
+    add("--annotator", metavar="NAME", help=annotator)
+    add("--strict", action="store_true", help="shapes that cannot be used are problems of their images")
     add("--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image")
 
 

@@ -68,6 +68,20 @@ def read_images(path: Path) -> list[Element]:
     return reader.images
 
 
+def read_root_tag(path: Path) -> str:
+    """Returns the tag of the first element of an XML file; an empty string if it is not XML."""
+    tags: list[str] = []
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda tag, _: tags.append(tag)
+    try:
+        with path.open("rb") as file:
+            while not tags and (block := file.read(4096)):
+                parser.Parse(block)
+    except (OSError, expat.ExpatError, LookupError):
+        pass
+    return tags[0] if tags else ""
+
+
 class _Reader:
     """Collects images and their direct children."""
 

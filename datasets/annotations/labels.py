@@ -1,17 +1,35 @@
 """Maps labels of annotation tools to classes."""
 
+import re
 from collections.abc import Iterable
 
 GOOD = "good"
 DEFECT = "defect"
 """The class of defects without a name."""
 
-GOOD_NAMES = frozenset({GOOD, "ok"})
+GOOD_NAMES = frozenset(
+    {GOOD, "ok", "okay", "gut", "io", "normal", "pass", "passed", "nodefect", "defectfree"}
+)
+DEFECT_NAMES = frozenset(
+    {DEFECT, "defects", "defective", "nok", "notok", "nio", "ng", "bad", "ko", "fail", "failed", "faulty"}
+    | {"anomaly", "anomalies", "abnormal", "schlecht", "fehler", "reject", "rejected"}
+)
+"""Names of a class for all defects."""
 
 
 def is_good(label: str) -> bool:
-    """Returns whether `label` means that there is no defect: `good` or `ok`, in any case."""
-    return label.lower() in GOOD_NAMES
+    """Returns whether `label` means that there is no defect, such as `good`, `OK`, `i.O.` or `no defect`."""
+    return _plain(label) in GOOD_NAMES
+
+
+def is_any_defect(label: str) -> bool:
+    """Returns whether `label` means a defect of any kind, such as `defect`, `NOK` or `n.i.O.`."""
+    return _plain(label) in DEFECT_NAMES
+
+
+def _plain(label: str) -> str:
+    """The label in lower case without separators."""
+    return re.sub(r"[\s._-]", "", label.lower())
 
 
 def read_label(value: object) -> str:

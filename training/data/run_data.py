@@ -11,11 +11,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from datasets.check_cache import CheckCache
-from datasets.checking import CheckedDataset, check_dataset, describe_problems, describe_risks
+from datasets.checking import CheckedDataset, check_dataset, describe_risks
 from datasets.leaks import raise_if_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
 from datasets.mask_cover import raise_if_inverted
 from datasets.name_lists import read_name_list
+from datasets.problems import describe_problems
 from datasets.reading import read
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of, unlocalized
 from datasets.splitting import SPLITS
@@ -108,6 +109,8 @@ def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
         mask_values=config.mask_values,
         invert_masks=config.invert_masks,
         reviewed=config.reviewed,
+        annotator=config.annotator,
+        strict=config.strict,
     )
 
 
@@ -195,6 +198,8 @@ def check_files(
     )
     if config.data.invert_masks is None:
         raise_if_inverted(checked)
+    for note in dataset.notes:
+        print(f"note: {note}", file=sys.stderr)
     for risk in describe_risks(checked):
         print(f"warning: {risk}", file=sys.stderr)
     return checked

@@ -226,7 +226,12 @@ def _profile(options: FitOptions) -> ProfiledDataset:
     """Profiles the data set; merges the defect classes if one of them is rare."""
     layout = options.layout or detect_layout(options.root)
     dataset = load_dataset(
-        layout, options.root, mask_threshold=options.mask_threshold, invert_masks=options.invert_masks
+        layout,
+        options.root,
+        mask_threshold=options.mask_threshold,
+        invert_masks=options.invert_masks,
+        annotator=options.annotator,
+        strict=options.strict,
     )
     profiled = profile_dataset(dataset, layout, options.root, options)
     if not (rare := rare_classes(profiled)):

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from datasets.checking import CheckedPhotograph, check_dataset, raise_if_problems
+from datasets.checking import CheckedPhotograph, check_dataset
 from datasets.layouts import manifest
+from datasets.problems import raise_if_problems
 from datasets.sample import Dataset
 from datasets.splitting import write_splits
 from segdec.artifact import LABELS, MANIFEST, STABLE
