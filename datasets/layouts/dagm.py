@@ -21,8 +21,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.layouts.listing import subfolders
 from datasets.layouts.published_pairs import Found, build_dataset, pair_files
+from datasets.listing import subfolders
 from datasets.sample import Dataset, Problem, Record, Split
 from datasets.splitting import split_off_validation
 from datasets.text_file import read_text
