@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from datasets import file_systems
-from datasets.annotations.labels import DEFECT
 from datasets.formats.annotation_files import FORMATS
 from datasets.layouts import (
     dagm,
@@ -21,7 +20,7 @@ from datasets.layouts import (
 from datasets.reviewed import add_reviewed
 from datasets.sample import Dataset, Layout, Problem, Record
 from datasets.splitting import apply_splits
-from datasets.supervision import apply_mask_threshold, apply_mask_values, apply_supervision
+from datasets.supervision import apply_mask_threshold, apply_mask_values, apply_supervision, merged_defects
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
 
@@ -107,7 +106,7 @@ def load_dataset(
         dataset = apply_splits(dataset, splits)
     if supervision is not None:
         dataset = apply_supervision(dataset, supervision)
-    return _merged(dataset) if merge_defects else dataset
+    return merged_defects(dataset) if merge_defects else dataset
 
 
 def _with_plain_names(dataset: Dataset) -> Dataset:
@@ -140,17 +139,6 @@ def _odd_name(record: Record) -> Problem:
         "UTF-8, so a split file cannot hold it. Rename the photograph and its mask."
     )
     return Problem(str(record.image_file), text, record.name)
-
-
-def _merged(dataset: Dataset) -> Dataset:
-    records = []
-    for record in dataset.records:
-        threshold = (
-            record.mask_threshold if record.mask_values is None else 0
-        )  # all values except 0 are defects
-        label = min(record.label, 1)
-        records.append(replace(record, label=label, mask_values=None, mask_threshold=threshold))
-    return replace(dataset, classes=(dataset.classes[0], DEFECT), records=tuple(records))
 
 
 def _check_local(layout: str, root: str) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 
 from datasets.annotations.curves import Line, box_corners, ellipse, rotated
-from datasets.annotations.cvat_xml import Element, to_number
+from datasets.annotations.cvat_xml import Element
 from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.labelled_shape import LabelledShape
 from datasets.annotations.labels import read_label
 from datasets.annotations.shapes import Bitmap, Box, Point, Polygon
+from datasets.annotations.xml_file import to_number
 from segdec.images import DEFAULT_MAX_PIXELS
 
 

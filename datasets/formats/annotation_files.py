@@ -4,23 +4,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from datasets.annotations.cvat_xml import read_root_tag
-from datasets.formats import coco, cvat, label_studio, labelme
+from datasets.annotations.xml_file import read_root_tag
+from datasets.formats import coco, cvat, label_studio, labelme, unreadable, voc, yolo
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader
 from datasets.listing import record_name
 from datasets.text_file import parse_json, read_annotation_text
-from segdec.errors import DatasetError
 
 FORMATS: dict[str, AnnotationFormat] = {
-    each.name: each for each in (coco.FORMAT, cvat.FORMAT, label_studio.FORMAT, labelme.FORMAT)
+    each.name: each
+    for each in (coco.FORMAT, cvat.FORMAT, label_studio.FORMAT, labelme.FORMAT, voc.FORMAT, yolo.FORMAT)
 }
 """All formats by name; the first one that matches a file reads it."""
 
-SUFFIXES = frozenset({".json", ".xml", ".yaml", ".yml", ".txt", ".names"})
-"""Types of annotation files."""
+SUFFIXES = frozenset({".json", ".xml", ".yaml", ".yml", ".txt", ".names"}) | unreadable.TEXT_SUFFIXES
+"""Types of annotation files, and of some that cannot be read."""
 
 UNKNOWN = "unknown"
 """Name of the reader that collects files without a known format."""
@@ -39,7 +37,7 @@ def read_annotation_files(
 
     Args:
         root: Folder of the data set.
-        sources: Files that may be annotation files.
+        sources: Files that may be annotation files, and masks of Pascal VOC before them.
         photographs: All photographs of the data set.
         formats: Names of the formats to read; files of others are ignored.
         annotator: See `datasets.formats.label_studio`.
@@ -54,6 +52,8 @@ def read_annotation_files(
         names = [record_name(root, photograph) for photograph in related]
         with readers[UNKNOWN].problem_at(str(path), *names, advice=""):
             content, note = _read_content(path)
+            if formats and path.suffix.lower() in {".json", *unreadable.TEXT_SUFFIXES}:
+                unreadable.check_readable(content)
             found = next((each for each in FORMATS.values() if each.matches(path, content)), None)
             if found is None:
                 _report_unknown(readers[UNKNOWN], path)
@@ -70,16 +70,15 @@ def _read_content(path: Path) -> tuple[Any, str]:
     suffix = path.suffix.lower()
     if suffix == ".xml":
         return read_root_tag(path), ""
-    if suffix not in {".json", ".yaml", ".yml"}:
+    if suffix in yolo.YAML_SUFFIXES:
+        return yolo.read_yaml(path), ""
+    if suffix in unreadable.TEXT_SUFFIXES:
+        return unreadable.read_head(path), ""
+    if suffix not in SUFFIXES:  # a mask
         return None, ""
     text, encoding = read_annotation_text(path)
     note = "" if encoding == "utf-8-sig" else f"{path} is not UTF-8; it was read as {encoding}."
-    if suffix == ".json":
-        return parse_json(text, path), note
-    try:
-        return yaml.safe_load(text), note
-    except yaml.YAMLError as error:
-        raise DatasetError(f"The file {path} is not YAML: {error}.") from error
+    return parse_json(text, path) if suffix == ".json" else text, note
 
 
 def _report_unknown(found: AnnotationReader, path: Path) -> None:

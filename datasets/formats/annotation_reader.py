@@ -3,7 +3,8 @@
 Shapes make the mask of a photograph, and its class is the one with the largest area. With several classes the
 mask holds the class of each pixel, and the smaller of two overlapping shapes is on top. A mask with a
 rectangle in it has the supervision `box`. Without shapes, the label of the photograph decides, with the
-supervision `label`. Without defects it is good.
+supervision `label`. Without defects it is good. A shape with a label such as `ignore` marks pixels whose
+class is unknown.
 
 A shape that cannot be used is dropped. If a photograph has no other shape, the photograph is left out.
 """
@@ -13,15 +14,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from datasets.annotations.class_values import draw_parts
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.labelled_shape import LabelledShape, largest_class
-from datasets.annotations.labels import GOOD, class_names, is_good
+from datasets.annotations.labels import GOOD, class_names, is_defect, is_good, is_ignored
 from datasets.annotations.shapes import check_inside
 from datasets.formats.photograph_finder import PhotographFinder
 from datasets.listing import record_name
-from datasets.sample import VALUES_ARE_CLASSES, Dataset, MaskValues, Problem, Record, Split, Supervision
+from datasets.sample import (
+    IGNORED,
+    VALUES_ARE_CLASSES,
+    Dataset,
+    MaskValues,
+    Problem,
+    Record,
+    Split,
+    Supervision,
+)
 from datasets.splitting import assign_splits
 from segdec.errors import DatasetError
 from segdec.images import ImageFile
@@ -60,13 +71,18 @@ class Annotation:
     @property
     def defects(self) -> list[LabelledShape]:
         """The shapes that mark defects."""
-        return [shape for shape in self.shapes if not is_good(shape.label)]
+        return [shape for shape in self.shapes if is_defect(shape.label)]
+
+    @property
+    def ignored(self) -> list[LabelledShape]:
+        """The shapes of pixels whose class is unknown."""
+        return [shape for shape in self.shapes if is_ignored(shape.label)]
 
     @property
     def defect_labels(self) -> set[str]:
         """The labels of the defects: those of the shapes, else those of the photograph."""
         drawn = {defect.label for defect in self.defects}
-        return drawn or {label for label in self.labels if not is_good(label)}
+        return drawn or {label for label in self.labels if is_defect(label)}
 
     @property
     def classes(self) -> set[str]:
@@ -94,6 +110,8 @@ class AnnotationReader:
         problems: Problems of photographs and files.
         dropped: Problems of single shapes and entries, which are left out.
         notes: Sentences for the user about how files were read.
+        splits: Name of a record → split, from files that list photographs.
+        cache: Values that a format computes once.
     """
 
     def __init__(
@@ -107,6 +125,12 @@ class AnnotationReader:
         self.problems: list[Problem] = []
         self.dropped: list[Problem] = []
         self.notes: list[str] = []
+        self.splits: dict[str, Split] = {}
+        self.cache: dict[object, Any] = {}
+
+    def name_of(self, photograph: Path) -> str:
+        """Returns the name of the record of a photograph."""
+        return record_name(self.root, photograph)
 
     def add(
         self, photograph: Path, place: str, height: int = 0, width: int = 0, split: Split | None = None
@@ -165,7 +189,8 @@ class AnnotationReader:
         """
         self.problems += self._repeated()
         for annotation in self.annotations:
-            if annotation.dropped and not annotation.shapes and not annotation.defect_labels:
+            annotation.split = annotation.split or self.splits.get(annotation.name)
+            if annotation.dropped and not annotation.defect_labels:
                 self.problems += annotation.dropped
             else:
                 self.dropped += annotation.dropped
@@ -214,18 +239,23 @@ def annotated_record(annotation: Annotation, classes: Sequence[str]) -> Record:
         ValueError: If shapes and labels contradict each other.
     """
     name, defects = annotation.name, annotation.defects
-    others = sorted({label for label in annotation.labels if not is_good(label)})
+    others = sorted({label for label in annotation.labels if is_defect(label)})
+    ignored = [(IGNORED, each.shape) for each in annotation.ignored]
     supervision: Supervision = "mask"
     mask: ImageFile | None = None
     values, label = None, 0
     if any(map(is_good, annotation.labels)) and (defects or others):
         marked = sorted({defect.label for defect in defects}.union(others))
         raise ValueError(f"the photograph has the labels good and {', '.join(marked)}. Keep one of the two")
+    if any(map(is_ignored, annotation.labels)):
+        raise ValueError("the whole photograph is marked as ignored. Remove it, or give it a class")
+    if annotation.masks and ignored:
+        raise ValueError("the photograph has mask files and an ignored shape. Keep only one of the two")
     if annotation.masks:
         mask, values, label = _mask_of_files(annotation, classes)
     elif defects:
         parts = [(classes.index(defect.label), defect.shape) for defect in defects]
-        mask, values = draw_parts(annotation.place, annotation.height, annotation.width, parts)
+        mask, values = draw_parts(annotation.place, annotation.height, annotation.width, parts + ignored)
         label = largest_class(parts)
         supervision = "box" if any(defect.is_box for defect in defects) else "mask"
     elif len(others) > 1:
@@ -237,6 +267,8 @@ def annotated_record(annotation: Annotation, classes: Sequence[str]) -> Record:
         label, supervision = classes.index(others[0]), "label"
     elif annotation.folder_class not in (None, GOOD):
         label = classes.index(str(annotation.folder_class))
+    elif ignored:
+        mask, values = draw_parts(annotation.place, annotation.height, annotation.width, ignored)
     return Record(
         name,
         annotation.photograph,

@@ -39,7 +39,9 @@ class PhotographFinder:
             self._by_name[_key(path.name)].append(path)
             self._by_stem[_key(path.stem)].append(path)
 
-    def find(self, written: object, near: Path, folders: Sequence[str] = ()) -> Path:
+    def find(
+        self, written: object, near: Path, folders: Sequence[str] = (), *, is_stem: bool = False
+    ) -> Path:
         """Returns the photograph that an annotation file names.
 
         Of several photographs with the name, returns the one whose folders agree best with those of
@@ -49,6 +51,7 @@ class PhotographFinder:
             written: The name in the annotation file: a file name, path or URL, with or without a suffix.
             near: The folder of the annotation file.
             folders: Names of folders in which the photograph probably is, such as `train`.
+            is_stem: Whether `written` has no suffix, although it may have a dot.
 
         Raises:
             ValueError: If `written` is not a name, or there is no such photograph or more than one.
@@ -58,7 +61,8 @@ class PhotographFinder:
         for path in _spellings(written.strip()):
             found = self._by_name.get(_key(path.name), [])
             if not found and path.suffix.lower() not in SUFFIXES:
-                found = self._by_stem.get(_key(path.name), []) or self._by_stem.get(_key(path.stem), [])
+                stem = path.name if is_stem else path.stem
+                found = self._by_stem.get(_key(path.name), []) or self._by_stem.get(_key(stem), [])
             if found:
                 return _best(found, path, near, folders)
         raise ValueError(

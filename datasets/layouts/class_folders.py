@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD, is_any_defect, is_good
+from datasets.formats.voc import SEGMENTATION_FOLDERS
 from datasets.sample import Split
 from datasets.splitting import split_of_folder
 
@@ -15,7 +16,7 @@ _IMAGE_NAMES = frozenset(
     {"image", "images", "img", "imgs", "photo", "photos", "photographs", "pictures", "bilder"}
     | {"jpegimages", "data", "dataset"}
 )
-_MASK_NAMES = frozenset({"mask", MASKS, "maske", "masken", "groundtruth", "gt", "segmentationclass"})
+_MASK_NAMES = frozenset({"mask", MASKS, "maske", "masken", "groundtruth", "gt"})
 _ANNOTATION_NAMES = frozenset({"label", "labels", "annotation", "annotations"})
 """Names of mask folders if a folder of photographs, such as `images`, is beside them."""
 
@@ -89,6 +90,7 @@ def find_mask_folders(files: Iterable[Path]) -> set[Path]:
         folder
         for folder in folders
         if _plain(folder.name) in _MASK_NAMES
+        or folder.name.startswith(SEGMENTATION_FOLDERS)
         or (_plain(folder.name) in _ANNOTATION_NAMES and folder.parent in beside_images)
     }
 

@@ -32,6 +32,7 @@ from pathlib import Path
 from datasets.annotations.labels import DEFECT, GOOD, class_names
 from datasets.formats.annotation_files import FORMATS, SUFFIXES, Readers, read_annotation_files
 from datasets.formats.annotation_reader import Annotation, annotated_record, problem
+from datasets.formats.voc import is_class_mask
 from datasets.layouts.class_folders import MASKS, ClassFolders
 from datasets.layouts.evidence import combine
 from datasets.layouts.mask_labels import label_by_masks
@@ -86,14 +87,16 @@ def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: st
     named = _by_name(folder, photographs, problems)
     folders = ClassFolders(folder, photographs)
     classes = {name: folders.class_of(path) for name, path in named.items()}
-    paired = MaskPairing(folder, named, classes).pair(masks, problems)
+    class_masks = [path for path in masks if is_class_mask(path)] if "voc" in formats else []
+    paired = MaskPairing(folder, named, classes).pair(sorted({*masks} - {*class_masks}), problems)
 
     # === 2. Annotation files ===
-    sources = [root] if root.is_file() else files_below(folder, *SUFFIXES)
+    sources = [root] if root.is_file() else [*class_masks, *files_below(folder, *SUFFIXES)]
     readers = read_annotation_files(folder, sources, photographs, formats, annotator)
     annotations = _one_for_each(readers, problems)
     notes = [*folders.describe(), *(note for reader in readers.values() for note in reader.notes)]
     problems += [found for reader in readers.values() for found in reader.problems]
+    listed = {name: split for reader in readers.values() for name, split in reader.splits.items()}
 
     # === 3. What they state together ===
     broken = {found.name for found in problems}
@@ -108,7 +111,7 @@ def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: st
     combined = []
     for name in sorted(named.keys() - broken):
         own = annotations.get(name) or Annotation(named[name], name, "")
-        own.split = own.split or folders.split_of(named[name])
+        own.split = own.split or listed.get(name) or folders.split_of(named[name])
         try:
             combined.append(combine(own, classes[name], paired.get(name, [])))
         except ValueError as error:

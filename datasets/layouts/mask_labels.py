@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from datasets.sample import Dataset, Problem, Record
+from datasets.sample import IGNORED, Dataset, Problem, Record
 from segdec.errors import ImageError
 from segdec.images import decode_mask_values, read_file
 
@@ -32,7 +32,9 @@ def _labelled(record: Record) -> Record | Problem:
         values = decode_mask_values(read_file(record.mask_file), str(record.mask_file))
     except ImageError as error:
         return Problem(str(record.mask_file), str(error), record.name)
-    counts = np.bincount(values.reshape(-1), minlength=2)
+    counts = np.bincount(values.reshape(-1), minlength=256)
+    if record.mask_values is not None:
+        counts[IGNORED] = 0
     if not counts[1:].any():
         return replace(record, label=0)
     return record if record.mask_values is None else replace(record, label=int(counts[1:].argmax()) + 1)

@@ -5,6 +5,7 @@ import csv
 import glob
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,10 +30,10 @@ class Shard:
 
 def parse_shard(text: str) -> Shard:
     """Parses a shard such as `3/16`, for `argparse`."""
-    number, _, count = text.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+    match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a shard. Expected NUMBER/COUNT, for example 3/16")
-    return Shard(int(number), int(count))
+    return Shard(int(match[1]), int(match[2]))
 
 
 def find_photographs(arguments: Iterable[Path]) -> list[Path]:

@@ -168,10 +168,11 @@ def cached_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callab
     def read_cached(record: Record) -> Sample:
         cached = cache.get(record.name)
         if cached is not None:
-            mask, classes = cached.get("mask"), cached.get("classes")
-            return Sample(record.name, cached["image"], mask, record.label, record.supervision, classes)
+            mask, *maps = (cached.get(name) for name in ("mask", "classes", "ignored"))
+            return Sample(record.name, cached["image"], mask, record.label, record.supervision, *maps)
         sample = read(record)
         arrays = {"image": sample.image, "mask": sample.mask, "classes": sample.classes}
+        arrays["ignored"] = sample.ignored
         cache.put(record.name, {name: array for name, array in arrays.items() if array is not None})
         return sample
 

@@ -70,7 +70,7 @@ def _is_of(manifest: Manifest, run: RunFolder) -> bool:
 
 
 def _next(former: Manifest) -> str:
-    if not former.version.isdecimal():
+    if not former.version.isascii() or not former.version.isdecimal():
         raise ConfigError(
             f"The version '{former.version}' of the model {former.name} is not an integer. Give the next one "
             "with --version."

@@ -1,8 +1,9 @@
+import argparse
 from pathlib import Path
 
 import pytest
 
-from segdec.command_line.photographs import Shard, find_photographs
+from segdec.command_line.photographs import Shard, find_photographs, parse_shard
 from segdec.errors import ConfigError
 
 
@@ -74,6 +75,13 @@ def test_pattern_argument(root: Path) -> None:
     assert names(root, "b/*") == ["b/1.jpg", "b/2.PNG"]
     with pytest.raises(ConfigError, match="has no photographs"):
         names(root, "b/*.bmp")
+
+
+def test_a_shard_is_two_plain_numbers() -> None:
+    assert parse_shard("3/16") == Shard(3, 16)
+    for text in ("0/2", "3/2", "1/", "1/+2", "1/2/3", "1_0/16", "٣/٤", f"1/{'9' * 5000}"):
+        with pytest.raises(argparse.ArgumentTypeError, match="Expected NUMBER/COUNT"):
+            parse_shard(text)
 
 
 def test_every_photograph_is_in_one_shard() -> None:
