@@ -1,4 +1,5 @@
 import argparse
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,14 @@ def names(root: Path, *arguments: str) -> list[str]:
 def test_files_are_taken_as_given_and_once(root: Path) -> None:
     given = ["missing.png", "b/notes.md", "b/2.PNG", "b", "b/2.PNG"]
     assert names(root, *given) == ["missing.png", "b/notes.md", "b/2.PNG", "b/1.jpg", "b/deep/3.webp"]
+
+
+def test_ignored_files_of_folders_are_counted_by_type(root: Path) -> None:
+    (root / "b/deep/5.xml").touch()
+    (root / "b/deep/6.XML").touch()
+    ignored: Counter[str] = Counter()
+    find_photographs([root, root / "b/notes.md"], ignored)
+    assert ignored == {".xml": 2, ".md": 1, "none": 1}
 
 
 def test_links_are_followed_but_not_in_circles(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
