@@ -1,6 +1,6 @@
 """Finds the event at which a broker ends the connection that all stations share.
 
-MQTT 3.1.1 brokers can only end the connection of a client that sends something they do not accept, and those of
+A broker of MQTT 3.1.1 can only end the connection of a client that sends something it does not accept; those of
 MQTT 5 often do. Events that were in flight then are sent again alone, so that the next end has one cause.
 """
 

@@ -224,7 +224,8 @@ def _other_name(folder: Path) -> str:
 def _sort_key(version: str) -> list[tuple[int, str]]:
     """Sorts version 10 after version 9."""
     return [
-        (int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"[0-9]+|[^0-9]+", version)
+        (int(number), "") if number else (-1, text)
+        for number, text in re.findall("([0-9]+)|([^0-9]+)", version)
     ]
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from datasets.annotations.class_values import box_classes
 from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.inverted_mask import InvertedMask
 from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask, decode_mask_values, encode_png
 
 
@@ -19,6 +20,8 @@ class BoxedMask:
     threshold: int | None = 0
     """Pixels of `mask` are defective if their value is above this; None if its values are classes, which get
     separate boxes and keep their values."""
+    classes: tuple[int, ...] = ()
+    """These values, if known."""
     max_pixels: int = DEFAULT_MAX_PIXELS
 
     def __str__(self) -> str:
@@ -26,14 +29,17 @@ class BoxedMask:
 
     def within(self, max_pixels: int) -> "BoxedMask":
         """Returns a copy with another limit."""
-        mask = self.mask.within(max_pixels) if isinstance(self.mask, DrawnMask) else self.mask
+        mask = self.mask
+        if isinstance(mask, DrawnMask | InvertedMask):
+            mask = mask.within(max_pixels)
         return replace(self, mask=mask, max_pixels=max_pixels)
 
     def read_bytes(self) -> bytes:
         """Returns the boxes as a PNG file; OSError or ImageError if the mask cannot be read."""
         data, name = self.mask.read_bytes(), str(self.mask)
         if self.threshold is None:
-            return encode_png(box_classes(decode_mask_values(data, name, max_pixels=self.max_pixels)))
+            values = decode_mask_values(data, name, max_pixels=self.max_pixels, classes=self.classes)
+            return encode_png(box_classes(values))
         mask = decode_mask(data, name, threshold=self.threshold, max_pixels=self.max_pixels)
         return encode_png(fill_boxes(mask))
 

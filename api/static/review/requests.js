@@ -8,16 +8,17 @@ const MAX_SKIPPED = 100;
 const TIMEOUT_MS = 60_000; // a lost network reports no error for much longer
 
 export class Requests {
-  /** `session` identifies the tab; `station` null = all stations. */
-  constructor({ key, session, station }) {
-    Object.assign(this, { key, session, station });
+  /** `session` identifies the tab; `station` null = all stations; `reviewer` has the name. */
+  constructor({ key, session, station, reviewer }) {
+    Object.assign(this, { key, session, station, reviewer });
     this.hasClasses = new Map(); // whether the masks of a model have classes, if known
   }
 
   /** Up to `count` tasks and the queue length, {tasks, waiting}, without the record ids in `skipped`. */
   async next(count, skipped) {
     const skip = skipped.slice(-MAX_SKIPPED);
-    const body = JSON.stringify({ session: this.session, count, skip, station: this.station });
+    const asked = { session: this.session, count, skip, station: this.station, reviewer: this.reviewer.name };
+    const body = JSON.stringify(asked);
     return this.#json("v1/review/next", { method: "POST", headers: JSON_TYPE, body });
   }
 
@@ -59,10 +60,10 @@ export class Requests {
     return this.#json(`v1/records/${id}/review`, { method: "PUT", headers, body: JSON.stringify(sent) });
   }
 
-  /** Reverts the last verdict on a record; returns the new record. */
-  async undo({ record_id: id, revision }) {
-    const path = `v1/records/${id}/review?session=${encodeURIComponent(this.session)}`;
-    return this.#json(path, { method: "DELETE", headers: { "If-Match": `"${revision}"` } });
+  /** Reverts the last verdict on a record, in the name of `reviewer` or null; returns the new record. */
+  async undo({ record_id: id, revision }, reviewer) {
+    const query = new URLSearchParams({ session: this.session, ...(reviewer && { reviewer }) });
+    return this.#json(`v1/records/${id}/review?${query}`, { method: "DELETE", headers: { "If-Match": `"${revision}"` } });
   }
 
   /** The review statistics since `moment`, a Date. */

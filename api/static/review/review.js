@@ -26,8 +26,8 @@ const main = document.querySelector("main");
 const session = openSession();
 const key = new Key(askKey);
 const station = new URLSearchParams(location.search).get("station");
-const requests = new Requests({ key, session: session.id, station });
 const reviewer = new Reviewer();
+const requests = new Requests({ key, session: session.id, station, reviewer });
 const maskCanvas = new MaskCanvas(byId("picture"));
 const toolbar = new Toolbar(maskCanvas, { onChange: showMaskState });
 const pointerInput = new PointerInput(byId("picture"), maskCanvas.view, { tool: () => toolbar.tool, redraw: () => maskCanvas.draw() });
@@ -150,7 +150,7 @@ function undo() {
   if (last.verdict) {
     session.tally.remove();
     last.verdict.undone = true; // its failure no longer matters
-    verdictSender.revert(last.task);
+    verdictSender.revert(last.task, reviewer.name);
   }
   showProgress();
   spokenPrefix = `${last.verdict ? verdictText(last.verdict.label) : "Skip"} undone.`;

@@ -100,8 +100,8 @@ class Listener:
 
 
 class SmallBroker:
-    """A broker that the tests control: it accepts the protocol levels `accepts`, and answers others as `refusal`
-    says. It closes the connection at a PUBLISH whose topic contains `poison`.
+    """A broker that accepts the protocol levels `accepts`, and answers `refusal` to others. It closes the
+    connection at a PUBLISH whose topic contains `poison`.
     """
 
     def __init__(self, *accepts: int, refusal: bytes = b"", poison: str = "poison") -> None:
