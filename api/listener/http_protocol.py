@@ -137,7 +137,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         body = problem.model_dump_json().encode()
         head = (
             f"content-type: {MEDIA_TYPE}\r\nx-request-id: {problem.request_id}\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
         )
         self.transport.write(STATUS_LINE[status] + head.encode() + body)
         self.transport.close()

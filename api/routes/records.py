@@ -35,6 +35,12 @@ FILE: dict[str, Any] = {
     "responses": {200: {"content": {"image/*": {"schema": BINARY_SCHEMA}}}, **PROBLEMS},
 }
 
+BY_KEY = {"Vary": "Authorization, X-API-Key"}
+UNCHANGING = {"Cache-Control": "private, max-age=86400, immutable", **BY_KEY}
+"""For files of a record that never change; for a day only, because a picture can be deleted."""
+REVALIDATED = {"Cache-Control": "private, no-cache", **BY_KEY}
+"""For files that change with reviews and with the model that is served."""
+
 TABLE_TYPES: dict[TableFormat, str] = {
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
@@ -160,9 +166,9 @@ async def show_image(
     """The photograph."""
     picture = await record.read_picture(row)
     if form == "sent":
-        return Response(picture, media_type=f"image/{row['picture_format']}")
+        return Response(picture, headers=UNCHANGING, media_type=f"image/{row['picture_format']}")
     draw = partial(record_view.encode_picture, picture, _white_level(service, row))
-    return Response(await record.run_in_thread(draw), media_type=PNG)
+    return Response(await record.run_in_thread(draw), headers=REVALIDATED, media_type=PNG)
 
 
 def _white_level(service: Service, row: Row) -> int | None:
@@ -184,7 +190,8 @@ async def show_mask(
 ) -> Response:
     """The mask as a grey PNG."""
     draw = partial(record_view.encode_mask, row, which, values)
-    return Response(await record.run_in_thread(draw), media_type=PNG)
+    headers = UNCHANGING if which == "predicted" else REVALIDATED
+    return Response(await record.run_in_thread(draw), headers=headers, media_type=PNG)
 
 
 @router.get("/{record_id}/overlay", **FILE)
@@ -199,4 +206,4 @@ async def show_overlay(
     """The photograph with the mask as an overlay, a PNG."""
     picture = await record.read_picture(row)
     draw = partial(record_view.draw_record, row, picture, _white_level(service, row), side)
-    return Response(await record.run_in_thread(draw), media_type=PNG)
+    return Response(await record.run_in_thread(draw), headers=REVALIDATED, media_type=PNG)
