@@ -41,6 +41,7 @@ CORS_ANSWER_HEADERS = (
     "X-Segdec-Warnings",
     "X-Segdec-Record",
     "X-Segdec-Repeated",
+    "X-Segdec-Values",
 )
 
 

@@ -185,13 +185,15 @@ async def show_mask(
         Literal["predicted", "reviewed"], Query(description="the prediction, or as a reviewer corrected it")
     ] = "predicted",
     values: Annotated[
-        Literal["defect", "class"], Query(description="255 = defect, or the index of each pixel's class")
+        Literal["defect", "class", "any"],
+        Query(description="255 = defect, or the index of each pixel's class; any: see X-Segdec-Values"),
     ] = "defect",
 ) -> Response:
     """The mask as a grey PNG."""
     draw = partial(record_view.encode_mask, row, which, values)
-    headers = UNCHANGING if which == "predicted" else REVALIDATED
-    return Response(await record.run_in_thread(draw), headers=headers, media_type=PNG)
+    mask, sent_values = await record.run_in_thread(draw)
+    headers = {**(UNCHANGING if which == "predicted" else REVALIDATED), "X-Segdec-Values": sent_values}
+    return Response(mask, headers=headers, media_type=PNG)
 
 
 @router.get("/{record_id}/overlay", **FILE)
