@@ -14,11 +14,12 @@ from api.errors import RequestError, service_unavailable
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import MIN_RELEASE_BYTES, MemoryBudget
 from api.inference.watchdog import Watchdog
-from api.inspection.admission import JSON_BODY_COPIES, AdmissionLimit, ByteLimit
+from api.inspection.admission import JSON_BODY_COPIES, AdmissionLimit, ByteLimit, ByteReservation
 from api.inspection.deadlines import deadline_error
 from api.inspection.encoded_photograph import warm_up_decoder
 from api.inspection.inspector import Inspector
 from api.inspection.memory_metrics import MemoryMetrics
+from api.inspection.open_uploads import OpenUpload, UploadLimit
 from api.metrics import Metrics
 from api.models.labels import CANDIDATE, LabelChange, LabelFileUpdate
 from api.models.loader import LoadTimes, ModelLoader, warm_up
@@ -44,8 +45,13 @@ CLOSE_TIMEOUT_S = 0.5
 """Maximum wait for threads at the end."""
 UPLOAD_SHARE = 1 / 8
 """Share of the memory for request bodies."""
+MAX_EXPORTS = 2
+"""Tables of the record that are exported at the same time."""
 RELEASE_INTERVAL_S = 10.0
 """Time between two checks for free memory to release."""
+
+CLOSE = {"Connection": "close"}
+"""For a request whose body is not complete: the rest would be parsed as the next request."""
 
 UNNAMED = ModelIdentity(name="unnamed", version="0", sha256=None)
 logger = logging.getLogger(__name__)
@@ -57,6 +63,7 @@ class Service:
     Attributes:
         queue: Limits the number of photographs that are processed.
         uploads: Limits the number of bodies that are being read.
+        exports: Limits the number of tables of the record that are being sent.
         bodies: Limits the memory of bodies that are read or processed.
         memory: Limits the memory of photographs.
         image_threads: Decode photographs and encode answers.
@@ -71,9 +78,8 @@ class Service:
         self.queue = AdmissionLimit(
             settings.queue_size + 1, "queue_full", "photographs are waiting or running", retry_after_s
         )
-        self.uploads = AdmissionLimit(
-            settings.max_uploads, "uploads_full", "bodies are being read", retry_after_s
-        )
+        self.uploads = UploadLimit(settings.max_uploads, retry_after_s, asyncio.get_running_loop().time)
+        self.exports = AdmissionLimit(MAX_EXPORTS, "exports_full", "exports are running", retry_after_s)
         limit = settings.memory_bytes or memory_limit()
         largest_body = JSON_BODY_COPIES * settings.max_body_bytes
         body_bytes = max(settings.max_upload_bytes or int(UPLOAD_SHARE * limit), largest_body)
@@ -249,18 +255,27 @@ class Service:
 
     # === Requests and memory ===
 
-    async def receive(self, reading: Callable[[], Awaitable[T]], deadline: float) -> T:
-        """Awaits `reading`, which reads a request's body, until `deadline`, a `time.perf_counter`.
+    async def receive(
+        self,
+        reading: Callable[[OpenUpload], Awaitable[T]],
+        client: str,
+        memory: ByteReservation,
+        deadline: float,
+    ) -> T:
+        """Awaits `reading`, which reads a request's body into `memory`, until `deadline`, a
+        `time.perf_counter`.
 
         Raises:
             RequestError: 503 if too many bodies are read, 408 if it takes too long, 504 at the deadline.
         """
         left_s = deadline - time.perf_counter()
-        with self.uploads:
+        with OpenUpload(self.uploads, client, memory) as upload:
             try:
-                async with asyncio.timeout(min(self.settings.upload_timeout_s, left_s)):
-                    return await reading()
+                async with upload.limit_time(min(self.settings.upload_timeout_s, left_s)):
+                    return await reading(upload)
             except TimeoutError:
+                if upload.removed:
+                    raise self._slow_upload() from None
                 if left_s <= self.settings.upload_timeout_s:
                     raise deadline_error() from None
                 raise RequestError(
@@ -268,8 +283,15 @@ class Service:
                     "upload_timeout",
                     f"The body was not complete after {self.settings.upload_timeout_s:g} s. Send it faster, "
                     "or start the service with a larger --upload-timeout-s.",
-                    {"Connection": "close"},  # the rest of the body would be parsed as the next request
+                    CLOSE,
                 ) from None
+
+    def _slow_upload(self) -> RequestError:
+        error = self._unavailable(
+            "uploads_full", "The body arrived too slowly while others waited. Send it faster, or retry later."
+        )
+        error.headers |= CLOSE
+        return error
 
     def release_memory(self) -> None:
         """Returns free memory of photographs to the system, between two batches; from any thread."""

@@ -127,7 +127,8 @@ class Settings(BaseSettings):
     max_batch_files: PositiveInt = 64
     """maximum number of photographs in a batch request"""
     max_uploads: PositiveInt = 64
-    """request bodies read at the same time; more get a 503"""
+    """request bodies read at the same time, at most half of them from one key (or address, without keys);
+    more replace slow ones, or get a 503"""
     max_upload_bytes: PositiveInt | None = None
     """memory for request bodies, from their first byte to their answer; more get a 503; default: an eighth of
     memory-bytes, at least enough for the largest body"""
@@ -135,7 +136,12 @@ class Settings(BaseSettings):
     """memory that the process may use; default: the lowest limit of its control groups (the container) and
     the machine"""
     upload_timeout_s: PositiveFloat = 30.0
-    """seconds in which a body has to arrive"""
+    """seconds in which a body has to arrive, and in which a client has to read some of its answer"""
+    keep_alive_s: PositiveInt = 75
+    """seconds for which an idle connection stays open; longer than proxies keep it (often 60 s), or they send
+    requests on a closed connection"""
+    max_connections: PositiveInt = 512
+    """open connections; above it, a new one replaces the one that is idle longest, or gets a 503"""
 
     # === Scheduling ===
     queue_size: NonNegativeInt = 32

@@ -52,6 +52,9 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     add("root", metavar="ROOT", help="folder of the data set; for shards also a URL")
     threshold = "a mask pixel is defective if its value is above N; see data.mask_threshold"
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=threshold)
+    annotator = "which of several annotations of one photograph counts: any, all, latest, or an annotator"
+    add("--annotator", metavar="NAME", help=annotator)
+    add("--strict", action="store_true", help="shapes that cannot be used are problems of their photographs")
     limit = "limit on height × width of a photograph; see data.max_pixels (default: %(default)s)"
     add("--max-pixels", type=parse_pixel_limit, default=DEFAULT_MAX_PIXELS, metavar="N", help=limit)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from datasets.check_cache import SAVE_INTERVAL, CheckCache, CheckResult
 from datasets.near_duplicates import normalized_thumbnail
+from datasets.problems import describe_causes
 from datasets.reading import Files, content_digest, decode, read_files
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample
 from segdec.errors import DatasetError, MissingExtraError, SegdecError
@@ -141,44 +142,22 @@ def check_dataset(
     return CheckedDataset(usable, tuple(photographs))
 
 
-def raise_if_problems(dataset: Dataset) -> None:
-    """Raises one DatasetError that lists all problems of the data set, if there are any."""
-    if dataset.problems:
-        raise DatasetError(describe_problems(dataset.problems))
-
-
-def describe_problems(problems: Sequence[Problem]) -> str:
-    """Returns the number of problems, one line for each, and what to do."""
-    many = len(problems) != 1
-    lines = "".join(f"  {format_problem(problem)}\n" for problem in problems)
-    return (
-        f"The data set has {len(problems)} problem{'s' * many}:\n{lines}"
-        f"Repair {'them' if many else 'it'}, or leave out these photographs with --data.skip-broken (python "
-        "-m training run) or --skip-broken (python -m training fit, python -m datasets pack, split)."
-    )
-
-
 def describe_risks(checked: CheckedDataset) -> list[str]:
     """Returns a warning line for each problem that usable photographs may cause."""
     if isinstance(checked.photographs, UnreadPhotographs):
         return []
+    dropped = describe_causes(checked.dataset.dropped)
     webp = [photograph.record.name for photograph in checked.photographs if photograph.webp]
     if not webp:
-        return []
+        return dropped
     files = f"1 photograph is a WebP file ({webp[0]})"
     if len(webp) > 1:
         files = f"{len(webp)} photographs are WebP files (the first: {webp[0]})"
     return [
+        *dropped,
         f"{files}. WebP does not show damage, so inspect them by eye. The service and the command line "
-        "reject WebP without --accept-webp. Consider saving them as PNG."
+        "reject WebP without --accept-webp. Consider saving them as PNG.",
     ]
-
-
-def format_problem(problem: Problem) -> str:
-    """Returns one line that names the location once; escapes bytes in file names that are not UTF-8."""
-    text, place = " ".join(problem.text.split()), " ".join(problem.place.split())
-    line = text if place in text else f"{place}: {text}"
-    return line.encode(errors="backslashreplace").decode()
 
 
 # === One record ===

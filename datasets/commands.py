@@ -13,8 +13,6 @@ from datasets.checking import (
     CheckedDataset,
     check_dataset,
     describe_risks,
-    format_problem,
-    raise_if_problems,
 )
 from datasets.contact_sheet import contact_sheet
 from datasets.folds import Duplicates, find_clusters, split_by_share, split_into_folds
@@ -22,6 +20,7 @@ from datasets.layouts.toy import write_toy
 from datasets.leaks import format_near_leak, near_duplicates, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import SHARDS, load_dataset
 from datasets.overview import describe
+from datasets.problems import format_problem, raise_if_problems
 from datasets.sample import Dataset
 from datasets.sharding.packing import check_output
 from datasets.sharding.packing import pack as write_shards
@@ -156,7 +155,14 @@ def pack(options: argparse.Namespace) -> None:
 def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
     if options.layout == SHARDS:
         import_tensorflow()
-    return load_dataset(options.layout, options.root, splits, mask_threshold=options.mask_threshold)
+    return load_dataset(
+        options.layout,
+        options.root,
+        splits,
+        mask_threshold=options.mask_threshold,
+        annotator=options.annotator,
+        strict=options.strict,
+    )
 
 
 def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | None) -> CheckedDataset:
@@ -166,6 +172,8 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
         max_pixels=options.max_pixels,
         progress=lambda records: _progress(records, "reading"),
     )
+    for note in dataset.notes:
+        print(f"note: {note}", file=sys.stderr)
     for risk in describe_risks(checked):
         print(f"warning: {risk}", file=sys.stderr)
     return checked

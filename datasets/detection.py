@@ -1,63 +1,42 @@
-"""Detects the layout of a folder from file names and JSON keys, without reading photographs."""
+"""Detects the layout of a folder from file names, without reading photographs.
+
+A published set has its own layout; any other folder has the layout `folder`, which reads all annotations.
+"""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 from datasets.annotations.labels import is_good
-from datasets.layouts import coco, cvat, dagm, kolektor2, magnetic_tile, manifest, mvtec, severstal
-from datasets.layouts.listing import files, files_below, photographs_below, subfolders
-from datasets.text_file import read_json
+from datasets.layouts import dagm, kolektor2, magnetic_tile, manifest, severstal
+from datasets.listing import files, subfolders
 from segdec.errors import DatasetError
 
 Matcher = Callable[[Path], bool]
 
+FOLDER = "folder"
+
 
 def detect_layout(root: Path) -> str:
-    """Returns the layout of the folder or file `root`.
+    """Returns the layout of the folder or file `root`: `folder` if there is no sign of another one.
 
     Raises:
-        DatasetError: If `root` cannot be listed, holds no photograph, or matches no layout or several.
+        DatasetError: If `root` cannot be listed, or matches several layouts.
     """
-    if root.is_file():
-        found = [name for name in ("coco", "manifest") if LAYOUT_SIGNS[name][1](root)]
-    else:
-        found = [name for name, (_, matches) in LAYOUT_SIGNS.items() if matches(root)]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    found = [name for name, matches in SIGNS.items() if matches(root)]
+    if len(found) > 1:
         raise DatasetError(
             f"{root} matches several layouts: {', '.join(found)}. Choose one with --layout, for example "
             f"--layout {found[0]}."
         )
-    raise DatasetError(_describe_no_match(root))
-
-
-def _describe_no_match(root: Path) -> str:
-    looked_for = "\n".join(f"  {name:<14} {what}" for name, (what, _) in LAYOUT_SIGNS.items())
-    good, photographs = root / "good", [] if root.is_file() else photographs_below(root)
-    if root.is_file():
-        text = (
-            f"{root} is a file, but neither COCO annotations nor a manifest. Expected a folder of "
-            "photographs with good ones in the subfolder 'good'."
-        )
-    elif photographs:
-        text = (
-            f"{root} holds {len(photographs)} photographs, but does not show which are good. Put good ones "
-            f"into {good}, defective ones into {root / 'defect'} and their masks into "
-            f"{root / 'masks' / 'defect'}."
-        )
-    else:
-        text = f"{root} holds no photograph. Expected a folder of photographs with good ones in {good}."
-    return f"{text} Searched for:\n{looked_for}"
+    return found[0] if found else FOLDER
 
 
 # === Signs ===
 
 
-def _names(folder: Path) -> set[str]:
-    return {path.name for path in subfolders(folder)}
+def _names(root: Path) -> set[str]:
+    return {path.name for path in subfolders(root)} if not root.is_file() else set()
 
 
 def _holds(*names: str) -> Matcher:
@@ -69,46 +48,10 @@ def _folder_like(pattern: str) -> Matcher:
     return lambda root: any(re.fullmatch(pattern, name) for name in _names(root))
 
 
-def _contents(paths: Iterable[Path]) -> Iterator[object]:
-    """The contents of JSON files that can be read."""
-    for path in paths:
-        with suppress(DatasetError):
-            yield read_json(path)
-
-
-def _is_coco(root: Path) -> bool:
-    paths = [root] if root.suffix.lower() == ".json" else []
-    if root.is_dir():
-        folders = (folder for folder in (root, root / coco.FOLDER) if folder.is_dir())
-        paths = [path for folder in folders for path in files(folder, ".json")]
-    return any(
-        isinstance(content, dict) and all(isinstance(content.get(name), list) for name in coco.LISTS)
-        for content in _contents(paths)
-    )
-
-
-def _is_label_studio(root: Path) -> bool:
-    return any(
-        isinstance(content, list) and bool(content) and isinstance(content[0], dict) and "data" in content[0]
-        for content in _contents(files(root, ".json"))
-    )
-
-
-def _is_labelme(root: Path) -> bool:
-    return any(
-        isinstance(content, dict) and isinstance(content.get("shapes"), list)
-        for content in _contents(files_below(root, ".json"))
-    )
-
-
 def _is_kolektor2(root: Path) -> bool:
     return set(kolektor2.FOLDERS) <= _names(root) and any(
         path.name.endswith("_GT.png") for name in kolektor2.FOLDERS for path in files(root / name)
     )
-
-
-def _is_mvtec(root: Path) -> bool:
-    return {"train", "test"} <= _names(root) and mvtec.GOOD in _names(root / "train")
 
 
 def _is_severstal(root: Path) -> bool:
@@ -116,7 +59,8 @@ def _is_severstal(root: Path) -> bool:
 
 
 def _is_dagm(root: Path) -> bool:
-    return set(dagm.FOLDERS) <= _names(root) or _folder_like(r"Class\d+")(root)
+    folders = [root, *(root / name for name in _names(root) if re.fullmatch(r"Class\d+", name))]
+    return any((folder / name / dagm.LABELS).is_dir() for folder in folders for name in dagm.FOLDERS)
 
 
 def _is_manifest(root: Path) -> bool:
@@ -125,22 +69,14 @@ def _is_manifest(root: Path) -> bool:
     return _holds(*manifest.NAMES)(root)
 
 
-LAYOUT_SIGNS: dict[str, tuple[str, Matcher]] = {
-    "folder": ("a folder good/ (or ok/) of photographs", lambda root: any(map(is_good, _names(root)))),
-    "manifest": ("manifest.csv or manifest.jsonl", _is_manifest),
-    "coco": ("a JSON file with images, annotations and categories", _is_coco),
-    "labelme": ("JSON files of LabelMe beside the photographs", _is_labelme),
-    "cvat": (f"{cvat.FILE} of CVAT", _holds(cvat.FILE)),
-    "label_studio": ("a JSON file of Label Studio's tasks", _is_label_studio),
-    "shards": ("index.json and records.table of packed shards", _holds("records.table")),
-    "mvtec": ("train/good/ and test/ of a category of MVTec AD", _is_mvtec),
-    "kolektor": ("folders kos01/ and so on of KolektorSDD", _folder_like(r"kos\d+")),
-    "kolektor2": ("train/ and test/ with masks *_GT.png of KolektorSDD2", _is_kolektor2),
-    "dagm": ("Train/ and Test/, or Class1/ and so on, of DAGM", _is_dagm),
-    "severstal": ("train.csv and train_images/ of Severstal", _is_severstal),
-    "magnetic_tile": (
-        "the folder MT_Free/ of the magnetic tiles",
-        lambda root: magnetic_tile.FREE in _names(root),
-    ),
+SIGNS: dict[str, Matcher] = {
+    FOLDER: lambda root: any(map(is_good, _names(root))),
+    "manifest": _is_manifest,
+    "shards": _holds("records.table"),
+    "kolektor": _folder_like(r"kos\d+"),
+    "kolektor2": _is_kolektor2,
+    "dagm": _is_dagm,
+    "severstal": _is_severstal,
+    "magnetic_tile": lambda root: magnetic_tile.FREE in _names(root),
 }
-"""For each layout: what is searched for, and whether a root has it. A toy set has the layout `folder`."""
+"""Returns for each layout whether a root has its signs."""

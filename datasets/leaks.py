@@ -14,7 +14,6 @@ from datasets.checking import (
     CheckedDataset,
     CheckedPhotograph,
     UnreadPhotographs,
-    describe_problems,
     find_duplicates,
 )
 from datasets.name_lists import known_names, nearest_known, records_by_name
@@ -25,6 +24,7 @@ from datasets.near_duplicates import (
     duplicate_clusters,
     nearest_duplicates,
 )
+from datasets.problems import describe_problems
 from datasets.sample import Dataset
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError

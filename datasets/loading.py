@@ -5,19 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from datasets import file_systems
-from datasets.annotations.labels import DEFECT
+from datasets.formats.annotation_files import FORMATS
 from datasets.layouts import (
-    coco,
-    cvat,
     dagm,
     folder,
     kolektor,
     kolektor2,
-    label_studio,
-    labelme,
     magnetic_tile,
     manifest,
-    mvtec,
     severstal,
     shards,
     toy,
@@ -25,31 +20,32 @@ from datasets.layouts import (
 from datasets.reviewed import add_reviewed
 from datasets.sample import Dataset, Layout, Problem, Record
 from datasets.splitting import apply_splits
-from datasets.supervision import apply_mask_threshold, apply_mask_values, apply_supervision
+from datasets.supervision import apply_mask_threshold, apply_mask_values, apply_supervision, merged_defects
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
 
 FOLDER_LAYOUTS: dict[str, Layout] = {
-    "coco": coco.index,
-    "cvat": cvat.index,
     "dagm": dagm.index,
-    "folder": folder.index,
     "kolektor": kolektor.index,
     "kolektor2": kolektor2.index,
-    "label_studio": label_studio.index,
-    "labelme": labelme.index,
     "magnetic_tile": magnetic_tile.index,
     "manifest": manifest.index,
-    "mvtec": mvtec.index,
     "severstal": severstal.index,
     "toy": toy.index,
 }
-"""Layouts that read local folders."""
+"""Layouts that need a fixed file tree in a local folder."""
+
+FORMATS_OF_LAYOUT: dict[str, tuple[str, ...]] = {
+    "folder": tuple(FORMATS),
+    "mvtec": (),
+    **{name: (name,) for name in FORMATS},
+}
+"""Layouts that read any local folder → annotation formats that they read."""
 
 SHARDS = "shards"
 """The layout that also reads URLs."""
 
-LAYOUTS = (*FOLDER_LAYOUTS, SHARDS)
+LAYOUTS = (*sorted({**FOLDER_LAYOUTS, **FORMATS_OF_LAYOUT}), SHARDS)
 
 
 def load_dataset(
@@ -61,6 +57,8 @@ def load_dataset(
     mask_threshold: int | None = None,
     mask_values: Mapping[str, int] | None = None,
     reviewed: Sequence[Path] = (),
+    annotator: str | None = None,
+    strict: bool = False,
 ) -> Dataset:
     """Lists the data set of `layout` below `root`, assigns its splits and limits its annotations.
 
@@ -75,6 +73,8 @@ def load_dataset(
         mask_threshold: A mask pixel is defective if its value is above this; None for the layout's default.
         mask_values: Class name → value in mask files whose values are classes.
         reviewed: Folders of reviewed photographs to add.
+        annotator: Which of several annotations of a photograph is used; see `datasets.formats.label_studio`.
+        strict: Turn shapes that are dropped or cut off into problems of their photographs.
 
     Raises:
         DatasetError: If the layout is unknown, or a folder, the split file or the supervision file is
@@ -91,7 +91,11 @@ def load_dataset(
         dataset = shards.index(place if file_systems.is_url(place) else str(Path(place)))
     else:
         _check_local(layout, place)
-        dataset = _with_plain_names(FOLDER_LAYOUTS[layout](Path(place)))
+        if layout in FOLDER_LAYOUTS:
+            dataset = FOLDER_LAYOUTS[layout](Path(place))
+        else:
+            dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], annotator)
+        dataset = _with_plain_names(_strict(dataset) if strict else dataset)
     if mask_threshold is not None:
         dataset = apply_mask_threshold(dataset, mask_threshold)
     if mask_values:
@@ -102,7 +106,7 @@ def load_dataset(
         dataset = apply_splits(dataset, splits)
     if supervision is not None:
         dataset = apply_supervision(dataset, supervision)
-    return _merged(dataset) if merge_defects else dataset
+    return merged_defects(dataset) if merge_defects else dataset
 
 
 def _with_plain_names(dataset: Dataset) -> Dataset:
@@ -113,6 +117,13 @@ def _with_plain_names(dataset: Dataset) -> Dataset:
         records=tuple(record for record in dataset.records if plain[record.name]),
         problems=(*dataset.problems, *(_odd_name(r) for r in dataset.records if not plain[r.name])),
     )
+
+
+def _strict(dataset: Dataset) -> Dataset:
+    """Turns the dropped shapes into problems."""
+    broken = {problem.name for problem in dataset.dropped}
+    records = tuple(record for record in dataset.records if record.name not in broken)
+    return replace(dataset, records=records, problems=(*dataset.problems, *dataset.dropped), dropped=())
 
 
 def _is_plain(name: str) -> bool:
@@ -128,17 +139,6 @@ def _odd_name(record: Record) -> Problem:
         "UTF-8, so a split file cannot hold it. Rename the photograph and its mask."
     )
     return Problem(str(record.image_file), text, record.name)
-
-
-def _merged(dataset: Dataset) -> Dataset:
-    records = []
-    for record in dataset.records:
-        threshold = (
-            record.mask_threshold if record.mask_values is None else 0
-        )  # all values except 0 are defects
-        label = min(record.label, 1)
-        records.append(replace(record, label=label, mask_values=None, mask_threshold=threshold))
-    return replace(dataset, classes=(dataset.classes[0], DEFECT), records=tuple(records))
 
 
 def _check_local(layout: str, root: str) -> None:

@@ -74,11 +74,13 @@ def decode(
     if files.mask is None:
         return Sample(record.name, image, None, record.label, record.supervision)
     values = _decode_mask(record, files.mask, image.shape[:2], max_pixels)
-    if record.mask_values is None:
-        mask, classes = np.where(values > (record.mask_threshold or 0), np.uint8(255), np.uint8(0)), None
-    else:
-        mask, classes = read_classes(values, record.mask_values, str(record.mask_file))
-    return Sample(record.name, image, mask, record.label, record.supervision, classes)
+    if record.mask_values is not None:
+        mask, classes, ignored = read_classes(values, record.mask_values, str(record.mask_file))
+        if classes is not None and (classes == record.label).all():
+            classes = None
+        return Sample(record.name, image, mask, record.label, record.supervision, classes, ignored)
+    mask = np.where(values > (record.mask_threshold or 0), np.uint8(255), np.uint8(0))
+    return Sample(record.name, image, mask, record.label, record.supervision)
 
 
 def content_digest(sample: Sample) -> str:
@@ -90,7 +92,8 @@ def content_digest(sample: Sample) -> str:
 
 def _decode_mask(record: Record, data: bytes, shape: tuple[int, ...], max_pixels: int) -> NDArray[np.uint8]:
     """The values of the mask; `shape` is that of the photograph."""
-    values = decode_mask_values(data, str(record.mask_file), max_pixels=max_pixels)
+    classes = None if record.mask_values is None else [value for value, _ in record.mask_values]
+    values = decode_mask_values(data, str(record.mask_file), max_pixels=max_pixels, classes=classes)
     if values.shape != shape:
         # Some annotation tools ignore the EXIF orientation of a photograph.
         rotated = values.shape == shape[::-1]

@@ -22,6 +22,9 @@ MaskValues = tuple[tuple[int, int], ...]
 VALUES_ARE_CLASSES: MaskValues = ()
 """Each mask value is the class index."""
 
+IGNORED = 255
+"""Class index of pixels whose class is unknown: they have no weight in training and in pixel metrics."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -39,7 +42,7 @@ class Record:
         mask_threshold: A mask pixel is defective if its value is above this; masks with smooth edges need
             127. None if unknown: the mask may then hold 0 and one other value.
         mask_values: Classes of the mask values, or `VALUES_ARE_CLASSES`; `mask_threshold` then has no effect.
-            None if all defect pixels have the class `label`.
+            Only such a mask can have `IGNORED` pixels. None if all defect pixels have the class `label`.
         shape: Height, width (px) and channels of the photograph, if the layout knows them without reading.
         digests: SHA-256, in hex, of the photograph's file and the mask's, if the layout knows them.
     """
@@ -145,6 +148,7 @@ class Sample:
         supervision: Kind of annotation; with `box` the mask holds filled rectangles.
         classes: uint8 [H, W], class of the nearest defect pixel (a defect pixel has its own class); None if
             all defect pixels have the class `label`.
+        ignored: uint8 [H, W], 255 where the class is unknown, else 0; None if it is known everywhere.
     """
 
     name: str
@@ -153,6 +157,7 @@ class Sample:
     label: int
     supervision: Supervision = "mask"
     classes: NDArray[np.uint8] | None = None
+    ignored: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
@@ -175,11 +180,15 @@ class Dataset:
         classes: Names of the classes, `good` first.
         records: All usable photographs, sorted by name.
         problems: All problems; a photograph with a problem is not among the records.
+        dropped: Problems of single shapes, which are left out or cut off while their photograph is used.
+        notes: Sentences for the user about how the folder was read.
     """
 
     classes: tuple[str, ...]
     records: Sequence[Record]
     problems: tuple[Problem, ...] = ()
+    dropped: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def of_split(self, split: Split) -> Sequence[Record]:
         """Returns the records of `split`, sorted by name."""

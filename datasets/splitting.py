@@ -19,8 +19,25 @@ from segdec.runtime.files import write_text_atomic
 SPLITS: tuple[Split, ...] = get_args(Split)
 SPLITS_FILE = "splits.txt"
 
+SPLIT_FOLDERS: dict[str, Split] = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation"), "val"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+"""Names of folders and files → split."""
+
+NEW_SPLIT_NOTE = (
+    "The split of the folders was replaced by 60 % train, 20 % val and 20 % test: it has no train split with "
+    "good and defective photographs, or no other one."
+)
+
 VAL_FRACTION = 0.2
 TEST_FRACTION = 0.2
+
+
+def split_of_folder(name: str) -> Split | None:
+    """Returns the split that the name of a folder states, in any case; None if it states none."""
+    return SPLIT_FOLDERS.get(name.lower())
 
 
 def assign_splits(dataset: Dataset, folder: Path) -> Dataset:
@@ -35,6 +52,28 @@ def assign_splits(dataset: Dataset, folder: Path) -> Dataset:
         return dataset
     path = folder / SPLITS_FILE
     return apply_splits(dataset, path) if path.exists() else default_split(dataset)
+
+
+def assign_own_splits(dataset: Dataset, folder: Path) -> Dataset:
+    """Returns the data set with the splits of `splits.txt` in `folder`, its own, or the default split.
+
+    Its own split is used if train and another split have good photographs and, if there are any, defective
+    ones. Without val, a fifth of train becomes val.
+
+    Raises:
+        DatasetError: If `splits.txt` is invalid.
+    """
+    path = folder / SPLITS_FILE
+    if path.exists():
+        return apply_splits(dataset, path)
+    kinds = {(record.split, record.label > 0) for record in dataset.records}
+    needed = {defective for _, defective in kinds}
+    complete = {split for split in SPLITS if needed <= {kind for each, kind in kinds if each == split}}
+    if "train" not in complete or len(complete) == 1:
+        renewed = default_split(dataset)
+        given = any(record.split for record in dataset.records)
+        return replace(renewed, notes=(*renewed.notes, *[NEW_SPLIT_NOTE] * given))
+    return dataset if dataset.of_split("val") else split_off_validation(dataset)
 
 
 def apply_splits(dataset: Dataset, path: Path) -> Dataset:

@@ -16,8 +16,9 @@ from typing import get_args
 
 from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.labels import DEFECT, GOOD, is_ignored
 from datasets.name_lists import NameLine, read_name_list, records_of_lines
-from datasets.sample import Dataset, MaskValues, Problem, Record, Supervision
+from datasets.sample import IGNORED, Dataset, MaskValues, Problem, Record, Supervision
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
 
@@ -57,16 +58,33 @@ def apply_mask_threshold(dataset: Dataset, threshold: int) -> Dataset:
 def apply_mask_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
     """Returns the data set with a class for each value of its mask files; drawn masks do not change.
 
-    `values` are class name → mask value; DatasetError if a class is unknown.
+    `values` are class name → mask value, `ignore` for pixels of unknown class; DatasetError if a class is
+    unknown.
     """
     defects = dataset.classes[1:]
-    if unknown := sorted(set(values) - set(defects)):
+    numbers = {name: index for index, name in enumerate(defects, start=1)}
+    numbers |= {name: IGNORED for name in values if is_ignored(name) and name not in numbers}
+    if unknown := sorted(set(values) - set(numbers)):
         raise DatasetError(
             f"data.mask_values names the unknown class '{unknown[0]}'. Expected classes of the data set: "
             f"{', '.join(defects)}. Did you mean '{nearest_name(unknown[0], defects)}'?"
         )
-    known = tuple(sorted((value, dataset.classes.index(name)) for name, value in values.items()))
+    known = tuple(sorted((value, numbers[name]) for name, value in values.items()))
     return replace(dataset, records=tuple(_valued(record, known) for record in dataset.records))
+
+
+def merged_defects(dataset: Dataset) -> Dataset:
+    """Returns the data set with one class of defects, `defect`."""
+    own = (*range(1, len(dataset.classes)), IGNORED)
+    identical = tuple(zip(own, own, strict=True))
+
+    def merged(record: Record) -> Record:
+        values = record.mask_values
+        if values is not None:  # ignored pixels stay so
+            values = tuple((value, IGNORED if n == IGNORED else 1) for value, n in values or identical)
+        return replace(record, label=min(record.label, 1), mask_values=values)
+
+    return replace(dataset, classes=(GOOD, DEFECT), records=tuple(map(merged, dataset.records)))
 
 
 def _valued(record: Record, known: MaskValues) -> Record:
@@ -95,5 +113,5 @@ def _limited(record: Record, line: NameLine) -> Record | Problem:
     if line.word == "mask":
         return record
     threshold = (record.mask_threshold or 0) if record.mask_values is None else None
-    boxes = BoxedMask(record.mask_file, threshold)
+    boxes = BoxedMask(record.mask_file, threshold, tuple(value for value, _ in record.mask_values or ()))
     return replace(record, mask_file=boxes, supervision="box", mask_threshold=None, digests=None)

@@ -1,14 +1,17 @@
 """Reads text, JSON and CSV files, with errors that name the file and line."""
 
+import codecs
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from segdec.errors import DatasetError
+from segdec.runtime.csv_cells import restore_text
 
 DELIMITERS = ",;\t"
 """Spreadsheets write semicolons in locales with a decimal comma."""
@@ -33,9 +36,54 @@ def read_text(path: Path, what: str = "annotation") -> str:
         raise DatasetError(f"The {what} file {path} cannot be read ({error.strerror}).") from error
 
 
+def read_annotation_text(path: Path) -> tuple[str, str]:
+    """Reads a text file of any encoding; returns the text and the encoding, which may be a guess.
+
+    Raises:
+        DatasetError: If the file is missing or cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DatasetError(f"The annotation file {path} cannot be read ({error.strerror}).") from error
+    encoding = guess_encoding(data)
+    return data.decode(encoding, errors="replace"), encoding
+
+
+def guess_encoding(data: bytes) -> str:
+    """Guesses the encoding of a text: UTF-8, UTF-16, or one that a Windows program used without saying so.
+
+    Labels are a few letters, too short for statistics. A single high byte between ASCII letters is a Western
+    European letter; pairs of high bytes are Chinese (GB 2312) or Japanese (Shift JIS).
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    western = _decodes(data, "cp1252") and len(_WESTERN_LETTER.findall(data)) == len(
+        _HIGH_BYTES.findall(data)
+    )
+    guesses = ("utf-8-sig", *(("cp1252",) if western else ()), "gb2312", "cp932", "big5", "cp1252")
+    return next((each for each in guesses if _decodes(data, each)), "latin-1")
+
+
+_HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
+_WESTERN_LETTER = re.compile(rb"(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])")
+
+
+def _decodes(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def read_json(path: Path) -> Any:
     """Reads a JSON file. Raises DatasetError like `read_text`, and if the file is not JSON."""
-    text = read_text(path)
+    return parse_json(read_text(path), path)
+
+
+def parse_json(text: str, path: Path) -> Any:
+    """Parses the content of the JSON file `path`; DatasetError if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -59,7 +107,8 @@ class CsvRow:
 def read_csv(path: Path) -> tuple[list[str], Iterator[CsvRow]]:
     """Reads a CSV file whose first line names the columns; returns columns and rows.
 
-    The delimiter is the most frequent of comma, semicolon and tab in the first line. Skips empty lines.
+    The delimiter is the most frequent of comma, semicolon and tab in the first line. Skips empty lines. The
+    apostrophe before a formula is removed, see `csv_cells`.
 
     Raises:
         DatasetError: As `read_text`, or if the file is empty, names a column twice, or is not CSV.
@@ -80,7 +129,7 @@ def read_csv(path: Path) -> tuple[list[str], Iterator[CsvRow]]:
 def _csv_lines(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
     try:
         for cells in reader:
-            yield reader.line_num, [cell.strip() for cell in cells]
+            yield reader.line_num, [restore_text(cell.strip()) for cell in cells]
     except csv.Error as error:
         raise DatasetError(
             f"{path}, line {reader.line_num}: invalid CSV ({error}). Check the quotation marks."

@@ -106,6 +106,12 @@ def conclude(record: Record, answer: dict[str, Any], duration_s: float) -> None:
     """Prints the quality of the model and what to open."""
     figures = json.loads((RUN / "metrics.json").read_text(encoding="utf-8"))
     missed, alarms, decision = figures["false_negatives"], figures["false_positives"], answer["decision"]
+    useless = figures["rating"]["level"] == "useless"
+    serve = (
+        "no: the model is rated useless, see the report"
+        if useless
+        else "make serve, then open http://127.0.0.1:8000/"
+    )
     wrong = f"{missed + alarms} of {figures['images']} test photographs wrong"
     errors = f"{_count(missed, 'defect')} missed, {_count(alarms, 'false alarm')}"
     print(
@@ -113,7 +119,7 @@ def conclude(record: Record, answer: dict[str, Any], duration_s: float) -> None:
         f"        {record.image_file} is {decision['label']!r}, score {decision['score']:.3f}\n"
         f"Open    {RUN}/report.html    figures and every error\n"
         f"        {RUN}/overlay.png    the mask in the answer\n"
-        "Serve   make serve, then open http://127.0.0.1:8000/"
+        f"Serve   {serve}"
     )
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 EXIT_SOME_FAILED = 1
+MAX_TYPES = 5
+"""Types of ignored files that are printed."""
+
 MODEL_OPTIONS = {
     "max_pixels": "--max-pixels",
     "accept_webp": "--accept-webp",
@@ -152,7 +156,11 @@ def _add_predict(commands: "Commands") -> None:
 def inspect_images(options: argparse.Namespace) -> int:
     """Predicts the images that the command line names."""
     check_options(options)
-    images = find_photographs(options.images)
+    ignored: Counter[str] = Counter()
+    images = find_photographs(options.images, ignored)
+    if ignored:
+        types = ", ".join(f"{number:,} {suffix}" for suffix, number in ignored.most_common(MAX_TYPES))
+        print(f"note: {ignored.total():,} files of other types were ignored: {types}", file=sys.stderr)
     if options.shard is not None:
         images = options.shard.select(images)
     return predict(images, options) if options.results is None else predict_many(images, options)

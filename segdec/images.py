@@ -1,6 +1,6 @@
 """Reads and writes image files. A photograph that cannot be decoded completely is rejected."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from segdec.errors import ImageError
 from segdec.imaging import header, jpeg_scans, png_chunks, tiff_directory
-from segdec.imaging.decoders import decode_values, is_transparent
+from segdec.imaging.decoders import Decoded, decode_picture, upright
 from segdec.imaging.header import EXPECTED, FORMATS, check_channels, check_depth, open_header
 from segdec.imaging.integrity import CHECKED_FORMATS, Integrity, reject_webp
+from segdec.imaging.mask_values import class_values, defect_values
 from segdec.imaging.tiff_directory import ORIENTATION, read_orientation
+from segdec.imaging.tiff_samples import check_samples
 from segdec.imaging.white_level import to_8_bits
 from segdec.runtime.files import write_bytes_atomic
 
@@ -30,8 +32,8 @@ MAX_PIXEL_LIMIT = header.MAX_PIXEL_LIMIT
 DEFAULT_MAX_SIDE = 2**16
 """Default limit on a photograph's longest side, px."""
 
-MASK_WHITE_LEVEL = 255
-"""Masks are not scaled like photographs: a value of 1 in 16 bits marks a defect too."""
+BLANK_PALETTE = "all colours of the file's palette are the same, so the picture is one area; save it again"
+"""A warning about a photograph."""
 
 
 CheckSize = Callable[[int, int], None]
@@ -98,8 +100,15 @@ def decode_image(
     """
     if not accept_webp:
         reject_webp(data, name)
-    photograph, _ = _decode(data, name, max_pixels, max_side, white_level, check_size)
-    return photograph
+    file = _decode(data, name, max_pixels, max_side, check_size)
+    values = file.picture.values
+    doubts: tuple[str, ...] = ()
+    if values.dtype == np.uint8:
+        pixels = values.astype(np.uint8, copy=False)
+    else:
+        pixels, doubts = to_8_bits(values.astype(np.uint16, copy=False), white_level, name)
+    warnings = *file.warnings, *doubts
+    return Photograph(upright(pixels, file.orientation), file.format, file.bit_depth, warnings)
 
 
 def decode_mask(
@@ -110,21 +119,32 @@ def decode_mask(
     return np.where(values > threshold, np.uint8(255), np.uint8(0))
 
 
-def decode_mask_values(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> NDArray[np.uint8]:
-    """Decodes a mask file in memory: uint8 [H, W], the largest channel of each pixel.
+def decode_mask_values(
+    data: bytes,
+    name: str,
+    *,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+    classes: Collection[int] | None = None,
+) -> NDArray[np.uint8]:
+    """Decodes a mask file in memory: uint8 [H, W], 0 = good.
+
+    Args:
+        data: The file.
+        name: Name in error messages.
+        max_pixels: As in `decode_image`.
+        classes: Numbers of the classes in the mask, empty if unknown; None: the mask has no numbers. See
+            `segdec.imaging.mask_values`.
 
     Raises:
-        ImageError: As `decode_image`, and with the code `unsupported_channels` for transparent pixels.
+        ImageError: As `decode_image`, and with the code `unsupported_channels` if the meaning of colours or
+            transparent pixels is ambiguous.
     """
     reject_webp(data, name)
-    mask, transparent = _decode(data, name, max_pixels, DEFAULT_MAX_SIDE, MASK_WHITE_LEVEL)
-    if transparent:  # their colour is arbitrary, and some editors draw only into alpha
-        raise ImageError(
-            f"The mask {name} has transparent pixels. Expected grey values above 0 where there is a defect; "
-            "save it without alpha.",
-            code="unsupported_channels",
-        )
-    return np.asarray(mask.pixels.max(axis=2), np.uint8)
+    mask = _decode(data, name, max_pixels, DEFAULT_MAX_SIDE)
+    values = (
+        defect_values(mask.picture, name) if classes is None else class_values(mask.picture, name, classes)
+    )
+    return upright(values, mask.orientation)
 
 
 def read_image(
@@ -205,41 +225,42 @@ def encode_png(image: NDArray[np.uint8]) -> bytes:
 # === Decoding ===
 
 
+@dataclass(frozen=True)
+class _File:
+    """A decoded file: its picture, not yet rotated by the EXIF `orientation`; others as in `Photograph`."""
+
+    picture: Decoded
+    orientation: int
+    format: str
+    bit_depth: int
+    warnings: tuple[str, ...]
+
+
 def _decode(
-    data: bytes,
-    name: str,
-    max_pixels: int,
-    max_side: int,
-    white_level: int | None,
-    check_size: CheckSize | None = None,
-) -> tuple[Photograph, bool]:
-    """Returns the photograph, and whether any of its pixels is transparent."""
+    data: bytes, name: str, max_pixels: int, max_side: int, check_size: CheckSize | None = None
+) -> _File:
     data, animated = _checked(data, name, max_pixels)
-    with open_header(data, name, max_pixels, max_side) as picture:
-        bit_depth = check_depth(picture, data, name)
-        check_channels(picture, bit_depth, name)
+    with open_header(data, name, max_pixels, max_side) as header:
+        bit_depth = check_depth(header, data, name)
+        check_channels(header, bit_depth, name)
         if check_size is not None:
-            check_size(picture.height, picture.width)
-        kind = FORMATS[str(picture.format)]
+            check_size(header.height, header.width)
+        kind = FORMATS[str(header.format)]
         # Only EXIF counts, as in image viewers, not text or XMP. Pillow rotates TIFF itself.
-        orientation = read_orientation(picture.info.get("exif", b""))
-        turned = orientation != 1 or getattr(picture, "tag_v2", {}).get(ORIENTATION, 1) in range(2, 9)
-        animated = animated or getattr(picture, "is_animated", False)
-        values = decode_values(picture, kind, bit_depth, data, name)
-        transparent = is_transparent(picture, values, bit_depth, name)
+        orientation = read_orientation(header.info.get("exif", b""))
+        turned = orientation != 1 or getattr(header, "tag_v2", {}).get(ORIENTATION, 1) in range(2, 9)
+        animated = animated or getattr(header, "is_animated", False)
+        picture = decode_picture(header, kind, bit_depth, data, name)
     warnings = []
     if turned:
         warnings.append("the picture was rotated to its EXIF orientation")
     if animated:
         warnings.append("the file has several pictures; the first one was used")
-    if transparent:
+    if picture.is_transparent:
         warnings.append("the picture has transparent pixels; its alpha was dropped")
-    if values.dtype == np.uint8:
-        pixels = values.astype(np.uint8, copy=False)
-    else:
-        pixels, doubts = to_8_bits(values.astype(np.uint16, copy=False), white_level, name)
-        warnings += doubts
-    return Photograph(_upright(pixels, orientation), kind, bit_depth, tuple(warnings)), transparent
+    if picture.is_palette_blank:
+        warnings.append(BLANK_PALETTE)
+    return _File(picture, orientation, kind, bit_depth, tuple(warnings))
 
 
 def _checked(data: bytes, name: str, max_pixels: int) -> tuple[bytes, bool]:
@@ -252,15 +273,5 @@ def _checked(data: bytes, name: str, max_pixels: int) -> tuple[bytes, bool]:
         jpeg_scans.check_scans(data, name)
     if data.startswith(tiff_directory.SIGNATURES):
         tiff_directory.check_directory(data, name, max_pixels)
+        check_samples(data, name)
     return data, False
-
-
-def _upright(pixels: NDArray[np.uint8], orientation: int) -> NDArray[np.uint8]:
-    """Applies an EXIF orientation to `pixels` [H, W, C]; 5…8 swap height and width."""
-    if orientation >= 5:
-        pixels = pixels.transpose(1, 0, 2)
-    if orientation in (3, 4, 7, 8):
-        pixels = pixels[::-1]
-    if orientation in (2, 3, 6, 7):
-        pixels = pixels[:, ::-1]
-    return np.ascontiguousarray(pixels)

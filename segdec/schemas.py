@@ -217,3 +217,4 @@ class Health(AnswerPart):
     """State of the service."""
 
     status: Literal["alive", "ready"]
+    problems: list[str] = Field([], description="what fails although photographs are inspected")

@@ -45,34 +45,50 @@ def png_16(values: NDArray[np.uint16], *, before: bytes = b"") -> bytes:
     return png(width, height, 16, color, zlib.compress(rows), before=before)
 
 
-def tiff(values: NDArray[Any], *, order: str = "<", big: bool = False, **tags: Sequence[int]) -> bytes:
-    """A TIFF of one strip: values [H, W, C]; `tags` are `t258=(16,)` and so on, added or replaced."""
+def tiff(
+    values: NDArray[Any],
+    *,
+    order: str = "<",
+    big: bool = False,
+    pack: Callable[[bytes], bytes] = bytes,
+    **tags: Sequence[int],
+) -> bytes:
+    """A TIFF of one strip: values [H, W, C]; `tags` are `t258=(16,)` and so on, added or replaced.
+
+    With t284=(2,), each channel has a strip of its own.
+    """
     height, width, channels = values.shape
-    pixels = values.astype(values.dtype.newbyteorder(order)).tobytes()
+    planes = np.moveaxis(values, 2, 0) if tags.get("t284") == (2,) else values[None]
+    strips = [pack(plane.astype(values.dtype.newbyteorder(order)).tobytes()) for plane in planes]
     found: dict[int, Sequence[int]] = {
         256: (width,),
         257: (height,),
         258: (8 * values.dtype.itemsize,) * channels,
         259: (1,),
         262: (1 if channels == 1 else 2,),
-        273: (0,),  # where the strip is; known below
+        273: tuple(sum(map(len, strips[:number])) for number in range(len(strips))),  # in the pixels
         277: (channels,),
         278: (height,),
-        279: (len(pixels),),
+        279: tuple(map(len, strips)),
     }
     found |= {int(name[1:]): numbers for name, numbers in tags.items()}
-    return tiff_file(found, pixels, order, big)
+    return tiff_file(found, b"".join(strips), order, big)
 
 
 def tiff_file(tags: dict[int, Sequence[int]], pixels: bytes, order: str = "<", big: bool = False) -> bytes:
-    """A TIFF from its tags (all of 32 bits) and its pixels, whose place is put into tag 273 or 324."""
+    """A TIFF from its tags (all of 32 bits) and its pixels; 0 first in tag 273 or 324 is their start."""
     size, number = (8, "Q") if big else (4, "L")
     start = 16 if big else 8
     after = start + (8 if big else 2) + len(tags) * (20 if big else 12) + size
-    extra = b"".join(_pack(order, numbers) for _, numbers in sorted(tags.items()) if 4 * len(numbers) > size)
+    outside = {tag: numbers for tag, numbers in sorted(tags.items()) if 4 * len(numbers) > size}
+    begin = after + sum(4 * len(numbers) for numbers in outside.values())
+    found = {
+        tag: [begin + n for n in numbers] if tag in (273, 324) and tuple(numbers[:1]) == (0,) else numbers
+        for tag, numbers in tags.items()
+    }
+    extra = b"".join(_pack(order, found[tag]) for tag in outside)
     entries, place = b"", after
-    for tag, numbers in sorted(tags.items()):
-        values = (after + len(extra),) if tag in (273, 324) and tuple(numbers) == (0,) else numbers
+    for tag, values in sorted(found.items()):
         packed = _pack(order, values)
         if len(packed) > size:
             field, place = struct.pack(order + number, place), place + len(packed)

@@ -98,6 +98,8 @@ def whole_files() -> dict[str, bytes]:
         "16-bit grey TIFF": tiff(deep),
         "16-bit colour TIFF": tiff(deep_colour, order=">"),
         "16-bit LZW TIFF": cv2.imencode(".tiff", deep_colour, lzw)[1].tobytes(),
+        "TIFF with extra channels": tiff(alpha, t262=(1,), t338=(0, 0, 0)),
+        "TIFF with extra planes": tiff(alpha, t262=(1,), t338=(0, 0, 0), t284=(2,)),
         "lossy WebP": encode(colour, "WEBP"),
         "lossless WebP": encode(colour, "WEBP", lossless=True),
         "lossless WebP with alpha": encode(alpha, "WEBP", lossless=True),
@@ -372,7 +374,7 @@ def _unsupported() -> Iterator[MalformedImage]:
         "32-bit TIFF": encode(np.ones((8, 8), np.int32), "TIFF"),
         "signed TIFF": tiff(deep, t339=(2,)),
         "TIFF with 0 for white": tiff(deep, t262=(0,)),
-        "TIFF of 5 channels": tiff(np.zeros((8, 8, 5), np.uint8)),
+        "TIFF of 9 channels": tiff(np.zeros((8, 8, 9), np.uint8)),
         "TIFF of 64 bits": tiff(np.zeros((8, 8, 1), np.uint64)),
         "12-bit PNG": png_16(np.full((8, 8, 1), 4_095, np.uint16)),
     }

@@ -13,17 +13,22 @@ from examples.demo import RUN, conclude
 ROOT = Path(__file__).parents[1]
 
 
-def test_its_last_lines_have_the_quality_and_what_to_open(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("level", "serve"),
+    [("usable", "make serve, then open http"), ("useless", "no: the model is rated useless")],
+)
+def test_its_last_lines_have_the_quality_and_what_to_open(tmp_path, monkeypatch, capsys, level, serve):
     monkeypatch.chdir(tmp_path)
     RUN.mkdir(parents=True)
     figures = {"average_precision": 0.9871, "false_positives": 1, "false_negatives": 2, "images": 80}
+    figures["rating"] = {"level": level}
     (RUN / "metrics.json").write_text(json.dumps(figures))
     answer = {"decision": {"label": "defect", "score": 0.98765}}
     conclude(Record("defect/7", Path("data/toy/defect/7.png"), None, 1, "test"), answer, 61.2)
     printed = " ".join(capsys.readouterr().out.split())
     wrong = "3 of 80 test photographs wrong: 2 defects missed, 1 false alarm"
     assert printed.startswith(f"Result AP 0.987; {wrong}; after 61 s")
-    for text in ("7.png is 'defect', score 0.988", "runs/demo/report.html", "overlay.png", "make serve"):
+    for text in ("7.png is 'defect', score 0.988", "runs/demo/report.html", "overlay.png", f"Serve {serve}"):
         assert text in printed
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import promql_parser
@@ -17,6 +18,7 @@ import yaml
 from packaging.utils import canonicalize_name
 from sqlalchemy import make_url
 
+from api.delivery.opcua_metrics import register_opcua_metrics
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.metrics import CONNECTION_PROBLEMS, PHOTOGRAPH_RESULTS, REJECTION_REASONS, STEPS, Metrics
 from api.records.record_metrics import RecordMetrics
@@ -228,6 +230,7 @@ def exported_labels() -> dict[str, set[str]]:
     exported = Metrics(lambda: 0, lambda: True)
     RecordMetrics(exported)
     OutboxMetrics(exported, ["webhook"])
+    register_opcua_metrics(exported, SimpleNamespace(is_up=True, skipped=0))
     exported.count_request("GET", "/v1/predict", 200, 1.0)
     model = ModelIdentity(name="castings", version="1", sha256=None)
     exported.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})

@@ -92,6 +92,9 @@ def _add_fit(commands: "Commands") -> None:
     add("--white-level", type=parse_white_level, metavar="VALUE", help=white)
     above = "mask pixels above this value are defect, if masks have more than two values"
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=above)
+    annotator = "which of several annotations of one image counts: any, all, latest, or an annotator"
+    add("--annotator", metavar="NAME", help=annotator)
+    add("--strict", action="store_true", help="shapes that cannot be used are problems of their images")
     add("--max-pixels", type=parse_pixel_limit, metavar="N", help="maximum height × width of an image")
 
 
@@ -327,6 +330,7 @@ def export(options: argparse.Namespace) -> None:
     """Writes the artifact of a finished run."""
     import_tensorflow()
     from training.export import ExportOptions, export_run
+    from training.metrics.storage import read_level
     from training.metrics.verification import describe_speed, describe_variant
 
     chosen = ExportOptions(
@@ -346,7 +350,10 @@ def export(options: argparse.Namespace) -> None:
     if manifest.speed:
         print(describe_speed(manifest.speed, manifest.preference[0]))
     print(f"Wrote {manifest.name} {manifest.version} to {options.out}.")
-    print(f"Serve it with: python -m api --model {options.out}")
+    if read_level(options.run) == "useless":
+        print("The last evaluation rated it useless: see the report. Do not serve it.")
+    else:
+        print(f"Serve it with: python -m api --model {options.out}")
 
 
 def verify(options: argparse.Namespace) -> None:

@@ -81,7 +81,7 @@ def calibrate_run(
     yield from (f"warning: {note}" for note in chosen.notes)
     if (path / METRICS_FILE).exists():
         split = cast(Split, load_evaluation(path).split)
-        yield f"Evaluated again on the split '{split}':\n{evaluate_run(path, split)}"
+        yield f"Evaluated again on the split '{split}':\n{evaluate_run(path, split)}\n"
     export = f"python -m training export {shlex.quote(str(path))} MODEL --overwrite"
     yield f"Exported models keep their thresholds. To update one: {export}"
 

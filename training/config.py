@@ -75,6 +75,12 @@ class DataConfig(Config):
     mask_values: Annotated[MaskValues, AfterValidator(check_distinct)] | None = Field(
         None, description="value of each defect class in mask files; none = that of the photograph"
     )
+    annotator: str | None = Field(
+        None,
+        description="which of several annotations of one photograph counts: 'any', 'all', 'latest', or an "
+        "annotator; none = they must agree whether it is good",
+    )
+    strict: bool = Field(False, description="shapes that cannot be used are problems of their photographs")
     max_pixels: Changeable[Annotated[int, Field(gt=0, le=MAX_PIXEL_LIMIT)]] = Field(
         DEFAULT_MAX_PIXELS,
         description="maximum height × width of a photograph. It is held in memory, also with tiles: "

@@ -1,24 +1,37 @@
 """The command `evaluate`: metrics and report of a finished run."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.sample import Split
 from training.config import ExperimentConfig
 from training.data.reading_pool import ReadingPool
-from training.data.run_data import record_reader
+from training.data.run_data import list_dataset, record_reader
 from training.metrics.evaluation import evaluate
+from training.metrics.rating import Rating, TrainingFacts, rate
 from training.metrics.storage import save_evaluation
 from training.reporting.gallery import read_and_predict
 from training.reporting.report import write_report
-from training.reporting.summary import describe
+from training.reporting.summary import describe, describe_rating
 from training.reporting.tables import evaluation_table
 from training.run.folder import RunFolder
-from training.run.records import RunResult
+from training.run.records import UNTRAINED_DECISION, RunResult
 from training.run.run_log import read_log
 
 
-def evaluate_run(path: Path, split: Split) -> str:
-    """Evaluates a finished run on a split, writes the evaluation and the report, and returns a summary.
+@dataclass(frozen=True)
+class EvaluationSummary:
+    """The metrics of an evaluation as text, and the rating of the model; as `str` both."""
+
+    text: str
+    rating: Rating
+
+    def __str__(self) -> str:
+        return "\n".join([self.text, "", *describe_rating(self.rating)])
+
+
+def evaluate_run(path: Path, split: Split) -> EvaluationSummary:
+    """Evaluates a finished run on a split, rates the model, and writes the evaluation and the report.
 
     Raises:
         SegdecError: If the run has not finished, or its images cannot be read.
@@ -28,17 +41,31 @@ def evaluate_run(path: Path, split: Split) -> str:
     records, predictor, read = folder.records(split), folder.predictor(), record_reader(experiment)
     pool = ReadingPool(experiment.data.decode_threads)
     evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size, pool=pool)
-    save_evaluation(path, evaluation, split=split, seed=experiment.seed)
+    rating = rate(evaluation, _training_facts(folder, experiment, result))
+    save_evaluation(path, evaluation, split=split, seed=experiment.seed, rating=rating)
     write_report(
         path / "report.html",
         title=experiment.name,
         facts=_facts(experiment, result, split),
         evaluation=evaluation,
+        rating=rating,
         show=read_and_predict(predictor, records, read),
         warnings=result.warnings,
         history=[record for record in read_log(path) if record["kind"] == "train"],
     )
-    return f"{describe(evaluation)}\n\n{evaluation_table(evaluation)}\nReport: {path / 'report.html'}"
+    text = f"{describe(evaluation)}\n\n{evaluation_table(evaluation)}\nReport: {path / 'report.html'}"
+    return EvaluationSummary(text, rating)
+
+
+def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult) -> TrainingFacts:
+    train = list_dataset(experiment.data, folder.splits).of_split("train")
+    defective = [record for record in train if record.label > 0]
+    return TrainingFacts(
+        steps=None if experiment.initial_weights else sum(stage.steps for _, stage in experiment.stages),
+        defective=len(defective),
+        unmasked=sum(record.supervision != "mask" for record in defective),
+        decision_trained=UNTRAINED_DECISION not in result.warnings,
+    )
 
 
 def _facts(experiment: ExperimentConfig, result: RunResult, split: str) -> dict[str, str]:

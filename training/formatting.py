@@ -1,4 +1,9 @@
-"""Numbers and durations as text; rounding never makes a metric look better than it is."""
+"""Numbers, durations and lines as text; rounding never makes a metric look better than it is."""
+
+import textwrap
+
+INDENT, WIDTH = 12, 110
+"""Width of the topics, and of the lines of a command, in characters."""
 
 
 def format_figure(value: float | None) -> str:
@@ -43,3 +48,9 @@ def format_duration(seconds: float) -> str:
 def count_of(number: int, word: str, plural: str | None = None) -> str:
     """Returns `1 missed defect`, `3 missed defects`."""
     return f"{number} {word if number == 1 else plural or word + 's'}"
+
+
+def format_line(topic: str, text: str) -> str:
+    """Returns a topic with its sentence; further lines are indented."""
+    wrapped = textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False, break_long_words=False)
+    return "\n".join(f"{topic if not number else '':<{INDENT}}{part}" for number, part in enumerate(wrapped))

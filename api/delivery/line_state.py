@@ -15,7 +15,7 @@ from api.records.queries import start_of_hour
 from api.records.tables import hours, inspections, misses
 
 RECENT = timedelta(days=7)
-"""After a start, stations without an inspection in this time are not shown."""
+"""After a start, stations without an inspection in this time are not shown; the newest come first."""
 MAX_STATIONS = 200
 """Clients choose the names, so their number must be limited."""
 PAGE_SIZE = 1000
@@ -85,8 +85,9 @@ class LineStateReader:
                 return
 
     def _load_recent(self, connection: Connection) -> None:
-        recent = select(hours.c.station).distinct().where(hours.c.hour >= start_of_hour(self._now() - RECENT))
-        for station in connection.execute(recent).scalars().all():
+        recent = select(hours.c.station).where(hours.c.hour >= start_of_hour(self._now() - RECENT))
+        newest_first = recent.group_by(hours.c.station).order_by(func.max(hours.c.last_id).desc())
+        for station in connection.execute(newest_first.limit(MAX_STATIONS)).scalars().all():
             row = last_inspection(connection, station)
             if row is not None:
                 self._add(row)

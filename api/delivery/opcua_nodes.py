@@ -1,18 +1,23 @@
 """The variables of the OPC UA server: one set for each station, and one for all stations."""
 
+import asyncio
+import logging
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from asyncua import Node, Server, ua
 
-from api.delivery.line_state import StationState
+from api.delivery.escaping import escape_name
+from api.delivery.line_state import MAX_STATIONS, StationState
 from api.records.events import verdict_of
 
 NAMESPACE = "urn:segdec:line"
 ROOT = "segdec"
 ALL, STATIONS = "all", "stations"
 UNNAMED = "(unnamed)"
+SEPARATORS = "/;"
+"""Reserved in node identifiers: `/` between the levels, `;` by clients that read `ns=2;s=…`."""
 TYPES = {
     "Verdict": ua.VariantType.String,
     "Label": ua.VariantType.String,
@@ -27,12 +32,18 @@ HEARTBEAT = "Heartbeat"
 NO_DATA_YET_STATUS = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadWaitingForInitialData))
 UNUSABLE_STATUS = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadNoCommunication))
 GOOD_STATUS = ua.StatusCode(ua.UInt32(ua.StatusCodes.Good))
+logger = logging.getLogger(__name__)
 
 
 class LineNodes:
-    """Creates the variables on an initialised server, and writes changed values."""
+    """Creates the variables on an initialised server, and writes changed values.
+
+    Attributes:
+        skipped: Stations whose variables could not be created or written (None = all together).
+    """
 
     def __init__(self, server: Server) -> None:
+        self.skipped: set[str | None] = set()
         self._server = server
         self._index = 0
         self._sets: dict[str | None, dict[str, Node]] = {}
@@ -52,16 +63,30 @@ class LineNodes:
         await self._heartbeat.write_value(ua.Variant(ua.UInt32(count % 2**32), ua.VariantType.UInt32))
 
     async def write_states(self, states: Mapping[str | None, StationState], *, usable: bool) -> None:
-        """Writes the states of stations (None = all together); `usable`: whether they are up to date."""
-        for station, state in states.items():
-            if station not in self._sets:
-                await self._add_set(station)
-            moment = None if state.last is None else state.last["inspected_at"]
-            for name, value in _values(state).items():
-                status = (
-                    UNUSABLE_STATUS if not usable else NO_DATA_YET_STATUS if value is None else GOOD_STATUS
-                )
-                await self._write(station, name, value, status, moment)
+        """Writes the states of stations (None = all together); `usable`: whether they are up to date.
+
+        A station that fails is tried again at the next call; the others do not notice.
+        """
+        known = dict.fromkeys(self._sets, StationState())  # a station may only have had misses yesterday
+        for station, state in {**known, **states}.items():
+            if station not in self._sets and len(self._sets) > MAX_STATIONS:
+                continue
+            await asyncio.sleep(0)  # otherwise clients wait for seconds while hundreds of nodes are created
+            try:
+                await self._write_state(station, state, usable=usable)
+                self.skipped.discard(station)
+            except Exception:
+                if station not in self.skipped:
+                    logger.exception("OPC UA does not show station %r (None = all)", station)
+                self.skipped.add(station)
+
+    async def _write_state(self, station: str | None, state: StationState, *, usable: bool) -> None:
+        if station not in self._sets:
+            await self._add_set(station)
+        moment = None if state.last is None else state.last["inspected_at"]
+        for name, value in _values(state).items():
+            status = UNUSABLE_STATUS if not usable else NO_DATA_YET_STATUS if value is None else GOOD_STATUS
+            await self._write(station, name, value, status, moment)
 
     async def mark_unusable(self) -> None:
         """Marks all values except the heartbeat as unusable, because the record does not answer."""
@@ -75,9 +100,9 @@ class LineNodes:
     ) -> None:
         if self._written.get((station, name)) == (value, status):
             return
-        self._written[station, name] = value, status
         variant = ua.Variant(value, TYPES[name] if value is not None else ua.VariantType.Null)
         await self._sets[station][name].write_value(ua.DataValue(variant, status, moment))
+        self._written[station, name] = value, status
 
     async def _add_set(self, station: str | None) -> None:
         assert self._root is not None
@@ -85,11 +110,17 @@ class LineNodes:
         if station is None:
             path, parent, name = f"{ROOT}/{ALL}", self._root, ALL
         else:
-            path, parent, name = f"{ROOT}/{STATIONS}/{station}", self._stations, station or UNNAMED
+            path = f"{ROOT}/{STATIONS}/{escape_name(station, SEPARATORS)}"
+            parent, name = self._stations, station or UNNAMED
         node = await self._add_object(parent, path, name)
-        self._sets[station] = {
-            variable: await self._add_variable(node, path, variable, kind) for variable, kind in TYPES.items()
-        }
+        try:
+            self._sets[station] = {
+                variable: await self._add_variable(node, path, variable, kind)
+                for variable, kind in TYPES.items()
+            }
+        except BaseException:
+            await node.delete(recursive=True)
+            raise
 
     async def _add_object(self, parent: Node, path: str, name: str) -> Node:
         return await parent.add_object(ua.NodeId(path, self._index), ua.QualifiedName(name, self._index))

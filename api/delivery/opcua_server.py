@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -24,6 +25,10 @@ from segdec.errors import ConfigError
 INTERVAL_S = 1.0
 """Seconds between heartbeats, and between reads of the record."""
 STOP_S = 5.0
+RESTART_S = 10.0
+"""Seconds after an unexpected end until the server starts again."""
+MAX_AGE_S = 10.0
+"""Age of the shown state of the line beyond which the server counts as down."""
 WRITING_REQUESTS = {
     ua.ObjectIds.WriteRequest_Encoding_DefaultBinary,
     ua.ObjectIds.CallRequest_Encoding_DefaultBinary,
@@ -70,8 +75,10 @@ class OpcUaServer:
         self._endpoint, self._pair = _check(endpoint), pair
         self._engine, self._state = engine, state
         self._started: Future[None] = Future()
-        self._thread = LoopThread("opcua", self._serve, self._on_error)
+        self._thread = LoopThread("opcua", self._run, self._on_error)
         self._is_usable: Callable[[], bool] = lambda: True
+        self._nodes: LineNodes | None = None
+        self._shown_at = float("-inf")
 
     def start(self, is_usable: Callable[[], bool]) -> None:
         """Starts the server; returns when it accepts connections.
@@ -90,11 +97,39 @@ class OpcUaServer:
         self._thread.close(STOP_S)
         self._engine.dispose()
 
+    @property
+    def is_up(self) -> bool:
+        """Whether clients can read the present state of the line."""
+        return time.monotonic() - self._shown_at < MAX_AGE_S
+
+    @property
+    def skipped(self) -> int:
+        """Number of stations that are not shown because of an error."""
+        return 0 if self._nodes is None else len(self._nodes.skipped)
+
+    def problems(self) -> list[str]:
+        """Describes what clients do not get now."""
+        found = [] if self.is_up else ["The OPC UA server does not show the line: the log says why."]
+        if self.skipped:  # without names: everybody may read /readyz
+            found.append(f"OPC UA does not show {self.skipped} stations: the log names them.")
+        return found
+
     def _on_error(self, error: Exception) -> None:
-        if self._started.done():
-            logger.critical("The OPC UA server has ended", exc_info=error)
-        else:
-            self._started.set_exception(self._explain(error))
+        self._started.set_exception(self._explain(error))
+
+    async def _run(self) -> None:
+        """Serves until the thread stops; starts again after an unexpected end."""
+        while True:
+            try:
+                await self._serve()
+                return
+            except Exception as error:
+                if not self._started.done():
+                    raise
+                logger.critical("OPC UA has ended and starts again in %g s", RESTART_S, exc_info=error)
+            self._shown_at = float("-inf")
+            if await self._is_stopping(RESTART_S):
+                return
 
     async def _serve(self) -> None:
         server = Server(user_manager=_NoAdministrators())
@@ -110,10 +145,12 @@ class OpcUaServer:
             await server.load_certificate(certificate, _format_of(certificate))
             await server.load_private_key(key, format=_format_of(key))
         server.set_security_policy(policies, permission_ruleset=_ReadOnly())
-        nodes = LineNodes(server)
+        nodes = self._nodes = LineNodes(server)
         await nodes.create()
         async with server:
-            self._started.set_result(None)
+            self._shown_at = time.monotonic()
+            if not self._started.done():
+                self._started.set_result(None)
             logger.info("OPC UA at %s, segdec %s", self._endpoint, __version__)
             async with asyncio.TaskGroup() as working:
                 working.create_task(self._write_heartbeats(nodes))
@@ -122,24 +159,30 @@ class OpcUaServer:
     async def _write_heartbeats(self, nodes: LineNodes) -> None:
         for count in itertools.count(1):
             await nodes.write_heartbeat(count)
-            if await self._is_stopping():
+            if await self._is_stopping(INTERVAL_S):
                 return
 
     async def _write_states(self, nodes: LineNodes) -> None:
+        failed = False
         while True:
             try:
                 states = await asyncio.to_thread(self._read)
-            except SQLAlchemyError:  # the record logs the reason
+            except Exception as error:
+                if not failed and not isinstance(error, SQLAlchemyError):  # the record logs these
+                    logger.exception("OPC UA: the state of the line cannot be read")
+                failed = True
                 await nodes.mark_unusable()
             else:
+                failed = False
                 await nodes.write_states(states, usable=self._is_usable())
-            if await self._is_stopping():
+                self._shown_at = time.monotonic()
+            if await self._is_stopping(INTERVAL_S):
                 return
 
-    async def _is_stopping(self) -> bool:
-        """Waits for the next interval; returns whether the server stops."""
+    async def _is_stopping(self, seconds: float) -> bool:
+        """Waits; returns whether the server stops."""
         try:
-            await asyncio.wait_for(self._thread.stopping.wait(), INTERVAL_S)
+            await asyncio.wait_for(self._thread.stopping.wait(), seconds)
         except TimeoutError:
             return False
         return True

@@ -37,6 +37,10 @@ class Receivers:
         if self._delivery is not None:
             self._delivery.start()
 
+    def problems(self) -> list[str]:
+        """Describes what other systems do not get now, although photographs are inspected."""
+        return [] if self._opcua is None else self._opcua.problems()
+
     def close(self) -> None:
         """Sends what it can within seconds and ends."""
         if self._opcua is not None:
@@ -54,7 +58,9 @@ def create_receivers(settings: Settings, metrics: Metrics) -> Receivers:
     """
     if settings.record == "off":
         return Receivers()
-    opcua = None if settings.opcua_endpoint is None else _create_opcua(settings.opcua_endpoint, settings)
+    opcua = None
+    if settings.opcua_endpoint is not None:
+        opcua = _create_opcua(settings.opcua_endpoint, settings, metrics)
     if not any((settings.outbox_webhook, settings.outbox_mqtt, settings.outbox_jsonl)):
         return Receivers(opcua=opcua)
     with explain_missing_group():
@@ -73,7 +79,7 @@ def create_receivers(settings: Settings, metrics: Metrics) -> Receivers:
     return Receivers(names, delivery, opcua)
 
 
-def _create_opcua(endpoint: str, settings: Settings) -> "OpcUaServer":
+def _create_opcua(endpoint: str, settings: Settings, metrics: Metrics) -> "OpcUaServer":
     certificate, key = settings.opcua_certificate, settings.opcua_key
     if (certificate is None) != (key is None):
         raise ConfigError(
@@ -87,6 +93,9 @@ def _create_opcua(endpoint: str, settings: Settings) -> "OpcUaServer":
         engine = open_database(database_url(settings.record_database, settings.record_folder))
     with explain_missing_group("opcua"):
         from api.delivery.line_state import LineStateReader
+        from api.delivery.opcua_metrics import register_opcua_metrics
         from api.delivery.opcua_server import OpcUaServer
 
-        return OpcUaServer(endpoint, pair, engine, LineStateReader(ZoneInfo(settings.record_zone)))
+    server = OpcUaServer(endpoint, pair, engine, LineStateReader(ZoneInfo(settings.record_zone)))
+    register_opcua_metrics(metrics, server)
+    return server

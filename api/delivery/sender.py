@@ -122,10 +122,20 @@ class Sender:
         stations = await self._store.read(
             queries.waiting_stations, self._sink.name, self._after, STATIONS_PER_POLL
         )
-        self._after = stations[-1] if len(stations) == STATIONS_PER_POLL else None
-        for station in stations:
-            if station not in self._tasks and self._backoff.is_over(station):
+        self._after = stations[-1][0] if len(stations) == STATIONS_PER_POLL else None
+        for station, retry_at in stations:
+            if station not in self._tasks and self._is_due(station, retry_at):
                 self._tasks[station] = asyncio.create_task(self._send(station))
+
+    def _is_due(self, station: str, retry_at: datetime | None) -> bool:
+        """Returns whether a message may be sent: by the delay of its station, which does not depend on the
+        clock, or else, as after a restart, by the time that is stored with the message. A time beyond the
+        maximum age is of a clock that was wrong.
+        """
+        if self._backoff.is_failing(station):
+            return self._backoff.is_over(station)
+        now = self._now()
+        return retry_at is None or not now < retry_at <= now + self._rules.max_age
 
     async def drain(self) -> None:
         """Returns when no station is busy."""
@@ -164,7 +174,7 @@ class Sender:
                 queries.waiting_messages, self._sink.name, station, MESSAGES_PER_QUERY
             )
             for row in rows:
-                if not await self._deliver(row):
+                if not self._is_due(station, row["retry_at"]) or not await self._deliver(row):
                     return False
             await self._store.delete_delivered()  # before the next query, which would return them again
             return bool(rows)

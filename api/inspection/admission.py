@@ -90,23 +90,36 @@ class ByteReservation:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self._limit.reserved -= self.count
+        self.release()
 
-    def add(self, count: int) -> None:
-        """Reserves `count` more bytes.
+    def release(self) -> None:
+        """Releases what has been reserved."""
+        self._limit.reserved -= self.count
+        self.count = 0
+
+    def fits(self, count: int) -> bool:
+        """Returns whether `count` more bytes can be reserved."""
+        return self._limit.reserved + count <= self._limit.limit
+
+    def check(self, count: int) -> None:
+        """Checks whether `count` more bytes can be reserved.
 
         Raises:
-            RequestError: 503 with Retry-After, above the limit.
+            RequestError: 503 with Retry-After.
         """
         limit = self._limit
-        if limit.reserved + count > limit.limit:
+        if not self.fits(count):
             raise service_unavailable(
                 "uploads_full",
                 f"The request bodies in progress take {limit.reserved:,} bytes; this one exceeds the limit "
                 f"of {limit.limit:,}. Retry later.",
                 limit.retry_after_s,
             )
-        limit.reserved += count
+
+    def add(self, count: int) -> None:
+        """Reserves `count` more bytes; raises as `check`."""
+        self.check(count)
+        self._limit.reserved += count
         self.count += count
 
 

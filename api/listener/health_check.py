@@ -8,6 +8,7 @@ import argparse
 import http.client
 import json
 import os
+import re
 import ssl
 from collections.abc import Sequence
 from typing import NoReturn
@@ -35,7 +36,7 @@ def print_health(arguments: Sequence[str]) -> int:
 
 
 def address_of(options: argparse.Namespace) -> Address:
-    if not options.port.isdecimal() or not 0 < int(options.port) < 2**16:
+    if not re.fullmatch("[0-9]{1,5}", options.port) or not 0 < int(options.port) < 2**16:
         raise ValueError(f"port {options.port!r}; expected the port of the service, 1 to 65535.")
     return bool(options.tls_certificate), LOOPBACK.get(options.host, options.host), int(options.port)
 

@@ -1,4 +1,4 @@
-"""HTTP below the app: rejects invalid HTTP, heads that are too large, and requests that take too long."""
+"""HTTP below the app: rejects invalid HTTP, and limits connections: their number, their heads, their time."""
 
 import asyncio
 import logging
@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from api.errors import MEDIA_TYPE, make_problem
 from api.listener.half_close import StartedResponseTransport, was_reset
+from api.listener.unread_answers import ReadingCheck
 from api.metrics import UNMATCHED_ROUTE
 from segdec.schemas import Problem
 
@@ -25,25 +26,72 @@ CLIENT_POLL_S = 0.2
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits on the size and the time of a request's head.
+    """uvicorn's protocol with limits on connections, and on the size and the time of a request's head.
 
     The head must arrive within the time that the settings allow for a body. The same limit applies to the
-    rest of a body whose request was rejected. Trailers are dropped: uvicorn would add them to the headers,
-    where a proxy has not checked them.
+    rest of a body whose request was rejected, and to an answer of which the client reads nothing. Trailers
+    are dropped: uvicorn would add them to the headers, where a proxy has not checked them.
+
+    Above the maximum number of connections, a new one replaces the one that has waited longest for a request.
     """
 
     _head_bytes = 0
     _in_head = False
     _in_message = False
     _timer: asyncio.TimerHandle | None = None
+    _idle_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
+        self._reading_check = ReadingCheck(transport, self._settings.upload_timeout_s, self._abort_unread)
+        self._idle_since = self.loop.time()
         self._start_timer()
+        self._limit_connections()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._reading_check.stop()
         super().connection_lost(exc)
+
+    @property
+    def _settings(self) -> Any:
+        return self.config.app.state.settings  # type: ignore[union-attr]  # the app of create_app
+
+    @property
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _limit_connections(self) -> None:
+        limit = self._settings.max_connections
+        if len(self.connections) <= limit:
+            return
+        others = [other for other in self.connections if not other.transport.is_closing()]
+        others.remove(self)
+        if len(others) < limit:
+            return
+        idle = [other for other in others if isinstance(other, BoundedHttpProtocol) and other._is_idle]
+        if idle:
+            min(idle, key=lambda other: other._idle_since).transport.abort()
+            return
+        detail = f"{limit} connections are busy. Retry later, or start with a larger --max-connections."
+        self._reject(HTTPStatus.SERVICE_UNAVAILABLE, detail, "connections_full")
+
+    def on_response_complete(self) -> None:
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reading_check.start()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._reading_check.stop()
+
+    def _abort_unread(self) -> None:
+        client = self.client[0] if self.client else None
+        logger.warning("A client does not read its answer; its connection ends", extra={"client": client})
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Limits the size of a head."""
@@ -107,8 +155,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Logs nothing: a WebSocket request is answered like any other."""
 
     def _start_timer(self) -> None:
-        settings: Any = self.config.app.state.settings  # type: ignore[union-attr]  # the app of create_app
-        self._timer = self.loop.call_later(settings.upload_timeout_s, self._time_out)
+        self._timer = self.loop.call_later(self._settings.upload_timeout_s, self._time_out)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -124,7 +171,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def _reject(self, status: HTTPStatus, detail: str) -> None:
+    def _reject(self, status: HTTPStatus, detail: str, code: str = "") -> None:
         """Answers a request that does not reach the app, and closes the connection."""
         self._in_head = False
         if self.transport.is_closing():
@@ -132,19 +179,21 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
             self.transport.close()
             return
-        problem = make_problem(uuid4().hex, status, status.name.lower(), detail)
+        problem = make_problem(uuid4().hex, status, code or status.name.lower(), detail)
         self._report(problem)
         body = problem.model_dump_json().encode()
         head = (
             f"content-type: {MEDIA_TYPE}\r\nx-request-id: {problem.request_id}\r\n"
-            f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
+            f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\nconnection: close\r\n"
         )
-        self.transport.write(STATUS_LINE[status] + head.encode() + body)
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            head += f"retry-after: {self._settings.retry_after_s}\r\n"
+        self.transport.write(STATUS_LINE[status] + head.encode() + b"\r\n" + body)
         self.transport.close()
 
     def _report(self, problem: Problem) -> None:
         """Counts and logs a rejection, as the middleware does for requests that reach the app."""
-        metrics: Any = self.config.app.state.metrics  # type: ignore[union-attr]  # as in `_start_timer`
+        metrics: Any = self.config.app.state.metrics  # type: ignore[union-attr]  # as in `_settings`
         metrics.count_problem(problem.code, problem.status)
         metrics.count_request("", UNMATCHED_ROUTE, problem.status, None)
         path = getattr(self, "url", b"").partition(b"?")[0].decode("latin-1")[:MAX_PATH_CHARACTERS]

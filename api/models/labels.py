@@ -21,20 +21,24 @@ Labels = Mapping[str, str]
 """Label → version."""
 
 
-def parse_labels(path: Path, content: bytes, known: Mapping[str, Path]) -> dict[str, str]:
-    """Parses label → version from the content of the JSON file `path`.
+def parse_labels(path: Path, content: bytes) -> dict[str, str]:
+    """Parses label → version from the content of the JSON file `path`; ignores labels with the value null.
 
     Raises:
-        ArtifactError: If it is damaged, or names a version that does not exist.
+        ArtifactError: If it is damaged, or no version is stable.
     """
     try:
         values = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{path} cannot be read ({error}). {EXAMPLE}") from error
-    if not isinstance(values, dict) or not all(isinstance(version, str) for version in values.values()):
+    if not isinstance(values, dict) or not all(isinstance(it, str | None) for it in values.values()):
         raise ArtifactError(f"{path} is not an object of labels. {EXAMPLE}")
-    check_labels(path, values, known)
-    return dict(values)
+    labels = {label: version for label, version in values.items() if version is not None}
+    if STABLE not in labels:
+        raise ArtifactError(
+            f"{path} has no label '{STABLE}', the version that answers requests without a version. {EXAMPLE}"
+        )
+    return labels
 
 
 def read_if_exists(path: Path) -> bytes | None:
@@ -51,27 +55,18 @@ def read_if_exists(path: Path) -> bytes | None:
         raise ArtifactError(f"{path} cannot be read ({error}). {EXAMPLE}") from error
 
 
-def check_labels(path: Path, labels: Labels, known: Mapping[str, Path]) -> None:
-    """Checks that labels can be served.
-
-    Raises:
-        ArtifactError: If no version is stable, or a label names an unknown version or is itself a version.
-    """
-    if STABLE not in labels:
-        raise ArtifactError(
-            f"{path} has no label '{STABLE}', the version that answers requests without a version. "
-            f'Expected for example {{"{STABLE}": "{next(iter(known))}"}}.'
-        )
+def find_label_problems(path: Path, labels: Labels, known: Mapping[str, Path]) -> dict[str, str]:
+    """Returns label → reason for labels that name an unknown version or are themselves a version."""
+    problems = {}
     for label, version in labels.items():
         if version not in known:
-            raise ArtifactError(
+            problems[label] = (
                 f"{path} gives the label '{label}' to version '{version}', which does not exist. "
                 f"Expected one of: {', '.join(known)}."
             )
-        if label in known and label != version:
-            raise ArtifactError(
-                f"{path} uses '{label}' as a label, but it is a version. Choose another label."
-            )
+        elif label in known and label != version:
+            problems[label] = f"{path} uses '{label}' as a label, but it is a version. Choose another label."
+    return problems
 
 
 # === Changes ===
@@ -140,6 +135,12 @@ class LabelFileUpdate:
     content: bytes | None
     before: Labels
     after: Labels
+
+    @property
+    def required(self) -> set[str]:
+        """The labels that must be usable after the change: those that it sets, and the stable one."""
+        changed = {label for label, version in self.after.items() if self.before.get(label) != version}
+        return {STABLE} | changed - {PREVIOUS}
 
     def check_writable(self) -> None:
         """Raises a RequestError, 409, if the folder is read-only: early, before a model is loaded."""

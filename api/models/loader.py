@@ -4,7 +4,7 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,11 +16,11 @@ from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import MemoryBudget
 from api.inference.network_cost import NetworkCost, measure_cost
-from api.models.labels import LabelChange, LabelFileUpdate
+from api.models.labels import PREVIOUS, LabelChange, LabelFileUpdate
 from api.models.registry import ModelRegistry, ServedModel, Versions
 from api.models.store import StoredModel, open_store
 from api.settings import Settings
-from segdec.artifact import Artifact, open_artifact
+from segdec.artifact import STABLE, Artifact, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.errors import ArtifactError, SegdecError
 from segdec.export.self_test import run_self_test
@@ -58,10 +58,10 @@ class ModelLoader:
         self._reloading: set[str] = set()
 
     async def load_all(self) -> LoadTimes:
-        """Loads every model of the store.
+        """Loads every model of the store; a version that is not stable and cannot be used is not served.
 
         Raises:
-            SegdecError: If one of them cannot be used.
+            SegdecError: If a stable version cannot be used.
         """
         times = LoadTimes()
         names = self.store.names()
@@ -73,7 +73,7 @@ class ModelLoader:
                 f"--default-model {default} does not exist. Expected one of: {', '.join(names)}."
             )
         for name in names:
-            await self._load(name, times)
+            await self._load(name, times, at_start=True)
         if len(names) == 1:  # it stays the default if a reload adds others
             self.registry.default = names[0]
         return times
@@ -85,7 +85,7 @@ class ModelLoader:
 
         Raises:
             RequestError: 404 if there is no such model, 409 while a reload of it runs, 422 if a version
-                cannot be used: then nothing changes.
+                cannot be used: then nothing changes. The previous version may be unusable.
         """
         return await self._swap(name, self._load)
 
@@ -126,12 +126,13 @@ class ModelLoader:
         await self.inference_thread.call(self.budget.measure_idle)
         return done
 
-    async def _load(self, name: str, times: LoadTimes) -> None:
+    async def _load(self, name: str, times: LoadTimes, *, at_start: bool = False) -> None:
         stored = await asyncio.to_thread(self.store.find, name)
         if stored is None:
             self._remove(name)
         else:
-            self.registry.replace(name, await self._load_versions(name, stored, times))
+            required = {STABLE} if at_start else {*stored.labels, *stored.unusable} - {PREVIOUS}
+            self.registry.replace(name, await self._load_versions(name, stored, times, required))
 
     async def _load_relabelled(
         self,
@@ -143,17 +144,32 @@ class ModelLoader:
     ) -> None:
         stable = self.registry.find(name).identity.version
         stored, update = await asyncio.to_thread(self.store.relabel, name, stable, change)
-        served = await self._load_versions(name, stored, times)
+        served = await self._load_versions(name, stored, times, update.required)
         await write(update)
         self.registry.replace(name, served)
 
-    async def _load_versions(self, name: str, stored: StoredModel, times: LoadTimes) -> Versions:
+    async def _load_versions(
+        self, name: str, stored: StoredModel, times: LoadTimes, required: Set[str]
+    ) -> Versions:
+        """Loads the labelled versions; raises if one with a `required` label cannot be used."""
         before = self.registry.versions(name)
-        served = {
-            version: await self._load_version(folder, before.get(version), times)
-            for version, folder in stored.versions.items()
-        }
-        return {version: replace(model, labels=_labels(stored, version)) for version, model in served.items()}
+        for label, reason in stored.unusable.items():
+            if label in required:
+                raise ArtifactError(reason)
+            _warn_unserved(name, label, reason)
+        served = {}
+        for version, folder in stored.versions.items():
+            labels = _labels(stored, version)
+            try:
+                model = await self._load_version(folder, before.get(version), times)
+            except Exception as error:  # whatever an engine raises
+                if required & set(labels):
+                    raise
+                for label in labels:
+                    _warn_unserved(name, label, _reason(error))
+            else:
+                served[version] = replace(model, labels=labels)
+        return served
 
     def _remove(self, name: str) -> None:
         if not self.registry.versions(name):
@@ -243,6 +259,10 @@ def _reason(error: Exception) -> str:
     if isinstance(error, SegdecError):
         return str(error)
     return f"The model cannot be run here ({type(error).__name__}); see the log of the service."
+
+
+def _warn_unserved(name: str, label: str, reason: str) -> None:
+    logger.warning("%s: the label '%s' is not served: %s", name, label, reason)
 
 
 def _labels(stored: StoredModel, version: str) -> tuple[str, ...]:

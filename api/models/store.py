@@ -2,12 +2,19 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
 from api.errors import RequestError
-from api.models.labels import LabelChange, LabelFileUpdate, Labels, check_labels, parse_labels, read_if_exists
+from api.models.labels import (
+    LabelChange,
+    LabelFileUpdate,
+    Labels,
+    find_label_problems,
+    parse_labels,
+    read_if_exists,
+)
 from api.settings import Settings
 from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
 from segdec.errors import ArtifactError, ConfigError
@@ -15,10 +22,17 @@ from segdec.errors import ArtifactError, ConfigError
 
 @dataclass(frozen=True)
 class StoredModel:
-    """The versions of one model on disk that are to be served: version → folder, and label → version."""
+    """The versions of one model on disk that are to be served.
+
+    Attributes:
+        versions: Version → folder.
+        labels: Label → version.
+        unusable: Further labels, and why their versions cannot be served.
+    """
 
     versions: Mapping[str, Path]
-    labels: Mapping[str, str]
+    labels: Labels
+    unusable: Mapping[str, str] = field(default_factory=dict)
 
 
 class SingleModel:
@@ -102,15 +116,15 @@ class ModelFolder:
         there is none.
 
         Raises:
-            ArtifactError: If its labels or a manifest are invalid.
+            ArtifactError: If its labels are damaged, or the stable version is missing or invalid.
         """
         artifacts = self._artifacts_of(name)
         if not artifacts:
             return None
         path = self.folder / name / LABELS
         content = read_if_exists(path)
-        labels = _newest(artifacts) if content is None else parse_labels(path, content, artifacts)
-        return _stored_model(name, artifacts, labels)
+        labels = _newest(artifacts) if content is None else parse_labels(path, content)
+        return _stored_model(path, artifacts, labels)
 
     def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:
         """Returns the model `name` with changed labels, and the update that writes them.
@@ -119,7 +133,7 @@ class ModelFolder:
 
         Raises:
             RequestError: 404 if there is no such model or version, 409 if the change is not possible.
-            ArtifactError: If the model's labels or a manifest are invalid.
+            ArtifactError: As `find`.
         """
         artifacts = self._artifacts_of(name)
         if not artifacts:
@@ -127,19 +141,17 @@ class ModelFolder:
         path = self.folder / name / LABELS
         content = read_if_exists(path)
         if content is not None:
-            before = parse_labels(path, content, artifacts)
+            before = parse_labels(path, content)
         else:
             before = {STABLE: stable} if stable in artifacts else _newest(artifacts)
-        after = change.apply(before)
-        for version in after.values():
+        update = LabelFileUpdate(path, content, before, change.apply(before))
+        for version in (update.after[label] for label in update.required):
             if version not in artifacts:
                 detail = f"Model '{name}' has no version '{version}' on disk."
                 expected = f"Expected one of: {', '.join(artifacts)}."
                 raise RequestError(404, "version_not_found", f"{detail} {expected}")
-        check_labels(path, after, artifacts)
-        update = LabelFileUpdate(path, content, before, after)
         update.check_writable()
-        return _stored_model(name, artifacts, after), update
+        return _stored_model(path, artifacts, update.after), update
 
     def _artifacts_of(self, name: str) -> dict[str, Path]:
         return _artifacts(self.folder / name) if _is_visible(name) and Path(name).name == name else {}
@@ -153,11 +165,22 @@ def open_store(settings: Settings) -> SingleModel | ModelFolder:
     return SingleModel(settings.model)
 
 
-def _stored_model(name: str, artifacts: Mapping[str, Path], labels: Labels) -> StoredModel:
-    versions = {version: artifacts[version] for version in sorted(set(labels.values()), key=_sort_key)}
-    for version, path in versions.items():
-        _check_identity(path, name, version)
-    return StoredModel(versions, labels)
+def _stored_model(path: Path, artifacts: Mapping[str, Path], labels: Labels) -> StoredModel:
+    """Returns the versions that `labels` of the file `path` name; raises an ArtifactError without the stable
+    one.
+    """
+    unusable = find_label_problems(path, labels, artifacts)
+    for label, version in labels.items():
+        try:
+            if label not in unusable:
+                _check_identity(artifacts[version], path.parent.name, version)
+        except ArtifactError as error:
+            unusable[label] = str(error)
+    if STABLE in unusable:
+        raise ArtifactError(unusable[STABLE])
+    usable = {label: version for label, version in labels.items() if label not in unusable}
+    versions = {version: artifacts[version] for version in sorted(set(usable.values()), key=_sort_key)}
+    return StoredModel(versions, usable, unusable)
 
 
 def _newest(artifacts: Mapping[str, Path]) -> dict[str, str]:
@@ -201,7 +224,8 @@ def _other_name(folder: Path) -> str:
 def _sort_key(version: str) -> list[tuple[int, str]]:
     """Sorts version 10 after version 9."""
     return [
-        (int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"[0-9]+|[^0-9]+", version)
+        (int(number), "") if number else (-1, text)
+        for number, text in re.findall("([0-9]+)|([^0-9]+)", version)
     ]
 
 

@@ -5,25 +5,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, delete, func, select, update
 
 from api.records.tables import outbox
 
 WAITING, DEAD = "waiting", "dead"
 message = outbox.c
+retry_at = case((message.next_at > message.created_at, message.next_at)).label("retry_at")
+"""Time of the next attempt after a failure; None if there was none: clocks of replicas differ."""
 
 
-def waiting_stations(connection: Connection, sink: str, after: str | None, limit: int) -> Sequence[str]:
-    """Returns the stations with waiting messages after `after` (None = from the first), in order.
+def waiting_stations(
+    connection: Connection, sink: str, after: str | None, limit: int
+) -> Sequence[tuple[str, datetime | None]]:
+    """Returns the stations with waiting messages after `after` (None = from the first), in order, each with
+    `retry_at` of its oldest message.
 
-    Reads one index entry per station.
+    Reads one row per station.
     """
     first = _first_station(sink, None if after is None else message.station > after)
     found = first.cte("stations", recursive=True)
     following = _first_station(sink, message.station > found.c.station).correlate(found).scalar_subquery()
     found = found.union_all(select(following).where(found.c.station.is_not(None)))
-    statement = select(found.c.station).where(found.c.station.is_not(None)).limit(limit)
-    return connection.execute(statement).scalars().all()
+    oldest = select(retry_at).where(message.sink == sink, message.state == WAITING)
+    oldest = oldest.where(message.station == found.c.station).order_by(message.id).limit(1)
+    statement = select(found.c.station, oldest.correlate(found).scalar_subquery())
+    rows = connection.execute(statement.where(found.c.station.is_not(None)).limit(limit))
+    return [(station, moment) for station, moment in rows]
 
 
 def _first_station(sink: str, further: ColumnElement[bool] | None) -> Select[tuple[str]]:
@@ -50,7 +58,7 @@ def find_message(connection: Connection, message_id: int) -> RowMapping | None:
 
 
 def _of(sink: str, state: str) -> Select[tuple[object, ...]]:
-    return select(outbox).where(message.sink == sink, message.state == state)
+    return select(outbox, retry_at).where(message.sink == sink, message.state == state)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def show_outbox(connection: Connection, configured: Sequence[str]) -> OutboxStat
 
 def _failing(connection: Connection, sink: str) -> list[OutboxEvent]:
     stations = queries.waiting_stations(connection, sink, None, MAX_STATIONS)
-    first = [row for one in stations for row in queries.waiting_messages(connection, sink, one, 1)]
+    first = [row for one, _ in stations for row in queries.waiting_messages(connection, sink, one, 1)]
     return [_event(row) for row in first if row["error"] is not None][:MAX_SHOWN]
 
 

@@ -16,6 +16,7 @@ from api.middleware.access import add_log_fields, set_photograph_counts
 from api.models.registry import ServedModel
 from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
 from api.routes.dependencies import DefaultModelDep, ServiceDep
+from api.routes.rate_limit import client_of
 from api.routes.request_body import FORM_TYPE, JSON_TYPE
 from api.routes.request_params import PredictParams
 from api.routes.responses import make_answer
@@ -55,10 +56,8 @@ async def predict_batch(
     service.queue.check()
     with model.usage, service.bodies.reserve() as reservation:
         add_log_fields(request, model=model.identity.name, version=model.identity.version)
-        reading = partial(
-            read_uploads, request, settings.max_body_bytes, reservation, settings.max_batch_files
-        )
-        uploads = await service.receive(reading, params.deadline)
+        reading = partial(read_uploads, request, settings.max_body_bytes, max_files=settings.max_batch_files)
+        uploads = await service.receive(reading, client_of(request), reservation, params.deadline)
         group = service.inspector.open_group()
         works = [partial(_inspect_item, service, model, upload, params, group) for upload in uploads]
         set_photograph_counts(request, len(uploads))

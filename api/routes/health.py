@@ -1,5 +1,7 @@
 """Liveness and readiness. They use nothing that can block, so that load does not look like a failure."""
 
+from typing import Any
+
 from fastapi import APIRouter
 from starlette.requests import Request
 
@@ -9,10 +11,11 @@ from api.routes.roles import require_role
 from segdec.schemas import Health
 
 router = APIRouter(tags=["health"], dependencies=require_role("anyone"))
+ROUTE: dict[str, Any] = {"responses": document_problems(503), "response_model_exclude_defaults": True}
 
 
 @router.head("/livez", include_in_schema=False)
-@router.get("/livez", responses=document_problems(503))
+@router.get("/livez", **ROUTE)
 async def live(request: Request) -> Health:
     """The process answers; 503 if one of its threads hangs for so long that only a restart helps."""
     check_alive(request)
@@ -20,8 +23,8 @@ async def live(request: Request) -> Health:
 
 
 @router.head("/readyz", include_in_schema=False)
-@router.get("/readyz", responses=document_problems(503))
+@router.get("/readyz", **ROUTE)
 async def ready(service: ServiceDep) -> Health:
     """The models are loaded and warm; 503 before that, while a thread hangs, and during shutdown."""
     service.check_ready()
-    return Health(status="ready")
+    return Health(status="ready", problems=service.receivers.problems() + service.recording.problems())

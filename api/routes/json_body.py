@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from api.errors import RequestError, describe_json_errors
+from api.routes.rate_limit import client_of
 from api.routes.request_body import JSON_TYPE, is_json, media_type, parse_json, read_body
 from api.service import Service
 
@@ -38,7 +39,8 @@ async def read_json_body(
             415, "unsupported_content_type", f"The Content-Type is '{kind}'. Expected {JSON_TYPE}."
         )
     with service.bodies.reserve() as reservation:
-        body = await service.receive(partial(read_body, request, limit, reservation), deadline)
+        reading = partial(read_body, request, limit)
+        body = await service.receive(reading, client_of(request), reservation, deadline)
         return await asyncio.to_thread(parse_json, body, form, MAX_JSON_VALUES, partial(_bad_json, form))
 
 

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from api.errors import document_problems
 from api.records import outbox_view
 from api.records.schemas import OutboxChange, OutboxState
+from api.routes.number_text import WHOLE_NUMBER
 from api.routes.records import MAX_ID, RecordDep
 from api.routes.request_params import PRINTABLE_PATTERN
 from api.routes.roles import require_role
@@ -15,7 +16,7 @@ from api.routes.roles import require_role
 router = APIRouter(tags=["outbox"], dependencies=require_role("review"))
 admin_router = APIRouter(tags=["outbox"], dependencies=require_role("admin"))
 
-EventId = Annotated[int, Path(gt=0, le=MAX_ID)]
+EventId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
 SinkName = Annotated[
     str, Query(min_length=1, max_length=64, pattern=PRINTABLE_PATTERN, description="name of the receiver")
 ]

@@ -14,6 +14,7 @@ from api.inspection.inspector import InferredPhotograph, InspectedPhotograph, In
 from api.inspection.mask_encoding import check_mask_form
 from api.middleware.access import add_log_fields
 from api.models.registry import ServedModel
+from api.routes.rate_limit import client_of
 from api.routes.request_params import QueryModel, RequestParams
 from api.routes.uploads import Upload, read_upload
 from api.service import Service
@@ -66,8 +67,9 @@ class PhotographRequest(Generic[QueryModel]):
     async def read_body(self, *, with_part: bool = False) -> Upload:
         """Reads the photograph and, if `with_part`, its part; errors as `Service.receive`, `read_upload`."""
         limit = self.service.settings.max_body_bytes
-        reading = partial(read_upload, self.request, limit, self._body_bytes, with_part=with_part)
-        return await self.service.receive(reading, self.params.deadline)
+        reading = partial(read_upload, self.request, limit, with_part=with_part)
+        client, deadline = client_of(self.request), self.params.deadline
+        return await self.service.receive(reading, client, self._body_bytes, deadline)
 
     async def infer(self, upload: Upload, on_decoded: OnDecoded | None = None) -> InferredPhotograph:
         """Decodes the photograph and runs the network until the client disconnects; see `Inspection`."""

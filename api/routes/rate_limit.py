@@ -3,8 +3,16 @@
 import time
 from collections.abc import Callable
 
+from starlette.requests import Request
+
 MAX_CLIENTS = 100_000
 """Clients that are remembered; beyond it, the one that was idle longest is forgotten."""
+
+
+def client_of(request: Request) -> str:
+    """Returns the client of a request, for limits: its key, or without keys its address."""
+    key = request.state.key
+    return f"key {key}" if key else f"address {request.client.host if request.client else 'unknown'}"
 
 
 class RateLimiter:

@@ -1,5 +1,6 @@
 """Recorded inspections: rows, pictures and masks. Served if the service records."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, time
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -19,6 +20,7 @@ from api.records.review.reviews import record_not_found
 from api.records.schemas import InspectionRecord, RecordPage
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep
+from api.routes.number_text import DATE, ISO_TIME, WHOLE_NUMBER
 from api.routes.request_params import MAX_NAME, PRINTABLE_PATTERN
 from api.routes.roles import require_role
 from api.service import Service
@@ -58,6 +60,7 @@ FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(2999, 12, 30)
 """Outside this range, a day has no midnight in some zone."""
 Timestamp = Annotated[
     AwareDatetime | None,
+    ISO_TIME,
     Query(
         description="ISO 8601 with a zone",
         ge=datetime.combine(FIRST_DAY, time(), UTC),
@@ -66,7 +69,7 @@ Timestamp = Annotated[
 ]
 MAX_ID = 2**63 - 1
 MAX_SIDE = 2**14
-RecordId = Annotated[int, Path(gt=0, le=MAX_ID)]
+RecordId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
 
 
 async def get_record(service: ServiceDep) -> Record:
@@ -103,18 +106,30 @@ async def list_records(
     since: Timestamp = None,
     until: Timestamp = None,
     reviewed: bool | None = None,
-    before: Annotated[int | None, Query(gt=0, le=MAX_ID, description="only ids below it")] = None,
-    limit: Annotated[int, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
+    before: Annotated[
+        int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="only ids below it")
+    ] = None,
+    limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
 ) -> RecordPage:
     """Inspections, the newest first; pass `next_before` of a page to get the next one."""
     filters = Filters(station, part_id, label, since, until, reviewed)
     return await record.read(record_view.list_page, filters, before, limit)
 
 
-@router.get("/days/{day}", **TABLE)
+async def take_export_slot(service: ServiceDep) -> AsyncIterator[None]:
+    """Counts an export until its last byte is sent, or its client is gone.
+
+    Raises:
+        RequestError: 503 if too many exports are running.
+    """
+    with service.exports:
+        yield
+
+
+@router.get("/days/{day}", dependencies=[Depends(take_export_slot)], **TABLE)
 async def export(
     record: RecordDep,
-    day: Annotated[date, Path(ge=FIRST_DAY, le=LAST_DAY)],
+    day: Annotated[date, DATE, Path(ge=FIRST_DAY, le=LAST_DAY)],
     form: Annotated[TableFormat, Query(alias="format")] = "csv",
     zone: Annotated[str, Query(max_length=64, description="time zone of the day")] = "UTC",
     station: TextFilter = None,
@@ -202,7 +217,9 @@ async def show_overlay(
     service: ServiceDep,
     row: RowDep,
     side: Annotated[
-        int | None, Query(ge=16, le=MAX_SIDE, description="maximum length of the longest side, px")
+        int | None,
+        WHOLE_NUMBER,
+        Query(ge=16, le=MAX_SIDE, description="maximum length of the longest side, px"),
     ] = None,
 ) -> Response:
     """The photograph with the mask as an overlay, a PNG."""

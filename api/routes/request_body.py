@@ -7,8 +7,9 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from api.errors import RequestError
-from api.inspection.admission import BODY_COPIES, JSON_BODY_COPIES, ByteReservation
+from api.inspection.admission import BODY_COPIES, JSON_BODY_COPIES
 from api.inspection.json_files import to_utf8
+from api.inspection.open_uploads import OpenUpload
 
 FORM_TYPE = "multipart/form-data"
 JSON_TYPE = "application/json"
@@ -34,15 +35,13 @@ def is_json(kind: str) -> bool:
     return kind in (JSON_TYPE, "text/json") or (kind.startswith("application/") and kind.endswith("+json"))
 
 
-async def read_body(request: Request, limit: int, reservation: ByteReservation) -> bytes:
+async def read_body(request: Request, limit: int, upload: OpenUpload) -> bytes:
     """Reads the complete body; errors as `read_chunks`."""
-    return b"".join([chunk async for chunk in read_chunks(request, limit, reservation)])
+    return b"".join([chunk async for chunk in read_chunks(request, limit, upload)])
 
 
-async def read_chunks(
-    request: Request, limit: int, reservation: ByteReservation
-) -> AsyncGenerator[bytes, None]:
-    """Yields the body; reserves memory for it before it arrives if its length is known.
+async def read_chunks(request: Request, limit: int, upload: OpenUpload) -> AsyncGenerator[bytes, None]:
+    """Yields the body; reserves memory for it, ahead of what has arrived if its length is known.
 
     Raises:
         RequestError: 413 if it has more than `limit` bytes, 415 if it is compressed, 503 if the memory is
@@ -53,15 +52,17 @@ async def read_chunks(
     if declared.isdecimal() and (len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit):
         raise _too_large(declared[:MAX_LENGTH_DIGITS], limit)
     copies = BODY_COPIES if kind == FORM_TYPE or is_raw(kind) else JSON_BODY_COPIES
-    reserved, received = int(declared) if declared.isdecimal() else 0, 0
-    reservation.add(copies * reserved)
+    expected, reserved, received = int(declared) if declared.isdecimal() else 0, 0, 0
+    upload.check_memory(copies * expected)
     async for chunk in request.stream():
         received += len(chunk)
         if received > limit:
             raise _too_large(f"more than {limit}", limit)
+        upload.receive(len(chunk))
         if received > reserved:
-            reservation.add(copies * (received - reserved))
-            reserved = received
+            needed = max(received, min(2 * received, expected))
+            upload.reserve_memory(copies * (needed - reserved))
+            reserved = needed
         yield chunk
 
 

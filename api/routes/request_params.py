@@ -22,6 +22,7 @@ from pydantic_core import from_json
 from starlette.requests import Request
 
 from api.errors import RequestError, bad_parameter
+from api.routes.number_text import DECIMAL_NUMBER
 from segdec.runtime.suggestions import nearest_name
 from segdec.schemas import MaskForm, MaskSpace, RecordedMaskForm
 
@@ -37,7 +38,7 @@ class PredictQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    threshold: Annotated[float, Field(ge=0.0, le=1.0)] | SkipJsonSchema[None] = Field(
+    threshold: Annotated[float, DECIMAL_NUMBER, Field(ge=0.0, le=1.0)] | SkipJsonSchema[None] = Field(
         None,
         description="image score from which a photograph is a defect, without a band for review; default: "
         "the model's own",
@@ -109,7 +110,7 @@ class InspectQuery(PredictQuery, PartFields):
 
 # === Dependencies ===
 
-DeadlineMs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+DeadlineMs = Annotated[float, DECIMAL_NUMBER, Field(gt=0, allow_inf_nan=False)]
 
 
 async def get_deadline(

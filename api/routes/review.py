@@ -1,18 +1,17 @@
 """Reviews of recorded inspections. Served if the service records."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, TypeVarTuple
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.errors import RequestError, document_problems
+from api.errors import document_problems
 from api.records.queries import Filters
 from api.records.record import Record
 from api.records.review import review_tasks
@@ -22,6 +21,7 @@ from api.records.review.reviews import ReviewChange, ReviewDecision, set_review,
 from api.records.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
 from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
+from api.routes.if_match import SeenRevisions
 from api.routes.json_body import MAX_JSON_BYTES, read_json_body
 from api.routes.records import ETAG, RecordDep, RecordId, RowDep, TextFilter, Timestamp, answer_record
 from api.routes.request_params import MAX_NAME, PRINTABLE_PATTERN, DeadlineDep, Name
@@ -38,9 +38,9 @@ MAX_REASON = 2000
 """Characters."""
 TEXT_PATTERN = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
 """Allows tabs and line breaks."""
-MAX_REVISION = 2**31 - 2
 
 Session = Annotated[Name, Field(min_length=1, description="random text, one for each tab")]
+QueryName = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 
 
@@ -50,8 +50,8 @@ class NextTasks(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     session: Session
-    count: int = Field(1, ge=1, le=MAX_TASKS)
-    skip: list[Annotated[int, Field(gt=0, le=2**63 - 1)]] = Field(
+    count: int = Field(1, ge=1, le=MAX_TASKS, strict=True)
+    skip: list[Annotated[int, Field(gt=0, le=2**63 - 1, strict=True)]] = Field(
         [], max_length=MAX_SKIPPED, description="records that are released and not offered now"
     )
     station: Name | None = Field(None, description="only of this station")
@@ -89,9 +89,6 @@ def _describe_change(*problems: int) -> dict[str, Any]:
     return {"response_model": InspectionRecord, "responses": answers}
 
 
-IfMatch = Annotated[str | None, Header(description='the last known ETag: "REVISION"')]
-
-
 @router.post(
     "/v1/review/next",
     responses=document_problems(*BODY_PROBLEMS),
@@ -118,21 +115,19 @@ async def put_review(
     record: RecordDep,
     row: RowDep,
     deadline: DeadlineDep,
-    if_match: IfMatch = None,
+    seen: SeenRevisions,
 ) -> Response:
     """Sets the review of an inspection and removes it from the queue."""
-    revision = _read_revision(if_match)
     limit = max(service.settings.max_body_bytes, MAX_JSON_BYTES)
     sent = await read_json_body(request, service, SentReview, deadline, limit)
     review_tasks.check_label(sent.label, row)
     mask = None
     if sent.mask is not None:
         mask = await record.run_in_thread(partial(parse_corrected_mask, sent.mask.png, row, sent.label))
-    who = "/".join(filter(None, (request.state.key, sent.reviewer)))
-    now = datetime.now(UTC)
-    change = ReviewChange(row["id"], revision, sent.session, who, now)
+    now, reviewer = datetime.now(UTC), _name(request, sent.reviewer)
+    change = ReviewChange(row["id"], seen, sent.session, reviewer or _unknown(request), now)
     changed = await _write(
-        record, set_review, change, ReviewDecision(sent.label, now, who, sent.reason, mask)
+        record, set_review, change, ReviewDecision(sent.label, now, reviewer, sent.reason, mask)
     )
     record.metrics.reviews.labels(sent.label).inc()
     return answer_record(changed)
@@ -143,18 +138,26 @@ async def delete_review(
     request: Request,
     record: RecordDep,
     record_id: RecordId,
-    if_match: IfMatch = None,
-    session: Annotated[
-        str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)
-    ] = None,
+    seen: SeenRevisions,
+    session: QueryName = None,
+    reviewer: QueryName = None,
 ) -> Response:
     """Undoes the last review: the one before is restored, or the record is queued again."""
-    change = ReviewChange(
-        record_id, _read_revision(if_match), session, request.state.key or "", datetime.now(UTC)
-    )
+    who = _name(request, reviewer) or _unknown(request)
+    change = ReviewChange(record_id, seen, session, who, datetime.now(UTC))
     changed = await _write(record, undo_review, change)
     record.metrics.undone.inc()
     return answer_record(changed)
+
+
+def _name(request: Request, reviewer: str | None) -> str:
+    """Returns the names of the key and the reviewer; empty if neither is known."""
+    return "/".join(filter(None, (request.state.key, (reviewer or "").strip())))
+
+
+def _unknown(request: Request) -> str:
+    """Returns whom the audit log names if there is neither a key nor a reviewer."""
+    return f"unknown person at {request.client.host if request.client else 'an unknown address'}"
 
 
 async def _write(
@@ -168,22 +171,6 @@ async def _write(
         return changed
 
     return await record.write(make)
-
-
-def _read_revision(if_match: str | None) -> int:
-    """Parses If-Match. Weak ETags are accepted: proxies make those of compressed answers weak."""
-    if if_match is None:
-        raise RequestError(
-            428,
-            "precondition_required",
-            'If-Match is missing. Expected the ETag of the record that was reviewed, for example "0".',
-        )
-    match = re.fullmatch(r'(?:W/)?"([0-9]{1,10})"', if_match.strip())
-    if match is None or int(match[1]) > MAX_REVISION:
-        raise RequestError(
-            400, "bad_parameter", f'If-Match is {if_match[:80]!r}. Expected an ETag such as "0".'
-        )
-    return int(match[1])
 
 
 @router.get("/v1/review/statistics", responses=document_problems(400, 503))

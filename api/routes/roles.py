@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from api.errors import RequestError
 from api.routes.keys import RANKS, Keyring, Role
-from api.routes.rate_limit import RateLimiter
+from api.routes.rate_limit import RateLimiter, client_of
 from segdec.errors import ConfigError
 
 SCHEMES = {
@@ -77,9 +77,7 @@ def document_keys(app: FastAPI) -> None:
 
 
 def _take_token(limiter: RateLimiter, request: Request) -> None:
-    key = request.state.key
-    address = request.client.host if request.client else "unknown"
-    wait_s = limiter.take_token(f"key {key}" if key else f"address {address}")
+    wait_s = limiter.take_token(client_of(request))
     if wait_s:
         retry_after_s = math.ceil(wait_s)
         detail = f"Too many requests. Retry in {retry_after_s} s."

@@ -15,9 +15,9 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from api.errors import RequestError, bad_parameter, describe_json_errors
-from api.inspection.admission import ByteReservation
 from api.inspection.encoded_photograph import EncodedPhotograph
 from api.inspection.json_files import decode_base64
+from api.inspection.open_uploads import OpenUpload
 from api.routes.request_body import FORM_TYPE, is_json, is_raw, media_type, parse_json, read_body, read_chunks
 from api.routes.request_params import MAX_METADATA, PartFields, parse_part_fields
 
@@ -44,13 +44,11 @@ class Upload(EncodedPhotograph):
     part: PartFields | None = None
 
 
-async def read_upload(
-    request: Request, limit: int, reservation: ByteReservation, *, with_part: bool = False
-) -> Upload:
+async def read_upload(request: Request, limit: int, upload: OpenUpload, *, with_part: bool = False) -> Upload:
     """Reads an encoded photograph from a raw, multipart or JSON body of at most `limit` bytes.
 
-    `reservation` reserves memory for the body, before it arrives if its length is known. `with_part`: whether
-    a form or JSON may also name the part.
+    `upload` is its place among those that are being read. `with_part`: whether a form or JSON may also name
+    the part.
 
     Raises:
         RequestError: 413 for a larger body, 503 if the memory is full, 415 for another type of body or a
@@ -58,26 +56,24 @@ async def read_upload(
     """
     kind = media_type(request)
     if kind == FORM_TYPE:
-        return (await read_form(request, limit, reservation, max_files=1, with_part=with_part))[0]
+        return (await read_form(request, limit, upload, max_files=1, with_part=with_part))[0]
     if is_json(kind):
-        body = await read_body(request, limit, reservation)
+        body = await read_body(request, limit, upload)
         return await asyncio.to_thread(_parse_json_inspection if with_part else _parse_json_image, body)
     if not is_raw(kind) or request.headers.get("content-length") == "0":
         raise _unsupported(request, EXAMPLES)
-    return Upload(await read_body(request, limit, reservation), "The request body")
+    return Upload(await read_body(request, limit, upload), "The request body")
 
 
-async def read_uploads(
-    request: Request, limit: int, reservation: ByteReservation, max_files: int
-) -> list[Upload]:
+async def read_uploads(request: Request, limit: int, upload: OpenUpload, *, max_files: int) -> list[Upload]:
     """Reads up to `max_files` photographs from a multipart or JSON body; arguments and errors as
     `read_upload`.
     """
     kind = media_type(request)
     if kind == FORM_TYPE:
-        return await read_form(request, limit, reservation, max_files)
+        return await read_form(request, limit, upload, max_files)
     if is_json(kind):
-        body = await read_body(request, limit, reservation)
+        body = await read_body(request, limit, upload)
         return await asyncio.to_thread(_parse_json_images, body, max_files)
     raise _unsupported(request, f"Send them as multipart/form-data, each in a field '{FORM_FIELD}'.")
 
@@ -128,7 +124,7 @@ class FormParser(MultiPartParser):
 
 
 async def read_form(
-    request: Request, limit: int, reservation: ByteReservation, max_files: int, *, with_part: bool = False
+    request: Request, limit: int, upload: OpenUpload, max_files: int, *, with_part: bool = False
 ) -> list[Upload]:
     """Reads the files of a form. If `with_part` is true, the other fields describe the part.
 
@@ -137,8 +133,8 @@ async def read_form(
     """
     count = "one file (/v1/predict/batch takes several)" if max_files == 1 else f"1 to {max_files} files"
     expected = f"Expected {count}. {EXAMPLES}"
-    facts = frozenset(PartFields.model_fields if with_part else ())
-    async with aclosing(read_chunks(request, limit, reservation)) as chunks:
+    facts = tuple(PartFields.model_fields if with_part else ())
+    async with aclosing(read_chunks(request, limit, upload)) as chunks:
         try:
             headers = _without_charset(request.headers)
             parser = FormParser(headers, chunks, max_files=max_files, max_fields=max(len(facts), 1))
@@ -154,7 +150,9 @@ async def read_form(
         if uploads and len(uploads) + len(fields) == len(form.multi_items()):
             return uploads
         names = ", ".join(f"'{name}'" for name, _ in form.multi_items()) or "no fields"
-        raise RequestError(400, "missing_file", f"The form has {names}; expected '{FORM_FIELD}'. {expected}")
+        detail = f"The form has {names}; expected '{FORM_FIELD}' and no other field"
+        detail += f" except {', '.join(facts)}. " if facts else ". "
+        raise RequestError(400, "missing_file", detail + expected)
     finally:
         await form.close()
 

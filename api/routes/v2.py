@@ -39,6 +39,7 @@ from api.protocol_v2.schemas import (
 )
 from api.routes.body_schemas import BINARY_SCHEMA, inline_schema
 from api.routes.dependencies import ModelVersionDep, NamedModelDep, ServiceDep, check_alive
+from api.routes.rate_limit import client_of
 from api.routes.request_body import read_body
 from api.routes.request_params import DeadlineDep
 from api.routes.roles import require_role
@@ -190,9 +191,8 @@ async def _respond(
     settings = service.settings
     with model.usage, service.bodies.reserve() as reservation:
         add_log_fields(request, model=model.identity.name, version=model.identity.version)
-        body = await service.receive(
-            partial(read_body, request, settings.max_body_bytes, reservation), deadline
-        )
+        reading = partial(read_body, request, settings.max_body_bytes)
+        body = await service.receive(reading, client_of(request), reservation, deadline)
         async with deadline_timeout(deadline):
             parse = partial(parse_inference_request, body, header_length, settings, model.config)
             asked = await asyncio.to_thread(parse)

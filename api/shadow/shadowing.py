@@ -15,6 +15,7 @@ import numpy as np
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import SPARE_SHARE, MemoryBudget, PhotographCost
 from api.inspection.admission import AdmissionLimit, ByteLimit
+from api.inspection.open_uploads import UploadLimit
 from api.models.registry import ModelRegistry, ServedModel
 from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.recording import Recording
@@ -64,7 +65,7 @@ class Shadowing:
         models: ModelRegistry,
         inference_thread: InferenceThread,
         memory: MemoryBudget,
-        limits: Sequence[AdmissionLimit],
+        limits: Sequence[AdmissionLimit | UploadLimit],
         bodies: ByteLimit,
         recording: Recording,
         metrics: ShadowMetrics,

@@ -19,6 +19,8 @@ class BoxedMask:
     threshold: int | None = 0
     """Pixels of `mask` are defective if their value is above this; None if its values are classes, which get
     separate boxes and keep their values."""
+    classes: tuple[int, ...] = ()
+    """These values, if known."""
     max_pixels: int = DEFAULT_MAX_PIXELS
 
     def __str__(self) -> str:
@@ -33,7 +35,8 @@ class BoxedMask:
         """Returns the boxes as a PNG file; OSError or ImageError if the mask cannot be read."""
         data, name = self.mask.read_bytes(), str(self.mask)
         if self.threshold is None:
-            return encode_png(box_classes(decode_mask_values(data, name, max_pixels=self.max_pixels)))
+            values = decode_mask_values(data, name, max_pixels=self.max_pixels, classes=self.classes)
+            return encode_png(box_classes(values))
         mask = decode_mask(data, name, threshold=self.threshold, max_pixels=self.max_pixels)
         return encode_png(fill_boxes(mask))
 

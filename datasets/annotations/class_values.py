@@ -1,13 +1,14 @@
 """Masks whose values are classes."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.drawn_mask import DrawnMask, Shape
-from datasets.sample import VALUES_ARE_CLASSES, MaskValues
+from datasets.sample import IGNORED, VALUES_ARE_CLASSES, MaskValues
 from segdec.errors import DatasetError
 
 Mask = NDArray[np.uint8]
@@ -16,17 +17,25 @@ NAMED_VALUES = 6
 """Values that a message lists."""
 
 
-def read_classes(values: Mask, known: Sequence[tuple[int, int]], name: str) -> tuple[Mask, Mask | None]:
+class ReadMask(NamedTuple):
+    """A mask whose values were classes; each map is uint8 [H, W]."""
+
+    mask: Mask
+    """255 for defect pixels."""
+    classes: Mask | None
+    """Class of the nearest defect pixel; None without defects."""
+    ignored: Mask | None
+    """255 for pixels of an unknown class; None without any."""
+
+
+def read_classes(values: Mask, known: Sequence[tuple[int, int]], name: str) -> ReadMask:
     """Reads a mask [H, W] whose values are classes.
 
     Args:
         values: uint8 [H, W], 0 for no defect.
-        known: Pairs of value and class; if empty, each value is the class index.
+        known: Pairs of value and class; if empty, each value is the class index. The class `IGNORED` means
+            that the class is unknown.
         name: Name of the mask, for messages.
-
-    Returns:
-        uint8 [H, W] with 255 for defect pixels; and uint8 [H, W] with the class of the nearest defect pixel,
-        or None for a mask without defects.
 
     Raises:
         DatasetError: If the mask holds another value.
@@ -38,10 +47,13 @@ def read_classes(values: Mask, known: Sequence[tuple[int, int]], name: str) -> t
         raise DatasetError(
             f"The mask {name} holds the values {list_values(unknown)}, which are not classes. Expected 0 "
             f"and {list_values([value for value, _ in known])}: correct the mask, or add the value and its "
-            "class to data.mask_values."
+            "class to data.mask_values ('ignore' for pixels of unknown class)."
         )
     classes = np.asarray(cv2.LUT(values, table), np.uint8)
-    return np.where(classes > 0, np.uint8(255), np.uint8(0)), spread_classes(classes)
+    ignored = classes == IGNORED
+    classes[ignored] = 0
+    mask = np.where(classes > 0, np.uint8(255), np.uint8(0))
+    return ReadMask(mask, spread_classes(classes), ignored * np.uint8(255) if ignored.any() else None)
 
 
 def draw_parts(
@@ -49,16 +61,17 @@ def draw_parts(
 ) -> tuple[DrawnMask, MaskValues | None]:
     """Returns the mask of shapes and its `MaskValues`.
 
-    With several classes the mask values are classes, and the smaller of two overlapping shapes is on top.
-    With one class the mask values are 0 and 255.
+    With several classes, or ignored parts, the mask values are classes, and the smaller of two overlapping
+    shapes is on top. With one class the mask values are 0 and 255.
 
     Args:
         name: File and entry of the annotation, for messages.
         height: Pixels of the photograph.
         width: Pixels.
-        parts: Class and shape of each defect.
+        parts: Class and shape of each defect; the class `IGNORED` for ignored parts.
     """
-    if len({label for label, _ in parts}) == 1:
+    labels = {label for label, _ in parts}
+    if len(labels) == 1 and IGNORED not in labels:
         return DrawnMask(name, height, width, tuple(shape for _, shape in parts)), None
     ordered = sorted(parts, key=lambda part: -part[1].area_px)
     shapes, values = tuple(shape for _, shape in ordered), tuple(label for label, _ in ordered)
@@ -82,7 +95,10 @@ def spread_classes(classes: Mask) -> Mask | None:
 
 
 def box_classes(values: Mask) -> Mask:
-    """Fills the bounding box of each connected part (8 neighbours) of each value, the smallest box last."""
+    """Fills the bounding box of each connected part (8 neighbours) of each value, the smallest box last.
+
+    Ignored parts become boxes like others.
+    """
     boxes = []
     for value in np.unique(values[values > 0]).tolist():
         part = (values == value).view(np.uint8)

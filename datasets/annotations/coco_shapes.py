@@ -2,42 +2,37 @@
 
 from typing import Any
 
-from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.labelled_shape import LabelledShape
 from datasets.annotations.run_length_shape import RunLengthShape
-from datasets.annotations.shapes import Box, Polygon, check_inside
+from datasets.annotations.shapes import Box, Polygon
 
 
-def read_shapes(annotation: dict[str, Any], label: str, height: int, width: int) -> list[LabelledShape]:
-    """Reads the segmentation of one annotation, or its box if it has no segmentation.
+def segments(annotation: dict[str, Any]) -> list[Any]:
+    """Returns the parts of the segmentation of an annotation: polygons, or run lengths."""
+    segmentation = annotation.get("segmentation") or []
+    return segmentation if isinstance(segmentation, list) else [segmentation]
 
-    A crowd (`iscrowd`) is drawn like any other annotation. `height` and `width` are those of the photograph,
-    px.
+
+def read_shape(segment: object, label: str, height: int, width: int) -> LabelledShape:
+    """Reads one polygon or the run lengths of a photograph of `height` × `width` px.
 
     Raises:
-        ValueError: If it has neither, or cannot be drawn.
+        ValueError: If it cannot be drawn.
     """
-    segmentation, box = annotation.get("segmentation"), annotation.get("bbox")
-    shapes: list[Shape]
-    if segmentation:
-        shapes = _segmented(segmentation, height, width)
-    elif box:
-        shapes = [Box.from_list(box)]
-    else:
-        raise ValueError("the annotation has neither a segmentation nor a box")
-    for shape in shapes:
-        check_inside(shape, height, width)
-    return [LabelledShape(label, shape, is_box=not segmentation) for shape in shapes]
-
-
-def _segmented(segmentation: object, height: int, width: int) -> list[Shape]:
-    if isinstance(segmentation, list):
-        return [Polygon.from_flat(points) for points in segmentation]
-    if not isinstance(segmentation, dict):
-        raise ValueError(f"the segmentation {segmentation!r:.40} is neither polygons nor run lengths")
-    if segmentation.get("size") != [height, width]:
+    if isinstance(segment, list):
+        return LabelledShape(label, Polygon.from_flat(segment))
+    if not isinstance(segment, dict):
+        raise ValueError(f"the segmentation {segment!r:.40} is neither polygons nor run lengths")
+    if segment.get("size") != [height, width]:
         raise ValueError(
-            f"the run lengths have the size {segmentation.get('size')!r:.40}, the photograph has "
+            f"the run lengths have the size {segment.get('size')!r:.40}, the photograph has "
             f"{[height, width]} (height, width)"
         )
-    return [RunLengthShape.from_coco(segmentation.get("counts"), height, width)]
+    return LabelledShape(label, RunLengthShape.from_coco(segment.get("counts"), height, width))
+
+
+def read_box(box: object, label: str) -> LabelledShape:
+    """Reads the box of an annotation without a segmentation; ValueError if it cannot be drawn."""
+    if not box:
+        raise ValueError("the annotation has neither a segmentation nor a box")
+    return LabelledShape(label, Box.from_list(box), is_box=True)

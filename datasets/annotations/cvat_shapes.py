@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 
 from datasets.annotations.curves import Line, box_corners, ellipse, rotated
-from datasets.annotations.cvat_xml import Element, to_number
+from datasets.annotations.cvat_xml import Element
 from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.labelled_shape import LabelledShape
 from datasets.annotations.labels import read_label
-from datasets.annotations.shapes import Bitmap, Box, Point, Polygon, check_inside
+from datasets.annotations.shapes import Bitmap, Box, Point, Polygon
+from datasets.annotations.xml_file import to_number
 from segdec.images import DEFAULT_MAX_PIXELS
 
 
@@ -21,8 +22,7 @@ def read_shape(element: Element, height: int, width: int) -> LabelledShape:
         raise ValueError(f"the shape <{element.tag:.40}> is unknown; expected one of {known}")
     drawn = _mask(element, height, width) if element.tag == "mask" else _SHAPES[element.tag](element)
     may_exceed = element.tag in {"ellipse", "polyline"} or _rotation(element) != 0
-    check_inside(drawn, height, width, may_exceed=may_exceed)
-    return LabelledShape(label, drawn, is_box=element.tag == "box")
+    return LabelledShape(label, drawn, is_box=element.tag == "box", may_exceed=may_exceed)
 
 
 def _rotation(element: Element) -> float:

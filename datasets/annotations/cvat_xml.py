@@ -1,18 +1,13 @@
-"""Streams the elements of CVAT's `annotations.xml` with their line numbers.
-
-Rejects document types: their XML entities could read other files or expand without limit.
-"""
+"""Streams the elements of CVAT's `annotations.xml` with their line numbers."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.parsers import expat
+
+from datasets.annotations.xml_file import create_parser, parse, to_number
 
 ROOT = "annotations"
 IMAGE = "image"
 TRACK = "track"
-
-MAX_BYTES = 2**30
-"""Larger files are rejected unread, to limit memory."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +32,6 @@ class Element:
         return to_number(self.text(name))
 
 
-def to_number(text: str) -> float:
-    """Parses a number, finite or not; ValueError if `text` is not a number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"'{text:.40}' is not a number") from None
-
-
 def read_images(path: Path) -> list[Element]:
     """Reads the image elements of the file at `path`, in order.
 
@@ -53,18 +40,7 @@ def read_images(path: Path) -> list[Element]:
             images"; names the line.
     """
     reader = _Reader()
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise ValueError(f"the file has {size} bytes, expected at most {MAX_BYTES}")
-        with path.open("rb") as file:
-            reader.parser.ParseFile(file)
-    except OSError as error:
-        raise ValueError(f"the file cannot be read ({error.strerror})") from error
-    except expat.ExpatError as error:
-        raise ValueError(f"line {error.lineno}: invalid XML ({expat.ErrorString(error.code)})") from error
-    except LookupError as error:  # an encoding that Python does not know
-        raise ValueError(f"line {reader.parser.CurrentLineNumber}: {error}") from error
+    parse(path, reader.parser)
     return reader.images
 
 
@@ -73,17 +49,10 @@ class _Reader:
 
     def __init__(self) -> None:
         self.images: list[Element] = []
-        self.parser = expat.ParserCreate()
-        self.parser.StartDoctypeDeclHandler = self._refuse_doctype
+        self.parser = create_parser()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self._open: list[str] = []
-
-    def _refuse_doctype(self, *_: object) -> None:
-        raise ValueError(
-            f"line {self.parser.CurrentLineNumber}: the file has a document type (<!DOCTYPE …>), which CVAT "
-            "never writes"
-        )
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         line = self.parser.CurrentLineNumber

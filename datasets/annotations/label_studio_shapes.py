@@ -1,8 +1,10 @@
-"""The results of Label Studio: polygons, rectangles, ellipses, brush strokes and choices.
+"""The results of Label Studio: polygons, rectangles, ellipses, brush strokes, bitmasks and choices.
 
 Positions and lengths are percentages of the picture.
 """
 
+import base64
+import binascii
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +14,10 @@ from datasets.annotations import label_studio_rle
 from datasets.annotations.curves import box_corners, ellipse, rotated
 from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.labelled_shape import LabelledShape, read_annotated_size
-from datasets.annotations.labels import read_label
-from datasets.annotations.shapes import Bitmap, Box, Polygon, check_inside, numbers, read_points
+from datasets.annotations.labels import is_good, read_label
+from datasets.annotations.shapes import Bitmap, Box, Polygon, numbers, read_points
+from segdec.errors import ImageError
+from segdec.images import decode_mask
 
 CHOICES = "choices"
 LABELS = "labels"
@@ -37,6 +41,17 @@ def read_choices(result: object) -> tuple[str, ...]:
     if not isinstance(listed, list):
         raise ValueError("the choices are not a list")
     return tuple(read_label(choice) for choice in listed)
+
+
+def marks_defect(results: object) -> bool:
+    """Returns whether a result is a shape or a choice whose label is not `good`; invalid ones count too."""
+    for result in results if isinstance(results, list) else []:
+        value = result.get("value") if isinstance(result, dict) else None
+        named = [each for key, each in value.items() if key in _LABEL_KEYS] if isinstance(value, dict) else []
+        listed = [label for labels in named if isinstance(labels, list) for label in labels]
+        if any(not (isinstance(label, str) and is_good(label)) for label in listed):
+            return True
+    return False
 
 
 def result_size(result: object) -> tuple[int, int]:
@@ -75,13 +90,19 @@ def read_shape(result: object) -> LabelledShape:
         raise ValueError("the picture was rotated in the tool; rotate the photograph's file instead")
     height, width = result_size(result)
     label, drawn = _label(value, kind), _SHAPES[kind](value, height, width)
-    check_inside(drawn, height, width, may_exceed=kind == "ellipse" or bool(value.get("rotation")))
-    return LabelledShape(label, drawn, is_box=kind == "rectangle")
+    may_exceed = kind == "ellipse" or bool(value.get("rotation"))
+    return LabelledShape(label, drawn, is_box=kind == "rectangle", may_exceed=may_exceed)
 
 
 def _geometry(value: Value) -> str | None:
     """The kind of shape of a value."""
-    keys = {"points": "polygon", "rle": "brush", "radiusX": "ellipse", "height": "rectangle"}
+    keys = {
+        "points": "polygon",
+        "rle": "brush",
+        "imageDataURL": "bitmask",
+        "radiusX": "ellipse",
+        "height": "rectangle",
+    }
     return next((kind for key, kind in keys.items() if key in value), None)
 
 
@@ -134,9 +155,31 @@ def _brush(value: Value, height: int, width: int) -> Shape:
     return Bitmap.from_mask(left, top, alpha[top : rows[-1] + 1, left : columns[-1] + 1])
 
 
+def _bitmask(value: Value, height: int, width: int) -> Shape:
+    """Decodes the PNG in a data URL, which has the size of the picture."""
+    text = value.get("imageDataURL")
+    _, found, data = text.partition("base64,") if isinstance(text, str) else ("", "", "")
+    if not found:
+        raise ValueError("the bitmask has no data URL with a PNG in base64")
+    try:
+        mask = decode_mask(base64.b64decode(data, validate=True), "of the bitmask")
+    except (binascii.Error, ImageError) as error:
+        raise ValueError(f"the bitmask cannot be read: {error}") from error
+    if mask.shape != (height, width):
+        raise ValueError(
+            f"the bitmask is {mask.shape[1]}×{mask.shape[0]} pixels (width × height), the picture "
+            f"{width}×{height}"
+        )
+    return Bitmap.from_mask(0, 0, mask)
+
+
 _SHAPES: dict[str, Callable[[Value, int, int], Shape]] = {
     "polygon": _polygon,
     "rectangle": _rectangle,
     "ellipse": _ellipse,
     "brush": _brush,
+    "bitmask": _bitmask,
 }
+
+_LABEL_KEYS = frozenset({CHOICES, LABELS, *(f"{kind}{LABELS}" for kind in _SHAPES)})
+"""Keys of a value that hold labels."""

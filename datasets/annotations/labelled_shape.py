@@ -10,11 +10,20 @@ from segdec.images import DEFAULT_MAX_SIDE, MAX_PIXEL_LIMIT
 
 @dataclass(frozen=True)
 class LabelledShape:
-    """A shape with its label; `is_box` if it is a rectangle around the defect, not the defect itself."""
+    """A shape with its label.
+
+    Attributes:
+        label: The label.
+        shape: The shape.
+        is_box: Whether it is a rectangle around the defect, not the defect itself.
+        may_exceed: Whether it may exceed the picture, because the annotator did not set its extent: circles,
+            wide lines and rotated shapes.
+    """
 
     label: str
     shape: Shape
     is_box: bool = False
+    may_exceed: bool = False
 
 
 def largest_class(parts: Iterable[tuple[int, Shape]]) -> int:

@@ -1,4 +1,4 @@
-"""The shapes of LabelMe: polygons, rectangles, circles, lines, points and masks."""
+"""The shapes of LabelMe and X-AnyLabeling: polygons, rectangles, circles, lines, points and masks."""
 
 import base64
 import binascii
@@ -9,19 +9,19 @@ from datasets.annotations.curves import Line, ellipse
 from datasets.annotations.drawn_mask import Shape
 from datasets.annotations.labelled_shape import LabelledShape
 from datasets.annotations.labels import read_label
-from datasets.annotations.shapes import Bitmap, Box, Point, Polygon, check_inside, read_points
+from datasets.annotations.shapes import Bitmap, Box, Point, Polygon, read_points
 from segdec.errors import ImageError
 from segdec.images import decode_mask
 
 BACKGROUND = "_background_"
 """Label of background in LabelMe."""
 
-ROUND = frozenset({"circle", "line", "linestrip", "point"})
-"""Shapes that may exceed the picture, because the annotator did not set their extent."""
+ROUND = frozenset({"circle", "line", "linestrip", "point", "rotation"})
+"""Shapes whose extent the annotator did not set."""
 
 
-def read_shape(shape: object, height: int, width: int) -> list[LabelledShape]:
-    """Reads one shape, an empty list for background; ValueError if it cannot be drawn."""
+def read_shape(shape: object) -> LabelledShape | None:
+    """Reads one shape, None for background; ValueError if it cannot be drawn."""
     if not isinstance(shape, dict):
         raise ValueError("the shape is not a JSON object")
     label = read_label(shape.get("label"))
@@ -29,8 +29,9 @@ def read_shape(shape: object, height: int, width: int) -> list[LabelledShape]:
     if not isinstance(kind, str) or kind not in _SHAPES:
         raise ValueError(f"the shape type {kind!r:.40} is unknown; expected one of {', '.join(_SHAPES)}")
     drawn = _SHAPES[kind](shape)
-    check_inside(drawn, height, width, may_exceed=kind in ROUND)
-    return [] if label == BACKGROUND else [LabelledShape(label, drawn, is_box=kind == "rectangle")]
+    if label == BACKGROUND:
+        return None
+    return LabelledShape(label, drawn, is_box=kind == "rectangle", may_exceed=kind in ROUND)
 
 
 def _points(shape: dict[str, object], *counts: int) -> tuple[Point, ...]:
@@ -85,6 +86,7 @@ def _mask(shape: dict[str, object]) -> Shape:
 _SHAPES: dict[str, Callable[[dict[str, object]], Shape]] = {
     "polygon": lambda shape: Polygon(_points(shape)),
     "rectangle": _rectangle,
+    "rotation": lambda shape: Polygon(_points(shape, 4)),  # of X-AnyLabeling
     "circle": _circle,
     "line": lambda shape: Line(_points(shape, 2)),
     "linestrip": _linestrip,

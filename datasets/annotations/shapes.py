@@ -31,10 +31,13 @@ MAX_COORDINATE_PX = 2.0**24
 """Largest coordinate; larger than any picture, and safe from overflow."""
 
 
-def check_inside(shape: Shape, height: int, width: int, *, may_exceed: bool = False) -> None:
-    """Raises ValueError if a shape is outside its picture, entirely or by more than `TOLERANCE_PX`.
+def check_inside(shape: Shape, height: int, width: int) -> str:
+    """Returns a message if a shape exceeds its picture by more than `TOLERANCE_PX`, else an empty string.
 
-    With `may_exceed` only if it is entirely outside. Parts outside are cut off when the shape is drawn.
+    Parts outside are cut off when the shape is drawn.
+
+    Raises:
+        ValueError: If the shape is entirely outside.
     """
     left, top, right, bottom = shape.extent
     size = f"{width}×{height} pixels (width × height)"
@@ -43,9 +46,10 @@ def check_inside(shape: Shape, height: int, width: int, *, may_exceed: bool = Fa
             f"the shape from ({left:g}, {top:g}) to ({right:g}, {bottom:g}) is outside the picture of {size}"
         )
     for axis, low, high, side in (("x", left, right, width), ("y", top, bottom, height)):
-        if not may_exceed and (low < -TOLERANCE_PX or high > side + TOLERANCE_PX):
+        if low < -TOLERANCE_PX or high > side + TOLERANCE_PX:
             value = low if low < -TOLERANCE_PX else high
-            raise ValueError(f"{axis} = {value:g} is outside the picture of {size}")
+            return f"{axis} = {value:g} is outside the picture of {size}"
+    return ""
 
 
 def numbers(values: object) -> tuple[float, ...]:

@@ -1,137 +1,219 @@
-"""One folder for each class, and one mask for each defective photograph.
+"""A folder of photographs, with everything in it that says what they show.
 
-    root/good/0001.jpg               or `ok`, in any case
+    root/good/0001.jpg               or `ok`, `gut`, `io`, `normal`, in any case
     root/scratch/0002.jpg            any name: `defect`, or one folder for each class of defect
-    root/masks/scratch/0002.png      or root/masks/0002.png if no other defect has this stem
+    root/masks/scratch/0002.png      or root/masks/0002.png, or root/scratch/0002_mask.png
+    root/scratch/0003.json           annotations of a labelling tool, see `datasets.formats`
     root/splits.txt                  optional; without it 60 % train, 20 % val and 20 % test
     root/supervision.txt             optional; lists photographs with boxes or without masks
 
-Photographs and masks are paired by stem; `0002_mask.png`, `0002_label.png` and `0002_GT.png` also belong to
-0002. A photograph is named `<class>/<stem>` and is its own group. Masks are PNG, BMP or TIFF of the
-photograph's size, above 0 for defect pixels. Other files are ignored.
+The class of a photograph comes from its folder, from its annotation, or from the folder of its mask. They
+complement each other; a contradiction is a problem. Folders `train`, `val` and `test`, and folders such as
+`images`, may be above or below the class folders. Masks are PNG, BMP or TIFF of the photograph's size, above
+0 for defect pixels; a photograph may have several, and `0002_mask.png`, `0002_1.png` and `0002/1.png` belong
+to 0002. A mask file has priority over the shapes of an annotation. Photographs are named by their path below
+the root, and each is its own group. Good photographs alone are also a data set, with the classes `good` and
+`defect`.
 
-Good photographs alone are also a data set, with the classes `good` and `defect`.
+A photograph whose class no folder states is good if its annotation says so, or if it has no annotation file
+and the tool writes one only for defects (LabelMe, YOLO). If annotation files list their photographs (COCO,
+CVAT, Label Studio), others are left out.
 
 A defective photograph without a mask is a problem, because the mask may have been forgotten, unless
 `supervision.txt` has the line `label  scratch/0002`, or `label  scratch` for the whole folder. The line
 `box  scratch` means that the masks there are boxes. See `datasets.supervision`.
 """
 
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.annotations.labels import DEFECT, GOOD, is_good
-from datasets.layouts.listing import UNSUPPORTED_SUFFIXES, files, subfolders
-from datasets.layouts.mask_pairing import pair_masks
+from datasets.annotations.labels import DEFECT, GOOD, class_names
+from datasets.formats.annotation_files import FORMATS, SUFFIXES, Readers, read_annotation_files
+from datasets.formats.annotation_reader import Annotation, annotated_record, problem
+from datasets.formats.voc import is_class_mask
+from datasets.layouts.class_folders import MASKS, ClassFolders
+from datasets.layouts.evidence import combine
+from datasets.layouts.mask_labels import label_by_masks
+from datasets.layouts.mask_pairing import MaskPairing, separate_masks
+from datasets.layouts.unlabelled import resolve_unlabelled
+from datasets.listing import UNSUPPORTED_SUFFIXES, files_below, record_name, subfolders
+from datasets.problems import list_names
 from datasets.sample import Dataset, Problem, Record
-from datasets.splitting import assign_splits
+from datasets.splitting import assign_own_splits
 from datasets.supervision import apply_supervision
 from segdec.errors import DatasetError
-from segdec.images import SUFFIXES
+from segdec.images import SUFFIXES as PHOTOGRAPH_SUFFIXES
 
-MASKS = "masks"
 SUPERVISION_FILE = "supervision.txt"
 
+ALL_FORMATS = tuple(FORMATS)
 
-def index(root: Path) -> Dataset:
-    """Lists the photographs below `root`, with the split of `splits.txt` or the default split.
+TRAIN = "train"
 
-    Problems are photographs with no mask or two, with equal stems, of an unsupported type or in a subfolder
-    of a class, masks without a photograph, and classes without photographs.
+
+def index(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
+    """Lists the photographs below `root`, with the split of `splits.txt`, their own or the default split.
+
+    Args:
+        root: Folder of the data set, or its only annotation file.
+        formats: Names of the annotation formats to read.
+        annotator: Which of several annotations of a photograph is used; see `label_studio`.
 
     Raises:
-        DatasetError: If `root` cannot be listed, has no folder of good photographs or no photograph, or one
-            of its text files is invalid.
+        DatasetError: If a folder cannot be listed, photographs are missing, nothing states which photographs
+            are good, or a text file is invalid.
     """
-    return assign_splits(list_records(root), root)
+    folder = _folder_of(root)
+    return assign_own_splits(list_records(root, formats, annotator), folder)
 
 
-def list_records(root: Path) -> Dataset:
-    """Lists the records without a split; raises the errors of `index`."""
-    good, *defects = folders = _class_folders(root)
-    photographs: dict[str, Path] = {}
-    problems: list[Problem] = []
-    for class_name in folders:
-        for name, paths in _photographs(root / class_name, problems).items():
-            photographs[name] = paths[0]
-            if len(paths) > 1:
-                named = " and ".join(map(str, paths))
-                text = (
-                    f"{len(paths)} photographs have the name '{name}': {named}. Rename all but one of them."
-                )
-                problems.append(Problem(str(paths[0]), text, name))
+def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
+    """Lists the records with the splits that folders and annotation files state.
+
+    Arguments and errors are those of `index`.
+    """
+    # === 1. Photographs and masks ===
+    folder = _folder_of(root)
+    photographs, masks = separate_masks(files_below(folder, *PHOTOGRAPH_SUFFIXES))
     if not photographs:
         raise DatasetError(
-            f"The folder {root} holds no photograph in {', '.join(folders)}. "
-            f"Expected files of the types {', '.join(sorted(SUFFIXES))}."
+            f"The folder {folder} holds no photograph. Expected files of the types "
+            f"{', '.join(sorted(PHOTOGRAPH_SUFFIXES))}, good ones in {folder / GOOD}."
         )
-    mask_folder = next((path for path in subfolders(root) if path.name.lower() == MASKS), root / MASKS)
-    masks, unpaired = pair_masks(mask_folder, photographs, good)
-    problems += unpaired
-    broken = {problem.name for problem in problems}
-    records = tuple(
-        Record(name, path, masks.get(name), label=folders.index(name.split("/", 1)[0]), group=name)
-        for name, path in sorted(photographs.items())
-        if name not in broken
+    _check_one_product(folder)
+    problems: list[Problem] = list(_unsupported(folder, photographs))
+    named = _by_name(folder, photographs, problems)
+    folders = ClassFolders(folder, photographs)
+    classes = {name: folders.class_of(path) for name, path in named.items()}
+    class_masks = [path for path in masks if is_class_mask(path)] if "voc" in formats else []
+    paired = MaskPairing(folder, named, classes).pair(sorted({*masks} - {*class_masks}), problems)
+
+    # === 2. Annotation files ===
+    sources = [root] if root.is_file() else [*class_masks, *files_below(folder, *SUFFIXES)]
+    readers = read_annotation_files(folder, sources, photographs, formats, annotator)
+    annotations = _one_for_each(readers, problems)
+    notes = [*folders.describe(), *(note for reader in readers.values() for note in reader.notes)]
+    problems += [found for reader in readers.values() for found in reader.problems]
+    listed = {name: split for reader in readers.values() for name, split in reader.splits.items()}
+
+    # === 3. What they state together ===
+    broken = {found.name for found in problems}
+    stated = {name for name, label in classes.items() if label is not None} | paired.keys()
+    unlabelled = {name: named[name] for name in sorted(named.keys() - stated - annotations.keys() - broken)}
+    read = [name for name, reader in readers.items() if reader.annotations]
+    unusable, left_out, more = resolve_unlabelled(
+        folder, unlabelled, read, has_classes=bool(stated), has_problems=bool(problems)
     )
-    dataset = Dataset((GOOD, *(defects or [DEFECT])), records, tuple(problems))
-    if (root / SUPERVISION_FILE).exists():
-        dataset = apply_supervision(dataset, root / SUPERVISION_FILE)
-    return _without_unmasked(dataset, root, mask_folder)
+    problems += unusable
+    broken |= left_out | {found.name for found in unusable}
+    combined = []
+    for name in sorted(named.keys() - broken):
+        own = annotations.get(name) or Annotation(named[name], name, "")
+        own.split = own.split or listed.get(name) or folders.split_of(named[name])
+        try:
+            combined.append(combine(own, classes[name], paired.get(name, [])))
+        except ValueError as error:
+            problems.append(problem(own.place or str(named[name]), f"{error}.", name))
+
+    # === 4. The records ===
+    names = class_names(label for each in combined for label in each.classes)
+    names = names if len(names) > 1 else (GOOD, DEFECT)
+    records = []
+    for each in combined:
+        try:
+            records.append(annotated_record(each, names))
+        except ValueError as error:
+            problems.append(problem(each.place, f"{error}.", each.name))
+    dropped = tuple(found for reader in readers.values() for found in reader.dropped)
+    notes += [*more, *_describe_masks(combined)]
+    dataset = Dataset(names, tuple(records), tuple(problems), dropped, tuple(notes))
+    dataset = label_by_masks(dataset, {each.name for each in combined if each.folder_class is None})
+    if (folder / SUPERVISION_FILE).exists():
+        dataset = apply_supervision(dataset, folder / SUPERVISION_FILE)
+    return _without_unmasked(dataset, folder)
 
 
-def _class_folders(root: Path) -> list[str]:
-    """The name of the folder of good photographs, and the sorted names of the others."""
-    names = [folder.name for folder in subfolders(root) if folder.name.lower() != MASKS]
-    good = [name for name in names if is_good(name)]
-    if len(good) != 1:
+def _folder_of(root: Path) -> Path:
+    """The folder of the photographs if `root` is an annotation file, which may be in a folder of its own."""
+    if not root.is_file():
+        return root
+    own = files_below(root.parent, *PHOTOGRAPH_SUFFIXES)
+    return root.parent if own else root.parent.parent
+
+
+def _check_one_product(root: Path) -> None:
+    """Raises DatasetError if folders below `root` are data sets, as the categories of MVTec AD."""
+    own = [folder.name for folder in subfolders(root) if (folder / TRAIN / GOOD).is_dir()]
+    if len(own) > 1:
         raise DatasetError(
-            f"The folder {root} holds these folders: {', '.join(names) or 'none'}. "
-            f"Expected one named '{GOOD}' (or 'ok') and a folder for each class of defects, for example "
-            f"{root / GOOD}, {root / DEFECT} and {root / MASKS / DEFECT}."
+            f"The folder {root} holds several data sets: {', '.join(own)}. Give the folder of one, for "
+            f"example {root / own[0]}."
         )
-    return [*good, *(name for name in names if name not in good)]
 
 
-def _photographs(folder: Path, problems: list[Problem]) -> dict[str, list[Path]]:
-    """The photographs of one class by name; adds the problems of the folder to `problems`."""
-    try:
-        nested, found = subfolders(folder), files(folder)
-    except DatasetError as error:
-        problems.append(Problem(str(folder), str(error)))
-        return {}
-    text = f"is a folder in a class folder. Expected photographs directly in {folder}: move them up."
-    problems += (Problem(str(path), f"{path} {text}") for path in nested)
-    by_name: dict[str, list[Path]] = defaultdict(list)
-    foreign: dict[str, Path] = {}
-    for path in found:
-        if path.suffix.lower() in SUFFIXES:
-            by_name[f"{folder.name}/{path.stem}"].append(path)
-        elif path.suffix.lower() in UNSUPPORTED_SUFFIXES:
-            foreign[f"{folder.name}/{path.stem}"] = path
-    types = ", ".join(sorted(SUFFIXES))
-    for name in sorted(foreign.keys() - by_name.keys()):
-        text = f"{foreign[name]} has an unsupported type. Expected {types}: convert or remove it."
-        problems.append(Problem(str(foreign[name]), text, name))
-    if not by_name and not foreign:
-        text = f"The folder {folder} holds no photograph. Expected files of the types {types}: add some, or"
-        problems.append(Problem(str(folder), f"{text} remove the folder."))
-    return by_name
+def _unsupported(folder: Path, photographs: Sequence[Path]) -> Iterator[Problem]:
+    """Problems of photographs of other types, unless a converted one is beside them."""
+    converted = {path.with_suffix("") for path in photographs}
+    types = ", ".join(sorted(PHOTOGRAPH_SUFFIXES))
+    for path in files_below(folder, *UNSUPPORTED_SUFFIXES):
+        if path.with_suffix("") not in converted:
+            text = f"{path} has an unsupported type. Expected {types}: convert or remove it."
+            yield Problem(str(path), text, record_name(folder, path))
 
 
-def _without_unmasked(dataset: Dataset, root: Path, masks: Path) -> Dataset:
+def _by_name(folder: Path, photographs: Sequence[Path], problems: list[Problem]) -> dict[str, Path]:
+    """The photographs by name; equal names become problems."""
+    named: dict[str, Path] = {}
+    for path in photographs:
+        name = record_name(folder, path)
+        if (other := named.setdefault(name, path)) != path:
+            text = f"Two photographs have the name '{name}': {other} and {path}. Rename one of them."
+            problems.append(Problem(str(path), text, name))
+    return named
+
+
+def _one_for_each(readers: Readers, problems: list[Problem]) -> dict[str, Annotation]:
+    """The annotation of each photograph by name; those of several files become problems."""
+    annotations: dict[str, Annotation] = {}
+    for reader in readers.values():
+        for each in reader.usable_annotations():
+            if (other := annotations.setdefault(each.name, each)) is not each:
+                places = f"{other.place} and {each.place}"
+                text = f"The photograph {each.photograph} has 2 annotations: {places}. Keep one."
+                problems.append(Problem(each.place, text, each.name))
+    return annotations
+
+
+def _describe_masks(annotations: Sequence[Annotation]) -> list[str]:
+    """Notes about photographs with several masks, or with a mask and shapes."""
+    both = [each.name for each in annotations if each.masks and each.defects]
+    several = [each.name for each in annotations if len(each.masks) > 1]
+    return [
+        *[f"Photographs with a mask file and shapes: {list_names(both)}; the masks are used."] * bool(both),
+        *[f"Photographs with several mask files: {list_names(several)}; they are combined."] * bool(several),
+    ]
+
+
+def _without_unmasked(dataset: Dataset, root: Path) -> Dataset:
     """Turns defective photographs without a mask into problems, unless their supervision is `label`."""
-    usable, problems = [], [*dataset.problems]
-    for record in dataset.records:
-        if record.label == 0 or record.mask_file is not None or record.supervision == "label":
-            usable.append(record)
-            continue
+    unmasked = [r for r in dataset.records if r.label and r.mask_file is None and r.supervision != "label"]
+    number, of_folder = (Counter(map(_folder, records)) for records in (unmasked, dataset.records))
+    whole = sorted(name for name in number if name and number[name] == of_folder[name])
+    problems = []
+    for record in unmasked:
+        lines = [f"'label  {name}'" for name in (whole if _folder(record) in whole else [record.name])]
         text = (
-            f"The photograph {record.image_file} is defective but has no mask. Expected "
-            f"{masks / record.name}.png or {masks / record.name.split('/', 1)[1]}.png: draw it, move the "
-            f"photograph to '{GOOD}', or write 'label  {record.name}' into {root / SUPERVISION_FILE} to use "
-            "its class alone."
+            f"The photograph {record.image_file} is defective but has no mask. Draw "
+            f"{root / MASKS / record.name}.png, move the photograph to '{GOOD}', or, to use the class alone, "
+            f"add to {root / SUPERVISION_FILE}: {', '.join(lines)}."
         )
         problems.append(Problem(str(record.image_file), text, record.name))
-    return replace(dataset, records=tuple(usable), problems=tuple(problems))
+    names = {record.name for record in unmasked}
+    records = tuple(record for record in dataset.records if record.name not in names)
+    return replace(dataset, records=records, problems=(*dataset.problems, *problems))
+
+
+def _folder(record: Record) -> str:
+    return record.name.rpartition("/")[0]

@@ -14,8 +14,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.layouts.listing import subfolders
 from datasets.layouts.published_pairs import build_dataset, pair_files, read_masks
+from datasets.listing import subfolders
 from datasets.sample import Dataset, Record
 from segdec.errors import DatasetError
 

@@ -15,8 +15,8 @@ Reference:
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.layouts.listing import subfolders
 from datasets.layouts.published_pairs import Found, build_dataset, pair_files, read_masks
+from datasets.listing import subfolders
 from datasets.sample import Dataset, Record, Split
 from datasets.splitting import split_off_validation
 from segdec.errors import DatasetError

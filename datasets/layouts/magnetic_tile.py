@@ -22,8 +22,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from datasets.layouts.listing import subfolders
 from datasets.layouts.published_pairs import Found, build_dataset, pair_files, read_masks
+from datasets.listing import subfolders
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import default_split
 from segdec.errors import DatasetError

@@ -30,7 +30,7 @@ from pathlib import Path
 
 from datasets.annotations.labels import GOOD, class_names, is_good
 from datasets.annotations.manifest_file import read_manifest
-from datasets.layouts.annotation_records import problem
+from datasets.formats.annotation_reader import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import assign_splits

@@ -124,7 +124,8 @@ def _draw(image: Path, place: str, shapes: tuple[Shape, ...]) -> DrawnMask:
     except ImageError as error:
         raise ValueError(str(error).rstrip(".")) from error
     for shape in shapes:
-        check_inside(shape, height, width)
+        if outside := check_inside(shape, height, width):
+            raise ValueError(outside)
     return DrawnMask(place, height, width, shapes)
 
 

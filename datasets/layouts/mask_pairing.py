@@ -1,92 +1,140 @@
-"""Pairs photographs and masks by name."""
+"""Pairs photographs and mask files by name."""
 
 import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from datasets.layouts.listing import files, subfolders
+from datasets.annotations.labels import GOOD, is_any_defect
+from datasets.layouts.class_folders import MASKS, distinctive_parts, find_mask_folders
 from datasets.sample import Problem
-from segdec.errors import DatasetError
 
 SUFFIXES = frozenset({".png", ".bmp", ".tif", ".tiff"})
 LOSSY_SUFFIXES = frozenset({".jpg", ".jpeg", ".webp"})
 
-_ENDING = re.compile("_(mask|label|gt)$", re.IGNORECASE)
-"""Suffixes of mask names, after the stem of the photograph."""
+_ENDING = re.compile(r"[ _.-]*(mask|label|gt|seg|groundtruth)s?([ _.-]?\d+)?$", re.IGNORECASE)
+"""End of mask names, after the stem of the photograph."""
+
+_NUMBER = re.compile(r"[ _.-]\d+$")
+"""Number of one of several masks."""
 
 
-def pair_masks(
-    folder: Path, photographs: Mapping[str, Path], good: str
-) -> tuple[dict[str, Path], list[Problem]]:
-    """Finds the mask of each photograph by name; returns masks and problems.
+@dataclass(frozen=True)
+class MaskFile:
+    """A mask file, and the folder that states its class; empty if the photograph's folder does."""
 
-    `<folder>/<class>/<stem>.png` belongs to the photograph `<class>/<stem>`, and so do `<stem>_mask`,
-    `<stem>_label` and `<stem>_GT` unless a photograph has this stem. `<folder>/<stem>.png` belongs to the
-    only defective photograph with this stem, or to the only good one. Problems are masks of no photograph or
-    of several, two masks of one photograph, masks of a lossy type, and folders that cannot be listed. A
-    photograph with a problem has no mask.
+    path: Path
+    folder: str
 
-    `folder` need not exist; DatasetError if it cannot be listed. `photographs` are name (`<class>/<stem>`) →
-    file; `good` is the folder of good photographs.
+
+def separate_masks(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Separates photographs and masks; returns both.
+
+    Masks are in a folder such as `masks`, or beside their photograph with an ending such as `_mask`.
     """
-    found: dict[str, list[Path]] = defaultdict(list)
-    problems: list[Problem] = []
-    by_stem: dict[str, list[str]] = defaultdict(list)
-    for name in photographs:
-        by_stem[name.split("/", 1)[1]].append(name)
-    for path in _mask_files(folder, problems):
-        stem = path.stem if path.stem in by_stem else _ENDING.sub("", path.stem)
-        owners = by_stem.get(stem, [])
-        if path.parent != folder:
-            owners = [name for name in owners if name == f"{path.parent.name}/{stem}"]
-        else:
-            owners = [name for name in owners if not name.startswith(f"{good}/")] or owners
-        if len(owners) == 1:
-            found[owners[0]].append(path)
-        else:
-            problems += _unpaired(path, owners, folder, photographs)
-    for name, masks in found.items():
-        problems += _unfit(name, masks, photographs[name])
-    broken = {problem.name for problem in problems}
-    return {name: masks[0] for name, masks in found.items() if name not in broken}, problems
+    folders = find_mask_folders(files)
+    named = {path.with_suffix("") for path in files}
+    photographs: list[Path] = []
+    masks: list[Path] = []
+    for path in files:
+        plain = _ENDING.sub("", path.stem)
+        beside = plain not in ("", path.stem) and path.with_name(plain) in named
+        is_mask = not folders.isdisjoint(path.parents) or (beside and path.suffix.lower() in SUFFIXES)
+        (masks if is_mask else photographs).append(path)
+    return photographs, masks
 
 
-def _mask_files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
-    """The masks in `folder` and its subfolders; a subfolder that cannot be listed becomes a problem."""
-    if not folder.exists():
-        return
-    for place in (folder, *subfolders(folder)):
-        try:
-            found = files(place)
-        except DatasetError as error:
-            problems.append(Problem(str(place), str(error)))
-            continue
-        yield from (path for path in found if path.suffix.lower() in SUFFIXES | LOSSY_SUFFIXES)
+class MaskPairing:
+    """Finds the photograph of each mask.
+
+    A mask has the stem of its photograph, also followed by `_mask`, `_label`, `_GT` or a number, or is in a
+    folder with this name. Of several photographs with the stem, it belongs to the one in the corresponding
+    folder (`masks/scratch/1.png` to `scratch/1.jpg`), otherwise to the only one that is not good.
+
+    Args:
+        root: Folder of the data set.
+        photographs: Name → file of each photograph.
+        classes: Name of each photograph → class that its folder states, or None.
+    """
+
+    def __init__(
+        self, root: Path, photographs: Mapping[str, Path], classes: Mapping[str, str | None]
+    ) -> None:
+        self._root = root
+        self._photographs = photographs
+        self._classes = classes
+        self._by_stem: dict[str, list[str]] = defaultdict(list)
+        self._parts: dict[str, tuple[str, ...]] = {}
+        for name, path in photographs.items():
+            self._by_stem[_key(path.stem)].append(name)
+            self._parts[name] = distinctive_parts(path.parent.relative_to(root))
+
+    def pair(self, masks: Iterable[Path], problems: list[Problem]) -> dict[str, list[MaskFile]]:
+        """Returns the masks of each photograph by its name; the others become problems.
+
+        Problems are masks of no photograph or of several, and masks of a lossy type.
+        """
+        found: dict[str, list[MaskFile]] = defaultdict(list)
+        for path in masks:
+            parts = distinctive_parts(path.parent.relative_to(self._root))
+            owners = self._owners(path, parts)
+            if len(owners) != 1:
+                problems += self._unpaired(path, owners)
+            elif path.suffix.lower() in LOSSY_SUFFIXES:
+                text = f"The mask {path} has a lossy type, which changes values. Expected one of "
+                text += f"{', '.join(sorted(SUFFIXES))}: draw it again and save it as PNG."
+                problems.append(Problem(str(path), text, owners[0]))
+            else:
+                found[owners[0]].append(MaskFile(path, self._stated_class(path, parts, owners[0])))
+        return found
+
+    def _owners(self, path: Path, parts: tuple[str, ...]) -> list[str]:
+        """The names of the photographs to which a mask may belong."""
+        if parts:  # the last folder may hold the masks of one photograph
+            named = self._by_stem.get(_key(path.parent.name), [])
+            if owners := [name for name in named if self._parts[name] == parts[:-1]]:
+                return owners
+        for stem in _possible_stems(path.stem):
+            owners = self._by_stem.get(_key(stem), [])
+            if same := [name for name in owners if self._parts[name] == parts]:
+                return same
+            if fitting := [name for name in owners if not parts or self._takes_any_class(name)]:
+                return [name for name in fitting if self._classes[name] != GOOD] or fitting
+        return []
+
+    def _stated_class(self, path: Path, parts: tuple[str, ...], owner: str) -> str:
+        """The folder of a mask if it states the class, empty if that of its photograph `owner` does."""
+        folder = path.parent.name
+        own = not parts or parts == self._parts[owner] or _key(folder) == _key(self._photographs[owner].stem)
+        return "" if own else folder
+
+    def _takes_any_class(self, name: str) -> bool:
+        """Whether masks state the class of a photograph, because its folder does not."""
+        stated = self._classes[name]
+        return stated is None or is_any_defect(stated)
+
+    def _unpaired(self, path: Path, owners: list[str]) -> Iterator[Problem]:
+        """Yields a problem for a mask without a photograph, or for each of several possible photographs."""
+        if not owners:
+            text = (
+                f"has no photograph. Expected one named '{_possible_stems(path.stem)[-1]}' in the folder of"
+            )
+            yield Problem(str(path), f"The mask {path} {text} its class: add it, or remove the mask.")
+        named = " or ".join(str(self._photographs[name]) for name in owners)
+        for name in owners:
+            text = (
+                f"The mask {path} may belong to {named}. "
+                f"Move it to a folder with the name of the class, such as {self._root / MASKS / owners[0]}."
+            )
+            yield Problem(str(self._photographs[name]), text, name)
 
 
-def _unpaired(
-    path: Path, owners: list[str], folder: Path, photographs: Mapping[str, Path]
-) -> Iterator[Problem]:
-    """Yields a problem for a mask without a photograph, or for each of several possible photographs."""
-    if not owners:
-        expected = folder.parent / ("<class>" if path.parent == folder else path.parent.name)
-        text = f"has no photograph. Expected one named '{path.stem}' in {expected}: add it, or remove"
-        yield Problem(str(path), f"The mask {path} {text} the mask.")
-    for name in owners:
-        text = (
-            f"The mask {path} may belong to {' or '.join(str(photographs[name]) for name in owners)}. "
-            f"Move it to {folder / owners[0].split('/', 1)[0]} or the folder of another class."
-        )
-        yield Problem(str(photographs[name]), text, name)
+def _possible_stems(stem: str) -> list[str]:
+    """The stem of a mask, without its ending, and without the number of one of several masks."""
+    return list(dict.fromkeys([stem, _ENDING.sub("", stem), _NUMBER.sub("", stem)]))
 
 
-def _unfit(name: str, masks: list[Path], photograph: Path) -> Iterator[Problem]:
-    if len(masks) > 1:
-        text = f"has {len(masks)} masks: {' and '.join(map(str, masks))}. Keep one."
-        yield Problem(str(photograph), f"The photograph {photograph} {text}", name)
-    elif masks[0].suffix.lower() in LOSSY_SUFFIXES:
-        text = (
-            f"has a lossy type, which changes values. Expected one of {', '.join(sorted(SUFFIXES))}: draw it"
-        )
-        yield Problem(str(masks[0]), f"The mask {masks[0]} {text} again and save it as PNG.", name)
+def _key(stem: str) -> str:
+    return unicodedata.normalize("NFC", stem).casefold()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from datasets.layouts.listing import files
+from datasets.listing import files
 from datasets.sample import Dataset, Problem, Record
 from segdec.errors import ImageError
 from segdec.images import decode_mask, read_file

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from datasets.annotations.labelled_shape import LabelledShape
 from datasets.annotations.run_length_shape import RunLengthShape
-from datasets.layouts.annotation_records import AnnotationReader
-from datasets.layouts.listing import files
+from datasets.formats.annotation_reader import AnnotationReader
+from datasets.listing import files
 from datasets.sample import Dataset
 from datasets.text_file import read_csv
 from segdec.errors import DatasetError

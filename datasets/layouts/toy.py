@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.layouts import folder
+from datasets.layouts.class_folders import MASKS
 from datasets.sample import Dataset, Sample
 from datasets.splitting import SPLITS_FILE, default_split, write_splits
 from datasets.toy_board import CIRCUIT_BOARD
@@ -163,7 +164,7 @@ def _check_free(out: Path, overwrite: bool) -> None:
 def _write_sample(root: Path, sample: Sample) -> None:
     pictures = {root / f"{sample.name}.png": sample.image}
     if sample.label > 0 and sample.mask is not None:
-        pictures[root / folder.MASKS / f"{sample.name}.png"] = sample.mask
+        pictures[root / MASKS / f"{sample.name}.png"] = sample.mask
     for path, pixels in pictures.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(encode_png(pixels))

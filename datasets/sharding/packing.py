@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from datasets import file_systems
-from datasets.checking import ANY_WHITE_LEVEL, check_dataset, raise_if_problems
+from datasets.checking import ANY_WHITE_LEVEL, check_dataset
+from datasets.problems import raise_if_problems
 from datasets.reading import read_files
 from datasets.sample import Dataset
 from datasets.shard_file import FOOTER_BYTES, HEADER_BYTES, MASK, NAME, PHOTOGRAPH, encode_record

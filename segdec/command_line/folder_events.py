@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from segdec.command_line.drop_folder import INSPECTING, RESULTS
 from segdec.errors import MissingExtraError
 
 try:
@@ -16,12 +17,13 @@ class FolderEvents:
     """Wakes the command. `stop` may be called from any thread or signal handler.
 
     Args:
-        folder: Folder to watch, without its subfolders.
+        folder: Folder to watch, with its subfolders but without the results.
         warn: Called if the system has no events for it: a network folder, or too many watches.
     """
 
     def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
         self._folder, self._warn = folder, warn
+        self._results = {folder.absolute() / name for name in (INSPECTING, *RESULTS)}
         self._changed, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._follow, name="events", daemon=True)
 
@@ -51,9 +53,16 @@ class FolderEvents:
     def _follow(self) -> None:
         try:
             changes = watchfiles.watch(
-                self._folder, watch_filter=None, stop_event=self._stopped, rust_timeout=500, recursive=False
+                self._folder,
+                watch_filter=self._is_input,
+                stop_event=self._stopped,
+                rust_timeout=500,
             )
             for _ in changes:
                 self._changed.set()
         except OSError as error:
             self._warn(f"no change events for {self._folder} ({error}); it is scanned at regular intervals")
+
+    def _is_input(self, _: watchfiles.Change, path: str) -> bool:
+        """Whether a change is not one of the command itself."""
+        return self._results.isdisjoint((Path(path), *Path(path).parents))

@@ -1,10 +1,14 @@
 """Inspects the photographs that arrive in a folder, one after another, until it is stopped."""
 
+import errno
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segdec.command_line.drop_folder import DONE, FAILED, Claim, DropFolder
+from segdec.command_line.folder_scan import Ignored
 from segdec.command_line.incoming_files import IncomingFiles
 from segdec.command_line.inspection_loop import NOT_INSPECTED
 from segdec.command_line.recorded_inspector import InspectionFailedError, RecordedInspector, StoppedError
@@ -13,12 +17,27 @@ from segdec.command_line.score_text import score_text
 if TYPE_CHECKING:
     from segdec.command_line.folder_events import FolderEvents
 
+FOLDER_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EXDEV, errno.ENAMETOOLONG})
+"""Errors of moving a photograph that concern its folder; others may pass."""
+
+MAX_REASONS = 200
+"""Number of reasons to ignore files that are printed."""
+
 
 class StatusMessages:
-    """Prints on stderr what the command waits for."""
+    """Prints on stderr what the command waits for and what it ignores."""
 
     def __init__(self) -> None:
         self._shown: str | None = None
+        self._reasons: set[str] = set()
+
+    def report_ignored(self, ignored: Mapping[str, Ignored]) -> None:
+        """Prints what the command ignores, once for each reason."""
+        for reason, each in ignored.items():
+            if reason not in self._reasons and len(self._reasons) < MAX_REASONS:
+                self._reasons.add(reason)
+                first = "" if each.first is None else f" ({each.count}, the first is {each.first})"
+                print(f"ignored: {_printable(reason + first)}", file=sys.stderr, flush=True)
 
     def report_wait(self, reason: str | None) -> None:
         """Prints what the command waits for, once for each reason; None means that it no longer waits."""
@@ -87,16 +106,28 @@ class FolderWatch:
         for claim in claims:
             self._inspect(claim)
         paths = self.incoming.stable_files()
+        self.messages.report_ignored(self.incoming.ignored)
         for path in paths:
             if self.events.stopped:
                 raise StoppedError
-            new = self.folder.claim(path)
+            new = None if self.incoming.is_skipped(path.parent) else self._claim(path)
             if new is not None:
                 self._inspect(new)
         return bool(claims or paths)
 
+    def _claim(self, path: Path) -> Claim | None:
+        """Claims a photograph; skips its subfolder if the photographs there cannot be moved."""
+        try:
+            return self.folder.claim(path)
+        except OSError as error:
+            if error.errno not in FOLDER_ERRNOS or path.parent == self.folder.inspecting.parent:
+                raise
+            why = f"its photographs cannot be moved: {error.strerror}"
+            self.incoming.skip_folder(path.parent, why)
+            return None
+
     def _inspect(self, claim: Claim) -> None:
-        name = claim.path.name
+        name = claim.name
         try:
             answer = self.inspector.inspect(claim)
         except InspectionFailedError as error:
@@ -111,4 +142,8 @@ class FolderWatch:
 
 
 def _print_row(name: str, *cells: str) -> None:
-    print(name if name.isprintable() else ascii(name), *cells, sep="\t", flush=True)
+    print(_printable(name), *cells, sep="\t", flush=True)
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else ascii(text)

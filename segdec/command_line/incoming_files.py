@@ -1,18 +1,18 @@
-"""Finds the complete photographs in a folder: those that have not changed for a while."""
+"""Finds the complete photographs below a folder: those that have not changed for a while."""
 
 import heapq
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from segdec.images import SUFFIXES
+from segdec.command_line.folder_scan import FolderScan, Ignored
 
 MAX_TRACKED_FILES = 1000
 """Only the oldest photographs are tracked, so that memory does not grow with the backlog."""
-HIDDEN = (".", "~", "$")
-"""First characters of hidden and temporary files."""
+RETRY_AFTER_S = 60.0
+"""Time for which a folder whose photographs cannot be moved is ignored."""
 
 
 class FileSignature(NamedTuple):
@@ -29,10 +29,13 @@ def file_signature(status: os.stat_result) -> FileSignature:
 
 
 class IncomingFiles:
-    """Tracks the photographs that arrive in a folder.
+    """Tracks the photographs that arrive in a folder and its subfolders.
 
-    It ignores links, hidden and temporary files, and files without an image suffix. A file is complete after
-    `stable_after_s` seconds without a change, by `clock`: the writing machine's clock may differ.
+    A file is complete after `stable_after_s` seconds without a change, by `clock`: the writing machine's
+    clock may differ.
+
+    Attributes:
+        ignored: What the last scan ignored, by reason.
     """
 
     def __init__(
@@ -40,13 +43,17 @@ class IncomingFiles:
     ) -> None:
         self._folder, self._stable_after_s, self._clock = folder, stable_after_s, clock
         self._seen: dict[str, tuple[FileSignature, float]] = {}
+        self._skipped: dict[Path, tuple[str, float]] = {}
+        self.ignored: dict[str, Ignored] = {}
 
     def stable_files(self) -> list[Path]:
-        """Scans the folder and returns the complete photographs, oldest first, then by name."""
+        """Scans the folders and returns the complete photographs, oldest first, then by name."""
         now = self._clock()
-        found = heapq.nsmallest(
-            MAX_TRACKED_FILES, self._files(), key=lambda file: (file[0].modified_ns, file[1])
-        )
+        self._skipped = {path: (why, until) for path, (why, until) in self._skipped.items() if until > now}
+        scan = FolderScan(self._folder, {path: why for path, (why, _) in self._skipped.items()})
+        files = ((file_signature(status), name) for status, name in scan.photographs())
+        found = heapq.nsmallest(MAX_TRACKED_FILES, files, key=lambda file: (file[0].modified_ns, file[1]))
+        self.ignored = scan.ignored
         before, self._seen = self._seen, {}
         for signature, name in found:
             seen = before.get(name)
@@ -59,14 +66,10 @@ class IncomingFiles:
         """Whether the last scan found any photographs, complete or not."""
         return bool(self._seen)
 
-    def _files(self) -> Iterator[tuple[FileSignature, str]]:
-        with os.scandir(self._folder) as entries:
-            for entry in entries:
-                suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 # a Path per file is slow
-                if suffix not in SUFFIXES or entry.name.startswith(HIDDEN):
-                    continue
-                try:
-                    if entry.is_file(follow_symlinks=False):
-                        yield file_signature(entry.stat(follow_symlinks=False)), entry.name
-                except FileNotFoundError:  # removed since the listing
-                    continue
+    def skip_folder(self, folder: Path, reason: str) -> None:
+        """Ignores the photographs of a folder, not of its subfolders, for `RETRY_AFTER_S`."""
+        self._skipped[folder] = reason, self._clock() + RETRY_AFTER_S
+
+    def is_skipped(self, folder: Path) -> bool:
+        """Whether the photographs of a folder are ignored."""
+        return folder in self._skipped

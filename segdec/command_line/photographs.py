@@ -5,7 +5,9 @@ import csv
 import glob
 import json
 import os
+import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import NoReturn
 
 from segdec.errors import ConfigError
 from segdec.images import SUFFIXES
+from segdec.runtime.csv_cells import restore_text
 
 
 @dataclass(frozen=True)
@@ -29,14 +32,16 @@ class Shard:
 
 def parse_shard(text: str) -> Shard:
     """Parses a shard such as `3/16`, for `argparse`."""
-    number, _, count = text.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+    match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a shard. Expected NUMBER/COUNT, for example 3/16")
-    return Shard(int(number), int(count))
+    return Shard(int(match[1]), int(match[2]))
 
 
-def find_photographs(arguments: Iterable[Path]) -> list[Path]:
+def find_photographs(arguments: Iterable[Path], ignored: Counter[str] | None = None) -> list[Path]:
     """Finds the photographs that `arguments` name, each once.
+
+    `ignored` receives the number of other files below the folders, by suffix.
 
     A folder stands for the photographs below it, sorted; a list (see `LISTS`) for those that it names; a
     pattern such as `line*/**/*.png` for the photographs that match it, sorted. Other paths are returned as
@@ -45,12 +50,12 @@ def find_photographs(arguments: Iterable[Path]) -> list[Path]:
     Raises:
         ConfigError: If a folder, a list or a pattern has no photographs or cannot be read.
     """
-    return list(dict.fromkeys(path for argument in arguments for path in _expand(argument)))
+    return list(dict.fromkeys(path for argument in arguments for path in _expand(argument, ignored)))
 
 
-def _expand(path: Path) -> Sequence[Path]:
+def _expand(path: Path, ignored: Counter[str] | None) -> Sequence[Path]:
     if path.is_dir():
-        return _checked(path, sorted(photographs_below(path)))
+        return _checked(path, sorted(photographs_below(path, ignored)))
     if path.suffix.lower() in LISTS:
         return _read_list(path)
     if glob.has_magic(str(path)) and not path.exists():
@@ -59,8 +64,10 @@ def _expand(path: Path) -> Sequence[Path]:
     return [path]
 
 
-def photographs_below(folder: Path) -> Iterator[Path]:
+def photographs_below(folder: Path, ignored: Counter[str] | None = None) -> Iterator[Path]:
     """Lists the photographs in `folder` and its subfolders, without hidden ones, in any order.
+
+    `ignored` receives the number of other files that are not hidden, by suffix.
 
     Follows links; a folder that several links reach is listed once. Raises ConfigError if one is unreadable.
     """
@@ -71,6 +78,9 @@ def photographs_below(folder: Path) -> Iterator[Path]:
         if real not in listed:
             listed.add(real)
             yield from (Path(name, file) for file in files if _is_photograph(file))
+            if ignored is not None:
+                others = (file for file in files if not file.startswith(".") and not _is_photograph(file))
+                ignored.update(Path(file).suffix.lower() or "none" for file in others)
 
 
 def _is_photograph(name: str) -> bool:
@@ -94,7 +104,7 @@ def _column(text: str) -> Iterator[str]:
     table = csv.DictReader(text.splitlines())
     if "image" not in (table.fieldnames or ()):
         raise ValueError("its first line has no column 'image'")
-    yield from (row["image"] or "" for row in table)
+    yield from (restore_text(row["image"] or "") for row in table)
 
 
 def _objects(text: str) -> Iterator[str]:

@@ -31,11 +31,13 @@ def add_watch(commands: "Commands") -> None:
     command = commands.add_parser(
         "watch",
         help="inspect and record the photographs that a camera writes to a folder",
-        description="Send each photograph that arrives in FOLDER to /v1/inspect of a service, then move it "
-        "to FOLDER/done or FOLDER/failed.",
+        description="Send each photograph that arrives below FOLDER to /v1/inspect of a service, then move "
+        "it to FOLDER/done or FOLDER/failed.",
     )
     command.set_defaults(run=watch)
-    command.add_argument("folder", type=Path, metavar="FOLDER", help="folder that the camera writes to")
+    command.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="folder that the camera writes to, with its subfolders"
+    )
     command.add_argument(
         "--url", required=True, help="address of the service, for example http://127.0.0.1:8000"
     )

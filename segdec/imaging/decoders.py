@@ -1,28 +1,70 @@
 """Decodes the pixels of files whose header was accepted, with the strictest decoder for each format."""
 
-from typing import TYPE_CHECKING, Any
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from segdec.errors import ImageError, MissingExtraError
-from segdec.imaging.header import ALPHA_MODES, GREY_MODES, MODES_16_BIT
+from segdec.imaging.header import ALPHA_MODES, GREY_MODES, MODES_16_BIT, PALETTE_MODES, open_header
 from segdec.imaging.integrity import incomplete
 from segdec.imaging.png_chunks import check_pixels
+from segdec.imaging.tiff_channels import as_grey
+from segdec.imaging.tiff_directory import ORIENTATION, numbers
 from segdec.imaging.tiff_parts import check_parts
+from segdec.imaging.tiff_samples import Samples, find_separable
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
 Values = NDArray[np.uint8] | NDArray[np.uint16]
 
+Value = TypeVar("Value", bound=np.generic)
+
+OPAQUE = 255
+UNASSOCIATED_ALPHA = 2
+"""An extra channel of TIFF."""
+
 PNG_GREY = (0, 4)
 """PNG colour types without colour: grey, and grey with alpha."""
 
 
-def decode_values(picture: "Picture", kind: str, bit_depth: int, data: bytes, name: str) -> Values:
-    """Decodes the first picture of a file without its alpha.
+@dataclass(frozen=True)
+class Decoded:
+    """The first picture of a file, as stored (TIFF: upright).
+
+    Attributes:
+        values: uint8 [H, W, C], or uint16 for more than 8 bits; C is 1 (grey) or 3 (RGB).
+        alpha: uint8 [H, W], 0 = transparent; None if the file has none.
+        indices: uint8 [H, W], indices of the palette; None without one.
+        palette: uint8 [N, 3], its colours.
+    """
+
+    values: Values
+    alpha: NDArray[np.uint8] | None
+    indices: NDArray[np.uint8] | None = None
+    palette: NDArray[np.uint8] | None = None
+
+    @property
+    def is_transparent(self) -> bool:
+        """Whether any pixel is transparent."""
+        return self.alpha is not None and bool((self.alpha < OPAQUE).any())
+
+    @property
+    def is_palette_blank(self) -> bool:
+        """Whether all colours of the palette are the same, so that the picture is one area."""
+        return (
+            self.palette is not None
+            and len(self.palette) > 1
+            and bool((self.palette == self.palette[0]).all())
+        )
+
+
+def decode_picture(picture: "Picture", kind: str, bit_depth: int, data: bytes, name: str) -> Decoded:
+    """Decodes the first picture of a file.
 
     Args:
         picture: Its header, read by Pillow.
@@ -31,45 +73,95 @@ def decode_values(picture: "Picture", kind: str, bit_depth: int, data: bytes, na
         data: The file; for PNG, its essential chunks.
         name: Name in error messages.
 
-    Returns:
-        uint8 [H, W, C], or uint16 for more than 8 bits; C is 1 (grey) or 3 (RGB).
-
     Raises:
         ImageError: With the code `truncated_image` or `corrupt_image`.
         MissingExtraError: If simplejpeg is not installed.
     """
-    values: Values
-    if kind == "jpeg":
-        values = _decode_jpeg(data, picture.mode, name)
-    elif kind == "png":
-        values = _decode_png(data, name)
-    elif kind == "tiff":
-        check_parts(data, picture.tag_v2, name)  # type: ignore[attr-defined]
-        values = _decode_tiff_16(picture, data, name) if bit_depth > 8 else _decode_other(picture, name)
-    else:
-        values = _decode_other(picture, name)
+    samples = find_separable(data, name)
+    if samples is not None:
+        return _decode_channels(picture, samples, data, name)
+    values = _decode_values(picture, kind, bit_depth, data, name)
     if values.shape[:2] != (picture.height, picture.width):
         raise _broken(False, name, "its header contradicts its pixels")
-    return values
+    alpha = _decode_alpha(picture, values, bit_depth, name)
+    if picture.mode not in PALETTE_MODES:
+        return Decoded(values, alpha)
+    indices = _load(picture, picture.mode, name)
+    palette = np.array(picture.getpalette("RGB"), np.uint8).reshape(-1, 3)
+    return Decoded(values, alpha, indices if indices.ndim == 2 else indices[..., 0], palette)
 
 
-def is_transparent(picture: "Picture", values: Values, bit_depth: int, name: str) -> bool:
-    """Returns whether any pixel is transparent, by an alpha channel, a palette or a transparent colour.
+def upright(pixels: NDArray[Value], orientation: int) -> NDArray[Value]:
+    """Applies an EXIF orientation to `pixels` [H, W] or [H, W, C]; 5…8 swap height and width."""
+    if orientation >= 5:
+        pixels = pixels.swapaxes(0, 1)
+    if orientation in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    if orientation in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    return np.ascontiguousarray(pixels)
 
-    Raises:
-        ImageError: With the code `corrupt_image`.
-    """
+
+def _decode_values(picture: "Picture", kind: str, bit_depth: int, data: bytes, name: str) -> Values:
+    if kind == "jpeg":
+        return _decode_jpeg(data, picture.mode, name)
+    if kind == "png":
+        return _decode_png(data, name)
+    if kind == "tiff":
+        check_parts(data, picture.tag_v2, name)  # type: ignore[attr-defined]
+        if bit_depth > 8:
+            return _decode_tiff_16(picture, data, name)
+    return _decode_other(picture, name)
+
+
+def _decode_alpha(picture: "Picture", values: Values, bit_depth: int, name: str) -> NDArray[np.uint8] | None:
+    """Returns alpha, from an alpha channel, a palette or a transparent colour; None without any."""
     key = picture.info.get("transparency")
     if picture.mode in ALPHA_MODES or (picture.mode == "P" and key is not None):
         try:
-            lowest = picture.convert("RGBA").getchannel("A").getextrema()[0]
+            return np.asarray(picture.convert("RGBA").getchannel("A"))
         except Exception as error:  # Pillow's decoders raise whatever they meet
             raise _broken(False, name, error) from error
-        return bool(np.less(lowest, 255))
     if key is None:
-        return False
+        return None
     scale = 255 // (2**bit_depth - 1) if bit_depth < 8 else 1  # of grey values below 8 bits
-    return bool((values == np.multiply(key, scale)).all(axis=2).any())
+    return np.where((values == np.multiply(key, scale)).all(axis=2), np.uint8(0), np.uint8(OPAQUE))
+
+
+def _decode_channels(picture: "Picture", samples: Samples, data: bytes, name: str) -> Decoded:
+    """Decodes a TIFF with extra channels: Pillow reads its planes, or all channels side by side, as grey."""
+    wanted = [*range(samples.colours)]
+    if UNASSOCIATED_ALPHA in samples.extra:
+        wanted.append(samples.channels - len(samples.extra) + samples.extra.index(UNASSOCIATED_ALPHA))
+    if samples.separate:  # also the others, because they show damage
+        channels = [_load_grey(as_grey(data, samples, number), name) for number in range(samples.channels)]
+    else:
+        together = _load_grey(as_grey(data, samples, 0), name)
+        channels = [_separate(together, samples, number) for number in range(samples.channels)]
+    orientation = numbers(picture.tag_v2, ORIENTATION, name, (1,))[0]  # type: ignore[attr-defined]
+    turned: NDArray[Any] = upright(np.stack([channels[number] for number in wanted], axis=2), orientation)
+    values, alpha = turned[..., : samples.colours], turned[..., samples.colours :]
+    if samples.white_is_zero:
+        values = 255 - values  # more bits were rejected
+    if alpha.dtype != np.uint8:
+        alpha = (alpha >> 8).astype(np.uint8)
+    return Decoded(values, alpha[..., 0] if alpha.size else None)
+
+
+def _load_grey(file: bytes, name: str) -> Values:
+    grey = open_header(file, name, sys.maxsize, sys.maxsize)
+    check_parts(file, grey.tag_v2, name)  # type: ignore[attr-defined]
+    stored = _load(grey, grey.mode, name)
+    return stored.astype(np.uint8) if grey.mode == "L" else stored.astype(np.uint16)
+
+
+def _separate(together: Values, samples: Samples, channel: int) -> Values:
+    values: Values = together.reshape(together.shape[0], -1, samples.channels)[..., channel]
+    if not samples.differences:
+        return values
+    parts = np.split(values, range(samples.part_width, values.shape[1], samples.part_width), axis=1)
+    sums: Values = np.concatenate([np.cumsum(part, axis=1, dtype=values.dtype) for part in parts], axis=1)
+    return sums
 
 
 def _decode_jpeg(data: bytes, mode: str, name: str) -> NDArray[np.uint8]:

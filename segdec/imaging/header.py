@@ -5,15 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 from segdec.errors import ImageError, MissingExtraError
 from segdec.imaging.integrity import is_webp
+from segdec.imaging.other_formats import name_format
 from segdec.imaging.png_chunks import read_size
+from segdec.imaging.tiff_channels import picture_header
 from segdec.imaging.tiff_directory import (
     BITS,
     EXTRA_CHANNELS,
     PHOTOMETRIC,
     PREMULTIPLIED,
+    SAMPLE_FORMAT,
     WHITE_IS_ZERO,
     numbers,
 )
+from segdec.imaging.tiff_samples import UNSIGNED, find_separable
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -32,6 +36,7 @@ EXPECTED = "Expected an image with 8 or 16 bits per channel as PNG, JPEG, BMP or
 
 GREY_MODES = ("1", "L", "LA")
 ALPHA_MODES = ("LA", "PA", "RGBA")
+PALETTE_MODES = ("P", "PA")
 MODES_16_BIT = ("I;16", "I;16L", "I;16B")
 MODES = ("P", "RGB", *GREY_MODES, *ALPHA_MODES, *MODES_16_BIT)
 
@@ -50,6 +55,8 @@ def open_header(data: bytes, name: str, max_pixels: int, max_side: int) -> "Pict
         MissingExtraError: If Pillow is not installed.
     """
     image = import_pillow()
+    if (samples := find_separable(data, name)) is not None:
+        data = picture_header(data, samples)
     try:
         picture: Picture = image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
     except (image.DecompressionBombError, image.DecompressionBombWarning) as error:
@@ -98,6 +105,11 @@ def _unrecognised(data: bytes, name: str) -> ImageError:
             f"{EXPECTED}; copy the file again.",
             code="corrupt_image",
         )
+    if kind := name_format(data):
+        return ImageError(
+            f"{name} is a {kind} file, which is not read. {EXPECTED}; save it as PNG.",
+            code="unsupported_type",
+        )
     first = data[:8]
     readable = all(32 <= byte < 127 for byte in first)
     shown = f"'{first.decode('ascii')}'" if readable else f"the bytes {first.hex(' ')}"
@@ -119,7 +131,8 @@ def check_depth(picture: "Picture", data: bytes, name: str) -> int:
         depth = data[24]  # IHDR: width, height, bit depth
     elif picture.format == "TIFF" and picture.mode not in ("I", "F"):
         tags = picture.tag_v2  # type: ignore[attr-defined]
-        depth = max(numbers(tags, BITS, name, (1,)))
+        signed = set(numbers(tags, SAMPLE_FORMAT, name, (UNSIGNED,))) != {UNSIGNED}
+        depth = 32 if signed else max(numbers(tags, BITS, name, (1,)))
         inverted = depth > 8 and numbers(tags, PHOTOMETRIC, name, (1,))[0] == WHITE_IS_ZERO
     if depth > 16 or inverted:
         found = "more than 8 bits with 0 for white" if inverted else "32 bits, or signed or float values,"
@@ -145,7 +158,8 @@ def check_channels(picture: "Picture", bit_depth: int, name: str) -> None:
         )
     if picture.mode not in MODES:
         raise ImageError(
-            f"{name} has the channels {picture.mode}. Expected grey or RGB; save it as one of these.",
+            f"{name}, a {picture.format} file, has the channels {picture.mode}. Expected grey or RGB; save "
+            "it as one of these.",
             code="unsupported_channels",
         )
     extra = numbers(getattr(picture, "tag_v2", {}), EXTRA_CHANNELS, name)

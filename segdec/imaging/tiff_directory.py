@@ -30,6 +30,7 @@ TYPE_BYTES |= {16: 8, 17: 8, 18: 8}
 
 WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC = 256, 257, 258, 259, 262
 ORIENTATION, CHANNELS, PLANES, EXTRA_CHANNELS = 274, 277, 284, 338
+FILL_ORDER, PREDICTOR, SAMPLE_FORMAT = 266, 317, 339
 STRIPS, STRIP_HEIGHT, STRIP_BYTES = 273, 278, 279
 TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES = 322, 323, 324, 325
 WHITE_IS_ZERO = 0
@@ -37,6 +38,9 @@ WHITE_IS_ZERO = 0
 
 PREMULTIPLIED = 1
 """An extra channel: premultiplied alpha."""
+
+SEPARATE = 2
+"""Planar configuration with one plane per channel."""
 
 NUMBER_BYTES = {3: 2, 4: 4, 13: 4, 16: 8, 18: 8}
 
@@ -58,12 +62,16 @@ REDUCED = 2
 
 @dataclass(frozen=True)
 class Entry:
-    """One tag: its number, the type and number of its values, and the first value if it is a number."""
+    """One tag: its number, the type and number of its values.
+
+    `value` is the first value if the entry holds it and it is a number; all values start at `place`.
+    """
 
     tag: int
     type: int
     count: int
     value: int
+    place: int
 
 
 def check_directory(data: bytes, name: str, max_pixels: int) -> None:
@@ -77,7 +85,7 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
     """
     values: dict[int, int] = {}
     tag_bytes = 0
-    for entry in _entries(data):
+    for entry in entries(data):
         tag_bytes += entry.count * TYPE_BYTES.get(entry.type, 0)
         if entry.type not in BYTE_TYPES and entry.count > MAX_VALUES:
             found = f"has {entry.count:,} values in its tag {entry.tag}"
@@ -86,7 +94,7 @@ def check_directory(data: bytes, name: str, max_pixels: int) -> None:
             raise _rejected(name, f"has its tag {entry.tag} twice", "it once; save it again")
         values[entry.tag] = entry.value
         if entry.tag in METADATA_DIRECTORIES:  # decoders parse all of its values
-            inner = _entries(data, entry.value)
+            inner = entries(data, entry.value)
             count = sum(each.count for each in inner if each.type not in BYTE_TYPES)
             if count > MAX_METADATA_VALUES:
                 expected = f"at most {MAX_METADATA_VALUES:,}; save it without metadata"
@@ -118,7 +126,7 @@ def read_orientation(exif: bytes) -> int:
     block = exif.removeprefix(b"Exif\0\0")
     if not block.startswith(SIGNATURES):
         return 1
-    entry = next((entry for entry in _entries(block) if entry.tag == ORIENTATION), None)
+    entry = next((entry for entry in entries(block) if entry.tag == ORIENTATION), None)
     whole = entry is not None and entry.type in NUMBER_BYTES and entry.count == 1
     return entry.value if entry is not None and whole and 1 <= entry.value <= 8 else 1
 
@@ -136,7 +144,7 @@ def numbers(tags: Tags, tag: int, name: str, default: tuple[int, ...] = ()) -> t
     return values
 
 
-def _entries(data: bytes, start: int | None = None) -> Iterator[Entry]:
+def entries(data: bytes, start: int | None = None) -> Iterator[Entry]:
     """Yields the entries of the directory at `start`, default the first one, up to the end of the file."""
     order = "<" if data[:2] == b"II" else ">"
     big = b"+" in data[2:4]
@@ -150,6 +158,9 @@ def _entries(data: bytes, start: int | None = None) -> Iterator[Entry]:
             tag, kind, number = struct.unpack_from(order + layout, data, place)
             value_start = place + width - field
             value = data[value_start : value_start + NUMBER_BYTES.get(kind, 0)]
-            yield Entry(tag, kind, number, int.from_bytes(value, "little" if order == "<" else "big"))
+            first = int.from_bytes(value, "little" if order == "<" else "big")
+            if number * TYPE_BYTES.get(kind, 0) > field:
+                (value_start,) = struct.unpack_from(order + head, data, value_start)
+            yield Entry(tag, kind, number, first, value_start)
     except (struct.error, OverflowError):
         return

@@ -15,6 +15,7 @@ from segdec.imaging.tiff_directory import (
     COMPRESSION,
     HEIGHT,
     PLANES,
+    SEPARATE,
     STRIP_BYTES,
     STRIP_HEIGHT,
     STRIPS,
@@ -26,9 +27,6 @@ from segdec.imaging.tiff_directory import (
     Tags,
     numbers,
 )
-
-SEPARATE = 2
-"""Planar configuration with one plane per channel."""
 
 UNCOMPRESSED, DEFLATE = 1, (8, 32946)
 PIECE_BYTES = 2**16

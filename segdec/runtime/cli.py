@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -111,7 +112,7 @@ def _number_parser(what: str, lowest: int, highest: int) -> Callable[[str], int]
     """Returns a parser of whole numbers for `argparse`."""
 
     def parse(text: str) -> int:
-        if not text.isascii() or not text.isdecimal() or not lowest <= int(text[:12]) <= highest:
+        if not re.fullmatch("[0-9]{1,12}", text) or not lowest <= int(text) <= highest:
             raise argparse.ArgumentTypeError(
                 f"'{text}' is not {what}. Expected a number from {lowest} to {highest}."
             )

@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 import httpx
 import numpy as np
 import pytest
+import uvicorn
 from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import Logits
 from segdec.images import encode_png
 from segdec.inference.postprocessing import Prediction, Region
+from tests.api.live_server import SkippingLoop
 from tests.api.records.databases import BINARIES, OwnPostgres
 
 T = TypeVar("T")
@@ -251,6 +253,14 @@ def app(make_app: Callable[..., FastAPI]) -> FastAPI:
 def client(app: FastAPI) -> Iterator[ServiceClient]:
     with ServiceClient(app) as client:
         yield client
+
+
+@pytest.fixture
+def skipping_loop(monkeypatch) -> SkippingLoop:
+    """The event loop of the server that the test starts, whose clock can be moved forward."""
+    loop = SkippingLoop()
+    monkeypatch.setattr(uvicorn.Config, "get_loop_factory", lambda _: lambda: loop)
+    return loop
 
 
 @dataclass(frozen=True)

@@ -39,3 +39,21 @@ def run(app: FastAPI, server: uvicorn.Server, listener: socket.socket, ready: th
 
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(serve())
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock can be moved forward."""
+
+    skipped_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.skipped_s
+
+    def skip(self, seconds: float) -> None:
+        """Moves the clock; returns after the timers that are due then. For other threads."""
+
+        async def move() -> None:
+            self.skipped_s += seconds
+            await asyncio.sleep(0.01)
+
+        asyncio.run_coroutine_threadsafe(move(), self).result(timeout=30)

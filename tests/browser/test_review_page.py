@@ -41,10 +41,10 @@ class Line:
         """Inspects different defective parts A1, A2, …; returns their record ids."""
         return [self.inspect(part_image(200 + n), f"A{n + 1}") for n in range(count)]
 
-    def execute(self, statement: str, *values: object) -> None:
-        """Changes the record's database."""
+    def execute(self, statement: str, *values: object) -> list[Any]:
+        """Changes or reads the record's database."""
         with closing(sqlite3.connect(self.database)) as database, database:
-            database.execute(statement, values)
+            return database.execute(statement, values).fetchall()
 
     def disagree(self, number: int, label: str, score: float) -> None:
         """Stores a differing prediction of a candidate."""
@@ -192,6 +192,7 @@ def test_verdicts_are_undone_one_after_another(review, line):
     expect(page.locator("#last em")).to_have_text(["saved"] * 3)
     assert [line.label(number) for number in numbers] == ["spot", "spot", "good"]
     assert [line.record(number)["revision"] for number in numbers] == [3, 1, 3]
+    assert line.execute("SELECT DISTINCT who, what FROM audit") == [("Ada", "review"), ("Ada", "undo")]
 
 
 @pytest.mark.slow

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from datasets import checking
-from datasets.checking import check_dataset, find_duplicates, format_problem
+from datasets.checking import check_dataset, find_duplicates
 from datasets.layouts.folder import index
+from datasets.problems import format_problem
 from datasets.sample import Dataset, Problem, Record
 from datasets.supervision import apply_mask_threshold
 from segdec.errors import DatasetError, ImageError, MissingExtraError

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from datasets.checking import describe_problems
 from datasets.loading import LAYOUTS, load_dataset
+from datasets.problems import describe_problems
 from datasets.splitting import write_splits
 from segdec.errors import DatasetError
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, PngImagePlugin
 
 from segdec.errors import ImageError, MissingExtraError
-from segdec.images import decode_image, decode_mask, read_image, read_mask, read_size, write_png
+from segdec.images import decode_image, read_image, read_mask, read_size, write_png
 from segdec.imaging.png_chunks import essential_chunks
 from tests.image_files import chunk, encode, png, png_16, tiff
 
@@ -272,6 +272,35 @@ def test_messages_describe_the_input() -> None:
     assert "the checksum of its first part is wrong" in str(refusal(nameless))
 
 
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000"),
+        (b"\xff\x4f\xff\x51\0\x29", "JPEG 2000"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC"),
+        (b"\0\0\0\x1cftypmif1\0\0\0\0mif1avif", "AVIF"),
+        (b"\xff\x0a\xfa\x7f", "JPEG XL"),
+        (b"\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL"),
+        (b"GIF89a", "GIF"),
+        (b"P5\n4 4\n255\n", "PBM, PGM or PPM"),
+        (bytes(128) + b"DICM", "DICOM"),
+    ],
+)
+def test_other_formats_are_named(start: bytes, kind: str) -> None:
+    assert f"part.png is a {kind} file, which is not read" in str(refusal(start + bytes(64)))
+
+
+@pytest.mark.parametrize("kind", ["BMP", "PNG", "TIFF"])
+def test_palette_of_one_colour_is_a_warning(kind: str) -> None:
+    picture = Image.fromarray(STORED).convert("P")
+    picture.putpalette(bytes(768))
+    stream = io.BytesIO()
+    picture.save(stream, kind)
+    photograph = decode_image(stream.getvalue(), "part")
+    assert (photograph.pixels == 0).all()
+    assert "all colours of the file's palette are the same" in photograph.warnings[0]
+
+
 @pytest.mark.parametrize("mode", ["1", "L"])
 def test_pixel_limit_is_an_argument(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "mask.png"
@@ -299,11 +328,3 @@ def test_mask_is_255_above_the_threshold_in_any_channel(tmp_path: Path) -> None:
     write_png(tmp_path / "mask.png", pixels)
     assert read_mask(tmp_path / "mask.png").tolist() == [[0, 255, 255, 255]]
     assert read_mask(tmp_path / "mask.png", threshold=128).tolist() == [[0, 0, 0, 255]]
-
-
-def test_mask_with_transparent_pixels_is_rejected() -> None:
-    pixels = np.full((4, 4, 4), 255, np.uint8)
-    assert (decode_mask(encode(pixels, "PNG"), "mask") == 255).all()
-    pixels[0, 0, 3] = 0
-    with pytest.raises(ImageError, match="mask has transparent pixels"):
-        decode_mask(encode(pixels, "PNG"), "mask")

@@ -19,6 +19,7 @@ pytest.importorskip("tensorflow")
 from training.__main__ import main
 from training.evaluate import evaluate_run
 from training.export import ExportOptions, choose_sample, export_run
+from training.metrics.rating import Rating
 from training.metrics.storage import load_evaluation
 from training.run.folder import RunFolder
 
@@ -130,6 +131,21 @@ def test_training_on_12_bit_images_equals_8_bit(
     for name, weights in read_weights(finished_run).items():
         np.testing.assert_array_equal(read_weights(run)[name], weights)
     assert RunFolder(run).result().model.input.white_level == 4095
+
+
+@pytest.mark.parametrize(
+    ("level", "last"), [("weak", "Serve it with: python -m api"), ("useless", "Do not serve it.")]
+)
+def test_a_serving_command_is_printed_unless_the_model_is_useless(
+    finished_run, tmp_path, monkeypatch, capsys, level, last
+):
+    run, rating = Path(shutil.copytree(finished_run, tmp_path / "run")), Rating(level, "It was tested.")
+    monkeypatch.setattr("training.evaluate.rate", lambda *_: rating)
+    main(["evaluate", str(run)])
+    assert capsys.readouterr().out.endswith(f"\nrating      {level}: It was tested.\n")
+    assert f"{level.capitalize()}.</strong> It was tested." in (run / "report.html").read_text()
+    main(["export", str(run), str(tmp_path / "model")])
+    assert last in capsys.readouterr().out.splitlines()[-1]
 
 
 @pytest.mark.slow

@@ -154,7 +154,7 @@ def test_a_run_learns_a_mask_for_each_class(tiny_experiment, tmp_path):
     changes = ["--network.mask-classes", "--network.mask-stride", "2", "--augmentation.synthetic", "0.3"]
     config = load_experiment(tiny_experiment, [*data, *changes, "--runs", str(tmp_path / "runs")])
     trained = Trainer(config).run().path
-    text = evaluate_run(trained, "test")
+    text = evaluate_run(trained, "test").text
     figures = json.loads((trained / "metrics.json").read_text())
     evaluation = load_evaluation(trained)
     assert evaluation.classes == ("good", "scratch", "spot", "stain")

@@ -196,4 +196,4 @@ def test_model_trained_on_good_images(tiny_experiment, toy_root, tmp_path):
     result = RunFolder.finished(run).result()
     assert result.model.classes == ("good", "defect")
     assert result.validation["average_precision"] is None  # the real ones are good
-    assert "average_precision" in evaluate_run(run, "test")
+    assert "average_precision" in evaluate_run(run, "test").text

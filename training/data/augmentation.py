@@ -15,7 +15,7 @@ MASK_LEVEL = 64
 """Value from which a pixel of a warped mask is defective: below one half, to preserve thin defects."""
 
 AREA_LEVEL = 128
-"""Value from which a pixel of a warped area is inspected."""
+"""Value from which a pixel of a warped area is inspected, or ignored."""
 
 
 class AugmentedImage(NamedTuple):
@@ -25,6 +25,7 @@ class AugmentedImage(NamedTuple):
     mask: Mask
     area: Mask
     classes: Mask
+    ignored: Mask
 
 
 class AugmentationParameters(NamedTuple):
@@ -54,6 +55,7 @@ def augment(
     config: AugmentationConfig,
     area: Mask = None,
     classes: Mask = None,
+    ignored: Mask = None,
 ) -> AugmentedImage:
     """Applies all augmentations; the maps of the result may be views of the arguments.
 
@@ -65,11 +67,13 @@ def augment(
         area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. Outside, the result is
             uniform.
         classes: uint8 [h, w], class of the nearest defect pixel; None if all are of one class.
+        ignored: uint8 [h, w], above 0 where the class is unknown; None = nowhere.
     """
     drawn = draw_parameters(random)
-    warped, mask, area, classes = transform_geometry(image, mask, drawn, config, area, classes)
+    warped, *maps = transform_geometry(image, mask, drawn, config, area, classes, ignored)
     augmented = change_intensity(warped, drawn, random, config)
-    return AugmentedImage(augmented if area is None else refill_outside(augmented, area), mask, area, classes)
+    area = maps[1]
+    return AugmentedImage(augmented if area is None else refill_outside(augmented, area), *maps)
 
 
 def transform_geometry(
@@ -79,7 +83,8 @@ def transform_geometry(
     config: AugmentationConfig,
     area: Mask = None,
     classes: Mask = None,
-) -> tuple[NDArray[np.uint8], Mask, Mask, Mask]:
+    ignored: Mask = None,
+) -> tuple[NDArray[np.uint8], Mask, Mask, Mask, Mask]:
     """Flips, rotates, scales and shifts; new pixels repeat the border, in the mask they are background.
 
     Scale and shift are omitted if they would remove the defect or the inspected area, so that the label stays
@@ -90,19 +95,22 @@ def transform_geometry(
     if config.rotate:  # by 90°, or 180° if the image is not square
         rotations = int(4 * drawn.rotate) if image.shape[0] == image.shape[1] else 2 * int(2 * drawn.rotate)
     image = np.rot90(np.flip(image, axes), rotations)
-    mask, area, classes = (
-        one if one is None else np.rot90(np.flip(one, axes), rotations) for one in (mask, area, classes)
+    mask, area, classes, ignored = (
+        one if one is None else np.rot90(np.flip(one, axes), rotations)
+        for one in (mask, area, classes, ignored)
     )
     matrix = _affine(image.shape, drawn, config)
     if matrix is None:
-        return image, mask, area, classes
+        return image, mask, area, classes, ignored
     warped_mask = _warp_mask(mask, matrix, cv2.BORDER_CONSTANT, MASK_LEVEL)
     warped_area = _warp_mask(area, matrix, cv2.BORDER_REPLICATE, AREA_LEVEL)
     if _is_lost(mask, warped_mask) or _is_lost(area, warped_area):
-        return image, mask, area, classes
+        return image, mask, area, classes, ignored
+    ignored = _warp_mask(ignored, matrix, cv2.BORDER_REPLICATE, AREA_LEVEL)
     if classes is not None:
         classes = _warp(classes, matrix, cv2.BORDER_REPLICATE, cv2.INTER_NEAREST)
-    return _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape), warped_mask, warped_area, classes
+    warped = _warp(image, matrix, cv2.BORDER_REPLICATE).reshape(image.shape)
+    return warped, warped_mask, warped_area, classes, ignored
 
 
 def _warp_mask(mask: Mask, matrix: NDArray[np.float64], border: int, level: int) -> Mask:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.sample import LazyRecords, Record, Sample, is_unlocalized, labels_of, unlocalized
+from datasets.sample import IGNORED, LazyRecords, Record, Sample, is_unlocalized, labels_of, unlocalized
 from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ConfigError, ImageError
 from segdec.inference.preprocessing import (
@@ -30,12 +30,14 @@ class Example:
         mask: uint8 [h, w], 255 where there is a defect; None if there is none, or it is unknown.
         area: uint8 [h, w], 255 where it is inspected; None = everywhere.
         classes: uint8 [h, w], class of the nearest defect pixel; None = the example's class.
+        ignored: uint8 [h, w], 255 where the class is unknown; None = nowhere.
     """
 
     image: NDArray[np.uint8]
     mask: NDArray[np.uint8] | None
     area: NDArray[np.uint8] | None = None
     classes: NDArray[np.uint8] | None = None
+    ignored: NDArray[np.uint8] | None = None
 
 
 def build_source(
@@ -85,7 +87,8 @@ class PhotographSource:
         if arrays is None:
             arrays = self._prepare(self.records[index])
             self._cache.put(index, arrays)
-        return Example(arrays["image"], arrays.get("mask"), arrays.get("area"), arrays.get("classes"))
+        maps = (arrays.get(name) for name in ("mask", "area", "classes", "ignored"))
+        return Example(arrays["image"], *maps)
 
     def name(self, index: int) -> str:
         """Returns the name of an example for messages."""
@@ -95,7 +98,10 @@ class PhotographSource:
         """Returns whether an example has a defect of one class with a drawn mask, not only a box or label."""
         known, record = self.labels[index] != 0 and self.supervised[index], self.records[index]
         # A mask with several classes cannot be transplanted.
-        return known and record.supervision == "mask" and record.mask_values is None
+        one_class = (
+            record.mask_values is None or len({number for _, number in record.mask_values} - {IGNORED}) == 1
+        )
+        return known and record.supervision == "mask" and one_class
 
     def common_shape(self) -> tuple[int, ...]:
         """Returns the common shape (h, w, C); photographs of unknown shape are read.
@@ -133,6 +139,10 @@ class PhotographSource:
                 arrays["mask"] = mask
                 if sample.classes is not None:
                     arrays["classes"] = prepare_classes(sample.classes, self._input)
+        if sample.ignored is not None:
+            arrays["ignored"] = prepare_mask(sample.ignored, self._input)
+            if "mask" in arrays:  # scaling preserves thin defects
+                arrays["ignored"][arrays["mask"] > 0] = 0
         return arrays
 
 
@@ -149,7 +159,8 @@ class TileSource:
     """Tiles of prepared photographs.
 
     Tiles with defect pixels have the class of most of these, or their photograph's if unknown; others are
-    good. Defective photographs are read once to determine this. Tiles outside the inspected area are omitted.
+    good. Photographs with a mask are read once to determine this. Tiles outside the inspected area, and tiles
+    that are ignored entirely, are omitted.
 
     Raises:
         ConfigError: If the location of a photograph's defect is unknown.
@@ -181,7 +192,9 @@ class TileSource:
         whole, part = self._photographs[tile.photograph], self._part(tile.row, tile.column)
         area = None if whole.area is None else whole.area[part]
         classes = None if whole.classes is None else whole.classes[part]
-        return Example(whole.image[part], _masked(whole.mask, part), area, classes)
+        return Example(
+            whole.image[part], _masked(whole.mask, part), area, classes, _masked(whole.ignored, part)
+        )
 
     def name(self, index: int) -> str:
         """Returns the record's name, with the tile's first column and row."""
@@ -199,15 +212,18 @@ class TileSource:
 
     def _cut(self, index: int) -> list[Tile]:
         shape, label = self._photographs.shape(index), self._photographs.labels[index]
-        whole = self._photographs[index] if label else None
+        whole = self._photographs[index] if self._photographs.records[index].mask_file else None
         rows, columns = (
             tile_starts(side, tile, self._overlap) for side, tile in zip(shape, self._size, strict=False)
         )
         inspected = inspected_tiles(self._input, shape[:2], rows, columns)
         corners = [(rows[y], columns[x]) for y, x in inspected]
+        if whole is None:
+            return [Tile(index, *corner, 0) for corner in corners]
         return [
-            Tile(index, *corner, 0 if whole is None else self._label(whole, self._part(*corner), label))
+            Tile(index, *corner, self._label(whole, self._part(*corner), label))
             for corner in corners
+            if whole.ignored is None or not whole.ignored[self._part(*corner)].all()
         ]
 
     @staticmethod

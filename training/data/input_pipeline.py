@@ -18,7 +18,7 @@ from training.data.feature_cache import FEATURE_DTYPE, FeatureCache
 from training.data.reading_pool import ReadingPool
 from training.data.sampling import FEATURE_NOISE, UNCHANGED, SampleOrder, sample_order
 from training.data.synthetic_source import SyntheticSource
-from training.data.targets import build_targets, split_by_class
+from training.data.targets import build_targets, known_area, split_by_class
 from training.stages import STAGES
 from training.synthesis.feature_noise import add_noise, draw_noise_mask
 
@@ -192,7 +192,10 @@ class InputPipeline:
         """One row of a batch: image or features, target, weight and label."""
         config, shape = self._config, self._shape
         arrays = dict(load_input(row))
-        mask, area, classes = (arrays.pop(name, None) for name in ("mask", "area", "classes"))
+        mask, area, classes, ignored = (
+            arrays.pop(name, None) for name in ("mask", "area", "classes", "ignored")
+        )
+        area = known_area(area, ignored)
         share, weight = build_targets(
             mask,
             (shape[0], shape[1]),
@@ -208,7 +211,7 @@ class InputPipeline:
         return {**arrays, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
 
     def _input(self, row: _Row) -> Arrays:
-        """Image or features of a row, with `mask`, `area` and `classes` if known."""
+        """Image or features of a row, with the maps of `_augmented`."""
         if self._features is None:
             return self._augmented(row)
         if row.donor not in (UNCHANGED, FEATURE_NOISE):  # used once, hence not cached
@@ -222,10 +225,11 @@ class InputPipeline:
         return {**arrays, **add_noise(features, mask, self._random(row, _NOISE)), "mask": mask}
 
     def _augmented(self, row: _Row) -> Arrays:
-        """The augmented `image`, with `mask`, `area` and `classes` if known."""
+        """The augmented `image`, with `mask`, `area`, `classes` and `ignored` if it has them."""
         example = self._examples.get(row.index, row.donor, self._random(row, _DEFECT))
         random, config = self._random(row), self._config.augmentation
-        augmented = augment(example.image, example.mask, random, config, example.area, example.classes)
+        maps = example.area, example.classes, example.ignored
+        augmented = augment(example.image, example.mask, random, config, *maps)
         arrays = {name: array for name, array in augmented._asdict().items() if array is not None}
         mask = self._noise_mask(row, arrays) if row.donor == FEATURE_NOISE else None
         return arrays if mask is None else {**arrays, "mask": mask}
@@ -233,7 +237,8 @@ class InputPipeline:
     def _noise_mask(self, row: _Row, arrays: Arrays) -> NDArray[np.uint8] | None:
         """Mask of the feature noise of a good example."""
         size = self._shape[0], self._shape[1]
-        return draw_noise_mask(self._random(row, _DEFECT), size, arrays.get("area"))
+        area = known_area(arrays.get("area"), arrays.get("ignored"))
+        return draw_noise_mask(self._random(row, _DEFECT), size, area)
 
     def _random(self, row: _Row, *stream: int) -> np.random.Generator:
         return np.random.default_rng([self._config.seed, row.stage_index, row.position, *stream])

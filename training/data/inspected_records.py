@@ -51,7 +51,8 @@ def _relabel(record: Record, read: Callable[[Record], Sample]) -> Record:
     if sample.mask is None:
         return record
     if not sample.mask.any():
-        return replace(record, label=0, mask_file=None, mask_values=None, supervision="mask")
+        good = replace(record, label=0, supervision="mask")
+        return good if sample.ignored is not None else replace(good, mask_file=None, mask_values=None)
     if sample.classes is None:
         return record
     areas_px = np.bincount(sample.classes[sample.mask > 0], minlength=record.label + 1)

@@ -11,10 +11,11 @@ import numpy as np
 from pydantic import ValidationError
 
 from datasets.check_cache import CheckCache
-from datasets.checking import CheckedDataset, check_dataset, describe_problems, describe_risks
+from datasets.checking import CheckedDataset, check_dataset, describe_risks
 from datasets.leaks import raise_if_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
 from datasets.name_lists import read_name_list
+from datasets.problems import describe_problems
 from datasets.reading import read
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of, unlocalized
 from datasets.splitting import SPLITS
@@ -106,6 +107,8 @@ def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
         mask_threshold=config.mask_threshold,
         mask_values=config.mask_values,
         reviewed=config.reviewed,
+        annotator=config.annotator,
+        strict=config.strict,
     )
 
 
@@ -165,10 +168,11 @@ def cached_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callab
     def read_cached(record: Record) -> Sample:
         cached = cache.get(record.name)
         if cached is not None:
-            mask, classes = cached.get("mask"), cached.get("classes")
-            return Sample(record.name, cached["image"], mask, record.label, record.supervision, classes)
+            mask, *maps = (cached.get(name) for name in ("mask", "classes", "ignored"))
+            return Sample(record.name, cached["image"], mask, record.label, record.supervision, *maps)
         sample = read(record)
         arrays = {"image": sample.image, "mask": sample.mask, "classes": sample.classes}
+        arrays["ignored"] = sample.ignored
         cache.put(record.name, {name: array for name, array in arrays.items() if array is not None})
         return sample
 
@@ -191,6 +195,8 @@ def check_files(
         trusted=lambda shape: prepared_shape(shape, config.input, channels) is not None,
         known=check_cache,
     )
+    for note in dataset.notes:
+        print(f"note: {note}", file=sys.stderr)
     for risk in describe_risks(checked):
         print(f"warning: {risk}", file=sys.stderr)
     return checked

@@ -5,7 +5,7 @@ import numpy as np
 from training.config import TargetConfig
 from training.data.example_source import Example, ExampleSource
 from training.data.sampling import FEATURE_NOISE, SYNTHETIC, UNCHANGED
-from training.data.targets import dilate
+from training.data.targets import dilate, known_area
 from training.synthesis.anomalies import synthesize_anomaly
 from training.synthesis.transplants import transplant_defect
 
@@ -62,14 +62,16 @@ class SyntheticSource:
         others = random.choice(self._good, TEXTURES).tolist()
         textures = [self._source[other].image for other in others]
         good = self._source[index]
-        image, mask = synthesize_anomaly(good.image, textures, random, good.area)
+        area = known_area(good.area, good.ignored)
+        image, mask = synthesize_anomaly(good.image, textures, random, area)
         if mask is not None and self._target.dilation_at == "photograph":
             mask = dilate(mask, self._target) * np.uint8(255)
-        return Example(image, mask, good.area)
+        return Example(image, mask, good.area, ignored=good.ignored)
 
     def _transplant(self, index: int, donor: int, random: np.random.Generator) -> Example:
         donated, good = self._source[donor], self._source[index]
         if donated.mask is None:
             return donated
-        changed = transplant_defect(good.image, donated.image, donated.mask, random, good.area)
-        return donated if changed is None else Example(*changed, area=good.area)
+        area = known_area(good.area, good.ignored)
+        changed = transplant_defect(good.image, donated.image, donated.mask, random, area)
+        return donated if changed is None else Example(*changed, area=good.area, ignored=good.ignored)

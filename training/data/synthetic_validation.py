@@ -7,10 +7,12 @@ import numpy as np
 
 from datasets.sample import Record, Sample, labels_of
 from segdec.config import ModelConfig
+from segdec.inference.preprocessing import prepare_mask
 from training.data.array_cache import ArrayCache
 from training.data.example_source import prepare_sample
 from training.data.run_data import cached_reader
 from training.data.subsets import pick_evenly
+from training.data.targets import known_area
 from training.synthesis.anomalies import synthesize_anomaly
 
 MAX_IMAGES = 200
@@ -57,13 +59,14 @@ def synthetic_validation(
         if index is None:
             return read(record)
         random = np.random.default_rng([seed, SEED, index])
+        good, other = read(records[index]), read(records[int(random.integers(len(records)))])
         image, texture = (
-            prepare_sample(read(records[one]), model.input, model.network.input_channels)
-            for one in (index, int(random.integers(len(records))))
+            prepare_sample(sample, model.input, model.network.input_channels) for sample in (good, other)
         )
+        ignored = None if good.ignored is None else prepare_mask(good.ignored, model.input)
         # The model processes the copy as a photograph, so the inspected area is applied to the copy.
-        area = model.input.inspected_area(*image.shape[:2])
+        area = known_area(model.input.inspected_area(*image.shape[:2]), ignored)
         changed, mask = synthesize_anomaly(image, [texture], random, area)
-        return Sample(record.name, changed, mask, record.label)
+        return Sample(record.name, changed, mask, record.label, ignored=ignored)
 
     return ValidationImages([*records, *copies], cached_reader(read_or_synthesize, cache))

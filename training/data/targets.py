@@ -14,7 +14,7 @@ from training.config import TargetConfig
 class Targets(NamedTuple):
     """Defective share (0…1) and loss weight of each mask pixel, float32 [h/s, w/s, 1]; s is the stride.
 
-    The weight is 0 if the mask is unknown or the pixel is not inspected.
+    The weight is 0 if the mask is unknown or the pixel is ignored or not inspected.
     """
 
     share: NDArray[np.float32]
@@ -38,8 +38,8 @@ def build_targets(
         config: Dilation, windows and weights.
         stride: Image pixels per mask pixel along each side.
         supervised: False for a defective image whose mask is unknown.
-        area: uint8 [h, w], above 0 where the image is inspected; None = everywhere. Share and weight of a
-            mask pixel are those of its inspected part.
+        area: uint8 [h, w], above 0 where the image is inspected and not ignored; None = everywhere. Share
+            and weight of a mask pixel are those of this part.
     """
     if area is not None:
         inside = None if mask is None else np.where(area > 0, mask, np.uint8(0))
@@ -53,6 +53,13 @@ def build_targets(
     if config.weighting == "uniform":
         return Targets(share, np.ones(size, np.float32))
     return Targets(share, window_means(depth_weight(dilated, config), config, stride))
+
+
+def known_area(area: NDArray[np.uint8] | None, ignored: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
+    """Returns where an image is inspected and not ignored, uint8 [h, w], above 0; None = everywhere."""
+    if ignored is None:
+        return area
+    return np.where(ignored > 0, np.uint8(0), np.uint8(255) if area is None else area)
 
 
 def split_by_class(

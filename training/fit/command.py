@@ -41,20 +41,15 @@ from training.fit.experiment_choice import (
     Resources,
     choose_experiment,
 )
-from training.fit.messages import (
-    describe_plan,
-    describe_profile,
-    describe_reasons,
-    describe_split,
-    format_line,
-)
+from training.fit.messages import describe_plan, describe_profile, describe_reasons, describe_split
 from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.timing import count_validated, measure_times
 from training.fit.training_plan import DatasetSizes, StepTimes, TrainingPlan, plan_training
-from training.formatting import format_duration
+from training.formatting import format_duration, format_line
+from training.metrics.rating import Rating
 from training.optimization.pretrained import IMAGENET, RANDOM, load_pretrained
+from training.reporting.summary import describe_rating
 from training.run.folder import RunFolder
-from training.run.records import UNTRAINED_DECISION
 from training.trainer import Trainer
 
 clock: Callable[[], float] = time.monotonic
@@ -130,10 +125,12 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
 
     # === Evaluate and export ===
     with _with_trained_model(config, split, out):
-        print_lines(evaluate_run(trainer.folder.path, split.evaluated))
+        evaluated = evaluate_run(trainer.folder.path, split.evaluated)
+        print_lines(evaluated.text)
         export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
     why = "the machine was faster or slower than measured" if stopped is None else "it was stopped"
-    print_lines("", *_summary(config, _describe_steps(control, plan, why), out, clock() - began))
+    steps = _describe_steps(control, plan, why)
+    print_lines("", *_summary(config, steps, out, clock() - began, evaluated.rating))
     if stopped is not None:
         raise SystemExit(stopped.exit_code)
 
@@ -225,7 +222,13 @@ def _targets(options: FitOptions) -> tuple[str, Path]:
 def _profile(options: FitOptions) -> ProfiledDataset:
     """Profiles the data set; merges the defect classes if one of them is rare."""
     layout = options.layout or detect_layout(options.root)
-    dataset = load_dataset(layout, options.root, mask_threshold=options.mask_threshold)
+    dataset = load_dataset(
+        layout,
+        options.root,
+        mask_threshold=options.mask_threshold,
+        annotator=options.annotator,
+        strict=options.strict,
+    )
     profiled = profile_dataset(dataset, layout, options.root, options)
     if not (rare := rare_classes(profiled)):
         return profiled
@@ -342,21 +345,25 @@ def _describe_steps(control: DeadlineControl, plan: TrainingPlan, why: str) -> s
     return f"steps {listed} instead of the planned ones: {why}"
 
 
-def _summary(config: ExperimentConfig, steps: str, out: Path, took_s: float) -> list[str]:
+def _summary(config: ExperimentConfig, steps: str, out: Path, took_s: float, rating: Rating) -> list[str]:
     report = config.folder / "report.html"
     return [
         format_line("took", f"{format_duration(took_s)}; {steps}"),
         format_line("wrote", f"model {out}, report {report}, experiment {_experiment_file(config)}"),
         "",
+        *describe_rating(rating),
+        "",
         "Next:",
-        *(f"  {command}  # {purpose}" for command, purpose in _next_commands(config, out)),
+        *(f"  {command}  # {purpose}" for command, purpose in _next_commands(config, out, rating)),
     ]
 
 
-def _next_commands(config: ExperimentConfig, out: Path) -> list[tuple[str, str]]:
-    """Commands to serve the model (if its decision is trained), to change thresholds, and to train again."""
+def _next_commands(config: ExperimentConfig, out: Path, rating: Rating) -> list[tuple[str, str]]:
+    """Commands to serve the model unless it is useless, to change thresholds, and to train again."""
     result, run = RunFolder(config.folder).result(), shlex.quote(str(config.folder))
-    serve = f"python -m api --model {shlex.quote(str(out))} --port 8000"
+    model = shlex.quote(str(out))
+    predict = f"python -m segdec predict PHOTOGRAPHS --model {model} --out predicted"
+    serve = f"python -m api --model {model} --port 8000"
     calibrate = f"python -m training calibrate {run}"
     thresholds = (
         (f"{calibrate} --threshold.refused-share 0.02", "reject at most one good part in 50; then export")
@@ -364,8 +371,10 @@ def _next_commands(config: ExperimentConfig, out: Path) -> list[tuple[str, str]]
         else (f"{calibrate} --threshold.defect-rate 0.01", "one part in 100 is defective; then export")
     )
     again = f"python -m training run {shlex.quote(str(_experiment_file(config)))} --name {config.name}_2"
+    useless = rating.level == "useless"
     return [
-        *([] if UNTRAINED_DECISION in result.warnings else [(serve, "then open http://127.0.0.1:8000/")]),
-        thresholds,
+        *([(predict, "first, with known defects")] if rating.level == "not measurable" else []),
+        *([] if useless else [(serve, "then open http://127.0.0.1:8000/")]),
+        *([] if useless and not rating.needs_threshold else [thresholds]),
         (again, "train again with an edited file"),
     ]

@@ -16,10 +16,9 @@ from datasets.checking import (
     CheckedPhotograph,
     check_dataset,
     describe_risks,
-    format_problem,
-    raise_if_problems,
 )
 from datasets.leaks import near_duplicates_for_split
+from datasets.problems import format_problem, raise_if_problems
 from datasets.sample import Dataset, Record, Sample, is_unlocalized
 from datasets.splitting import SPLITS, SPLITS_FILE, default_split
 from segdec.errors import DatasetError
@@ -52,6 +51,8 @@ class ReadOptions:
     skip_broken: bool = False
     white_level: int | None = None
     mask_threshold: int | None = None
+    annotator: str | None = None
+    strict: bool = False
     max_pixels: int = DEFAULT_MAX_PIXELS
 
 
@@ -149,7 +150,9 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
     profile = build_profile(checked, facts, duplicates, layout=layout, root=str(root), own_split=own)
     profile = replace(profile, read_options=read_options)
     skipped = tuple(f"skipped: {format_problem(problem)}" for problem in checked.dataset.problems)
-    return ProfiledDataset(profile, checked, duplicates, (*skipped, *describe_risks(checked), *notes), states)
+    return ProfiledDataset(
+        profile, checked, duplicates, (*skipped, *dataset.notes, *describe_risks(checked), *notes), states
+    )
 
 
 def store_checks(profiled: ProfiledDataset, known: CheckCache) -> None:

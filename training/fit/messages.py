@@ -1,22 +1,14 @@
 """The messages of `fit`: a topic, then a sentence, aligned and wrapped."""
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
 from datasets.splitting import SPLITS
 from training.config import ExperimentConfig
 from training.fit.dataset_profile import DatasetProfile
 from training.fit.splitting import DatasetSplit
-from training.fit.training_plan import ENOUGH_STEPS, TrainingPlan
-from training.formatting import count_of, format_duration
-
-INDENT, WIDTH = 12, 110
-
-
-def format_line(topic: str, text: str) -> str:
-    """Returns a topic with its sentence; further lines are indented."""
-    wrapped = textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False, break_long_words=False)
-    return "\n".join(f"{topic if not number else '':<{INDENT}}{part}" for number, part in enumerate(wrapped))
+from training.fit.training_plan import TrainingPlan
+from training.formatting import count_of, format_duration, format_line
+from training.metrics.rating import ENOUGH_STEPS
 
 
 def describe_profile(profile: DatasetProfile, notes: Iterable[str]) -> Iterator[str]:

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass, replace
 
+from training.metrics.rating import ENOUGH_STEPS
+
 COST = {"segment": 1.0, "decision": 0.7, "joint": 1.1}
 """Approximate duration of a step relative to one of the stage `segment`."""
 
@@ -15,9 +17,6 @@ VALIDATION_SHARE = 0.15
 MAX_VALIDATIONS = 20
 MIN_STEPS = 30
 """Minimum number of steps, even if they exceed the time limit: a late model is better than none."""
-
-ENOUGH_STEPS = 300
-"""Minimum number of steps for a useful model; with fewer, a smaller input is better."""
 
 EVALUATION_START_FACTOR, EXPORT_START_FACTOR = 1.2, 2.0
 """Duration of evaluation and export without their images, in multiples of the start of a training."""
@@ -103,7 +102,7 @@ class TrainingPlan:
 
     @property
     def is_short(self) -> bool:
-        """Whether there are fewer than `ENOUGH_STEPS`."""
+        """Whether there are fewer than `ENOUGH_STEPS`; a smaller input is then better."""
         return sum(self.steps.values()) < ENOUGH_STEPS
 
     @property

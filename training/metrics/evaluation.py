@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from datasets.sample import Record, Sample, labels_of
@@ -98,7 +99,7 @@ def evaluate(
             for record, sample, prediction in zip(batch, own, predictions, strict=True):
                 results.append(_compare(record, sample, prediction, config.classes))
                 if _is_known(sample):
-                    histogram.add(prediction.mask_scores, sample.mask)
+                    histogram.add(prediction.mask_scores, sample.mask, sample.ignored)
             bar.update(len(batch))
     metrics = compute_metrics(
         results,
@@ -144,13 +145,18 @@ def _compare(
         log_odds=float(prediction.log_odds),
         threshold=float(prediction.threshold),
         regions=len(prediction.regions),
-        pixels=count_pixels(prediction.mask, sample.mask) if known else None,
+        pixels=count_pixels(_known_part(prediction.mask, sample), sample.mask) if known else None,
         overlaps=_overlaps(sample, prediction) if known else (),
         review_threshold=prediction.review_threshold,
-        false_regions=false_region_classes(prediction.class_mask, sample.mask)
+        false_regions=false_region_classes(_known_part(prediction.class_mask, sample), sample.mask)
         if known and prediction.class_mask is not None
         else (),
     )
+
+
+def _known_part(predicted: NDArray[np.uint8], sample: Sample) -> NDArray[np.uint8]:
+    """A predicted mask without its ignored pixels."""
+    return predicted if sample.ignored is None else np.where(sample.ignored > 0, np.uint8(0), predicted)
 
 
 def _overlaps(sample: Sample, prediction: Prediction) -> tuple[Overlap, ...]:

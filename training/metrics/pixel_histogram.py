@@ -54,8 +54,18 @@ class PixelHistogram:
         self._coverage = np.zeros(BINS, np.float64)  # each true region has a total weight of 1
         self._regions = 0
 
-    def add(self, mask_scores: NDArray[np.float32], truth: NDArray[np.uint8] | None) -> None:
-        """Adds the pixels of one image: scores [H, W], 0 to 1, and true mask [H, W], None without a defect.
+    def add(
+        self,
+        mask_scores: NDArray[np.float32],
+        truth: NDArray[np.uint8] | None,
+        ignored: NDArray[np.uint8] | None = None,
+    ) -> None:
+        """Adds the pixels of one image.
+
+        Args:
+            mask_scores: [H, W], 0 to 1.
+            truth: True mask [H, W]; None without a defect.
+            ignored: [H, W], above 0 for pixels that do not count and are 0 in `truth`; None = nowhere.
 
         Raises:
             ValueError: If a score is not a number between 0 and 1.
@@ -63,7 +73,8 @@ class PixelHistogram:
         if mask_scores.size and not (mask_scores.min() >= -ROUNDING and mask_scores.max() <= 1 + ROUNDING):
             raise ValueError("A mask score is not a number between 0 and 1; the network may have diverged")
         bins = bin_scores(mask_scores).ravel()
-        self._counts[0] += np.bincount(bins, minlength=BINS)
+        counted = bins if ignored is None else bins[ignored.ravel() == 0]
+        self._counts[0] += np.bincount(counted, minlength=BINS)
         if truth is not None:
             self._add_regions(bins, truth)
 

@@ -6,7 +6,7 @@ import io
 import json
 import zlib
 from collections.abc import Collection, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -19,6 +19,7 @@ from segdec.runtime.files import write_bytes_atomic, write_text_atomic
 from training.metrics.evaluation import Evaluation
 from training.metrics.photograph_results import PhotographResult, read_predictions, write_predictions
 from training.metrics.pixel_histogram import PixelHistogram
+from training.metrics.rating import Level, Rating
 from training.metrics.regions import Overlap
 
 METRICS_FILE = "metrics.json"
@@ -50,7 +51,9 @@ class EvaluatedRun:
         return {result.name: result for result in self.results}
 
 
-def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: int | None) -> None:
+def save_evaluation(
+    folder: Path, evaluation: Evaluation, *, split: str, seed: int | None, rating: Rating | None = None
+) -> None:
     """Writes `predictions.csv`, `pixel_scores.npz` and `metrics.json`, each atomically.
 
     Raises:
@@ -70,8 +73,16 @@ def save_evaluation(folder: Path, evaluation: Evaluation, *, split: str, seed: i
     np.savez_compressed(packed, allow_pickle=False, **arrays)
     write_bytes_atomic(folder / PIXEL_SCORES_FILE, packed.getvalue())
     run = {"seed": seed, "classes": list(evaluation.classes), "defect_rate": evaluation.defect_rate}
-    metrics = {"split": split, "run": run, **evaluation.metrics.to_dict()}
+    rated = None if rating is None else asdict(rating)
+    metrics = {"split": split, "rating": rated, "run": run, **evaluation.metrics.to_dict()}
     write_text_atomic(folder / METRICS_FILE, json.dumps(metrics, indent=2) + "\n")
+
+
+def read_level(folder: Path) -> Level | None:
+    """Returns the level of the model's rating in the last evaluation of a run; None without one."""
+    path = folder / METRICS_FILE
+    rating = json.loads(path.read_text(encoding="utf-8")).get("rating") if path.exists() else None
+    return rating and rating["level"]
 
 
 def load_evaluation(folder: Path) -> EvaluatedRun:

@@ -13,6 +13,7 @@ from training.formatting import format_percent
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import Metrics
 from training.metrics.photograph_results import PhotographResult
+from training.metrics.rating import Rating
 from training.reporting.charts import (
     LabelledScores,
     curve_charts,
@@ -48,6 +49,7 @@ def write_report(
     title: str,
     facts: Mapping[str, str],
     evaluation: Evaluation,
+    rating: Rating | None = None,
     show: ReadAndPredict,
     history: Sequence[Mapping[str, Any]] | None = None,
     warnings: Sequence[str] = (),
@@ -59,6 +61,7 @@ def write_report(
         title: Name of the run.
         facts: Properties to list: model, data set, split, thresholds.
         evaluation: What is reported.
+        rating: The rating of the model, the first lines of the page.
         show: Called once per pictured image.
         history: Training log; records without `stage`, `step` and a finite `loss` are ignored.
         warnings: Sentences at the top, such as those of the choice of thresholds.
@@ -76,6 +79,7 @@ def write_report(
         warnings=[*list_split_warnings(results), *warnings],
         evaluation=evaluation,
         metrics=metrics,
+        rating=rating,
         headline=describe(evaluation),
         remarks=list_remarks(evaluation),
         doubts=list_doubts(metrics),

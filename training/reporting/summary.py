@@ -2,10 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from training.formatting import count_of, format_figure, format_percent, format_rate, format_score
+from training.formatting import (
+    count_of,
+    format_figure,
+    format_line,
+    format_percent,
+    format_rate,
+    format_score,
+)
 from training.metrics.evaluation import Evaluation
 from training.metrics.metrics import ClassMetrics, Metrics
 from training.metrics.photograph_results import PhotographResult
+from training.metrics.rating import Rating
 from training.metrics.regions import FOUND_OVERLAP, RegionSize
 from training.reporting.threshold_slider import full_recall_threshold
 
@@ -59,6 +67,13 @@ def list_remarks(evaluation: Evaluation) -> list[str]:
         *right,
         *_describe_full_recall(evaluation),
     ]
+
+
+def describe_rating(rating: Rating) -> Iterator[str]:
+    """Yields the rating and the advice as lines for the terminal."""
+    yield format_line("rating", f"{rating.level}: {rating.reason}")
+    for number, sentence in enumerate(rating.advice):
+        yield format_line("" if number else "advice", sentence)
 
 
 def list_split_warnings(results: Sequence[PhotographResult]) -> list[str]:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from datasets.checking import CheckedPhotograph, check_dataset, raise_if_problems
+from datasets.checking import CheckedPhotograph, check_dataset
 from datasets.layouts import manifest
+from datasets.problems import raise_if_problems
 from datasets.sample import Dataset
 from datasets.splitting import write_splits
 from segdec.artifact import LABELS, MANIFEST, STABLE
@@ -25,9 +26,9 @@ from training.export import ExportOptions, export_run
 from training.fit.command import MAX_MINUTES, clock, record_steps_taken
 from training.fit.deadline_control import DeadlineControl
 from training.fit.experiment_choice import ExperimentChoice
-from training.fit.messages import format_line
 from training.fit.timing import count_validated, measure_times
 from training.fit.training_plan import DatasetSizes, TrainingPlan, plan_training
+from training.formatting import format_line
 from training.optimization.initial import with_initial_sha256
 from training.retrain.comparison import compare_with_parent, describe_comparison, evaluate_parent
 from training.retrain.experiment import next_experiment, with_steps
@@ -81,7 +82,8 @@ def retrain(options: RetrainOptions, began: float) -> None:
     folder = _train(config, control)
 
     # === Compare ===
-    print(evaluate_run(folder.path, "test"), end="\n\n", flush=True)
+    evaluated = evaluate_run(folder.path, "test")
+    print(evaluated, end="\n\n", flush=True)
     evaluate_parent(parent, folder)
     by_set, verdict = compare_with_parent(parent, folder)
     for sentence in describe_comparison(by_set):
@@ -95,6 +97,10 @@ def retrain(options: RetrainOptions, began: float) -> None:
             f"See {folder.path / 'report.html'}; repeat the command with --force to export it anyway."
         )
     _export(folder, lineage, with_sample=not options.no_sample)
+    if evaluated.rating.level == "useless":
+        print_line("rating", f"useless, see above: do not serve {lineage.name} {lineage.version}.")
+    else:
+        _print_next(lineage)
 
 
 def print_line(topic: str, sentence: str) -> None:
@@ -216,13 +222,15 @@ def _export(folder: RunFolder, lineage: Lineage, *, with_sample: bool) -> None:
         with_sample=with_sample,
         parent=lineage.parent,
     )
-    versioned = lineage.out.name == lineage.version  # the layout of a service with several versions
-    if versioned:
+    if lineage.is_versioned:
         _label_parent(lineage)
     written, report = export_run(folder.path, lineage.out, chosen), folder.path / "report.html"
     print_line("wrote", f"{written.name} {written.version} to {lineage.out}, report {report}")
-    if versioned:
-        candidate = f'POST /v1/admin/models/{written.name}/candidate with {{"version": "{written.version}"}}'
+
+
+def _print_next(lineage: Lineage) -> None:
+    if lineage.is_versioned:
+        candidate = f'POST /v1/admin/models/{lineage.name}/candidate with {{"version": "{lineage.version}"}}'
         stays = f"{lineage.parent.version} stays in production."
         print_line("next", f"{candidate} runs it in shadow mode. {stays}")
 

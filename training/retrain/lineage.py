@@ -21,6 +21,11 @@ class Lineage:
     out: Path
     engines: tuple[str, ...]
 
+    @property
+    def is_versioned(self) -> bool:
+        """Whether the models are in the layout of a service with several versions."""
+        return self.out.name == self.version
+
 
 def find_lineage(run: RunFolder, model: Path | None, version: str | None, out: Path | None) -> Lineage:
     """Finds the model of a finished run, and determines its next version.
@@ -70,7 +75,7 @@ def _is_of(manifest: Manifest, run: RunFolder) -> bool:
 
 
 def _next(former: Manifest) -> str:
-    if not former.version.isdecimal():
+    if not former.version.isascii() or not former.version.isdecimal():
         raise ConfigError(
             f"The version '{former.version}' of the model {former.name} is not an integer. Give the next one "
             "with --version."

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from datasets.checking import format_problem
+from datasets.problems import format_problem
 from datasets.sample import Problem
 from segdec.config import Config, EncoderWeights, ModelConfig
 from segdec.runtime.files import write_text_atomic

@@ -11,10 +11,11 @@ from api.inspection.mask_encoding import replace_pixels
 from api.records.inspection import Row
 from api.records.review.reviews import UNSURE
 from segdec.config import GOOD
-from segdec.images import MASK_WHITE_LEVEL, decode_mask_values
+from segdec.images import decode_mask_values
 from segdec.schemas import Answer, MaskAnswer
 
 NAME = "The mask"
+DEFECT_VALUE = 255
 MAX_MASK_CHARACTERS = 2**20
 """Length of the run lengths as JSON: hand-drawn masks need some thousand characters, noise one per pixel."""
 
@@ -27,8 +28,9 @@ def parse_corrected_mask(sent: str, row: Row, label: str) -> str:
         ImageError: If the file is damaged or has more pixels than the photograph.
     """
     size = Answer.model_validate({**json.loads(row["answer"]), "mask": None}).image
-    pixels = _decode(sent, size.height, size.width)
     predicted = MaskAnswer.model_validate_json(row["mask"])
+    classes = None if predicted.labels is None else range(1, len(predicted.labels))
+    pixels = _decode(sent, size.height, size.width, classes)
     _check_values(pixels, predicted)
     if label != UNSURE and (label == GOOD) == bool(pixels.any()):
         shows = "has defect pixels" if label == GOOD else "has no defect pixel"
@@ -41,8 +43,9 @@ def parse_corrected_mask(sent: str, row: Row, label: str) -> str:
     return mask
 
 
-def _decode(sent: str, height: int, width: int) -> NDArray[np.uint8]:
-    pixels = decode_mask_values(decode_base64(sent, NAME), NAME, max_pixels=height * width)
+def _decode(sent: str, height: int, width: int, classes: range | None) -> NDArray[np.uint8]:
+    data = decode_base64(sent, NAME)
+    pixels = decode_mask_values(data, NAME, max_pixels=height * width, classes=classes)
     if pixels.shape != (height, width):
         raise _bad_mask(f"is {pixels.shape[1]} × {pixels.shape[0]} px. Expected {width} × {height}.")
     return pixels
@@ -50,8 +53,8 @@ def _decode(sent: str, height: int, width: int) -> NDArray[np.uint8]:
 
 def _check_values(pixels: NDArray[np.uint8], predicted: MaskAnswer) -> None:
     if predicted.labels is None:
-        wrong = pixels[(pixels != 0) & (pixels != MASK_WHITE_LEVEL)]
-        expected = f"0 for good pixels and {MASK_WHITE_LEVEL} for defects"
+        wrong = pixels[(pixels != 0) & (pixels != DEFECT_VALUE)]
+        expected = f"0 for good pixels and {DEFECT_VALUE} for defects"
     else:
         wrong = pixels[pixels >= len(predicted.labels)]
         expected = f"the index of each pixel's class in {', '.join(predicted.labels)}"

@@ -60,14 +60,14 @@ class ReviewChange:
 
     Attributes:
         record_id: Id of the inspection.
-        revision: The revision that the reviewer has seen.
+        seen: The revisions that the reviewer has seen, as their ETags; None: any.
         session: Id of the review session.
         who: For the audit log.
         now: The time.
     """
 
     record_id: int
-    revision: int
+    seen: frozenset[str] | None
     session: str | None
     who: str
     now: datetime
@@ -111,12 +111,13 @@ def _find(connection: Connection, change: ReviewChange) -> RowMapping:
     row = queries.find_inspection(connection, change.record_id)
     if row is None:
         raise record_not_found(change.record_id)
-    if row["revision"] != change.revision:
+    if change.seen is not None and str(row["revision"]) not in change.seen:
         raise RequestError(
             412,
             "changed_meanwhile",
             f"The review of record {change.record_id} has revision {row['revision']}, but If-Match says "
-            f"{change.revision}. Somebody has changed it: fetch it again and send its current ETag.",
+            f"{', '.join(sorted(change.seen))[:80]}. Somebody has changed it: fetch it again and send its "
+            "current ETag.",
         )
     if is_leased_to_another(connection, change.record_id, change.session, change.now):
         raise RequestError(
@@ -136,7 +137,7 @@ def record_not_found(record_id: int) -> RequestError:
 def _write(
     connection: Connection, change: ReviewChange, what: str, row: Row, decision: ReviewDecision
 ) -> RowMapping:
-    values = {**asdict(decision), "revision": change.revision + 1}
+    values = {**asdict(decision), "revision": row["revision"] + 1}
     connection.execute(update(inspections).where(inspections.c.id == change.record_id).values(values))
     before, after = ReviewDecision.from_row(row).to_audit(), decision.to_audit()
     queries.add_audit_entry(

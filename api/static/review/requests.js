@@ -45,10 +45,10 @@ export class Requests {
     return this.#json(`v1/records/${id}/review`, { method: "PUT", headers, body: JSON.stringify(sent) });
   }
 
-  /** Reverts the last verdict on a record; returns the new record. */
-  async undo({ record_id: id, revision }) {
-    const path = `v1/records/${id}/review?session=${encodeURIComponent(this.session)}`;
-    return this.#json(path, { method: "DELETE", headers: { "If-Match": `"${revision}"` } });
+  /** Reverts the last verdict on a record, in the name of `reviewer` or null; returns the new record. */
+  async undo({ record_id: id, revision }, reviewer) {
+    const query = new URLSearchParams({ session: this.session, ...(reviewer && { reviewer }) });
+    return this.#json(`v1/records/${id}/review?${query}`, { method: "DELETE", headers: { "If-Match": `"${revision}"` } });
   }
 
   /** The review statistics since `moment`, a Date. */

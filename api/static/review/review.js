@@ -150,7 +150,7 @@ function undo() {
   if (last.verdict) {
     session.tally.remove();
     last.verdict.undone = true; // its failure no longer matters
-    verdictSender.revert(last.task);
+    verdictSender.revert(last.task, reviewer.name);
   }
   showProgress();
   spokenPrefix = `${last.verdict ? verdictText(last.verdict.label) : "Skip"} undone.`;

@@ -34,13 +34,13 @@ export class VerdictSender {
     });
   }
 
-  /** Reverts the last verdict on `task` if it was stored. */
-  revert(task) {
+  /** Reverts the last verdict on `task` if it was stored, in the name of `reviewer`. */
+  revert(task, reviewer) {
     this.#enqueue(task, async () => {
       if (!task.stored) return;
       try {
         const isUndone = ({ review }) => review?.reviewed_at === task.earlier?.reviewed_at;
-        await this.#change(task, () => this.requests.undo(task.record), isUndone);
+        await this.#change(task, () => this.requests.undo(task.record, reviewer), isUndone);
         task.stored = false;
         this.onReverted(task, null);
       } catch (error) {

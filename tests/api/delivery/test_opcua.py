@@ -1,6 +1,7 @@
 """The OPC UA server, read by the client of asyncua."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,6 +37,10 @@ def variable(client, path):
     from asyncua import ua
 
     return client.get_node(ua.NodeId(f"segdec/{path}", 2))
+
+
+def lines(metrics):
+    return set(metrics.render()[0].splitlines())
 
 
 async def wait_for_heartbeats(client, count):
@@ -103,6 +108,90 @@ def test_nodes_show_the_line_are_read_only_and_bad_without_the_record(running):
             await wait_for_heartbeats(admin, 1)
 
     asyncio.run(main())
+
+
+NAMES = [
+    "alpha",
+    "alpha/Verdict",
+    "alpha%2FVerdict",
+    "Alpha",
+    "",
+    "/",
+    "(unnamed)",
+    "a;s=b",
+    "i=85",
+    "x" * 128,
+]
+
+
+@pytest.mark.slow
+@sqlite_only
+def test_every_station_has_its_own_nodes_whatever_its_name(running):
+    from asyncua import Client
+
+    async def main():
+        async with asyncio.timeout(60), Client(running.url) as client:
+            expected = {name: running.day.inspect(name, "good", NOW) for name in NAMES}
+            await wait_until(client, "all/InspectedToday", (len(NAMES), "Good"))
+            await wait_for_heartbeats(client, 2)
+            assert await variable(client, "stations/alpha/RecordId").read_value() == expected["alpha"]
+            found = []
+            for station in await variable(client, "stations").get_children():
+                number = await station.get_child("2:RecordId")
+                found.append(await number.read_value())
+                same = client.get_node(number.nodeid.to_string())  # as PLC programs write it
+                assert await same.read_value() == found[-1]
+            assert sorted(found) == sorted(expected.values())
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+@sqlite_only
+def test_an_error_of_one_station_or_of_the_record_is_reported_and_passes(running, metrics, monkeypatch):
+    from asyncua import Client
+
+    from api.delivery.opcua_metrics import register_opcua_metrics
+    from api.delivery.opcua_nodes import LineNodes
+
+    register_opcua_metrics(metrics, running.server)
+    broken, empty = threading.Event(), threading.Event()
+    add, read = LineNodes._add_set, LineStateReader.read
+
+    async def fail_for_bad(nodes, station):
+        if station == "bad":
+            raise ValueError("no such node")
+        await add(nodes, station)
+
+    def fail_while_broken(state, connection):
+        if broken.is_set():
+            raise ValueError("no such date")
+        states = read(state, connection)
+        return {None: states[None]} if empty.is_set() else states
+
+    monkeypatch.setattr(LineNodes, "_add_set", fail_for_bad)
+    monkeypatch.setattr(LineStateReader, "read", fail_while_broken)
+
+    async def main():
+        async with asyncio.timeout(60), Client(running.url) as client:
+            for station in ("bad", "good one"):
+                running.day.inspect(station, "good", NOW)
+            await wait_until(client, "stations/good one/InspectedToday", (1, "Good"))
+            assert running.server.problems() == ["OPC UA does not show 1 stations: the log names them."]
+            assert {b"segdec_opcua_up 1.0", b"segdec_opcua_skipped_stations 1.0"} <= lines(metrics)
+            broken.set()
+            await wait_until(client, "all/InspectedToday", (None, "BadNoCommunication"))
+            broken.clear()
+            await wait_until(client, "all/InspectedToday", (2, "Good"))
+            empty.set()  # the next day
+            await wait_until(client, "stations/good one/InspectedToday", (0, "Good"))
+            await wait_for_heartbeats(client, 2)
+
+    asyncio.run(main())
+    running.server.close()
+    monkeypatch.setattr("api.delivery.opcua_server.MAX_AGE_S", 0.0)
+    assert b"segdec_opcua_up 0.0" in lines(metrics)
+    assert "does not show the line" in running.server.problems()[0]
 
 
 @pytest.mark.slow

@@ -62,6 +62,46 @@ def test_a_blocked_station_keeps_its_order_and_does_not_block_others(engine, lin
     assert line.left() == []
 
 
+def test_a_restart_does_not_change_the_time_of_the_next_attempt(engine, line, sink, metrics):
+    line.inspect("a", "b", "a")
+    sink.failures["a"] = UNREACHABLE
+    due_in_hours = timedelta(hours=9)
+
+    async def main():
+        async with Sending(engine, sink, metrics) as sending:
+            await sending.turn()
+        with write_transaction(engine) as connection:
+            queries.save_failure(connection, 3, 0, sending.now + due_in_hours, "unreachable")
+        async with Sending(engine, sink, Metrics(lambda: 0, lambda: True)) as restarted:
+            restarted.now = sending.now
+            await restarted.turn()
+            assert sorted(sink.tried) == ["a-1", "b-2"]
+            sink.failures.clear()
+            restarted.now += timedelta(seconds=1)  # the delay after the first failure
+            await restarted.turn()
+            await restarted.turn()
+            assert sink.taken == ["b-2", "a-1"]
+            restarted.now += due_in_hours
+            await restarted.turn()
+
+    asyncio.run(main())
+    assert sink.taken == ["b-2", "a-1", "a-3"]
+
+
+@sqlite_only
+def test_a_time_of_a_clock_that_was_wrong_is_ignored(engine, line, sink, metrics):
+    line.inspect("a")
+
+    async def main():
+        async with Sending(engine, sink, metrics) as sending:
+            with write_transaction(engine) as connection:
+                queries.save_failure(connection, 1, 0, sending.now + 2 * RULES.max_age, "unreachable")
+            await sending.turn()
+
+    asyncio.run(main())
+    assert sink.taken == ["a-1"]
+
+
 ATTEMPTS = [(REFUSED, 1), (FAILED, MAX_FAILURES), (ValueError("a fault of ours"), MAX_FAILURES)]
 
 

@@ -4,7 +4,8 @@ import asyncio
 import base64
 import json
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -18,6 +19,7 @@ from api.errors import RequestError
 from api.inference.memory_budget import BYTES_PER_PIXEL, SPARE_SHARE, MemoryFullError
 from api.inference.network_cost import NetworkCost
 from api.inspection.admission import BODY_COPIES, JSON_BODY_COPIES, ByteLimit
+from api.inspection.open_uploads import OpenUpload, UploadLimit
 from api.inspection.request_group import RequestGroup
 from api.routes.uploads import read_upload
 from api.service import Service
@@ -165,6 +167,12 @@ def body_request(body: bytes, kind: str, *, declared: bool = True) -> Request:
     return Request({"type": "http", "method": "POST", "headers": headers}, receive)
 
 
+@contextmanager
+def open_upload(limit: ByteLimit) -> Iterator[OpenUpload]:
+    with limit.reserve() as memory, OpenUpload(UploadLimit(1, 1), "client", memory) as upload:
+        yield upload
+
+
 NOISE = np.random.default_rng(0).bytes(4 * MEBI)
 FORM = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n' + NOISE + b"\r\n--b--\r\n"
 JSON_BODY = json.dumps({"image": {"b64": base64.b64encode(NOISE).decode()}}).encode()
@@ -183,10 +191,10 @@ def test_memory_of_a_body_is_what_is_reserved_for_it(body, kind, copies):
     limit = ByteLimit(10 * len(body), 1)
 
     async def read() -> int:
-        with limit.reserve() as reserved:
+        with open_upload(limit) as upload:
             request = body_request(body, kind)
-            upload = await read_upload(request, len(body), reserved)
-            assert upload.data == NOISE
+            photograph = await read_upload(request, len(body), upload)
+            assert photograph.data == NOISE
             assert limit.reserved == copies * len(body)
         return limit.reserved
 
@@ -205,9 +213,9 @@ def test_memory_of_a_body_is_what_is_reserved_for_it(body, kind, copies):
 @pytest.mark.parametrize("declared", [True, False])
 async def test_body_is_refused_before_or_while_it_arrives(declared):
     limit = ByteLimit(BODY_COPIES * MEBI, 1)
-    with pytest.raises(RequestError) as refused, limit.reserve() as reserved:
+    with pytest.raises(RequestError) as refused, open_upload(limit) as upload:
         try:
-            await read_upload(body_request(NOISE, "image/png", declared=declared), len(NOISE), reserved)
+            await read_upload(body_request(NOISE, "image/png", declared=declared), len(NOISE), upload)
         finally:
             assert limit.reserved == (0 if declared else BODY_COPIES * MEBI)
     assert refused.value.code == "uploads_full"

@@ -97,7 +97,7 @@ def test_newest_version_is_stable_without_labels(folder):
 
 def test_labels_choose_the_versions(folder, monkeypatch):
     monkeypatch.setattr("api.models.store._check_identity", lambda *_: None)
-    for version in ("2", "3", "10", "draft"):
+    for version in ("2", "3", "10", "draft", "²", "٣"):
         shutil.copytree(folder / "tiny" / "1", folder / "tiny" / version)
     assert ModelFolder(folder).find("tiny").labels == {"stable": "10"}  # the newest
     write_labels(folder, {"stable": "1", "canary": "3"})

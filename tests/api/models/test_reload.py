@@ -220,6 +220,22 @@ def test_service_does_not_start_with_an_unsigned_model(start_real):
         pytest.fail("it must not serve")
 
 
+@pytest.mark.parametrize("damaged", ["signature", "manifest.json"])
+def test_service_starts_without_an_unsigned_or_damaged_previous_version(
+    start_real, tmp_path, release, caplog, damaged
+):
+    folder = tmp_path / "real" / "tiny"
+    sign(folder / "1", release)
+    if damaged != "signature":
+        sign(folder / "2", release)
+        (folder / "2" / damaged).write_text("{")
+    (folder / "labels.json").write_text('{"stable": "1", "previous": "2"}')
+    with start_real() as client:
+        models = client.get("/v1/models").json()["models"]
+    assert [model["version"] for model in models] == ["1"]
+    assert "the label 'previous' is not served" in caplog.text
+
+
 def test_only_complete_signed_versions_replace_the_served_one(start_real, tmp_path, release, part):
     """Trusted keys change without a restart."""
     folder, trusted = tmp_path / "real" / "tiny", release.with_name("trusted.pem")

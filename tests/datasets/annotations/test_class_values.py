@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from datasets.annotations.class_values import box_classes, spread_classes
-from datasets.layouts import coco
+from datasets.layouts import folder
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import VALUES_ARE_CLASSES
@@ -44,7 +44,7 @@ def two_kinds(tmp_path, write_picture):
 
 
 def test_regions_keep_the_class_that_a_tool_gave_them(two_kinds):
-    dataset = coco.index(two_kinds)
+    dataset = folder.index(two_kinds)
     both, good = dataset.records
     assert dataset.classes == ("good", "scratch", "stain")
     assert (both.mask_values, good.mask_values) == (VALUES_ARE_CLASSES, None)

@@ -93,18 +93,17 @@ def test_what_cannot_be_drawn_is_reported(make, words):
     [
         (Box(8, 0, 2, 2), r"the shape from \(8, 0\) to \(10, 2\) is outside the picture of 8×6"),
         (Polygon.from_flat([-5, 1, -1, 1, -1, 3]), "outside the picture"),
-        (Box(2, -1.5, 2, 4), "y = -1.5 is outside the picture of 8×6"),
-        (Polygon.from_flat([2, 1, 9.5, 1, 2, 3]), "x = 9.5 is outside"),
-        (Bitmap.from_mask(2, 4, np.ones((4, 2))), "y = 8 is outside"),
     ],
 )
-def test_shape_outside_its_picture_is_refused_naming_the_coordinate(shape, words):
+def test_shape_outside_its_picture_is_refused(shape, words):
     with pytest.raises(ValueError, match=words):
         check_inside(shape, 6, 8)
 
 
-def test_shape_over_the_edge_by_a_pixel_is_accepted():
+def test_shape_over_the_edge_by_more_than_a_pixel_is_reported():
     for shape in (Box(-1, -1, 10, 8), Polygon.from_flat([-0.4, 0, 8.6, 0, 8, 6.9])):
-        check_inside(shape, 6, 8)
-    check_inside(RunLengthShape.from_starts("1 48", 6, 8), 6, 8)
-    check_inside(Box(-9, 0, 10, 6), 6, 8, may_exceed=True)
+        assert not check_inside(shape, 6, 8)
+    assert not check_inside(RunLengthShape.from_starts("1 48", 6, 8), 6, 8)
+    assert check_inside(Box(2, -1.5, 2, 4), 6, 8).startswith("y = -1.5 is outside the picture of 8×6")
+    assert "x = 9.5 is outside" in check_inside(Polygon.from_flat([2, 1, 9.5, 1, 2, 3]), 6, 8)
+    assert "y = 8 is outside" in check_inside(Bitmap.from_mask(2, 4, np.ones((4, 2))), 6, 8)

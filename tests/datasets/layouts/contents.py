@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from datasets.reading import read
-from datasets.sample import Dataset, Record
+from datasets.sample import Dataset, Problem, Record
 
 Pixels = list[tuple[int, int]]
 
@@ -29,8 +29,23 @@ def block(rows: Iterable[int], columns: Sequence[int]) -> Pixels:
 
 
 def check_problems(dataset: Dataset, expected: Sequence[tuple[str, str, str]]) -> None:
-    """Compares the problems with (end of the place, name, part of the text), in this order."""
-    assert [problem.name for problem in dataset.problems] == [name for _, name, _ in expected]
-    for problem, (place, _, words) in zip(dataset.problems, expected, strict=True):
-        assert problem.place.endswith(place)
-        assert words.lower() in problem.text.lower()
+    """Compares the problems with (end of the place, name, part of the text), in any order."""
+    _check(dataset.problems, expected)
+
+
+def check_dropped(dataset: Dataset, expected: Sequence[tuple[str, str, str]]) -> None:
+    """Compares the dropped shapes like `check_problems`."""
+    _check(dataset.dropped, expected)
+
+
+def _check(problems: Sequence[Problem], expected: Sequence[tuple[str, str, str]]) -> None:
+    remaining = list(problems)
+    for place, name, words in expected:
+        found = [
+            each
+            for each in remaining
+            if each.name == name and each.place.endswith(place) and words.lower() in each.text.lower()
+        ]
+        assert found, (place, name, words, remaining)
+        remaining.remove(found[0])
+    assert not remaining

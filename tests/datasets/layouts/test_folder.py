@@ -1,10 +1,32 @@
+import json
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
 from datasets.layouts.folder import index
+from datasets.loading import load_dataset
+from datasets.problems import describe_causes
+from datasets.reading import read
 from segdec.errors import DatasetError
-from tests.datasets.layouts.contents import check_problems
+from tests.datasets.layouts.contents import check_problems, described
+
+
+@pytest.fixture
+def annotate(tmp_path, write_picture):
+    """Writes a photograph below `own`, with a LabelMe file that draws a box for each label."""
+
+    def write(name, *labels):
+        path = write_picture(tmp_path / f"own/{name}.png")
+        boxes = [
+            {"label": label, "points": [[2, 2], [7 - n, 5]], "shape_type": "rectangle"}
+            for n, label in enumerate(labels)
+        ]
+        content = {"shapes": boxes, "imagePath": path.name, "imageHeight": 12, "imageWidth": 20}
+        path.with_suffix(".json").write_text(json.dumps(content))
+
+    return write
 
 
 def names(root):
@@ -42,14 +64,12 @@ def test_masks_may_have_an_ending(folder_root, write_picture, mask):
     dataset = index(folder_root)
     assert dataset.problems == ()
     assert dataset.records[0].mask_file == path
-    write_picture(folder_root / f"dent/{path.stem}.png")  # it is the mask of this one then
-    assert [problem.name for problem in index(folder_root).problems] == ["dent/c"]
 
 
 def test_missing_mask_names_photograph_expected_paths_and_the_way_out(folder_root):
     (folder_root / "masks/dent/c.png").unlink()
     check_problems(index(folder_root), [("dent/c.png", "dent/c", "is defective but has no mask")])
-    for path in ("dent/c.png", "masks/dent/c.png", "masks/c.png", "supervision.txt"):
+    for path in ("dent/c.png", "masks/dent/c.png", "supervision.txt"):
         assert str(folder_root / path) in index(folder_root).problems[0].text
     assert names(folder_root) == ["good/a", "good/b", "scratch/d"]
 
@@ -72,10 +92,8 @@ def test_a_supervision_file_says_that_the_class_is_all_there_is(folder_root, nam
         ("masks/dent/x.png", "masks/dent/x.png", "", "has no photograph"),
         ("masks/x.png", "masks/x.png", "", "has no photograph"),
         ("masks/hole/c.png", "masks/hole/c.png", "", "has no photograph"),
-        ("masks/c.png", "dent/c.png", "dent/c", "has 2 masks"),
-        ("masks/dent/c.bmp", "dent/c.png", "dent/c", "has 2 masks"),
-        ("good/a.jpg", "good/a.jpg", "good/a", "2 photographs have the name 'good/a'"),
-        ("good/monday/e.png", "good/monday", "", "monday is a folder in a class folder"),
+        ("good/a.jpg", "good/a.png", "good/a", "Two photographs have the name 'good/a'"),
+        ("e.png", "e.png", "e", "has no class"),
     ],
 )
 def test_file_that_fits_nowhere_is_a_problem(folder_root, write_picture, written, place, name, words):
@@ -110,36 +128,27 @@ def test_folders_may_be_named_in_any_case_and_ok(folder_root):
     assert dataset.classes == ("good", "Dent", "scratch")
     labels = {"Dent/c": 1, "OK/a": 0, "OK/b": 0, "scratch/d": 2}
     assert {record.name: record.label for record in dataset.records} == labels
-    (folder_root / "good").mkdir()
-    with pytest.raises(DatasetError, match=r"Expected one named 'good' \(or 'ok'\)"):
-        index(folder_root)
+    assert dataset.notes == ("The folder 'OK' was read as good.",)
 
 
-def test_unsupported_types_and_empty_folders_are_problems(folder_root):
+def test_unsupported_types_are_problems(folder_root):
     for name in ("good/a.HEIC", "good/e.HEIC", "good/notes.txt"):  # the first one was converted: good/a.png
         (folder_root / name).write_bytes(b"")
-    (folder_root / "stain").mkdir()
-    expected = [("good/e.HEIC", "good/e", "unsupported type"), ("stain", "", "stain holds no photograph")]
-    check_problems(index(folder_root), expected)
+    check_problems(index(folder_root), [("good/e.HEIC", "good/e", "unsupported type")])
     assert len(names(folder_root)) == 4
 
 
-def test_a_folder_that_cannot_be_listed_is_a_problem(folder_root, monkeypatch):
+def test_a_folder_that_cannot_be_listed_is_an_error(folder_root, monkeypatch):
     iterdir = Path.iterdir
 
     def refuse(path):
-        if path in (folder_root / "dent", folder_root / "masks/scratch"):
+        if path == folder_root / "dent":
             raise PermissionError(13, "Permission denied")
         return iterdir(path)
 
     monkeypatch.setattr(Path, "iterdir", refuse)  # permissions do not bind every user who runs the tests
-    expected = [
-        ("dent", "", "cannot be listed (Permission denied)"),
-        ("masks/dent/c.png", "", "has no photograph"),
-        ("masks/scratch", "", "cannot be listed"),
-        ("scratch/d.png", "scratch/d", "has no mask"),
-    ]
-    check_problems(index(folder_root), expected)
+    with pytest.raises(DatasetError, match=r"dent cannot be listed \(Permission denied\)"):
+        index(folder_root)
 
 
 def test_good_photographs_alone_are_a_data_set(tmp_path, write_picture):
@@ -155,5 +164,115 @@ def test_good_photographs_alone_are_a_data_set(tmp_path, write_picture):
 def test_folders_without_any_photograph_are_refused(tmp_path):
     for name in ("good", "dent"):
         (tmp_path / name).mkdir()
-    with pytest.raises(DatasetError, match=r"holds no photograph in good, dent\. Expected files"):
+    with pytest.raises(DatasetError, match=r"holds no photograph\. Expected files"):
         index(tmp_path)
+
+
+def test_folders_of_several_days_and_several_words(tmp_path, write_picture):
+    for name in ("good/monday/a", "i.O./a", "NIO/b", "NIO/monday/c"):
+        write_picture(tmp_path / f"{name}.png")
+    write_picture(tmp_path / "masks/NIO/b.png", mask=True)
+    write_picture(tmp_path / "masks/NIO/monday/c/1.png", mask=True)  # a folder for the masks of c
+    write_picture(tmp_path / "masks/NIO/monday/c/2.png", mask=True, value=7)
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "NIO")
+    labels = {"NIO/b": 1, "NIO/monday/c": 1, "good/monday/a": 0, "i.O./a": 0}
+    assert {record.name: record.label for record in dataset.records} == labels
+    assert dataset.notes == (
+        "The folder 'NIO' was read as a class of defects.",
+        "The folder 'i.O.' was read as good.",
+        "Photographs with several mask files: 1 (NIO/monday/c); they are combined.",
+    )
+
+
+def test_unmasked_photographs_of_a_folder_need_one_line(tmp_path, write_picture):
+    for name in ("good/a", "NIO/b", "NIO/c", "NIO/d", "NIO/e"):
+        write_picture(tmp_path / f"{name}.png")
+    problems = index(tmp_path).problems
+    (text,) = describe_causes(problems)
+    assert "supervision.txt: 'label NIO'." in text
+    assert text.endswith("And 3 more with this problem: NIO/c, NIO/d …")
+
+
+def test_annotations_of_a_class_folder_complement_it(folder_root, annotate):
+    """Class from the folder, mask from the annotation; a mask file beside its photograph is none itself."""
+    annotate("dent/e", "defect")
+    annotate("scratch/f", "scratch", "stain")
+    annotate("dent/c", "dent")  # it has a mask file too
+    (folder_root / "masks/scratch/d.png").rename(folder_root / "scratch/d_mask.png")
+    dataset = index(folder_root)
+    assert dataset.problems == ()
+    assert dataset.classes == ("good", "dent", "scratch", "stain")
+    assert described(dataset) == [
+        ("dent/c", "dent", "mask", True),
+        ("dent/e", "dent", "box", True),
+        ("good/a", "good", "mask", False),
+        ("good/b", "good", "mask", False),
+        ("scratch/d", "scratch", "mask", True),
+        ("scratch/f", "scratch", "box", True),
+    ]
+    assert dataset.notes == ("Photographs with a mask file and shapes: 1 (dent/c); the masks are used.",)
+
+
+def test_contradictions_of_folder_and_annotation_are_problems(folder_root, annotate):
+    annotate("good/e", "dent")
+    annotate("dent/f", "scratch")
+    annotate("dent/g")
+    expected = [
+        ("e.json", "good/e", "is in a folder of good ones, but is marked as dent"),
+        ("f.json", "dent/f", "is in the folder 'dent', but is marked as scratch"),
+        ("g.json", "dent/g", "is in the folder 'dent', but its annotation marks no defect"),
+    ]
+    check_problems(index(folder_root), expected)
+
+
+def test_photograph_in_a_folder_of_defects_is_not_good_for_lack_of_an_annotation(tmp_path, annotate):
+    for name in ("Kratzer/a", "Kratzer/b", "good/c"):
+        annotate(name)
+        (tmp_path / f"own/{name}.json").unlink()
+    annotate("Kratzer/d", "Kratzer")
+    dataset = load_dataset("labelme", tmp_path / "own")
+    check_problems(dataset, [("a.png", "Kratzer/a", "has no mask"), ("b.png", "Kratzer/b", "has no mask")])
+    assert [record.name for record in dataset.records] == ["Kratzer/d", "good/c"]
+
+
+def test_images_beside_masks_are_labelled_by_them(tmp_path, write_picture):
+    for name in "abc":
+        write_picture(tmp_path / f"images/{name}.png")
+    write_picture(tmp_path / "masks/a.png", mask=True, value=0)
+    write_picture(tmp_path / "masks/b_1.png", mask=True)
+    write_picture(tmp_path / "masks/b_2.png", mask=True)
+    dataset = index(tmp_path)
+    check_problems(dataset, [("c.png", "images/c", "has no class")])
+    assert described(dataset) == [("images/a", "good", "mask", True), ("images/b", "defect", "mask", True)]
+
+
+def test_masks_in_class_folders_state_the_classes_of_pixels(tmp_path, write_picture):
+    write_picture(tmp_path / "good/a.png")
+    write_picture(tmp_path / "defect/b.png")
+    write_picture(tmp_path / "masks/scratch/b.png", mask=True)
+    path = write_picture(tmp_path / "masks/stain/b.png", mask=True)
+    pixels = np.zeros((12, 20), np.uint8)
+    pixels[8:10, 1:3] = 255
+    cv2.imwrite(str(path), pixels)
+    dataset = index(tmp_path)
+    assert dataset.classes == ("good", "scratch", "stain")
+    record = dataset.records[0]
+    sample = read(record)
+    assert sample.classes is not None
+    assert (sample.classes[4, 5], sample.classes[8, 1], np.count_nonzero(sample.mask)) == (1, 2, 6 + 4)
+
+
+@pytest.mark.parametrize("defects_in_train", [False, True])
+def test_split_of_folders_is_kept_if_train_has_defects(tmp_path, write_picture, defects_in_train):
+    defective = ["train/bad/c"] * defects_in_train + ["test/bad/d", "test/bad/e"]
+    for name in ("train/ok/a", "train/ok/b", "test/ok/a", *defective):
+        write_picture(tmp_path / f"{name}.png")
+    for name in defective:
+        write_picture(tmp_path / f"ground_truth/{name}_mask.png", mask=True)
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    kept = all((record.split == "test") == record.name.startswith("test") for record in dataset.records)
+    assert kept == defects_in_train
+    assert any("was replaced" in note for note in dataset.notes) != defects_in_train

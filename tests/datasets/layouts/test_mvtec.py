@@ -1,6 +1,6 @@
 import pytest
 
-from datasets.layouts.mvtec import index
+from datasets.layouts.folder import index
 from segdec.errors import DatasetError
 from tests.datasets.layouts.contents import check_problems
 
@@ -37,14 +37,14 @@ def test_every_problem_is_reported_at_once(root, write_picture):
     (root / "ground_truth/contamination/000_mask.png").unlink()
     (root / "test/broken_large/000.png").unlink()
     write_picture(root / "ground_truth/scratch/007_mask.png", mask=True)
-    (root / "train/scratch").mkdir()
+    write_picture(root / "train/scratch/000.png")
     dataset = index(root)
-    assert dataset.classes == ("good", "broken_large", "contamination")
+    assert dataset.classes == ("good", "broken_large", "contamination", "scratch")
     expected = [
-        ("broken_large/000_mask.png", "test/broken_large/000", "test/broken_large/000.png: copy it from"),
-        ("scratch/007_mask.png", "test/scratch/007", "has no photograph. Expected"),
-        ("test/contamination/000.png", "test/contamination/000", "ground_truth/contamination/000_mask.png"),
-        ("train/scratch", "", f"Move defective photographs to {root / 'test'}"),
+        ("broken_large/000_mask.png", "", "has no photograph. Expected one named '000'"),
+        ("scratch/007_mask.png", "", "has no photograph. Expected one named '007'"),
+        ("test/contamination/000.png", "test/contamination/000", "is defective but has no mask"),
+        ("train/scratch/000.png", "train/scratch/000", "is defective but has no mask"),
     ]
     check_problems(dataset, expected)
     assert len(dataset.records) == 7

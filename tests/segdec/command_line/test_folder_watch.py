@@ -1,5 +1,6 @@
 """`segdec watch` records each photograph once, even if the command is killed at any step."""
 
+import errno
 import itertools
 import json
 import os
@@ -100,6 +101,7 @@ def folder(tmp_path):
 
 
 def drop(folder, name, data=b"photograph", modified=1000):
+    (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_bytes(data)
     os.utime(folder / name, (modified, modified))
 
@@ -114,6 +116,63 @@ def test_photographs_are_inspected_by_age_and_moved_to_done(folder, service, cap
     assert found(folder, "failed") == found(folder, ".inspecting") == []
     printed = capsys.readouterr()
     assert printed.out.splitlines()[0] == "c.png\tspot\t0.800\t0.500\trecord 1" and printed.err == ""
+
+
+def test_folders_of_two_days_stay_apart(folder, service, capsys):
+    for number, day in enumerate(("2026-11-25", "2026-11-26")):
+        drop(folder, f"{day}/A1_1.png", day.encode(), modified=number)
+    drop(folder, "2026-11-26/B2_1.png", b"bad", modified=2)
+    drop(folder, "2026-11-26/A1_1.xml")
+    service.meanwhile = lambda: service.failures.extend([failure(422)] * (service.asked == 3))
+    open_watch(folder, service, part="^(?P<part>[^_]+)_").run()
+    assert list(service.records.values()) == [(b"2026-11-25", "A1"), (b"2026-11-26", "A1")]
+    outcomes = [path.relative_to(folder).as_posix() for path in folder.rglob("*.png*")]
+    assert sorted(outcomes) == [
+        "done/2026-11-25/A1_1.png",
+        "done/2026-11-25/A1_1.png.json",
+        "done/2026-11-26/A1_1.png",
+        "done/2026-11-26/A1_1.png.json",
+        "failed/2026-11-26/B2_1.png",
+        "failed/2026-11-26/B2_1.png.json",
+    ]
+    details = json.loads((folder / "failed/2026-11-26/B2_1.png.json").read_text())
+    assert details["photograph"] == "2026-11-26/B2_1.png"
+    printed = capsys.readouterr()
+    assert [line.split("\t")[0] for line in printed.out.splitlines()] == [
+        "2026-11-25/A1_1.png",
+        "2026-11-26/A1_1.png",
+        "2026-11-26/B2_1.png",
+    ]
+    assert printed.err == "ignored: files of the type '.xml' (1, the first is 2026-11-26/A1_1.xml)\n"
+    assert found(folder, ".inspecting") == []
+    open_watch(folder, service).run()
+    assert service.asked == 3
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EXDEV])
+def test_a_folder_that_keeps_its_files_does_not_stop_the_line(folder, service, monkeypatch, capsys, number):
+    for name in ("kept/a.png", "kept/b.png", "c.png"):
+        drop(folder, name)
+    rename = Path.rename
+
+    def rename_others(path, target):
+        if path.parent.name == "kept":
+            raise OSError(number, "It stays", str(path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename_others)
+    open_watch(folder, service, patience=20.0).run()
+    assert found(folder) == ["c.png", "c.png.json"] and found(folder, ".inspecting") == []
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "ignored: the folder kept: its photographs cannot be moved: It stays"
+
+
+def test_a_file_in_the_place_of_a_result_folder(folder, service):
+    for name in ("a.png", "a.png/b.png"):
+        drop(folder, name)
+        open_watch(folder, service, answers=False).run()
+    first, other = found(folder)
+    assert first == "a.png" and re.fullmatch(r"b_[0-9a-f]{32}\.png", other)
 
 
 def test_an_equal_file_is_another_photograph(folder, service):
@@ -183,15 +242,15 @@ def test_a_kill_at_any_step_loses_and_repeats_nothing(tmp_path, monkeypatch, bef
         step += 1
         folder, service = tmp_path / str(step), Service()
         folder.mkdir()
-        for number in (1, 2):
-            drop(folder, f"{number}.png", b"%d" % number, modified=number)
+        for number, name in enumerate(("1.png", "day/2.png"), start=1):
+            drop(folder, name, b"%d" % number, modified=number)
         through = run_until(step, folder, service)
         taken = not (folder / "1.png").exists()
         drop(folder, "1.png" if taken else "3.png", b"new", modified=3)  # the camera may count anew
         open_watch(folder, service).run()
         assert sorted(service.images) == [b"1", b"2", b"new"], step
-        names = found(folder)
-        assert len(names) == 6 and {"1.png", "1.png.json", "2.png", "2.png.json"} < set(names), names
+        names = [path.relative_to(folder / "done").as_posix() for path in (folder / "done").rglob("*.*")]
+        assert {"1.png", "1.png.json", "day/2.png", "day/2.png.json"} < set(names) and len(names) == 6, names
         pictures = [name for name in names if name.endswith(".png")]
         assert sorted((folder / "done" / name).read_bytes() for name in pictures) == [b"1", b"2", b"new"]
         assert found(folder, "failed") == found(folder, ".inspecting") == []

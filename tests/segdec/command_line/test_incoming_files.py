@@ -19,6 +19,7 @@ def incoming(tmp_path, clock):
 
 
 def drop(folder, name, data=b"x", modified=1000):
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(data)
     os.utime(folder / name, (modified, modified))
 
@@ -47,6 +48,88 @@ def test_other_files_are_ignored(incoming, clock, tmp_path):
     incoming.stable_files()
     clock.now = 2.0
     assert names(incoming) == [] and not incoming.has_files
+    listed = {kind: ignored.count for kind, ignored in incoming.ignored.items()}
+    assert listed == {
+        "hidden or temporary files": 3,
+        "files of the type '.tmp'": 1,
+        "files of the type '.part'": 1,
+        "files of the type '.xml'": 1,
+        "files of the type ''": 1,
+        "links to files": 1,
+    }
+
+
+def complete(incoming, clock, folder):
+    incoming.stable_files()
+    clock.now += 2.0
+    return [path.relative_to(folder).as_posix() for path in incoming.stable_files()]
+
+
+def test_subfolders_are_scanned_but_not_the_results(incoming, clock, tmp_path):
+    """Existing ones, created later, moved in and linked; each photograph once."""
+    for name in (
+        "a.png",
+        "day/1/a.png",
+        "done/b.png",
+        "failed/day/b.png",
+        ".inspecting/1/b.png",
+        "x/done/a.png",
+    ):
+        drop(tmp_path, name)
+    (tmp_path / "results").symlink_to(tmp_path / "done")
+    assert complete(incoming, clock, tmp_path) == ["a.png", "day/1/a.png", "x/done/a.png"]
+    drop(tmp_path, "new/a.png", modified=1001)
+    elsewhere = tmp_path.with_name(f"{tmp_path.name}_elsewhere")
+    drop(elsewhere, "day/c.png", modified=1002)
+    drop(elsewhere, "day/d/c.png", modified=1003)
+    (elsewhere / "day").rename(tmp_path / "moved")
+    drop(elsewhere, "linked/e.png", modified=1004)
+    (tmp_path / "a_link").symlink_to(elsewhere / "linked")
+    for name, target in (
+        ("circle", tmp_path),
+        ("moved/again", tmp_path / "day"),
+        ("lost", tmp_path / "none"),
+    ):
+        (tmp_path / name).symlink_to(target)
+    assert complete(incoming, clock, tmp_path)[3:] == [
+        "new/a.png",
+        "moved/c.png",
+        "moved/d/c.png",
+        "a_link/e.png",
+    ]
+    assert set(incoming.ignored) == {"files of the type ''"}  # the lost link
+
+
+def test_ignored_folders_are_named(incoming, clock, tmp_path, monkeypatch):
+    for name in (
+        ".hidden/a.png",
+        "other/a.png",
+        "other/.inspecting/x",
+        "closed/a.png",
+        "full/a.png",
+        "full/day/b.png",
+    ):
+        drop(tmp_path, name)
+    (tmp_path / "above").symlink_to(tmp_path.parent)
+    scan = os.scandir
+
+    def scan_readable(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scan_readable)
+    incoming.skip_folder(tmp_path / "full", "Read-only file system")
+    assert complete(incoming, clock, tmp_path) == ["full/day/b.png"]
+    assert sorted(incoming.ignored) == [
+        "hidden folders",
+        "the folder above: it contains the watched folder",
+        "the folder closed: Permission denied",
+        "the folder full: Read-only file system",
+        "the folder other: another command watches it, or did: remove its '.inspecting' to watch it here",
+    ]
+    clock.now += 60.0
+    assert complete(incoming, clock, tmp_path) == ["full/a.png", "full/day/b.png"]  # tried again
 
 
 def test_only_the_oldest_are_remembered(incoming, clock, tmp_path, monkeypatch):

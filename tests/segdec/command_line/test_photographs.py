@@ -1,8 +1,10 @@
+import argparse
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from segdec.command_line.photographs import Shard, find_photographs
+from segdec.command_line.photographs import Shard, find_photographs, parse_shard
 from segdec.errors import ConfigError
 
 
@@ -22,6 +24,14 @@ def names(root: Path, *arguments: str) -> list[str]:
 def test_files_are_taken_as_given_and_once(root: Path) -> None:
     given = ["missing.png", "b/notes.md", "b/2.PNG", "b", "b/2.PNG"]
     assert names(root, *given) == ["missing.png", "b/notes.md", "b/2.PNG", "b/1.jpg", "b/deep/3.webp"]
+
+
+def test_ignored_files_of_folders_are_counted_by_type(root: Path) -> None:
+    (root / "b/deep/5.xml").touch()
+    (root / "b/deep/6.XML").touch()
+    ignored: Counter[str] = Counter()
+    find_photographs([root, root / "b/notes.md"], ignored)
+    assert ignored == {".xml": 2, ".md": 1, "none": 1}
 
 
 def test_links_are_followed_but_not_in_circles(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -74,6 +84,13 @@ def test_pattern_argument(root: Path) -> None:
     assert names(root, "b/*") == ["b/1.jpg", "b/2.PNG"]
     with pytest.raises(ConfigError, match="has no photographs"):
         names(root, "b/*.bmp")
+
+
+def test_a_shard_is_two_plain_numbers() -> None:
+    assert parse_shard("3/16") == Shard(3, 16)
+    for text in ("0/2", "3/2", "1/", "1/+2", "1/2/3", "1_0/16", "٣/٤", f"1/{'9' * 5000}"):
+        with pytest.raises(argparse.ArgumentTypeError, match="Expected NUMBER/COUNT"):
+            parse_shard(text)
 
 
 def test_every_photograph_is_in_one_shard() -> None:

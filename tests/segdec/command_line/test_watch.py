@@ -45,10 +45,11 @@ def test_photographs_are_inspected_until_a_signal(folder, stub_service, service_
     flags = ["--station", "line3", "--part-pattern", "^(?P<part>[^_.]+)", "--answers", "--settle", "0.02"]
     flags += ["--api-key-file", str(tmp_path / "key"), "--look-every", "1"]
     done = folder / "done"
-    (folder / ".C9.png").write_bytes(PICTURE)
+    (folder / ".new").mkdir()
+    (folder / ".new" / "C9.png").write_bytes(PICTURE)
     threads = [
-        when_exists(done / "A7_left.png.json", lambda: (folder / ".C9.png").rename(folder / "C9.png")),
-        when_exists(done / "C9.png", lambda: os.kill(os.getpid(), number)),
+        when_exists(done / "A7_left.png.json", lambda: (folder / ".new").rename(folder / "2026-11-25")),
+        when_exists(done / "2026-11-25" / "C9.png", lambda: os.kill(os.getpid(), number)),
     ]
     assert main(["watch", str(folder), "--url", service_url, *flags]) == 0
     for thread in threads:
@@ -59,11 +60,13 @@ def test_photographs_are_inspected_until_a_signal(folder, stub_service, service_
     assert sorted(path.name for path in (folder / "failed").iterdir()) == ["B8_left.png", "B8_left.png.json"]
     printed = capfd.readouterr()
     assert "A7_left.png\tgood\t0.353\t0.500\trecord 1\n" in printed.out and "waiting" not in printed.err
+    assert "2026-11-25/C9.png\tgood\t" in printed.out and "ignored: hidden folders (1, " in printed.err
 
 
 def test_changes_and_stop_end_the_wait(folder):
     warnings = []
-    for stir in ((folder / "a.png").touch, None):
+    (folder / "day").mkdir()
+    for stir in ((folder / "a.png").touch, (folder / "day" / "a.png").touch, None):
         events = FolderEvents(folder, warnings.append)
         waiting = threading.Thread(target=events.wait_for_change, args=(600,), daemon=True)
         events.start()

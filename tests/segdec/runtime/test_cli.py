@@ -77,6 +77,6 @@ def test_raised_pixel_limit_of_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_limit_on_pixels_as_a_flag() -> None:
     assert parse_pixel_limit("1") == 1
     assert parse_pixel_limit("1073741824") == 2**30
-    for text in ("0", "-1", "1e6", "", "1073741825", "9" * 5000, "٣"):
+    for text in ("0", "-1", "1e6", "", "1073741825", "9" * 5000, "1_0", "٣", f"{1:012}9999999999"):
         with pytest.raises(argparse.ArgumentTypeError, match="Expected a number from 1 to 1073741824"):
             parse_pixel_limit(text)

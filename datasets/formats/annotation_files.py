@@ -1,0 +1,91 @@
+"""Finds the annotation files of a folder, recognises their formats and reads them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from datasets.annotations.xml_file import read_root_tag
+from datasets.formats import coco, cvat, label_studio, labelme, unreadable, voc, yolo
+from datasets.formats.annotation_format import AnnotationFormat
+from datasets.formats.annotation_reader import AnnotationReader
+from datasets.listing import record_name
+from datasets.text_file import parse_json, read_annotation_text
+
+FORMATS: dict[str, AnnotationFormat] = {
+    each.name: each
+    for each in (coco.FORMAT, cvat.FORMAT, label_studio.FORMAT, labelme.FORMAT, voc.FORMAT, yolo.FORMAT)
+}
+"""All formats by name; the first one that matches a file reads it."""
+
+SUFFIXES = frozenset({".json", ".xml", ".yaml", ".yml", ".txt", ".names"}) | unreadable.TEXT_SUFFIXES
+"""Types of annotation files, and of some that cannot be read."""
+
+UNKNOWN = "unknown"
+"""Name of the reader that collects files without a known format."""
+
+Readers = dict[str, AnnotationReader]
+
+
+def read_annotation_files(
+    root: Path,
+    sources: Sequence[Path],
+    photographs: Sequence[Path],
+    formats: Sequence[str],
+    annotator: str | None,
+) -> Readers:
+    """Reads the annotation files of a data set.
+
+    Args:
+        root: Folder of the data set.
+        sources: Files that may be annotation files, and masks of Pascal VOC before them.
+        photographs: All photographs of the data set.
+        formats: Names of the formats to read; files of others are ignored.
+        annotator: See `datasets.formats.label_studio`.
+
+    Returns:
+        A reader for each format that was found, by its name, and one under `UNKNOWN` with the problems of
+        files beside photographs that have no known format.
+    """
+    readers: Readers = {UNKNOWN: AnnotationReader(root, "", photographs, annotator)}
+    for path in sources:
+        related = readers[UNKNOWN].photographs.related(path)
+        names = [record_name(root, photograph) for photograph in related]
+        with readers[UNKNOWN].problem_at(str(path), *names, advice=""):
+            content, note = _read_content(path)
+            if formats and path.suffix.lower() in {".json", *unreadable.TEXT_SUFFIXES}:
+                unreadable.check_readable(content)
+            found = next((each for each in FORMATS.values() if each.matches(path, content)), None)
+            if found is None:
+                _report_unknown(readers[UNKNOWN], path)
+            elif found.name in formats:
+                if found.name not in readers:
+                    readers[found.name] = AnnotationReader(root, found.advice, photographs, annotator)
+                readers[found.name].notes += [note] * bool(note)
+                found.read(readers[found.name], path, content)
+    return readers
+
+
+def _read_content(path: Path) -> tuple[Any, str]:
+    """The content as `AnnotationFormat.matches` expects it, and a note about its encoding."""
+    suffix = path.suffix.lower()
+    if suffix == ".xml":
+        return read_root_tag(path), ""
+    if suffix in yolo.YAML_SUFFIXES:
+        return yolo.read_yaml(path), ""
+    if suffix in unreadable.TEXT_SUFFIXES:
+        return unreadable.read_head(path), ""
+    if suffix not in SUFFIXES:  # a mask
+        return None, ""
+    text, encoding = read_annotation_text(path)
+    note = "" if encoding == "utf-8-sig" else f"{path} is not UTF-8; it was read as {encoding}."
+    return parse_json(text, path) if suffix == ".json" else text, note
+
+
+def _report_unknown(found: AnnotationReader, path: Path) -> None:
+    """Raises ValueError for a JSON or XML file beside a photograph; notes others."""
+    if path.suffix.lower() not in {".json", ".xml"}:
+        return
+    known = "; ".join(each.files for each in FORMATS.values())
+    if found.photographs.beside(path):
+        raise ValueError(f"the format of the file is unknown. Expected {known}: convert or remove it")
+    found.notes.append(f"{path} was ignored, because its format is unknown.")

@@ -1,0 +1,295 @@
+"""Collects the annotations of photographs from annotation files.
+
+Shapes make the mask of a photograph, and its class is the one with the largest area. With several classes the
+mask holds the class of each pixel, and the smaller of two overlapping shapes is on top. A mask with a
+rectangle in it has the supervision `box`. Without shapes, the label of the photograph decides, with the
+supervision `label`. Without defects it is good. A shape with a label such as `ignore` marks pixels whose
+class is unknown.
+
+A shape that cannot be used is dropped. If a photograph has no other shape, the photograph is left out.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from datasets.annotations.class_values import draw_parts
+from datasets.annotations.combined_mask import CombinedMask
+from datasets.annotations.labelled_shape import LabelledShape, largest_class
+from datasets.annotations.labels import GOOD, class_names, is_defect, is_good, is_ignored
+from datasets.annotations.shapes import check_inside
+from datasets.formats.photograph_finder import PhotographFinder
+from datasets.listing import record_name
+from datasets.sample import (
+    IGNORED,
+    VALUES_ARE_CLASSES,
+    Dataset,
+    MaskValues,
+    Problem,
+    Record,
+    Split,
+    Supervision,
+)
+from datasets.splitting import assign_splits
+from segdec.errors import DatasetError
+from segdec.images import ImageFile
+
+
+@dataclass
+class Annotation:
+    """What one annotation file states about one photograph.
+
+    Attributes:
+        photograph: The file.
+        name: Name of the record.
+        place: File and entry of the annotation.
+        height: Height of the photograph in the annotation tool, px.
+        width: Width of the photograph in the annotation tool, px.
+        shapes: Drawn shapes with labels.
+        labels: Labels of the whole photograph.
+        split: The split that the annotation file or a folder states.
+        masks: Mask files, each with the label of its defects; they replace the shapes.
+        folder_class: Class that a folder states; None without one.
+        dropped: Problems of its shapes that cannot be used.
+    """
+
+    photograph: Path
+    name: str
+    place: str
+    height: int = 0
+    width: int = 0
+    shapes: list[LabelledShape] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    split: Split | None = None
+    masks: list[tuple[Path, str]] = field(default_factory=list)
+    folder_class: str | None = None
+    dropped: list[Problem] = field(default_factory=list)
+
+    @property
+    def defects(self) -> list[LabelledShape]:
+        """The shapes that mark defects."""
+        return [shape for shape in self.shapes if is_defect(shape.label)]
+
+    @property
+    def ignored(self) -> list[LabelledShape]:
+        """The shapes of pixels whose class is unknown."""
+        return [shape for shape in self.shapes if is_ignored(shape.label)]
+
+    @property
+    def defect_labels(self) -> set[str]:
+        """The labels of the defects: those of the shapes, else those of the photograph."""
+        drawn = {defect.label for defect in self.defects}
+        return drawn or {label for label in self.labels if is_defect(label)}
+
+    @property
+    def classes(self) -> set[str]:
+        """All labels of defects, from masks, shapes, the photograph and its folder."""
+        stated = set() if self.folder_class in (None, GOOD) else {str(self.folder_class)}
+        return (({label for _, label in self.masks} or self.defect_labels) or stated) - {GOOD}
+
+
+def problem(place: str, text: str, name: str = "") -> Problem:
+    """Creates a problem; its text gets an upper-case first letter."""
+    return Problem(place, text[:1].upper() + text[1:], name)
+
+
+class AnnotationReader:
+    """Collects the annotations, the problems and the dropped shapes of one data set.
+
+    Args:
+        root: Folder of the data set; names are relative to it.
+        advice: Sentence for the user that ends each problem of an annotation.
+        photographs: Finds the photographs of the data set.
+        annotator: Which of several annotations of one photograph is used; see `label_studio`.
+
+    Attributes:
+        annotations: One entry for each annotated photograph.
+        problems: Problems of photographs and files.
+        dropped: Problems of single shapes and entries, which are left out.
+        notes: Sentences for the user about how files were read.
+        splits: Name of a record → split, from files that list photographs.
+        cache: Values that a format computes once.
+    """
+
+    def __init__(
+        self, root: Path, advice: str, photographs: Iterable[Path] = (), annotator: str | None = None
+    ) -> None:
+        self.root = root
+        self.photographs = PhotographFinder(photographs)
+        self.annotator = annotator
+        self._advice = advice
+        self.annotations: list[Annotation] = []
+        self.problems: list[Problem] = []
+        self.dropped: list[Problem] = []
+        self.notes: list[str] = []
+        self.splits: dict[str, Split] = {}
+        self.cache: dict[object, Any] = {}
+
+    def name_of(self, photograph: Path) -> str:
+        """Returns the name of the record of a photograph."""
+        return record_name(self.root, photograph)
+
+    def add(
+        self, photograph: Path, place: str, height: int = 0, width: int = 0, split: Split | None = None
+    ) -> Annotation:
+        """Adds the annotation of a photograph; the caller adds shapes and labels."""
+        name = record_name(self.root, photograph)
+        self.annotations.append(Annotation(photograph, name, place, height, width, split=split))
+        return self.annotations[-1]
+
+    def add_shape(self, annotation: Annotation, place: str, shape: LabelledShape) -> None:
+        """Adds a shape. Parts outside the photograph are cut off; more than 1 px outside is reported.
+
+        Raises:
+            ValueError: If the shape is entirely outside.
+        """
+        outside = check_inside(shape.shape, annotation.height, annotation.width)
+        if outside and not shape.may_exceed:
+            self.dropped.append(problem(place, f"{outside}: this part is cut off.", annotation.name))
+        annotation.shapes.append(shape)
+
+    @contextmanager
+    def problem_at(self, place: str, *names: str, advice: str | None = None) -> Iterator[None]:
+        """Turns an error of the block into a problem at `place` of each of the records `names`.
+
+        Args:
+            place: File and entry.
+            names: Records that are then left out.
+            advice: Replaces the advice of the reader.
+        """
+        try:
+            yield
+        except (ValueError, OSError, DatasetError) as error:
+            self.problems += [problem(place, self._text(error, advice), name) for name in names or [""]]
+
+    @contextmanager
+    def drop_at(self, place: str, annotation: Annotation | None = None) -> Iterator[None]:
+        """Drops the shape or entry that the block reads if the block raises an error."""
+        try:
+            yield
+        except (ValueError, OSError, DatasetError) as error:
+            found = problem(place, self._text(error), annotation.name if annotation else "")
+            if annotation:
+                annotation.dropped.append(found)
+            else:
+                self.dropped.append(found)
+
+    def _text(self, error: Exception, advice: str | None = None) -> str:
+        end = self._advice if advice is None else advice
+        return f"{error}".removesuffix(".") + f". {end}".rstrip()
+
+    def usable_annotations(self) -> list[Annotation]:
+        """Returns the annotations of usable photographs, one for each, sorted by name.
+
+        Two annotations of one photograph, two photographs with one name, and photographs whose shapes are
+        all dropped become problems.
+        """
+        self.problems += self._repeated()
+        for annotation in self.annotations:
+            annotation.split = annotation.split or self.splits.get(annotation.name)
+            if annotation.dropped and not annotation.defect_labels:
+                self.problems += annotation.dropped
+            else:
+                self.dropped += annotation.dropped
+        broken = {each.name for each in self.problems}
+        usable = [annotation for annotation in self.annotations if annotation.name not in broken]
+        return sorted(usable, key=lambda each: each.name)
+
+    def dataset(self, classes: tuple[str, ...] = ()) -> Dataset:
+        """Builds the data set, with the split of `splits.txt` in `root` or the default split.
+
+        Args:
+            classes: All classes, `good` first; by default `good` and the sorted labels of the defects.
+
+        Raises:
+            DatasetError: If the split file is invalid.
+        """
+        annotations = self.usable_annotations()
+        classes = classes or class_names(label for each in annotations for label in each.defect_labels)
+        records = []
+        for annotation in annotations:
+            with self.problem_at(annotation.place, annotation.name, advice=""):
+                records.append(annotated_record(annotation, classes))
+        dataset = Dataset(
+            classes, tuple(records), tuple(self.problems), tuple(self.dropped), tuple(self.notes)
+        )
+        return assign_splits(dataset, self.root)
+
+    def _repeated(self) -> Iterator[Problem]:
+        by_name: dict[str, list[Annotation]] = defaultdict(list)
+        for annotation in self.annotations:
+            by_name[annotation.name].append(annotation)
+        for name, group in by_name.items():
+            first, *others = sorted({str(each.photograph) for each in group})
+            if others:
+                text = f"Two photographs have the name '{name}': {' and '.join([first, *others])}. Rename one"
+                yield Problem(others[0], f"{text} of them.", name)
+            elif len(group) > 1:
+                text = f"The photograph {first} has {len(group)} annotations. Keep one."
+                yield Problem(" and ".join(each.place for each in group), text, name)
+
+
+def annotated_record(annotation: Annotation, classes: Sequence[str]) -> Record:
+    """Creates the record of an annotation.
+
+    Raises:
+        ValueError: If shapes and labels contradict each other.
+    """
+    name, defects = annotation.name, annotation.defects
+    others = sorted({label for label in annotation.labels if is_defect(label)})
+    ignored = [(IGNORED, each.shape) for each in annotation.ignored]
+    supervision: Supervision = "mask"
+    mask: ImageFile | None = None
+    values, label = None, 0
+    if any(map(is_good, annotation.labels)) and (defects or others):
+        marked = sorted({defect.label for defect in defects}.union(others))
+        raise ValueError(f"the photograph has the labels good and {', '.join(marked)}. Keep one of the two")
+    if any(map(is_ignored, annotation.labels)):
+        raise ValueError("the whole photograph is marked as ignored. Remove it, or give it a class")
+    if annotation.masks and ignored:
+        raise ValueError("the photograph has mask files and an ignored shape. Keep only one of the two")
+    if annotation.masks:
+        mask, values, label = _mask_of_files(annotation, classes)
+    elif defects:
+        parts = [(classes.index(defect.label), defect.shape) for defect in defects]
+        mask, values = draw_parts(annotation.place, annotation.height, annotation.width, parts + ignored)
+        label = largest_class(parts)
+        supervision = "box" if any(defect.is_box for defect in defects) else "mask"
+    elif len(others) > 1:
+        raise ValueError(
+            f"the photograph has the labels {' and '.join(others)}, and no shapes to compare. Keep one "
+            "label, or draw the defects"
+        )
+    elif others:
+        label, supervision = classes.index(others[0]), "label"
+    elif annotation.folder_class not in (None, GOOD):
+        label = classes.index(str(annotation.folder_class))
+    elif ignored:
+        mask, values = draw_parts(annotation.place, annotation.height, annotation.width, ignored)
+    return Record(
+        name,
+        annotation.photograph,
+        mask,
+        label,
+        group=name,
+        split=annotation.split,
+        supervision=supervision,
+        mask_values=values,
+    )
+
+
+def _mask_of_files(
+    annotation: Annotation, classes: Sequence[str]
+) -> tuple[ImageFile, MaskValues | None, int]:
+    """The mask, its values and the label: that of the folder, else of the first mask."""
+    files = tuple(path for path, _ in annotation.masks)
+    labels = [classes.index(label) for _, label in annotation.masks]
+    label = 0 if annotation.folder_class == GOOD else labels[0]
+    if len(files) == 1:
+        return files[0], None, label
+    if len(set(labels)) == 1:
+        return CombinedMask(files), None, label
+    return CombinedMask(files, tuple(labels)), VALUES_ARE_CLASSES, label

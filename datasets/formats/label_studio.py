@@ -1,0 +1,160 @@
+"""Label Studio: an export in the format "JSON" in the folder of the photographs.
+
+    project-1-at-2024-05-01.json    any name; several files are merged
+    images/part.png                 anywhere below the root
+
+The photograph of a task is found by the file name in its data: `/data/upload/1/ab12cd34-part.png` is the file
+with this name, otherwise `part.png`. Photographs without a task or without a finished annotation are left
+out. An annotation without results means good.
+
+Of several annotations of a task, the ground truth is used. Without one they must agree whether the photograph
+is good; the latest is used. Otherwise the setting `annotator` decides: `any` (defective if one annotation
+marks a defect; all their defects are drawn), `all` (defective if all do), `latest`, or the number, e-mail
+address or name of an annotator.
+
+Polygons, brush strokes, bitmasks, ellipses and rectangles (supervision `box`) are drawn. The choice for a
+photograph without shapes is its class (supervision `label`). The labels `good` and `ok` mark no defect.
+
+Reference:
+    https://labelstud.io/guide/export, section "Label Studio JSON format of annotated tasks"
+"""
+
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from datasets.annotations.label_studio_shapes import (
+    drawn_results,
+    marks_defect,
+    read_choices,
+    read_shape,
+    result_size,
+)
+from datasets.formats.annotation_format import AnnotationFormat
+from datasets.formats.annotation_reader import Annotation, AnnotationReader
+from segdec.images import SUFFIXES
+
+ANY, ALL, LATEST = "any", "all", "latest"
+
+Values = dict[str, Any]
+
+
+def _matches(_path: Path, content: Any) -> bool:
+    return (
+        isinstance(content, list) and bool(content) and isinstance(content[0], dict) and "data" in content[0]
+    )
+
+
+def _read(found: AnnotationReader, path: Path, content: Any) -> None:
+    for number, task in enumerate(content, start=1):
+        key = task["id"] if isinstance(task, dict) and isinstance(task.get("id"), int) else f"number {number}"
+        place = f"{path}, task {key}"
+        with found.problem_at(place, advice=""):
+            _read_task(found, path, place, task)
+
+
+FORMAT = AnnotationFormat(
+    "label_studio",
+    "a JSON file of Label Studio's tasks",
+    "Correct it in Label Studio and export again.",
+    _matches,
+    _read,
+)
+
+
+def _read_task(found: AnnotationReader, path: Path, place: str, task: Any) -> None:
+    given = task.get("annotations", task.get("completions")) if isinstance(task, dict) else None
+    if not isinstance(given, list) or not isinstance(task.get("data"), dict):
+        raise ValueError(
+            "the entry is not a task with 'data' and 'annotations'. In Label Studio, export in the format "
+            "'JSON' (not 'JSON-MIN')"
+        )
+    finished = [each for each in given if isinstance(each, dict) and not each.get("was_cancelled")]
+    if not finished:
+        return
+    annotation = found.add(found.photographs.find(_address(task["data"]), path.parent), place)
+    with found.problem_at(place, annotation.name, advice=""):
+        for chosen in _choose(finished, found.annotator):
+            _read_results(found, annotation, chosen.get("result"))
+
+
+def _read_results(found: AnnotationReader, annotation: Annotation, given: object) -> None:
+    results = given if isinstance(given, list) else []
+    place, sizes = annotation.place, set()
+    for number, result in drawn_results(results):
+        with found.drop_at(f"{place}, result {number}", annotation):
+            shape = read_shape(result)
+            annotation.height, annotation.width = result_size(result)
+            sizes.add((annotation.height, annotation.width))
+            found.add_shape(annotation, f"{place}, result {number}", shape)
+    with found.problem_at(place, annotation.name):
+        annotation.labels += [label for result in results for label in read_choices(result)]
+        if len(sizes) > 1:
+            several = " and ".join(f"{width}×{height}" for height, width in sorted(sizes))
+            raise ValueError(f"the results refer to pictures of {several} pixels")
+
+
+# === Several annotators ===
+
+
+def _choose(finished: list[Values], annotator: str | None) -> list[Values]:
+    """Returns the annotations that are used.
+
+    Raises:
+        ValueError: If annotations disagree whether the photograph is good, and no setting decides.
+    """
+    ordered = sorted(finished, key=lambda each: str(each.get("updated_at") or each.get("created_at") or ""))
+    truths = [each for each in ordered if each.get("ground_truth") is True]
+    defective = [each for each in ordered if marks_defect(each.get("result"))]
+    if truths:
+        return truths[-1:]
+    if own := [each for each in ordered if annotator and annotator.casefold() in _names(each)]:
+        return own[-1:]
+    if annotator == ANY and defective:
+        return defective
+    if annotator == ALL and len(defective) < len(ordered):
+        return [each for each in ordered if each not in defective][-1:]
+    if annotator != LATEST and 0 < len(defective) < len(ordered):
+        people = ", ".join(sorted({_names(each)[0] for each in ordered}))
+        raise ValueError(
+            f"{len(defective)} of {len(ordered)} annotations mark a defect, the others none. Choose with "
+            f"the setting annotator: {ANY} (one is enough), {ALL} (all must), {LATEST}, or the number, "
+            f"e-mail address or name of one annotator ({people})"
+        )
+    return ordered[-1:]
+
+
+def _names(annotation: Values) -> list[str]:
+    """E-mail address, number and full name of the annotator, as far as they are known, in lower case."""
+    person = annotation.get("completed_by")
+    if not isinstance(person, dict):
+        return [str(person)]
+    full = " ".join(str(person[key]) for key in ("first_name", "last_name") if person.get(key))
+    names = [str(name).casefold() for name in (person.get("email"), person.get("id"), full) if name]
+    return names or ["unknown"]
+
+
+# === Photographs ===
+
+
+def _address(data: Values) -> str:
+    """The address of the photograph in Label Studio; ValueError if there is none, or several."""
+    pictures = {key: value for key, value in data.items() if _names_picture(value)}
+    if "image" in pictures:
+        return str(pictures["image"])
+    if len(pictures) != 1:
+        raise ValueError(
+            f"the data of the task name {len(pictures)} pictures. Expected one, preferably under the key "
+            "'image'"
+        )
+    return str(next(iter(pictures.values())))
+
+
+def _names_picture(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        path = unquote(urlsplit(value).path)
+    except ValueError:  # for example an unmatched bracket
+        path = ""
+    return any(PurePosixPath(text).suffix.lower() in SUFFIXES for text in (value, path))

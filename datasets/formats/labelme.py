@@ -1,0 +1,77 @@
+"""LabelMe (versions 3 to 5) and X-AnyLabeling: one JSON file for each photograph.
+
+    0001.jpg
+    0001.json                beside it; embedded pictures (imageData) are ignored
+
+A JSON file belongs to the photograph with its stem in the same folder, otherwise to the one in its
+`imagePath`. Polygons, rectangles (supervision `box`), rotated rectangles, circles and masks are drawn, lines
+and points 10 px wide as in LabelMe. A flag that is set on a photograph without shapes is its class
+(supervision `label`). The labels and flags `good`, `ok` and `_background_` mark no defect.
+
+Reference:
+    https://github.com/wkentaro/labelme
+"""
+
+from pathlib import Path
+from typing import Any
+
+from datasets.annotations.labelled_shape import read_annotated_size
+from datasets.annotations.labelme_shapes import read_shape
+from datasets.formats.annotation_format import AnnotationFormat
+from datasets.formats.annotation_reader import AnnotationReader
+from datasets.listing import record_name
+
+
+def _matches(_path: Path, content: Any) -> bool:
+    return isinstance(content, dict) and isinstance(content.get("shapes"), list)
+
+
+def _read(found: AnnotationReader, path: Path, content: Any) -> None:
+    names = [record_name(found.root, photograph) for photograph in found.photographs.related(path)]
+    with found.problem_at(str(path), *names, advice=""):
+        photograph = _photograph(found, path, content.get("imagePath"))
+        _annotate(found, path, photograph, content)
+
+
+FORMAT = AnnotationFormat(
+    "labelme",
+    "JSON files of LabelMe beside the photographs",
+    "Correct it in the labelling tool and save it again.",
+    _matches,
+    _read,
+    lists_photographs=False,
+)
+
+
+def _photograph(found: AnnotationReader, source: Path, image_path: object) -> Path:
+    """Returns the photograph of `source`; ValueError if there is none, or more than one."""
+    beside = found.photographs.beside(source)
+    try:
+        named = found.photographs.find(image_path, source.parent)
+    except ValueError:
+        if len(beside) != 1:
+            raise
+        return beside[0]
+    if beside and named not in beside:
+        raise ValueError(
+            f"the file belongs to {beside[0]} by its name and to {named} by its imagePath. Rename the file, "
+            "or correct imagePath"
+        )
+    return named
+
+
+def _annotate(found: AnnotationReader, source: Path, photograph: Path, content: dict[str, Any]) -> None:
+    annotation = found.add(photograph, str(source))
+    flags = content.get("flags")
+    if isinstance(flags, dict):  # LabelMe's own flags are such as `__ignore__`
+        annotation.labels = [flag for flag, value in flags.items() if value is True and flag[:2] != "__"]
+    if not content["shapes"]:
+        return
+    with found.problem_at(str(source), annotation.name):
+        size = read_annotated_size(content.get("imageHeight"), content.get("imageWidth"))
+        annotation.height, annotation.width = size
+        for number, entry in enumerate(content["shapes"], start=1):
+            place = f"{source}, shape {number}"
+            with found.drop_at(place, annotation):
+                if (shape := read_shape(entry)) is not None:
+                    found.add_shape(annotation, place, shape)

@@ -1,0 +1,129 @@
+"""Finds photographs by the names that annotation files give them.
+
+An annotation file may have been written on another machine, so a name may be a path of another system, a URL,
+or hold escapes such as `%20`. Accented letters are compared in their composed form: macOS stores decomposed
+ones.
+"""
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from segdec.images import SUFFIXES
+
+_UPLOAD_PREFIX = re.compile(r"[0-9a-f]{8}-")
+"""Label Studio adds this prefix to the name of an uploaded file."""
+
+_LOCAL_FILE = re.compile(r"/data/local-files/?\?d=(.*)", re.DOTALL)
+"""Label Studio's address of a file in its local storage. The path may hold an unescaped `#`, `?` or `&`."""
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+
+
+class PhotographFinder:
+    """Finds photographs of a data set by name.
+
+    Args:
+        photographs: All photographs of the data set.
+    """
+
+    def __init__(self, photographs: Iterable[Path]) -> None:
+        self.photographs = tuple(photographs)
+        self._by_name: dict[str, list[Path]] = defaultdict(list)
+        self._by_stem: dict[str, list[Path]] = defaultdict(list)
+        for path in self.photographs:
+            self._by_name[_key(path.name)].append(path)
+            self._by_stem[_key(path.stem)].append(path)
+
+    def find(
+        self, written: object, near: Path, folders: Sequence[str] = (), *, is_stem: bool = False
+    ) -> Path:
+        """Returns the photograph that an annotation file names.
+
+        Of several photographs with the name, returns the one whose folders agree best with those of
+        `written`, else with `folders`, else the one nearest to `near`.
+
+        Args:
+            written: The name in the annotation file: a file name, path or URL, with or without a suffix.
+            near: The folder of the annotation file.
+            folders: Names of folders in which the photograph probably is, such as `train`.
+            is_stem: Whether `written` has no suffix, although it may have a dot.
+
+        Raises:
+            ValueError: If `written` is not a name, or there is no such photograph or more than one.
+        """
+        if not isinstance(written, str) or not written.strip():
+            raise ValueError(f"{written!r:.40} is not the name of a photograph")
+        for path in _spellings(written.strip()):
+            found = self._by_name.get(_key(path.name), [])
+            if not found and path.suffix.lower() not in SUFFIXES:
+                stem = path.name if is_stem else path.stem
+                found = self._by_stem.get(_key(path.name), []) or self._by_stem.get(_key(stem), [])
+            if found:
+                return _best(found, path, near, folders)
+        raise ValueError(
+            f"the photograph {_last(written)!r} is missing. Copy it to a folder below the root of the data "
+            "set, or remove its entry"
+        )
+
+    def beside(self, path: Path) -> list[Path]:
+        """Returns the photographs in the folder of the file `path` with its stem."""
+        return [found for found in self._by_stem.get(_key(path.stem), []) if found.parent == path.parent]
+
+    def related(self, path: Path) -> list[Path]:
+        """Returns the photographs beside the file `path` with its stem, otherwise those in other folders."""
+        return self.beside(path) or self._by_stem.get(_key(path.stem), [])
+
+
+def _key(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _last(written: str) -> str:
+    return written.replace("\\", "/").rsplit("/", 1)[-1][:80]
+
+
+def _spellings(written: str) -> Iterator[PurePosixPath]:
+    """Yields what `written` may mean: as it is, then without escapes, a query or an upload prefix."""
+    text = written.replace("\\", "/")
+    if local := _LOCAL_FILE.search(text):
+        text = local[1]
+    texts = [text, unquote(text)]
+    if _URL.match(text) or "/" in text:
+        with suppress(ValueError):  # for example an unmatched bracket
+            texts.append(unquote(urlsplit(text).path))
+    for candidate in dict.fromkeys(texts):
+        yield PurePosixPath(candidate)
+    for candidate in dict.fromkeys(texts):
+        path = PurePosixPath(candidate)
+        if _UPLOAD_PREFIX.match(path.name):
+            yield path.with_name(_UPLOAD_PREFIX.sub("", path.name, count=1))
+
+
+def _best(found: list[Path], written: PurePosixPath, near: Path, folders: Sequence[str]) -> Path:
+    exact = unicodedata.normalize("NFC", written.name)
+    found = [path for path in found if unicodedata.normalize("NFC", path.name) == exact] or found
+
+    def rank(path: Path) -> tuple[int, int, int]:
+        inside = sum(folder in path.parent.parts for folder in folders)
+        common = _common(path.parent.parts, near.parts)
+        return _common(path.parent.parts[::-1], written.parent.parts[::-1]), inside, common
+
+    best = max(map(rank, found))
+    chosen = [path for path in found if rank(path) == best]
+    if len(chosen) > 1:
+        raise ValueError(
+            f"the photograph {written.name[:80]!r} may be {' or '.join(map(str, chosen[:3]))}. Rename or "
+            "remove the others"
+        )
+    return chosen[0]
+
+
+def _common(parts: Sequence[str], others: Sequence[str]) -> int:
+    """Returns the number of equal parts at the start."""
+    pairs = enumerate(zip(map(_key, parts), map(_key, others), strict=False))
+    return next((count for count, (a, b) in pairs if a != b), min(len(parts), len(others)))

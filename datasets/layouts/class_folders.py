@@ -1,0 +1,109 @@
+"""The meaning of folder names: classes, splits, photographs, masks."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+
+from datasets.annotations.labels import DEFECT, GOOD, is_any_defect, is_good
+from datasets.formats.voc import SEGMENTATION_FOLDERS
+from datasets.sample import Split
+from datasets.splitting import split_of_folder
+
+MASKS = "masks"
+
+_IMAGE_NAMES = frozenset(
+    {"image", "images", "img", "imgs", "photo", "photos", "photographs", "pictures", "bilder"}
+    | {"jpegimages", "data", "dataset"}
+)
+_MASK_NAMES = frozenset({"mask", MASKS, "maske", "masken", "groundtruth", "gt"})
+_ANNOTATION_NAMES = frozenset({"label", "labels", "annotation", "annotations"})
+"""Names of mask folders if a folder of photographs, such as `images`, is beside them."""
+
+
+class ClassFolders:
+    """Classes and splits of photographs, from the names of their folders.
+
+    A folder named `good` or `defect` (or alike) and the folders beside it are classes. `train`, `images` and
+    alike may be above or below them.
+
+    Args:
+        root: Folder of the data set.
+        photographs: All photographs below it, without masks.
+    """
+
+    def __init__(self, root: Path, photographs: Iterable[Path]) -> None:
+        self._folders = {folder: _below(root, folder) for folder in {path.parent for path in photographs}}
+        known = {above for folders in self._folders.values() for above in folders}
+        splits = {folder for folder in known if split_of_folder(folder.name)}
+        trained = {folder.parent for folder in splits if split_of_folder(folder.name) == "train"}
+        self._splits = {folder for folder in splits if folder.parent in trained}
+        parents = {folder.parent for folder in known if is_good(folder.name) or is_any_defect(folder.name)}
+        above = {folder.parent for folder in parents & self._splits}
+        self._parents = parents | {folder for folder in self._splits if folder.parent in above}
+
+    def class_of(self, photograph: Path) -> str | None:
+        """Returns the class that a folder of the photograph states, by its name; None without one."""
+        for folder in self._folders[photograph.parent]:
+            if is_good(folder.name):
+                return GOOD
+            if folder in self._splits or is_image_folder(folder.name):
+                continue
+            if is_any_defect(folder.name) or folder.parent in self._parents:
+                return unicodedata.normalize("NFC", folder.name)
+        return None
+
+    def split_of(self, photograph: Path) -> Split | None:
+        """Returns the split that a folder states, such as `test` with `train` beside it."""
+        found = (split_of_folder(f.name) for f in self._folders[photograph.parent] if f in self._splits)
+        return next(found, None)
+
+    def describe(self) -> list[str]:
+        """Returns a sentence for each folder name that states a class, unless it is the name of the class."""
+        notes = set()
+        for folders in self._folders.values():
+            for folder in folders:
+                if is_good(folder.name) and folder.name != GOOD:
+                    notes.add(f"The folder '{folder.name}' was read as good.")
+                elif is_any_defect(folder.name) and folder.name != DEFECT:
+                    notes.add(f"The folder '{folder.name}' was read as a class of defects.")
+        return sorted(notes)
+
+
+def _below(root: Path, folder: Path) -> list[Path]:
+    """`folder` and the folders above it below `root`, from the top."""
+    return [
+        path for path in reversed((folder, *folder.parents)) if path != root and path.is_relative_to(root)
+    ]
+
+
+def is_image_folder(name: str) -> bool:
+    """Returns whether a folder of this name holds photographs of any class, such as `images`."""
+    return _plain(name) in _IMAGE_NAMES
+
+
+def find_mask_folders(files: Iterable[Path]) -> set[Path]:
+    """Returns the folders of these files that hold masks by their name, such as `masks`, at any depth."""
+    folders = {folder for path in files for folder in path.parents}
+    beside_images = {folder.parent for folder in folders if is_image_folder(folder.name)}
+    return {
+        folder
+        for folder in folders
+        if _plain(folder.name) in _MASK_NAMES
+        or folder.name.startswith(SEGMENTATION_FOLDERS)
+        or (_plain(folder.name) in _ANNOTATION_NAMES and folder.parent in beside_images)
+    }
+
+
+def distinctive_parts(folder: Path) -> tuple[str, ...]:
+    """Returns the parts of a relative folder without `images`, `masks`, `train` and alike, in lower case."""
+    common = _IMAGE_NAMES | _MASK_NAMES | _ANNOTATION_NAMES
+    return tuple(
+        unicodedata.normalize("NFC", part).casefold()
+        for part in folder.parts
+        if _plain(part) not in common and split_of_folder(part) is None
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s._-]", "", name.lower())

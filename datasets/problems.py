@@ -1,0 +1,94 @@
+"""Describes the problems of a data set: one message for each cause."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
+
+from datasets.sample import Dataset, Problem
+from segdec.errors import DatasetError
+from segdec.runtime.files import write_text_atomic
+
+EXAMPLES = 3
+"""Problems of one cause that a message names."""
+
+LIST_FILE = Path("problems.txt")
+"""File for all problems if a message does not name all."""
+
+_NUMBER = re.compile(r"\d+([.,]\d+)*")
+_PATH = re.compile(r"\S*[/\\]\S*")
+
+
+def raise_if_problems(dataset: Dataset) -> None:
+    """Raises one DatasetError that describes all problems of the data set, if there are any."""
+    if dataset.problems:
+        raise DatasetError(describe_problems(dataset.problems))
+
+
+def describe_problems(problems: Sequence[Problem]) -> str:
+    """Returns the number of problems, a text for each cause with its first problems, and what to do.
+
+    Writes all problems to `LIST_FILE` if the text does not name all.
+    """
+    many = len(problems) != 1
+    lines = "".join(f"  {text}\n" for text in describe_causes(problems))
+    return (
+        f"The data set has {len(problems)} problem{'s' * many}:\n{lines}{_list_all(problems)}"
+        f"Repair {'them' if many else 'it'}, or leave out these photographs with --data.skip-broken (python "
+        "-m training run) or --skip-broken (python -m training fit, python -m datasets pack, split)."
+    )
+
+
+def describe_causes(problems: Sequence[Problem]) -> list[str]:
+    """Returns a text for each cause: its first problem, the number of others and the names of two."""
+    causes: dict[str, list[Problem]] = defaultdict(list)
+    for problem in problems:
+        causes[_cause(problem)].append(problem)
+    return [_describe_cause(found) for found in causes.values()]
+
+
+def format_problem(problem: Problem) -> str:
+    """Returns one line that names the location once; escapes bytes in file names that are not UTF-8."""
+    text, place = " ".join(problem.text.split()), " ".join(problem.place.split())
+    line = text if place in text else f"{place}: {text}"
+    return line.encode(errors="backslashreplace").decode()
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Returns the number of the names and the first ones."""
+    listed = ", ".join(names[:EXAMPLES]) + (", …" if len(names) > EXAMPLES else "")
+    return f"{len(names)} ({listed})"
+
+
+def _describe_cause(found: Sequence[Problem]) -> str:
+    first = format_problem(found[0])
+    if len(found) == 1:
+        return first
+    others = [each.name or each.place for each in found[1:EXAMPLES]]
+    listed = ", ".join(others) + (" …" if len(found) > EXAMPLES else "")
+    more = f"{first} And {len(found) - 1} more with this problem: {listed}"
+    return more.encode(errors="backslashreplace").decode()
+
+
+def _cause(problem: Problem) -> str:
+    """The text without what differs between problems of one cause: names, paths and numbers."""
+    text = problem.text
+    for name in sorted(_names(problem), key=len, reverse=True):
+        text = text.replace(name, "")
+    return _NUMBER.sub("", _PATH.sub("", text))
+
+
+def _names(problem: Problem) -> Iterator[str]:
+    for name in (problem.place, problem.name):
+        path = PurePath(name)
+        yield from (part for part in (name, path.name, path.stem) if len(part) > 1)
+
+
+def _list_all(problems: Sequence[Problem]) -> str:
+    if len(describe_causes(problems)) * EXAMPLES >= len(problems):
+        return ""
+    try:
+        write_text_atomic(LIST_FILE, "".join(f"{format_problem(problem)}\n" for problem in problems))
+    except OSError:
+        return ""
+    return f"All problems: {LIST_FILE}\n"

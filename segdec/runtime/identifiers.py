@@ -1,0 +1,32 @@
+"""The characters that names must not have: of stations, parts, people, models and requests.
+
+MQTT brokers close the connection at most of these characters; the others change what a reader of logs, tables
+and pages sees.
+"""
+
+import re
+from typing import Final
+
+_NONCHARACTERS = "".join(f"{chr(first)}{chr(first + 1)}" for first in range(0xFFFE, 0x110000, 0x10000))
+FORBIDDEN: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # control characters
+    "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # separators of lines; overrides of the text direction
+    f"\ud800-\udfff\ufdd0-\ufdef{_NONCHARACTERS}]"
+)
+SCHEMA_PATTERN = r"^[^\u0000-\u001F\u007F-\u009F\u2028-\u202E\u2066-\u2069\uFDD0-\uFDEF\uFFFE\uFFFF]*$"
+"""The same for JSON schemas, whose dialects have no common notation for characters beyond U+FFFF."""
+
+
+def check_identifier(text: str) -> str:
+    """Returns `text`.
+
+    Raises:
+        ValueError: If it has a forbidden character.
+    """
+    found = FORBIDDEN.search(text)
+    if found is not None:
+        raise ValueError(
+            f"The character U+{ord(found[0]):04X} is not allowed. Expected text without control characters, "
+            "line separators, noncharacters and overrides of the text direction"
+        )
+    return text
