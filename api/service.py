@@ -45,6 +45,8 @@ CLOSE_TIMEOUT_S = 0.5
 """Maximum wait for threads at the end."""
 UPLOAD_SHARE = 1 / 8
 """Share of the memory for request bodies."""
+MAX_EXPORTS = 2
+"""Tables of the record that are exported at the same time."""
 RELEASE_INTERVAL_S = 10.0
 """Time between two checks for free memory to release."""
 
@@ -61,6 +63,7 @@ class Service:
     Attributes:
         queue: Limits the number of photographs that are processed.
         uploads: Limits the number of bodies that are being read.
+        exports: Limits the number of tables of the record that are being sent.
         bodies: Limits the memory of bodies that are read or processed.
         memory: Limits the memory of photographs.
         image_threads: Decode photographs and encode answers.
@@ -76,6 +79,7 @@ class Service:
             settings.queue_size + 1, "queue_full", "photographs are waiting or running", retry_after_s
         )
         self.uploads = UploadLimit(settings.max_uploads, retry_after_s, asyncio.get_running_loop().time)
+        self.exports = AdmissionLimit(MAX_EXPORTS, "exports_full", "exports are running", retry_after_s)
         limit = settings.memory_bytes or memory_limit()
         largest_body = JSON_BODY_COPIES * settings.max_body_bytes
         body_bytes = max(settings.max_upload_bytes or int(UPLOAD_SHARE * limit), largest_body)

@@ -16,6 +16,7 @@ import httpx
 from segdec.errors import RunError
 from segdec.images import ImageFile
 from segdec.runtime.cli import clean_exit
+from segdec.runtime.csv_cells import restore_text
 from training.data.run_data import list_dataset
 from training.experiment_file import load_experiment
 
@@ -30,7 +31,7 @@ def main() -> int:
     options = parser.parse_args()
     with clean_exit():
         with (options.run / "predictions.csv").open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+            rows = [{key: restore_text(cell) for key, cell in row.items()} for row in csv.DictReader(file)]
         records = list_dataset(load_experiment(options.run / "config.toml").data, options.run / "splits.txt")
         files = {record.name: record.image_file for record in records.records}
         differing, largest = compare(rows, files, options.url)

@@ -12,6 +12,8 @@ from datasets.splitting import TEST_FRACTION, VAL_FRACTION
 from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.runtime.cli import clean_exit, parse_pixel_limit, parse_white_level, raise_pixel_limit
 
+INVERT_MASKS = "mask files are white where the photograph is good; see data.invert_masks"
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command given by `arguments`; exits with 2 after an error that the user can correct."""
@@ -52,6 +54,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     add("root", metavar="ROOT", help="folder of the data set; for shards also a URL")
     threshold = "a mask pixel is defective if its value is above N; see data.mask_threshold"
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=threshold)
+    add("--invert-masks", action=argparse.BooleanOptionalAction, help=INVERT_MASKS)
     annotator = "which of several annotations of one photograph counts: any, all, latest, or an annotator"
     add("--annotator", metavar="NAME", help=annotator)
     add("--strict", action="store_true", help="shapes that cannot be used are problems of their photographs")

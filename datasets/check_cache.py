@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.inverted_mask import InvertedMask
 from datasets.file_systems import is_url
 from datasets.near_duplicates import THUMBNAIL_BYTES
 from datasets.sample import Record
@@ -106,7 +107,7 @@ class CheckCache:
         terms = [record.name, record.label > 0, record.supervision, record.mask_threshold]
         if record.mask_values is not None:
             terms.append(record.mask_values)
-        if isinstance(record.mask_file, DrawnMask | BoxedMask):
+        if isinstance(record.mask_file, DrawnMask | BoxedMask | InvertedMask):
             terms.append(pickle.dumps(record.mask_file))
         stats: list[int] = []
         changed_ns = 0
@@ -187,7 +188,7 @@ def _mask_files(mask: ImageFile | None) -> list[ImageFile]:
     """The files that the mask is read from; a drawn mask has none."""
     if mask is None or isinstance(mask, DrawnMask):
         return []
-    return _mask_files(mask.mask) if isinstance(mask, BoxedMask) else [mask]
+    return _mask_files(mask.mask) if isinstance(mask, BoxedMask | InvertedMask) else [mask]
 
 
 def _facts(row: Any) -> CheckResult:

@@ -59,7 +59,8 @@ def _is_severstal(root: Path) -> bool:
 
 
 def _is_dagm(root: Path) -> bool:
-    return set(dagm.FOLDERS) <= _names(root) or _folder_like(r"Class\d+")(root)
+    folders = [root, *(root / name for name in _names(root) if re.fullmatch(r"Class\d+", name))]
+    return any((folder / name / dagm.LABELS).is_dir() for folder in folders for name in dagm.FOLDERS)
 
 
 def _is_manifest(root: Path) -> bool:

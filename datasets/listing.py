@@ -2,6 +2,7 @@
 
 import errno
 import stat
+import unicodedata
 from collections import deque
 from pathlib import Path
 
@@ -56,8 +57,11 @@ def photographs_below(root: Path) -> list[Path]:
 
 
 def record_name(root: Path, photograph: Path) -> str:
-    """Returns the path of `photograph` below `root` without suffix, POSIX form."""
-    return photograph.relative_to(root).with_suffix("").as_posix()
+    """Returns the path of `photograph` below `root` without suffix, POSIX form.
+
+    Accented letters are composed: macOS stores decomposed ones, and no user can see the difference.
+    """
+    return unicodedata.normalize("NFC", photograph.relative_to(root).with_suffix("").as_posix())
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -20,7 +20,13 @@ from datasets.layouts import (
 from datasets.reviewed import add_reviewed
 from datasets.sample import Dataset, Layout, Problem, Record
 from datasets.splitting import apply_splits
-from datasets.supervision import apply_mask_threshold, apply_mask_values, apply_supervision, merged_defects
+from datasets.supervision import (
+    apply_inverted_masks,
+    apply_mask_threshold,
+    apply_mask_values,
+    apply_supervision,
+    merged_defects,
+)
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
 
@@ -56,6 +62,7 @@ def load_dataset(
     merge_defects: bool = False,
     mask_threshold: int | None = None,
     mask_values: Mapping[str, int] | None = None,
+    invert_masks: bool | None = None,
     reviewed: Sequence[Path] = (),
     annotator: str | None = None,
     strict: bool = False,
@@ -72,6 +79,7 @@ def load_dataset(
         merge_defects: Merge all classes of defects into one class, `defect`.
         mask_threshold: A mask pixel is defective if its value is above this; None for the layout's default.
         mask_values: Class name → value in mask files whose values are classes.
+        invert_masks: Whether mask files are above 0 where the photograph is good.
         reviewed: Folders of reviewed photographs to add.
         annotator: Which of several annotations of a photograph is used; see `datasets.formats.label_studio`.
         strict: Turn shapes that are dropped or cut off into problems of their photographs.
@@ -98,6 +106,13 @@ def load_dataset(
         dataset = _with_plain_names(_strict(dataset) if strict else dataset)
     if mask_threshold is not None:
         dataset = apply_mask_threshold(dataset, mask_threshold)
+    if invert_masks:
+        if mask_values:
+            raise DatasetError(
+                "data.invert_masks and data.mask_values exclude each other: the values that name classes are "
+                "not inverted. Set one of them."
+            )
+        dataset = apply_inverted_masks(dataset)
     if mask_values:
         dataset = apply_mask_values(dataset, mask_values)
     if reviewed:

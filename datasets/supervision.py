@@ -16,6 +16,7 @@ from typing import get_args
 
 from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.inverted_mask import InvertedMask
 from datasets.annotations.labels import DEFECT, GOOD, is_ignored
 from datasets.name_lists import NameLine, read_name_list, records_of_lines
 from datasets.sample import IGNORED, Dataset, MaskValues, Problem, Record, Supervision
@@ -55,6 +56,11 @@ def apply_mask_threshold(dataset: Dataset, threshold: int) -> Dataset:
     return replace(dataset, records=tuple(_cut(record, threshold) for record in dataset.records))
 
 
+def apply_inverted_masks(dataset: Dataset) -> Dataset:
+    """Returns the data set with inverted mask files; drawn masks do not change."""
+    return replace(dataset, records=tuple(map(_inverted, dataset.records)))
+
+
 def apply_mask_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
     """Returns the data set with a class for each value of its mask files; drawn masks do not change.
 
@@ -71,6 +77,12 @@ def apply_mask_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
         )
     known = tuple(sorted((value, numbers[name]) for name, value in values.items()))
     return replace(dataset, records=tuple(_valued(record, known) for record in dataset.records))
+
+
+def _inverted(record: Record) -> Record:
+    if record.mask_file is None or isinstance(record.mask_file, DrawnMask | BoxedMask):
+        return record
+    return replace(record, mask_file=InvertedMask(record.mask_file), digests=None)
 
 
 def merged_defects(dataset: Dataset) -> Dataset:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from segdec.errors import DatasetError
+from segdec.runtime.csv_cells import restore_text
 
 DELIMITERS = ",;\t"
 """Spreadsheets write semicolons in locales with a decimal comma."""
@@ -106,7 +107,8 @@ class CsvRow:
 def read_csv(path: Path) -> tuple[list[str], Iterator[CsvRow]]:
     """Reads a CSV file whose first line names the columns; returns columns and rows.
 
-    The delimiter is the most frequent of comma, semicolon and tab in the first line. Skips empty lines.
+    The delimiter is the most frequent of comma, semicolon and tab in the first line. Skips empty lines. The
+    apostrophe before a formula is removed, see `csv_cells`.
 
     Raises:
         DatasetError: As `read_text`, or if the file is empty, names a column twice, or is not CSV.
@@ -127,7 +129,7 @@ def read_csv(path: Path) -> tuple[list[str], Iterator[CsvRow]]:
 def _csv_lines(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
     try:
         for cells in reader:
-            yield reader.line_num, [cell.strip() for cell in cells]
+            yield reader.line_num, [restore_text(cell.strip()) for cell in cells]
     except csv.Error as error:
         raise DatasetError(
             f"{path}, line {reader.line_num}: invalid CSV ({error}). Check the quotation marks."

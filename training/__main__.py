@@ -92,6 +92,8 @@ def _add_fit(commands: "Commands") -> None:
     add("--white-level", type=parse_white_level, metavar="VALUE", help=white)
     above = "mask pixels above this value are defect, if masks have more than two values"
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=above)
+    white_is_good = "mask files are white where the image is good"
+    add("--invert-masks", action=argparse.BooleanOptionalAction, help=white_is_good)
     annotator = "which of several annotations of one image counts: any, all, latest, or an annotator"
     add("--annotator", metavar="NAME", help=annotator)
     add("--strict", action="store_true", help="shapes that cannot be used are problems of their images")

@@ -76,6 +76,11 @@ class DataConfig(Config):
     mask_values: Annotated[MaskValues, AfterValidator(check_distinct)] | None = Field(
         None, description="value of each defect class in mask files; none = that of the photograph"
     )
+    invert_masks: bool | None = Field(
+        None,
+        description="whether mask files are above 0 where the photograph is good; none = no, but an error if "
+        "most of them mark most of their photograph",
+    )
     annotator: str | None = Field(
         None,
         description="which of several annotations of one photograph counts: 'any', 'all', 'latest', or an "

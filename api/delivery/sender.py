@@ -129,11 +129,13 @@ class Sender:
 
     def _is_due(self, station: str, retry_at: datetime | None) -> bool:
         """Returns whether a message may be sent: by the delay of its station, which does not depend on the
-        clock, or else, as after a restart, by the time that is stored with the message.
+        clock, or else, as after a restart, by the time that is stored with the message. A time beyond the
+        maximum age is of a clock that was wrong.
         """
         if self._backoff.is_failing(station):
             return self._backoff.is_over(station)
-        return retry_at is None or retry_at <= self._now()
+        now = self._now()
+        return retry_at is None or not now < retry_at <= now + self._rules.max_age
 
     async def drain(self) -> None:
         """Returns when no station is busy."""

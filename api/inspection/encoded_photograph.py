@@ -9,6 +9,17 @@ from segdec.config import InputConfig
 from segdec.errors import ImageError
 from segdec.images import CheckSize, Photograph, decode_image, encode_png
 
+EXPLANATIONS = {
+    b"{": "It is JSON. Send it with Content-Type: application/json.",
+    b"\x1f\x8b": "It is compressed. Send it as it is.",
+    b"iVBORw0KGgo": "It is base64. Send its bytes, or JSON.",  # PNG
+    b"/9j/": "It is base64. Send its bytes, or JSON.",  # JPEG
+    b"data:": "It is a data URI. Send its bytes, or JSON.",
+}
+"""First bytes of what is often sent instead of a photograph → what to do."""
+MIN_BINARY_BYTES = 2**12
+"""A photograph of this size has line feeds, unless they were removed."""
+
 
 @dataclass(frozen=True)
 class EncodedPhotograph:
@@ -36,10 +47,21 @@ class EncodedPhotograph:
                 check_size=check_size,
             )
         except ImageError as error:
-            if error.code != "too_many_pixels":
-                raise
-            flags = "The service sets these limits with --max-pixels and --max-side."
-            raise ImageError(f"{error} {flags}", code=error.code) from error
+            if error.code == "too_many_pixels":
+                hint = "The service sets these limits with --max-pixels and --max-side."
+            else:
+                hint = _explain(self.data)
+            raise ImageError(f"{error} {hint}".strip(), code=error.code) from error
+
+
+def _explain(data: bytes) -> str:
+    """Returns what may have happened to a photograph on its way; empty if that is unknown."""
+    for start, explanation in EXPLANATIONS.items():
+        if data.startswith(start):
+            return explanation
+    if len(data) >= MIN_BINARY_BYTES and b"\n" not in data:
+        return "Its line breaks were removed: send it unchanged (curl --data-binary, not -d)."
+    return ""
 
 
 def warm_up_decoder() -> None:

@@ -29,13 +29,13 @@ def to_utf8(body: bytes) -> bytes:
 def decode_base64(text: str, name: str) -> bytes:
     """Decodes a file: standard or URL-safe base64, with or without line breaks and padding, or a data URI.
 
-    Spaces within are rejected: they may be plus signs that a form lost.
-
     Raises:
         RequestError: 400, if it is not base64; the message begins with `name`.
     """
     try:
         encoded = _without_header(text).strip().encode("ascii")
+        if b" " in encoded:
+            raise ValueError("it has spaces, which may be lost plus signs")
         encoded = encoded.translate(STANDARD_ALPHABET, b"\r\n")
         if not encoded.endswith(b"=") and len(encoded) % 4 in (2, 3):
             encoded += b"=" * (-len(encoded) % 4)

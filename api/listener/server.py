@@ -24,6 +24,7 @@ from api.listener.reloading import Reloader
 from api.listener.tls_handshakes import report_failed_handshakes
 from api.logs import configure_logging
 from api.models.store import open_store
+from api.open_files import OpenFilesMonitor, raise_limit
 from api.service import Service
 from api.settings import Settings
 from segdec.artifact.signatures import TrustedKeys
@@ -56,6 +57,7 @@ class DrainingServer(uvicorn.Server):
         self.drain_delay_s = drain_delay_s
         self.exit_code = 0
         self._stop_at = float("inf")
+        self._open_files = OpenFilesMonitor()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Begins the shutdown: the service is not ready from now on, and closes after the delay or after a
@@ -74,8 +76,10 @@ class DrainingServer(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Returns whether to stop now; called ten times a second."""
-        if counter % TICKS_PER_SECOND == 0 and self.app.state.service:
-            self._check(self.app.state.service.watchdog)
+        if counter % TICKS_PER_SECOND == 0:
+            self._open_files.check()
+            if self.app.state.service:
+                self._check(self.app.state.service.watchdog)
         self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
         return await super().on_tick(counter)
 
@@ -113,6 +117,7 @@ def serve(settings: Settings) -> NoReturn:
         SegdecError: If a model cannot be used.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # it waits until the service can reload
+    raise_limit()
     configure_logging(settings)  # first: otherwise TensorFlow adds a handler of its own
     with bind(settings.host, settings.port) as listener:
         open_store(settings).names()  # reports errors before TensorFlow's slow import

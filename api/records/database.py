@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from alembic import command
 from alembic.config import Config
@@ -13,6 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
+from api.records.database_files import INFO, DatabaseFiles, files_of
 from api.records.tables import metadata
 from segdec.errors import ConfigError
 
@@ -66,22 +68,34 @@ def _parse(url: str) -> URL:
     return parsed
 
 
+_engines: "WeakValueDictionary[Path, Engine]" = WeakValueDictionary()
+"""Engines of SQLite files: one for each, because `DatabaseFiles` must know all connections of the process."""
+
+
 def _open_sqlite(url: URL) -> Engine:
-    Path(str(url.database)).absolute().parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, connect_args={"timeout": BUSY_S})
+    path = Path(str(url.database)).absolute()
+    if (known := _engines.get(path)) is not None:
+        return known
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = DatabaseFiles(path)
+    engine = create_engine(url, connect_args={"timeout": BUSY_S}, execution_options={INFO: files})
+    files.watch(engine)
 
     @event.listens_for(engine, "connect")
-    def configure(connection: Any, _: object) -> None:
+    def configure(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # otherwise the driver begins transactions itself, and not all
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
             connection.execute(f"PRAGMA {pragma}").close()
+        files.note_opened(connection, record.info)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
+        files.check(connection)
         # A transaction that reads before it writes would fail if another one has written in between.
         writes = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
+    _engines[path] = engine
     return engine
 
 
@@ -91,11 +105,17 @@ def write_transaction(engine: Engine) -> Iterator[Connection]:
 
     One service writes at a time. Therefore ids are in the order of commits (a reader that continues after the
     last id misses nothing), transactions cannot deadlock, and what a transaction has read stays valid.
+
+    Raises:
+        DatabaseReplacedError: If a SQLite file was removed or replaced: then the commit may be lost.
     """
-    with engine.execution_options(writes=True).begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": WRITE_LOCK})
-        yield connection
+    with engine.execution_options(writes=True).connect() as connection:
+        with connection.begin():
+            if engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": WRITE_LOCK})
+            yield connection
+        if (files := files_of(connection)) is not None:
+            files.check(connection)
 
 
 # === Schema ===
@@ -108,6 +128,8 @@ def migrate(engine: Engine) -> None:
         ConfigError: If a newer version made the database.
         SQLAlchemyError: If the database cannot be reached.
     """
+    if (files := files_of(engine)) is not None:
+        files.create()
     with write_transaction(engine) as connection:
         config = migrations()
         found, known = revision_of(connection), ScriptDirectory.from_config(config)

@@ -13,10 +13,12 @@ from sqlalchemy import Engine
 
 from api.records.inspection import Row
 from api.records.queries import Filters, id_range, list_inspections
+from api.records.tables import inspections
+from segdec.runtime.csv_cells import neutralise_cells
 
 TableFormat = Literal["csv", "parquet"]
-ROWS = 2_000
-"""Rows per query and per Parquet row group."""
+ROWS = 500
+"""Rows per query and per Parquet row group; they are in memory until the client has read them."""
 TEXT = (
     "station",
     "part_id",
@@ -49,6 +51,8 @@ SCHEMA = pa.schema(
 )
 """`metadata` is JSON. Masks and regions are omitted."""
 
+UNUSED = ("answer", "mask", "reviewed_mask")
+COLUMNS = [column for column in inspections.c if column.name not in UNUSED]
 WRITERS: dict[TableFormat, Any] = {"csv": pyarrow.csv.CSVWriter, "parquet": pyarrow.parquet.ParquetWriter}
 
 
@@ -67,7 +71,8 @@ def export_day(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[
     written = io.BytesIO()
     writer = WRITERS[form](pa.PythonFile(written, mode="w"), SCHEMA)
     for rows in _pages(engine, filters):
-        writer.write_batch(pa.RecordBatch.from_pylist([_values(row) for row in rows], schema=SCHEMA))
+        values = [_values(row) if form == "parquet" else _csv_values(row) for row in rows]
+        writer.write_batch(pa.RecordBatch.from_pylist(values, schema=SCHEMA))
         yield written.getvalue()
         written.seek(0)
         written.truncate()
@@ -82,12 +87,17 @@ def _pages(engine: Engine, filters: Filters) -> Iterator[Sequence[Row]]:
     before += 1
     while True:
         with engine.connect() as connection:
-            rows = list_inspections(connection, filters, before, ROWS)
+            rows = list_inspections(connection, filters, before, ROWS, COLUMNS)
         if rows:
             yield rows
         if len(rows) < ROWS:
             return
         before = rows[-1]["id"]
+
+
+def _csv_values(row: Row) -> dict[str, object]:
+    values = _values(row)
+    return dict(zip(values, neutralise_cells(values.values()), strict=True))
 
 
 def _values(row: Row) -> dict[str, object]:

@@ -210,11 +210,15 @@ class Filters:
 
 
 def list_inspections(
-    connection: Connection, filters: Filters, before: int | None, limit: int
+    connection: Connection,
+    filters: Filters,
+    before: int | None,
+    limit: int,
+    columns: Sequence[Column[Any]] = UNMASKED_COLUMNS,
 ) -> Sequence[RowMapping]:
-    """Returns up to `limit` inspections with ids below `before`, the newest first, without their masks."""
+    """Returns up to `limit` inspections with ids below `before`, the newest first."""
     table = inspections.c
-    statement = with_pictures(UNMASKED_COLUMNS).where(*_equal(connection.dialect.name, filters))
+    statement = with_pictures(columns).where(*_equal(connection.dialect.name, filters))
     statement = statement.where(*equal(inspections, model=filters.model))
     if filters.reviewed is not None:
         is_missing = table.reviewed_label.is_(None)

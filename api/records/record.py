@@ -18,6 +18,8 @@ from api.inspection.deadlines import deadline_error
 from api.records import queries
 from api.records.audit import AuditEntry
 from api.records.database import open_database, write_transaction
+from api.records.database_files import files_of
+from api.records.failures import describe, explain, is_full
 from api.records.initialization import database_url, initialize_record
 from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.line.uninspected_log import UninspectedLog
@@ -27,7 +29,7 @@ from api.records.review.review_queue import dequeue_pictures
 from api.records.storage.pictures import STORE_ID, PictureStore
 from api.records.storage.reserved_space import ReservedSpace
 from api.records.storage.retention import ClockMonitor, Retention, RetentionRules
-from api.records.writer import RecordUnavailableError, RecordWriter, describe, is_full
+from api.records.writer import RecordUnavailableError, RecordWriter
 from segdec.errors import ConfigError
 
 Args = TypeVarTuple("Args")
@@ -50,6 +52,9 @@ class Record:
     """Stored inspections with their pictures.
 
     Every coroutine raises RequestError 503 `record_unavailable` if the record cannot be used now.
+
+    Attributes:
+        problem: Why the record cannot be used, as far as is known.
 
     Args:
         url: URL of the database; None = a file in `folder`.
@@ -80,6 +85,7 @@ class Record:
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
         self.metrics, self._given_pictures = metrics, pictures
         self._failed_at: float | None = None
+        self.problem: str | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
         self._opening = asyncio.Lock()
         self._writer: RecordWriter | None = None
@@ -90,7 +96,8 @@ class Record:
         """Migrates the database, removes orphaned pictures, and starts the threads.
 
         Raises:
-            ConfigError: If database and pictures do not belong together, or a newer version wrote them.
+            ConfigError: If database and pictures do not belong together, a newer version wrote them, or
+                another service uses them.
         """
         async with self._opening:
             if self._writer is not None:
@@ -105,15 +112,24 @@ class Record:
             self._writer = RecordWriter(self._engine, pictures, self.metrics, self.outbox, self._on_attempt)
             retention.start()
             self.misses.start()
-            self._failed_at = None
+            self._failed_at = self.problem = None
             self.metrics.usable.set(True)
 
     def _note_closed(self, error: Exception) -> None:
         self._failed_at = time.monotonic()
         self.metrics.usable.set(False)
-        logger.error("The record cannot be opened: %s", error)
+        self._report("The record cannot be opened: %s", error)
+
+    def _report(self, message: str, error: Exception) -> None:
+        """Logs an error, once until the record can be used again or fails for another reason."""
+        problem = describe(error)
+        if problem != self.problem:
+            logger.error(message, explain(error))
+        self.problem = problem
 
     def _initialize(self) -> tuple[PictureStore, Retention]:
+        if (files := files_of(self._engine)) is not None:
+            files.lock()
         pictures = initialize_record(self._engine, self._folder, self._given_pictures)
         with self._engine.connect() as connection:
             newest = queries.newest_hour(connection)
@@ -262,6 +278,7 @@ class Record:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, function)
         except (SQLAlchemyError, OSError) as error:
+            self._report("The record cannot be read or changed: %s", error)
             raise self._unavailable(describe(error)) from error
 
     def close(self) -> None:
@@ -273,15 +290,16 @@ class Record:
         self.misses.close()
         self._readers.shutdown(wait=False)
         self._engine.dispose()
+        if (files := files_of(self._engine)) is not None:
+            files.unlock()
 
     def _on_attempt(self, error: Exception | None) -> None:
         if error is None:
             if self._failed_at is not None:
                 logger.warning("Inspections are recorded again")
-            self._failed_at = None
+            self._failed_at = self.problem = None
             return
-        if self._failed_at is None:
-            logger.error("Inspections cannot be recorded: %s", error)
+        self._report("Inspections cannot be recorded: %s", error)
         self._failed_at = time.monotonic()
         if self._retention is not None and is_full(error):
             self._retention.run_now()

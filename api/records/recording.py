@@ -37,6 +37,12 @@ class Recording:
         """Whether inspections can be recorded, as far as is known."""
         return self.record is not None and self.record.is_usable
 
+    def problems(self) -> list[str]:
+        """Returns why the record cannot be used, as far as is known."""
+        if self.record is None or self.record.problem is None:
+            return []
+        return [f"The record cannot be used: {self.record.problem}."]
+
     async def open(self) -> None:
         """Opens the record. If it is unreachable now, each later check tries again.
 

@@ -1,6 +1,5 @@
 """Stores inspections: queued ones share a transaction, and each is reported as soon as it is durable."""
 
-import errno
 import logging
 import queue
 import threading
@@ -10,11 +9,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.exc import SQLAlchemyError
 
 from api.records import queries
 from api.records.database import write_transaction
+from api.records.failures import describe, is_disconnect, is_outage
 from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
@@ -121,17 +120,20 @@ class RecordWriter:
             future.set_result(one)
 
     def _attempt(self, items: Sequence[NewInspection]) -> list[StoredInspection]:
+        try:
+            return self._put_and_commit(items)
+        except SQLAlchemyError as error:
+            if not is_disconnect(error):
+                raise
+        # The commit may have succeeded: then the second attempt finds the rows by their tokens.
+        return self._put_and_commit(items)
+
+    def _put_and_commit(self, items: Sequence[NewInspection]) -> list[StoredInspection]:
         self._remove_orphans()
         pictures = {item.sha256: item for item in items}
         self._orphans.update(pictures)
         list(self._threads.map(self._put, pictures.values()))
-        try:
-            stored = self._commit(items, pictures)
-        except DBAPIError as error:
-            if not _is_disconnect(error):
-                raise
-            # The commit may have succeeded: then the second attempt finds the rows by their tokens.
-            stored = self._commit(items, pictures)
+        stored = self._commit(items, pictures)
         self._orphans.clear()
         self._clear_marks(pictures)
         return stored
@@ -227,29 +229,3 @@ def remove_orphans(connection: Connection, pictures: PictureStore, marked: Set[b
     kept = {sha256 for sha256 in marked if queries.picture_state(connection, sha256) == "kept"}
     pictures.clear_marks(*kept)
     pictures.delete(*marked - kept)
-
-
-def is_full(error: Exception) -> bool:
-    """Returns whether an error means that a disk is full."""
-    text = str(getattr(error, "orig", error))
-    return "full" in text or "space left" in text or getattr(error, "errno", None) == errno.EDQUOT
-
-
-def describe(error: Exception) -> str:
-    """Describes an error in a few words for clients; the log has the details."""
-    if is_full(error):
-        return "its disk is full"
-    if isinstance(error, OSError):
-        return "its pictures cannot be written"
-    return "its database does not answer" if isinstance(error, SQLAlchemyError) else "the service has a fault"
-
-
-def is_outage(error: Exception) -> bool:
-    """Returns whether nothing can be stored now; then trying each inspection alone only costs time."""
-    if isinstance(error, OperationalError):  # a lock timeout, an unreachable server
-        return not is_full(error)
-    return isinstance(error, (ConnectionError, PoolTimeoutError)) or _is_disconnect(error)
-
-
-def _is_disconnect(error: Exception) -> bool:
-    return isinstance(error, DBAPIError) and error.connection_invalidated

@@ -27,4 +27,4 @@ async def live(request: Request) -> Health:
 async def ready(service: ServiceDep) -> Health:
     """The models are loaded and warm; 503 before that, while a thread hangs, and during shutdown."""
     service.check_ready()
-    return Health(status="ready", problems=service.receivers.problems())
+    return Health(status="ready", problems=service.receivers.problems() + service.recording.problems())

@@ -1,5 +1,6 @@
 """Recorded inspections: rows, pictures and masks. Served if the service records."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, time
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -109,7 +110,17 @@ async def list_records(
     return await record.read(record_view.list_page, filters, before, limit)
 
 
-@router.get("/days/{day}", **TABLE)
+async def take_export_slot(service: ServiceDep) -> AsyncIterator[None]:
+    """Counts an export until its last byte is sent, or its client is gone.
+
+    Raises:
+        RequestError: 503 if too many exports are running.
+    """
+    with service.exports:
+        yield
+
+
+@router.get("/days/{day}", dependencies=[Depends(take_export_slot)], **TABLE)
 async def export(
     record: RecordDep,
     day: Annotated[date, DATE, Path(ge=FIRST_DAY, le=LAST_DAY)],

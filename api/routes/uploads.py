@@ -133,7 +133,7 @@ async def read_form(
     """
     count = "one file (/v1/predict/batch takes several)" if max_files == 1 else f"1 to {max_files} files"
     expected = f"Expected {count}. {EXAMPLES}"
-    facts = frozenset(PartFields.model_fields if with_part else ())
+    facts = tuple(PartFields.model_fields if with_part else ())
     async with aclosing(read_chunks(request, limit, upload)) as chunks:
         try:
             headers = _without_charset(request.headers)
@@ -150,7 +150,9 @@ async def read_form(
         if uploads and len(uploads) + len(fields) == len(form.multi_items()):
             return uploads
         names = ", ".join(f"'{name}'" for name, _ in form.multi_items()) or "no fields"
-        raise RequestError(400, "missing_file", f"The form has {names}; expected '{FORM_FIELD}'. {expected}")
+        detail = f"The form has {names}; expected '{FORM_FIELD}' and no other field"
+        detail += f" except {', '.join(facts)}. " if facts else ". "
+        raise RequestError(400, "missing_file", detail + expected)
     finally:
         await form.close()
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from datasets.annotations.class_values import box_classes
 from datasets.annotations.drawn_mask import DrawnMask
+from datasets.annotations.inverted_mask import InvertedMask
 from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask, decode_mask_values, encode_png
 
 
@@ -28,7 +29,9 @@ class BoxedMask:
 
     def within(self, max_pixels: int) -> "BoxedMask":
         """Returns a copy with another limit."""
-        mask = self.mask.within(max_pixels) if isinstance(self.mask, DrawnMask) else self.mask
+        mask = self.mask
+        if isinstance(mask, DrawnMask | InvertedMask):
+            mask = mask.within(max_pixels)
         return replace(self, mask=mask, max_pixels=max_pixels)
 
     def read_bytes(self) -> bytes:

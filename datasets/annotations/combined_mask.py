@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from datasets.annotations.class_values import distinct_values
 from segdec.errors import ImageError
 from segdec.images import DEFAULT_MAX_PIXELS, ImageFile, decode_mask_values, encode_png, read_file
 
@@ -43,7 +44,10 @@ class CombinedMask:
                     f"{self} have {sizes} pixels (width × height). Expected masks of one size.",
                     code="invalid_image",
                 )
-            combined = (
-                np.maximum(combined, pixels) if value is None else np.where(pixels > 0, value, combined)
-            )
+            if value is not None:
+                combined[pixels > 0] = value
+            elif len(distinct_values(pixels)) <= 2:  # each file may have its own value for a defect
+                combined[pixels > 0] = 255
+            else:
+                combined = np.maximum(combined, pixels)
         return encode_png(np.asarray(combined, np.uint8))

@@ -1,6 +1,7 @@
 """The meaning of folder names: classes, splits, photographs, masks."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,7 +50,7 @@ class ClassFolders:
             if folder in self._splits or is_image_folder(folder.name):
                 continue
             if is_any_defect(folder.name) or folder.parent in self._parents:
-                return folder.name
+                return unicodedata.normalize("NFC", folder.name)
         return None
 
     def split_of(self, photograph: Path) -> Split | None:
@@ -98,7 +99,7 @@ def distinctive_parts(folder: Path) -> tuple[str, ...]:
     """Returns the parts of a relative folder without `images`, `masks`, `train` and alike, in lower case."""
     common = _IMAGE_NAMES | _MASK_NAMES | _ANNOTATION_NAMES
     return tuple(
-        part.casefold()
+        unicodedata.normalize("NFC", part).casefold()
         for part in folder.parts
         if _plain(part) not in common and split_of_folder(part) is None
     )

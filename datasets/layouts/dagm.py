@@ -32,7 +32,7 @@ CLASSES = ("good", "defect")
 
 FOLDERS: dict[str, Split] = {"Train": "train", "Test": "test"}
 
-_LABELS = "Label"
+LABELS = "Label"
 _LABELS_FILE = "Labels.txt"
 _LABEL_LINE = re.compile(r"\s*\d+\s+([01])\s+(\d+)\.PNG\b")
 
@@ -65,11 +65,11 @@ def index(root: Path) -> Dataset:
 def _of_class(folder: Path, prefix: str) -> Found:
     found: Found = []
     for name, split in FOLDERS.items():
-        labels = folder / name / _LABELS
+        labels = folder / name / LABELS
         if not (folder / name).is_dir():
             found.append(Problem(str(folder), f"The folder {name} is missing. Expected {folder / name}."))
         elif not labels.is_dir():
-            text = f"The folder {_LABELS} is missing. Expected {labels / _LABELS_FILE}."
+            text = f"The folder {LABELS} is missing. Expected {labels / _LABELS_FILE}."
             found.append(Problem(str(folder / name), text))
         else:
             found += _of_split(folder / name, f"{prefix}{name}", split)
@@ -78,7 +78,7 @@ def _of_class(folder: Path, prefix: str) -> Found:
 
 def _of_split(folder: Path, prefix: str, split: Split) -> Found:
     """Records, named `<prefix>/0576`, and problems of one folder `Train` or `Test`."""
-    labels = folder / _LABELS / _LABELS_FILE
+    labels = folder / LABELS / _LABELS_FILE
     masks = (labels.parent, "_label.PNG")
     found = pair_files(prefix, r"\d+", (folder, ".PNG"), masks, mask_needed=False)
     try:

@@ -35,27 +35,24 @@ def combine(annotation: Annotation, stated: str | None, masks: Sequence[MaskFile
 
 def _check_agree(annotation: Annotation, stated: str | None, masked: bool) -> None:
     marked = annotation.defect_labels
-    text = f"the photograph {annotation.photograph} is in "
+    listed = ", ".join(sorted(marked))
+    advice = "Move the photograph, or correct the annotation"
+    photograph = annotation.photograph
     if stated == GOOD and marked:
         raise ValueError(
-            f"{text}a folder of good photographs, but is marked as {', '.join(sorted(marked))}. Move the "
-            "photograph, or correct the annotation"
+            f"the photograph {photograph} is in a folder of good ones, but is marked as {listed}. {advice}"
         )
     if stated in (None, GOOD):
         return
+    advice += f". If '{stated}' is not a class, name the folder 'images'"
     if annotation.place and not marked and not masked:
         raise ValueError(
-            f"{text}the folder '{stated}', but its annotation marks no defect. Draw the defect, or move the "
-            "photograph"
+            f"the photograph {photograph} is in the folder '{stated}', but its annotation marks no defect. "
+            f"{advice}"
         )
-    if (
-        marked
-        and not is_any_defect(str(stated))
-        and stated not in {_agreed(label, stated) for label in marked}
-    ):
+    if marked and not is_any_defect(str(stated)) and stated not in {_agreed(one, stated) for one in marked}:
         raise ValueError(
-            f"{text}the folder '{stated}', but is marked as {', '.join(sorted(marked))}. Move the "
-            "photograph, or correct the annotation"
+            f"the photograph {photograph} is in the folder '{stated}', but is marked as {listed}. {advice}"
         )
 
 

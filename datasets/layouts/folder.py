@@ -40,7 +40,7 @@ from datasets.layouts.mask_pairing import MaskPairing, separate_masks
 from datasets.layouts.unlabelled import resolve_unlabelled
 from datasets.listing import UNSUPPORTED_SUFFIXES, files_below, record_name, subfolders
 from datasets.problems import list_names
-from datasets.sample import Dataset, Problem
+from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import assign_own_splits
 from datasets.supervision import apply_supervision
 from segdec.errors import DatasetError
@@ -199,18 +199,21 @@ def _describe_masks(annotations: Sequence[Annotation]) -> list[str]:
 def _without_unmasked(dataset: Dataset, root: Path) -> Dataset:
     """Turns defective photographs without a mask into problems, unless their supervision is `label`."""
     unmasked = [r for r in dataset.records if r.label and r.mask_file is None and r.supervision != "label"]
-    number = Counter(record.name.rpartition("/")[0] for record in unmasked)
-    all_of = Counter(record.name.rpartition("/")[0] for record in dataset.records)
+    number, of_folder = (Counter(map(_folder, records)) for records in (unmasked, dataset.records))
+    whole = sorted(name for name in number if name and number[name] == of_folder[name])
     problems = []
     for record in unmasked:
-        folder = record.name.rpartition("/")[0]
-        line = f"label  {folder if folder and number[folder] == all_of[folder] else record.name}"
+        lines = [f"'label  {name}'" for name in (whole if _folder(record) in whole else [record.name])]
         text = (
             f"The photograph {record.image_file} is defective but has no mask. Draw "
-            f"{root / MASKS / record.name}.png, move the photograph to '{GOOD}', or add the line '{line}' to "
-            f"{root / SUPERVISION_FILE} to use the class alone."
+            f"{root / MASKS / record.name}.png, move the photograph to '{GOOD}', or, to use the class alone, "
+            f"add to {root / SUPERVISION_FILE}: {', '.join(lines)}."
         )
         problems.append(Problem(str(record.image_file), text, record.name))
     names = {record.name for record in unmasked}
     records = tuple(record for record in dataset.records if record.name not in names)
     return replace(dataset, records=records, problems=(*dataset.problems, *problems))
+
+
+def _folder(record: Record) -> str:
+    return record.name.rpartition("/")[0]

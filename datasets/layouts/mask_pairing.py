@@ -87,8 +87,7 @@ class MaskPairing:
                 text += f"{', '.join(sorted(SUFFIXES))}: draw it again and save it as PNG."
                 problems.append(Problem(str(path), text, owners[0]))
             else:
-                own = parts == self._parts[owners[0]]
-                found[owners[0]].append(MaskFile(path, "" if own or not parts else path.parent.name))
+                found[owners[0]].append(MaskFile(path, self._stated_class(path, parts, owners[0])))
         return found
 
     def _owners(self, path: Path, parts: tuple[str, ...]) -> list[str]:
@@ -104,6 +103,12 @@ class MaskPairing:
             if fitting := [name for name in owners if not parts or self._takes_any_class(name)]:
                 return [name for name in fitting if self._classes[name] != GOOD] or fitting
         return []
+
+    def _stated_class(self, path: Path, parts: tuple[str, ...], owner: str) -> str:
+        """The folder of a mask if it states the class, empty if that of its photograph `owner` does."""
+        folder = path.parent.name
+        own = not parts or parts == self._parts[owner] or _key(folder) == _key(self._photographs[owner].stem)
+        return "" if own else folder
 
     def _takes_any_class(self, name: str) -> bool:
         """Whether masks state the class of a photograph, because its folder does not."""

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from segdec.errors import ConfigError
 from segdec.images import SUFFIXES
+from segdec.runtime.csv_cells import restore_text
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def _column(text: str) -> Iterator[str]:
     table = csv.DictReader(text.splitlines())
     if "image" not in (table.fieldnames or ()):
         raise ValueError("its first line has no column 'image'")
-    yield from (row["image"] or "" for row in table)
+    yield from (restore_text(row["image"] or "") for row in table)
 
 
 def _objects(text: str) -> Iterator[str]:

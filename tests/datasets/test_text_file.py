@@ -35,6 +35,11 @@ def test_table_is_read_with_the_separator_of_its_first_line(tmp_path, separator)
     assert rows == [(2, "a.png", "good", "", 0), (5, *quoted, 0), (6, "c.png", "", "", 0)]
 
 
+def test_the_apostrophe_before_a_formula_is_removed(tmp_path):
+    (tmp_path / "a.csv").write_text("image,label\n'=1.png,'good'\n")
+    assert table(tmp_path / "a.csv")[1] == [(2, "=1.png", "'good'", 0)]
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [

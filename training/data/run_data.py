@@ -14,6 +14,7 @@ from datasets.check_cache import CheckCache
 from datasets.checking import CheckedDataset, check_dataset, describe_risks
 from datasets.leaks import raise_if_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
+from datasets.mask_cover import raise_if_inverted
 from datasets.name_lists import read_name_list
 from datasets.problems import describe_problems
 from datasets.reading import read
@@ -106,6 +107,7 @@ def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
         merge_defects=config.merge_defects,
         mask_threshold=config.mask_threshold,
         mask_values=config.mask_values,
+        invert_masks=config.invert_masks,
         reviewed=config.reviewed,
         annotator=config.annotator,
         strict=config.strict,
@@ -195,6 +197,8 @@ def check_files(
         trusted=lambda shape: prepared_shape(shape, config.input, channels) is not None,
         known=check_cache,
     )
+    if config.data.invert_masks is None:
+        raise_if_inverted(checked)
     for note in dataset.notes:
         print(f"note: {note}", file=sys.stderr)
     for risk in describe_risks(checked):

@@ -237,6 +237,7 @@ def _profile(options: FitOptions) -> ProfiledDataset:
         layout,
         options.root,
         mask_threshold=options.mask_threshold,
+        invert_masks=options.invert_masks,
         annotator=options.annotator,
         strict=options.strict,
     )

@@ -18,6 +18,7 @@ from datasets.checking import (
     describe_risks,
 )
 from datasets.leaks import near_duplicates_for_split
+from datasets.mask_cover import raise_if_inverted
 from datasets.problems import format_problem, raise_if_problems
 from datasets.sample import Dataset, Record, Sample, is_unlocalized
 from datasets.splitting import SPLITS, SPLITS_FILE, default_split
@@ -51,6 +52,7 @@ class ReadOptions:
     skip_broken: bool = False
     white_level: int | None = None
     mask_threshold: int | None = None
+    invert_masks: bool | None = None
     annotator: str | None = None
     strict: bool = False
     max_pixels: int = DEFAULT_MAX_PIXELS
@@ -141,6 +143,8 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
         progress=lambda records: progress_bar(records, desc="reading", unit="image", leave=False),
         examine=lambda sample: facts.update({sample.name: measure_sample(sample)}),
     )
+    if read_options.invert_masks is None:
+        raise_if_inverted(checked)
     if not read_options.skip_broken:
         raise_if_problems(checked.dataset)
     if not checked.photographs:

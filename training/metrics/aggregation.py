@@ -17,6 +17,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from segdec.errors import RunError
+from segdec.runtime.csv_cells import neutralise_cells
 from segdec.runtime.files import write_text_atomic
 from training.metrics.evaluation import Evaluation
 from training.metrics.intervals import Interval, bootstrap_intervals
@@ -220,7 +221,7 @@ def write_aggregate(folder: Path, aggregate: Aggregate) -> None:
     write_text_atomic(folder / JSON, json.dumps(aggregate.to_dict(), indent=2) + "\n")
     lines = [{**_describe_run(run), **run.metrics.scalars()} for run in aggregate.runs]
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(neutralise_cells(lines[0]))
+    writer.writerows(neutralise_cells(line.values()) for line in lines)
     write_text_atomic(folder / CSV, text.getvalue())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from segdec.config import REVIEW
+from segdec.runtime.csv_cells import neutralise_cells, restore_text
 from segdec.runtime.files import write_text_atomic
 from training.metrics.pixel_counts import PixelCounts
 from training.metrics.regions import Overlap
@@ -108,7 +109,8 @@ def write_predictions(path: Path, results: Iterable[PhotographResult]) -> None:
         pixels = (result.pixels.tp, result.pixels.fp, result.pixels.fn) if result.pixels else ("", "", "")
         decision = (result.true_label, result.predicted_label, result.score, result.threshold)
         raw = (result.log_odds, "" if result.review_threshold is None else result.review_threshold)
-        writer.writerow((result.name, result.split, result.group, *decision, result.regions, *pixels, *raw))
+        cells = (result.name, result.split, result.group, *decision, result.regions, *pixels, *raw)
+        writer.writerow(neutralise_cells(cells))
     write_text_atomic(path, text.getvalue())
 
 
@@ -123,7 +125,7 @@ def read_predictions(path: Path, classes: tuple[str, ...]) -> list[PhotographRes
         lines = csv.DictReader(file)
         if missing := set(COLUMNS) - set(lines.fieldnames or ()):
             raise ValueError(f"missing columns: {', '.join(sorted(missing))}")
-        return [_parse(line, classes) for line in lines]
+        return [_parse({key: restore_text(line[key]) for key in COLUMNS}, classes) for line in lines]
 
 
 def _parse(line: dict[str, str], classes: tuple[str, ...]) -> PhotographResult:

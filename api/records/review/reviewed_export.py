@@ -24,6 +24,7 @@ from segdec.config import GOOD
 from segdec.errors import ConfigError
 from segdec.images import write_png
 from segdec.mask_decoding import unpack_mask
+from segdec.runtime.csv_cells import neutralise_cells
 from segdec.runtime.files import atomic_folder
 from segdec.schemas import MaskAnswer
 
@@ -206,7 +207,7 @@ class _Writer:
             write_png(self._folder / entry["mask"], mask)
             self._summary.masks += 1
         self._manifest.write(json.dumps(entry, ensure_ascii=False) + "\n")
-        self._origins.writerow([name, *(row[column] for column in ORIGIN[1:])])
+        self._origins.writerow(neutralise_cells([name, *(row[column] for column in ORIGIN[1:])]))
         self._summary.labels[label] += 1
         self._summary.groups.add(entry["group"])
 

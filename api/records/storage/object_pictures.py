@@ -90,6 +90,11 @@ class ObjectPictures:
                 names = (entry["path"].rpartition("/")[2] for entry in listed)
                 yield from (bytes.fromhex(name) for name in names if DIGEST.fullmatch(name))
 
+    def is_empty(self) -> bool:
+        with self._request():
+            names = (entry["path"].rpartition("/") for listed in self._store.list() for entry in listed)
+            return not any(DIGEST.fullmatch(name) and folder != MARKS_FOLDER for folder, _, name in names)
+
     def get(self, sha256: bytes) -> bytes | None:
         with self._request():
             return self._get(_path(sha256))

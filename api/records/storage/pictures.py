@@ -53,6 +53,9 @@ class PictureStore(Protocol):
     def marked(self) -> Iterable[bytes]:
         """Returns the marked pictures."""
 
+    def is_empty(self) -> bool:
+        """Returns whether there is no picture."""
+
     def get(self, sha256: bytes) -> bytes | None:
         """Returns a picture; None if it does not exist."""
 
@@ -116,6 +119,9 @@ class FolderPictures:
         for mark in self._marks.iterdir():
             if named := MARK.fullmatch(mark.name):  # NFS and desktops create files of their own there
                 yield bytes.fromhex(named["sha256"])
+
+    def is_empty(self) -> bool:
+        return next(self._folder.glob(f"{2 * '[0-9a-f]'}/*"), None) is None
 
     def get(self, sha256: bytes) -> bytes | None:
         try:

@@ -8,16 +8,17 @@ const MAX_SKIPPED = 100;
 const TIMEOUT_MS = 60_000; // a lost network reports no error for much longer
 
 export class Requests {
-  /** `session` identifies the tab; `station` null = all stations. */
-  constructor({ key, session, station }) {
-    Object.assign(this, { key, session, station });
+  /** `session` identifies the tab; `station` null = all stations; `reviewer` has the name. */
+  constructor({ key, session, station, reviewer }) {
+    Object.assign(this, { key, session, station, reviewer });
     this.hasClasses = new Map(); // whether the masks of a model have classes, if known
   }
 
   /** Up to `count` tasks and the queue length, {tasks, waiting}, without the record ids in `skipped`. */
   async next(count, skipped) {
     const skip = skipped.slice(-MAX_SKIPPED);
-    const body = JSON.stringify({ session: this.session, count, skip, station: this.station });
+    const asked = { session: this.session, count, skip, station: this.station, reviewer: this.reviewer.name };
+    const body = JSON.stringify(asked);
     return this.#json("v1/review/next", { method: "POST", headers: JSON_TYPE, body });
   }
 

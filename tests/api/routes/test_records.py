@@ -162,6 +162,17 @@ def test_the_table_of_a_day(filled, monkeypatch, rows):
     assert table["inspected_at"].type.tz == "UTC"
 
 
+def test_a_table_as_csv_contains_no_formulas(recorder):
+    query = "station=%3D1%2B1&part_id=-7"
+    recorder.post(f"/v1/inspect?{query}", content=GOOD, headers=PNG)
+    path = f"/v1/records/days/{datetime.now(UTC).date().isoformat()}"
+    (row,) = csv.DictReader(io.StringIO(recorder.get(path).text))
+    assert (row["station"], row["part_id"]) == ("'=1+1", "'-7")
+    assert float(row["log_odds"]) < 0
+    table = pyarrow.parquet.read_table(io.BytesIO(recorder.get(f"{path}?format=parquet").content))
+    assert table["station"].to_pylist() == ["=1+1"]
+
+
 def test_a_day_begins_at_the_midnight_of_its_zone(filled):
     filters = day_filters(date(2026, 10, 25), ZoneInfo("Europe/Berlin"), "a")
     assert filters.since == datetime(2026, 10, 24, 22, tzinfo=UTC)

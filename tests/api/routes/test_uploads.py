@@ -5,8 +5,10 @@ import codecs
 import gzip
 import json
 
+import numpy as np
 import pytest
 
+from segdec.images import encode_png
 from tests.api.routes.conftest import problem
 
 PNG = {"Content-Type": "image/png"}
@@ -92,7 +94,8 @@ def test_base64_of_every_kind(client, encoded, path, form):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("AA AA", "Only base64 data is allowed"),  # perhaps a plus sign that an URL lost
+        ("AA AA", "spaces, which may be lost plus signs"),
+        ("AA*AA", "Only base64 data is allowed"),
         ("data:image/png,%89PNG", "a data URI without ';base64,'"),
         ("data:,", "a data URI without ';base64,'"),
         ("größ", "ASCII"),
@@ -167,6 +170,11 @@ def test_file_without_a_name_is_read(client, part, disposition):
         ([(b'name="file"', b"data:image/png;base64,AAAA")], "missing_file", "as JSON"),
         ([(b'name="image"; filename="a"', b"x")], "missing_file", "The form has 'image'; expected 'file'"),
         ([(b'name="image"', b"{}")], "missing_file", "The form has 'image'; expected 'file'"),
+        (
+            [(b'name="file"', b"\x89"), (b'name="x"', b"")],
+            "missing_file",
+            "expected 'file' and no other field",
+        ),
         ([(b'name="file"', b"\x89"), (b'name="file"', b"\x89")], "bad_form", "/v1/predict/batch"),
     ],
 )
@@ -181,3 +189,21 @@ def test_photograph_as_curl_sends_it_by_default_gets_the_command(client, part, k
     answer = client.post(URL, content=part, headers={"Content-Type": kind})
     assert problem(answer) == (415, "unsupported_content_type")
     assert "curl --data-binary @part.png -H 'Content-Type: image/png'" in answer.json()["detail"]
+
+
+NOISE = encode_png(np.random.default_rng(0).integers(0, 256, (100, 100), np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (NOISE.replace(b"\n", b"").replace(b"\r", b""), "curl --data-binary, not -d"),
+        (base64.b64encode(NOISE), "It is base64"),
+        (b'{"image": {"b64": ""}}', "Content-Type: application/json"),
+        (gzip.compress(NOISE), "It is compressed"),
+    ],
+)
+def test_photograph_that_was_changed_on_its_way_is_explained(client, body, words):
+    answer = client.post(URL, content=body, headers=PNG)
+    assert answer.status_code == 422
+    assert words in answer.json()["detail"]

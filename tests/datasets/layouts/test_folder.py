@@ -172,14 +172,18 @@ def test_folders_of_several_days_and_several_words(tmp_path, write_picture):
     for name in ("good/monday/a", "i.O./a", "NIO/b", "NIO/monday/c"):
         write_picture(tmp_path / f"{name}.png")
     write_picture(tmp_path / "masks/NIO/b.png", mask=True)
-    write_picture(tmp_path / "masks/NIO/monday/c.png", mask=True)
+    write_picture(tmp_path / "masks/NIO/monday/c/1.png", mask=True)  # a folder for the masks of c
+    write_picture(tmp_path / "masks/NIO/monday/c/2.png", mask=True, value=7)
     dataset = index(tmp_path)
     assert dataset.problems == ()
     assert dataset.classes == ("good", "NIO")
     labels = {"NIO/b": 1, "NIO/monday/c": 1, "good/monday/a": 0, "i.O./a": 0}
     assert {record.name: record.label for record in dataset.records} == labels
-    expected = ("The folder 'NIO' was read as a class of defects.", "The folder 'i.O.' was read as good.")
-    assert dataset.notes == expected
+    assert dataset.notes == (
+        "The folder 'NIO' was read as a class of defects.",
+        "The folder 'i.O.' was read as good.",
+        "Photographs with several mask files: 1 (NIO/monday/c); they are combined.",
+    )
 
 
 def test_unmasked_photographs_of_a_folder_need_one_line(tmp_path, write_picture):
@@ -187,7 +191,7 @@ def test_unmasked_photographs_of_a_folder_need_one_line(tmp_path, write_picture)
         write_picture(tmp_path / f"{name}.png")
     problems = index(tmp_path).problems
     (text,) = describe_causes(problems)
-    assert "add the line 'label NIO' to" in text
+    assert "supervision.txt: 'label NIO'." in text
     assert text.endswith("And 3 more with this problem: NIO/c, NIO/d …")
 
 
@@ -216,7 +220,7 @@ def test_contradictions_of_folder_and_annotation_are_problems(folder_root, annot
     annotate("dent/f", "scratch")
     annotate("dent/g")
     expected = [
-        ("e.json", "good/e", "is in a folder of good photographs, but is marked as dent"),
+        ("e.json", "good/e", "is in a folder of good ones, but is marked as dent"),
         ("f.json", "dent/f", "is in the folder 'dent', but is marked as scratch"),
         ("g.json", "dent/g", "is in the folder 'dent', but its annotation marks no defect"),
     ]

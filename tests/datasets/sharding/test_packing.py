@@ -152,6 +152,9 @@ def test_supervision_and_thresholds_survive(folder_root, out, tmp_path):
     assert (dent.supervision, dent.mask_threshold) == ("mask", 127)
     (recut, *_) = load_dataset("shards", f"{out}-cut", mask_threshold=20).records
     assert (recut.mask_threshold, recut.digests) == (20, None)  # to be read again
+    pack(load_dataset("folder", folder_root, invert_masks=True), f"{out}-inverted")
+    dent, *_ = load_dataset("shards", f"{out}-inverted").records
+    assert (read(dent).mask == 0).sum() == 6
 
 
 def test_a_file_that_changes_after_it_was_checked_leaves_no_set(folder_root, tmp_path, write_picture):

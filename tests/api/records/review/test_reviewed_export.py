@@ -78,7 +78,7 @@ def corrected_mask():
 
 def test_reviewed_inspections_become_a_data_set(line, tmp_path, capsys):
     good = line.inspect(90)
-    confirmed, drawn = (line.inspect(brightness, part_id="A 7") for brightness in (200, 210))
+    confirmed, drawn = (line.inspect(brightness, part_id="=A 7") for brightness in (200, 210))
     unsure, gone, _ = (line.inspect(brightness) for brightness in (140, 150, 220))
     for record_id, label in ((good, "good"), (confirmed, "scratch"), (unsure, "unsure"), (gone, "good")):
         line.judge(record_id, label)
@@ -99,13 +99,17 @@ def test_reviewed_inspections_become_a_data_set(line, tmp_path, capsys):
     found = {r.name: (dataset.classes[r.label], r.supervision, r.group) for r in dataset.records}
     assert found == {
         line.name(good): ("good", "mask", line.name(good)),
-        line.name(confirmed): ("scratch", "label", "A 7"),
-        line.name(drawn): ("spot", "mask", "A 7"),
+        line.name(confirmed): ("scratch", "label", "=A 7"),
+        line.name(drawn): ("spot", "mask", "=A 7"),
     }
     mask = read(next(record for record in dataset.records if record.mask_file)).mask
     assert np.count_nonzero(mask) == 12 and mask[8:10, 10:16].all()
     _, origin, _ = csv.DictReader((out / "inspections.csv").read_text().splitlines())
-    assert (origin["name"], origin["id"], origin["part_id"]) == (line.name(confirmed), str(confirmed), "A 7")
+    assert (origin["name"], origin["id"], origin["part_id"]) == (
+        line.name(confirmed),
+        str(confirmed),
+        "'=A 7",
+    )
 
 
 @sqlite_only
@@ -188,7 +192,7 @@ def test_invalid_folders_are_rejected(line, tmp_path):
 
 
 def test_a_database_with_another_schema_is_rejected(make_database, tmp_path):
-    with pytest.raises(ConfigError, match="has schema None, expected 0002"):
+    with pytest.raises(ConfigError, match="has schema None, expected 0003"):
         run(["--out", str(tmp_path / "out"), "--record-database", make_database()])
     with pytest.raises(ConfigError, match="The record's database cannot be read: "):
         run(["--out", str(tmp_path / "out"), "--record-database", "postgresql://nobody@127.0.0.1:1/none"])

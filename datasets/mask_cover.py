@@ -1,0 +1,37 @@
+"""Finds sets whose masks are inverted: white where the photographs are good."""
+
+from datasets.annotations.drawn_mask import DrawnMask
+from datasets.checking import CheckedDataset, CheckedPhotograph, UnreadPhotographs
+from segdec.errors import DatasetError
+
+LARGE_SHARE = 0.5
+"""Share of a photograph's pixels. Even large defects rarely cover more."""
+
+
+def raise_if_inverted(checked: CheckedDataset) -> None:
+    """Raises one DatasetError if most mask files mark most of their photographs as defective."""
+    if isinstance(checked.photographs, UnreadPhotographs):
+        return
+    shares = {photograph.record.name: _share(photograph) for photograph in checked.photographs}
+    known = {name: share for name, share in shares.items() if share is not None}
+    large = {name: share for name, share in known.items() if share > LARGE_SHARE}
+    if not large or 2 * len(large) <= len(known):
+        return
+    name = next(iter(large))
+    raise DatasetError(
+        f"{len(large)} of {len(known)} masks mark more than {LARGE_SHARE:.0%} of their photograph as "
+        f"defective (the first: {name}, {large[name]:.0%}). Expected values above 0 on defects only. If the "
+        "masks are white where the part is good, give --invert-masks (python -m training run: "
+        "--data.invert-masks true); if the defects are that large, --no-invert-masks (--data.invert-masks "
+        "false)."
+    )
+
+
+def _share(photograph: CheckedPhotograph) -> float | None:
+    """Share of the defect pixels; None without a mask file."""
+    record = photograph.record
+    if record.label == 0 or record.supervision != "mask" or photograph.defect_px is None:
+        return None
+    if record.mask_file is None or isinstance(record.mask_file, DrawnMask):
+        return None
+    return photograph.defect_px / (photograph.height * photograph.width)

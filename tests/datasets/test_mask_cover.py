@@ -1,0 +1,52 @@
+import cv2
+import numpy as np
+import pytest
+
+from datasets.checking import check_dataset
+from datasets.loading import load_dataset
+from datasets.mask_cover import raise_if_inverted
+from datasets.reading import read
+from segdec.errors import DatasetError
+
+
+@pytest.fixture
+def inverted_root(folder_root):
+    """A data set whose masks are white where the part is good; one has only 0 and 1."""
+    for name, white in (("dent/c", 255), ("scratch/d", 1)):
+        path = str(folder_root / f"masks/{name}.png")
+        mask = cv2.imread(path, cv2.IMREAD_GRAYSCALE)
+        cv2.imwrite(path, np.where(mask > 0, 0, white).astype(np.uint8))
+    return folder_root
+
+
+def test_inverted_masks_are_refused_once_and_the_message_names_the_option(inverted_root):
+    checked = check_dataset(load_dataset("folder", inverted_root))
+    with pytest.raises(DatasetError, match=r"2 of 2 masks mark more than 50% .*dent/c, 98%.*--invert-masks"):
+        raise_if_inverted(checked)
+
+
+def test_inverted_masks_mark_the_defects(inverted_root):
+    dataset = load_dataset("folder", inverted_root, invert_masks=True)
+    checked = check_dataset(dataset)
+    raise_if_inverted(checked)
+    assert [photograph.defect_px for photograph in checked.photographs] == [6, 0, 0, 6]
+    expected = np.zeros((12, 20), np.uint8)
+    expected[4:6, 5:8] = 255
+    for record in (dataset.records[0], dataset.records[-1]):
+        np.testing.assert_array_equal(read(record).mask, expected)
+
+
+def test_one_large_defect_is_accepted(folder_root):
+    cv2.imwrite(str(folder_root / "masks/dent/c.png"), np.full((12, 20), 255, np.uint8))
+    raise_if_inverted(check_dataset(load_dataset("folder", folder_root)))
+
+
+def test_an_empty_inverted_mask_marks_everything(inverted_root):
+    cv2.imwrite(str(inverted_root / "masks/dent/c.png"), np.zeros((12, 20), np.uint8))
+    (dent, *_) = load_dataset("folder", inverted_root, invert_masks=True).records
+    assert read(dent).mask.all()
+
+
+def test_inverted_class_values_are_refused(inverted_root):
+    with pytest.raises(DatasetError, match=r"data\.invert_masks and data\.mask_values exclude"):
+        load_dataset("folder", inverted_root, mask_values={"dent": 1}, invert_masks=True)
