@@ -7,7 +7,7 @@ import unicodedata
 from segdec.errors import ConfigError
 
 PATTERN = r"^\w[\w.-]*$"
-"""Letters of any script, digits, `_`, `-` and `.`; the first is a letter, a digit or `_`."""
+"""Digits, characters of any alphabet, `_`, `-` and `.`; the first is neither `-` nor `.`."""
 
 MAX_NAME_BYTES = 150
 """File systems allow 255 bytes, and names of temporary files are longer than that of the run."""
