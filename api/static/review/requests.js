@@ -11,7 +11,6 @@ export class Requests {
   /** `session` identifies the tab; `station` null = all stations; `reviewer` has the name. */
   constructor({ key, session, station, reviewer }) {
     Object.assign(this, { key, session, station, reviewer });
-    this.hasClasses = new Map(); // whether the masks of a model have classes, if known
   }
 
   /** Up to `count` tasks and the queue length, {tasks, waiting}, without the record ids in `skipped`. */
@@ -29,22 +28,9 @@ export class Requests {
   }
 
   /** The predicted mask of a record, {width, height, pixels, hasClasses}. */
-  async mask(record) {
-    const { model, regions } = record.answer;
-    const name = `${model.name}/${model.version}`;
-    if (regions.length) this.hasClasses.set(name, regions.some(({ label }) => label !== null));
-    if (this.hasClasses.get(name) === false) return this.#mask(record, false);
-    try {
-      return await this.#mask(record, true);
-    } catch (error) {
-      if (error.status !== 400) throw error;
-      this.hasClasses.set(name, false); // an empty first mask does not show whether there are classes
-      return this.#mask(record, false);
-    }
-  }
-
-  async #mask({ record_id: id }, hasClasses) {
-    const answer = await this.#ask(`v1/records/${id}/mask?which=predicted&values=${hasClasses ? "class" : "defect"}`);
+  async mask(id) {
+    const answer = await this.#ask(`v1/records/${id}/mask?which=predicted&values=any`);
+    const hasClasses = answer.headers.get("X-Segdec-Values") === "class";
     return { ...(await readGrey(new Uint8Array(await answer.arrayBuffer()))), hasClasses };
   }
 
