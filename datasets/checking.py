@@ -14,6 +14,7 @@ from typing import overload
 import numpy as np
 
 from datasets.check_cache import SAVE_INTERVAL, CheckCache, CheckResult
+from datasets.mask_threshold import UnclearMaskError, advise
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.problems import describe_causes
 from datasets.reading import Files, content_digest, decode, read_files
@@ -95,6 +96,13 @@ def _unread(record: Record) -> CheckedPhotograph:
     return CheckedPhotograph(record, *record.shape, defect_px=None, digest=record.digests[0])
 
 
+@dataclass(frozen=True)
+class UnclearMask(Problem):
+    """A mask of more than two values and the threshold that fits it."""
+
+    threshold: int = 0
+
+
 def check_dataset(
     dataset: Dataset,
     *,
@@ -133,13 +141,24 @@ def check_dataset(
     contradictions = list(_contradictions(dataset.classes, photographs))
     broken = {problem.name for problem in contradictions}
     photographs = [photograph for photograph in photographs if photograph.record.name not in broken]
-    problems = [found for found in results if isinstance(found, Problem)] + contradictions
+    problems = [*_advised([found for found in results if isinstance(found, Problem)]), *contradictions]
     usable = replace(
         dataset,
         records=tuple(photograph.record for photograph in photographs),
         problems=(*dataset.problems, *sorted(problems, key=lambda problem: problem.name)),
     )
     return CheckedDataset(usable, tuple(photographs))
+
+
+def _advised(problems: list[Problem]) -> list[Problem]:
+    """Adds the threshold that fits most masks to the problems of unclear ones."""
+    thresholds = [problem.threshold for problem in problems if isinstance(problem, UnclearMask)]
+    return [
+        Problem(problem.place, f"{problem.text} {advise(thresholds)}", problem.name)
+        if isinstance(problem, UnclearMask)
+        else problem
+        for problem in problems
+    ]
 
 
 def describe_risks(checked: CheckedDataset) -> list[str]:
@@ -197,6 +216,8 @@ class _RecordCheck:
             result = self._read(record)
         except MissingExtraError:
             raise
+        except UnclearMaskError as error:
+            return UnclearMask(str(record.image_file), error.found, record.name, error.threshold)
         except SegdecError as error:
             return Problem(str(record.image_file), str(error), record.name)
         record = replace(record, shape=result.shape, digests=result.digests)

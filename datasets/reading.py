@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
-from datasets.annotations.class_values import distinct_values, list_values, read_classes
+from datasets.annotations.class_values import distinct_values, read_classes
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
+from datasets.mask_threshold import UnclearMaskError
 from datasets.sample import Record, Sample
 from datasets.shard_file import ShardFile, read_shard_files
 from segdec.errors import DatasetError
@@ -113,11 +114,7 @@ def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:
     """Without a threshold the mask may hold 0 and one other value."""
     values = distinct_values(mask)
     if len(values) > 2 or (len(values) == 2 and values[0] > 0):
-        raise DatasetError(
-            f"The mask {record.mask_file} has {len(values)} values: {list_values(values)}. Expected 0 and "
-            "one other value. Set data.mask_threshold, or --mask-threshold of a command, to the value above "
-            "which a pixel is defective (127 for smooth edges, 0 if every other value is a defect)."
-        )
+        raise UnclearMaskError(str(record.mask_file), mask, values)
 
 
 def _size(shape: tuple[int, ...]) -> str:
