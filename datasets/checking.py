@@ -16,11 +16,11 @@ import numpy as np
 from datasets.check_cache import SAVE_INTERVAL, CheckCache, CheckResult
 from datasets.mask_threshold import UnclearMaskError, advise
 from datasets.near_duplicates import normalized_thumbnail
-from datasets.problems import describe_causes
+from datasets.problems import describe_causes, list_names
 from datasets.reading import Files, content_digest, decode, read_files
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample
 from segdec.errors import DatasetError, MissingExtraError, SegdecError
-from segdec.images import DEFAULT_MAX_PIXELS
+from segdec.images import BLANK_PALETTE, DEFAULT_MAX_PIXELS
 from segdec.imaging.integrity import is_webp
 
 ANY_WHITE_LEVEL = 65535
@@ -45,6 +45,8 @@ class CheckedPhotograph:
             file if it was not read.
         webp: Whether the file is WebP, which does not show damage; False if it was not read.
         thumbnail: From `datasets.near_duplicates.normalized_thumbnail`; None if the file was not read.
+        bit_depth: Bits per channel of the file; None if it was not read.
+        blank: Whether all colours of its palette are the same.
     """
 
     record: Record
@@ -55,6 +57,8 @@ class CheckedPhotograph:
     digest: str
     webp: bool = False
     thumbnail: bytes | None = None
+    bit_depth: int | None = None
+    blank: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,8 @@ def describe_risks(checked: CheckedDataset) -> list[str]:
     if isinstance(checked.photographs, UnreadPhotographs):
         return []
     dropped = describe_causes(checked.dataset.dropped)
+    if blank := [photograph.record.name for photograph in checked.photographs if photograph.blank]:
+        dropped.append(f"{list_names(blank)}: {BLANK_PALETTE}.")
     webp = [photograph.record.name for photograph in checked.photographs if photograph.webp]
     if not webp:
         return dropped
@@ -222,7 +228,14 @@ class _RecordCheck:
             return Problem(str(record.image_file), str(error), record.name)
         record = replace(record, shape=result.shape, digests=result.digests)
         return CheckedPhotograph(
-            record, *result.shape, result.defect_px, result.pixels, result.webp, result.thumbnail
+            record,
+            *result.shape,
+            result.defect_px,
+            result.pixels,
+            result.webp,
+            result.thumbnail,
+            result.bit_depth,
+            result.blank,
         )
 
     def trusts(self, shape: tuple[int, int, int] | None) -> bool:
@@ -257,7 +270,9 @@ class _RecordCheck:
         defect_px = 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
         pixels, thumbnail = content_digest(sample), normalized_thumbnail(sample.image)
         shape, webp = (height, width, channels), is_webp(files.photograph)
-        return CheckResult(shape, files.digests(), defect_px, pixels, webp, thumbnail)
+        blank = BLANK_PALETTE in sample.warnings
+        found = defect_px, pixels, webp, thumbnail, sample.bit_depth, blank
+        return CheckResult(shape, files.digests(), *found)
 
 
 def _check_class(record: Record, sample: Sample) -> None:

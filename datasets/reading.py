@@ -1,7 +1,7 @@
 """Record → Sample: reads and decodes photographs and masks."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,23 +66,33 @@ def decode(
 ) -> Sample:
     """Decodes the files of `record`; arguments, result and errors as in `read`."""
     name = str(record.image_file)
-    image = decode_image(
+    photograph = decode_image(
         files.photograph,
         name,
         white_level=white_level,
         max_pixels=max_pixels,
         accept_webp=True,  # `datasets.checking.describe_risks` warns
-    ).pixels
+    )
+    sample = Sample(
+        record.name,
+        photograph.pixels,
+        None,
+        record.label,
+        record.supervision,
+        bit_depth=photograph.bit_depth,
+        warnings=photograph.warnings,
+    )
     if files.mask is None:
-        return Sample(record.name, image, None, record.label, record.supervision)
-    values = _decode_mask(record, files.mask, image.shape[:2], max_pixels)
-    if record.mask_values is not None:
-        mask, classes, ignored = read_classes(values, record.mask_values, str(record.mask_file))
-        if classes is not None and (classes == record.label).all():
-            classes = None
-        return Sample(record.name, image, mask, record.label, record.supervision, classes, ignored)
-    mask = np.where(values > (record.mask_threshold or 0), np.uint8(255), np.uint8(0))
-    return Sample(record.name, image, mask, record.label, record.supervision)
+        return sample
+    values = _decode_mask(record, files.mask, sample.image.shape[:2], max_pixels)
+    if record.mask_values is None:
+        return replace(
+            sample, mask=np.where(values > (record.mask_threshold or 0), np.uint8(255), np.uint8(0))
+        )
+    mask, classes, ignored = read_classes(values, record.mask_values, str(record.mask_file))
+    if classes is not None and (classes == record.label).all():
+        classes = None
+    return replace(sample, mask=mask, classes=classes, ignored=ignored)
 
 
 def content_digest(sample: Sample) -> str:

@@ -5,9 +5,10 @@ from threading import Event
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from datasets import checking
-from datasets.checking import check_dataset, find_duplicates
+from datasets.checking import check_dataset, describe_risks, find_duplicates
 from datasets.layouts.folder import index
 from datasets.problems import describe_causes, format_problem
 from datasets.sample import Dataset, Problem, Record
@@ -130,6 +131,15 @@ def test_what_a_caller_cannot_use_is_a_problem_but_a_missing_package_is_none(fol
     error = MissingExtraError("tensorflow", "tensorflow")
     with pytest.raises(MissingExtraError):
         check_dataset(index(folder_root), examine=examine)
+
+
+def test_palette_of_one_colour_is_a_warning(folder_root):
+    picture = Image.new("P", (20, 12))
+    picture.putpalette(bytes(768))
+    picture.save(folder_root / "good/b.bmp")
+    (folder_root / "good/b.png").unlink()
+    (warning,) = describe_risks(check_dataset(index(folder_root)))
+    assert warning.startswith("1 (good/b): all colours of the file's palette are the same")
 
 
 def test_16_bits_need_a_white_level(folder_root):
