@@ -226,8 +226,8 @@ class Settings(BaseSettings):
     outbox_webhook_secrets: Path | None = None
     """file of whsec_BASE64 lines; each of them signs the events of the webhook"""
     outbox_mqtt: str | None = None
-    """MQTT 5 broker that receives the same events, mqtt://HOST:PORT/TOPIC, mqtts:// with TLS; USER:PASSWORD@
-    may precede the host (then use the variable, not the flag)"""
+    """MQTT broker (5 or 3.1.1) that receives the same events, mqtt://HOST:PORT/TOPIC, mqtts:// with TLS;
+    USER:PASSWORD@ may precede the host (then use the variable, not the flag)"""
     outbox_mqtt_login: Path | None = None
     """file of one line, USER:PASSWORD of the broker"""
     outbox_mqtt_client: Annotated[str, Field(min_length=1, max_length=128)] | None = None

@@ -13,6 +13,9 @@ from typing import Any
 from segdec.errors import DatasetError
 from segdec.runtime.csv_cells import restore_text
 
+UTF8 = "utf-8-sig"
+"""UTF-8 with or without a byte order mark."""
+
 DELIMITERS = ",;\t"
 """Spreadsheets write semicolons in locales with a decimal comma."""
 
@@ -44,6 +47,8 @@ def read_annotation_text(path: Path) -> tuple[str, str]:
     """
     try:
         data = path.read_bytes()
+    except FileNotFoundError:
+        raise DatasetError(f"The annotation file {path} does not exist. Check the path.") from None
     except OSError as error:
         raise DatasetError(f"The annotation file {path} cannot be read ({error.strerror}).") from error
     encoding = guess_encoding(data)
@@ -61,7 +66,7 @@ def guess_encoding(data: bytes) -> str:
     western = _decodes(data, "cp1252") and len(_WESTERN_LETTER.findall(data)) == len(
         _HIGH_BYTES.findall(data)
     )
-    guesses = ("utf-8-sig", *(("cp1252",) if western else ()), "gb2312", "cp932", "big5", "cp1252")
+    guesses = (UTF8, *(("cp1252",) if western else ()), "gb2312", "cp932", "big5", "cp1252")
     return next((each for each in guesses if _decodes(data, each)), "latin-1")
 
 
@@ -75,11 +80,6 @@ def _decodes(data: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def read_json(path: Path) -> Any:
-    """Reads a JSON file. Raises DatasetError like `read_text`, and if the file is not JSON."""
-    return parse_json(read_text(path), path)
 
 
 def parse_json(text: str, path: Path) -> Any:
@@ -113,7 +113,7 @@ def read_csv(path: Path) -> tuple[list[str], Iterator[CsvRow]]:
     Raises:
         DatasetError: As `read_text`, or if the file is empty, names a column twice, or is not CSV.
     """
-    text = read_text(path)
+    text, _ = read_annotation_text(path)
     header = next(iter(text.splitlines()), "")
     delimiter = max(DELIMITERS, key=header.count)
     lines = _csv_lines(path, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))

@@ -36,6 +36,10 @@ class Delivery:
         """Starts the thread."""
         self._thread.start()
 
+    def remarks(self) -> dict[str, str]:
+        """Returns the remark of each sink that has one; empty while another replica sends."""
+        return {sink.name: sink.remark for sink in self._sinks if sink.remark}
+
     def close(self) -> None:
         """Sends what it can within seconds and ends; the next start sends the rest."""
         self._thread.close(GRACE_S + CLOSE_TIMEOUT_S)  # a hanging connection is abandoned

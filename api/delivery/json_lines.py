@@ -18,6 +18,7 @@ class JsonLines:
     """A file of complete lines in an existing folder; if logrotate moves it, a new one is created."""
 
     name = "jsonl"
+    remark = ""
 
     def __init__(self, path: Path) -> None:
         self._path = path

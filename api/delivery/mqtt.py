@@ -1,10 +1,15 @@
-"""Sends each event as a message to an MQTT 5 broker."""
+"""Sends each event as a message to a broker of MQTT 5, or of 3.1.1 if it does not accept 5."""
 
 import asyncio
+import logging
 from urllib.parse import unquote, urlsplit
 
-from api.delivery.mqtt_connection import Broker, MqttConnection
-from api.delivery.sink import OutboxMessage
+from paho.mqtt.enums import MQTTProtocolVersion
+
+from api.delivery.escaping import escape_name
+from api.delivery.mqtt_connection import Broker, MqttConnection, VersionRefusedError
+from api.delivery.mqtt_isolation import EventIsolation
+from api.delivery.sink import DeliveryError, OutboxMessage
 from segdec.errors import ConfigError
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
@@ -12,7 +17,9 @@ URL_FORM = "Expected mqtt://HOST:PORT/TOPIC or mqtts://HOST:PORT/TOPIC, the topi
 NO_STATION = "_"
 """Topic level of a station without a name."""
 MAX_PREFIX = 1000
-ESCAPES = str.maketrans({character: f"%{ord(character):02X}" for character in "%+#/"})
+RESERVED = "+#/"
+"""Characters with a meaning in topics."""
+logger = logging.getLogger(__name__)
 
 
 class Mqtt:
@@ -21,13 +28,19 @@ class Mqtt:
     name = "mqtt"
 
     def __init__(self, broker: Broker, prefix: str) -> None:
+        self.remark = ""
         self._broker, self._prefix = broker, prefix
         self._connection: MqttConnection | None = None
         self._connecting = asyncio.Lock()
+        self._isolation = EventIsolation()
 
     async def deliver(self, message: OutboxMessage) -> None:
-        connection = await self._connect()
-        await connection.publish(topic_of(self._prefix, message), message.event.encode())
+        async def publish(limit_s: float | None) -> None:
+            connection = await self._connect()
+            async with asyncio.timeout(limit_s):
+                await connection.publish(topic_of(self._prefix, message), message.event.encode())
+
+        await self._isolation.deliver(message.event_id, publish)
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -39,19 +52,38 @@ class Mqtt:
             if self._connection is not None and not self._connection.ended:
                 return self._connection
             await self.close()
-            connection = MqttConnection(self._broker)
+            self._connection = await self._open_newest()
+            return self._connection
+
+    async def _open_newest(self) -> MqttConnection:
+        """Connects with MQTT 5, or with 3.1.1 if the broker does not accept 5."""
+        try:
+            connection, remark = await self._open(MQTTProtocolVersion.MQTTv5), ""
+        except VersionRefusedError as refusal:
             try:
-                await connection.open()
-            except BaseException:
-                await connection.close()
-                raise
-            self._connection = connection
-            return connection
+                connection = await self._open(MQTTProtocolVersion.MQTTv311)
+            except VersionRefusedError as error:
+                expected = "Check the port, and whether it needs mqtts://"
+                raise DeliveryError(f"{refusal}; {error}. {expected}", "unreachable") from error
+            remark = f"connected with MQTT 3.1.1, because {refusal}"
+        if remark != self.remark:
+            logger.warning("MQTT: %s", remark or "connected with MQTT 5 again")
+        self.remark = remark
+        return connection
+
+    async def _open(self, version: MQTTProtocolVersion) -> MqttConnection:
+        connection = MqttConnection(self._broker, version)
+        try:
+            await connection.open()
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
 
 
 def topic_of(prefix: str, message: OutboxMessage) -> str:
     """Returns PREFIX/STATION/KIND; `urllib.parse.unquote` decodes the station."""
-    level = message.station.translate(ESCAPES) or NO_STATION
+    level = escape_name(message.station, RESERVED) or NO_STATION
     return f"{prefix}/{'%5F' if message.station == NO_STATION else level}/{message.kind}"
 
 

@@ -41,6 +41,10 @@ class Receivers:
         """Describes what other systems do not get now, although photographs are inspected."""
         return [] if self._opcua is None else self._opcua.problems()
 
+    def remarks(self) -> dict[str, str]:
+        """Returns what an administrator should know about the connections to sinks, by their names."""
+        return {} if self._delivery is None else self._delivery.remarks()
+
     def close(self) -> None:
         """Sends what it can within seconds and ends."""
         if self._opcua is not None:

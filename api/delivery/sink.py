@@ -43,9 +43,15 @@ class DeliveryError(Exception):
 
 
 class Sink(Protocol):
-    """Delivers events, of several stations at the same time, in one event loop."""
+    """Delivers events, of several stations at the same time, in one event loop.
+
+    Attributes:
+        name: Name of the receiver.
+        remark: What an administrator should know about the connection; empty: nothing.
+    """
 
     name: str
+    remark: str
 
     async def deliver(self, message: OutboxMessage) -> None:
         """Returns when the receiver has acknowledged the message.

@@ -38,6 +38,7 @@ class Webhook:
     """
 
     name = "webhook"
+    remark = ""
 
     def __init__(
         self,

@@ -184,7 +184,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         body = problem.model_dump_json().encode()
         head = (
             f"content-type: {MEDIA_TYPE}\r\nx-request-id: {problem.request_id}\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n"
+            f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\nconnection: close\r\n"
         )
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
             head += f"retry-after: {self._settings.retry_after_s}\r\n"

@@ -9,6 +9,7 @@ from api.middleware.allowed_hosts import AllowedHostsMiddleware
 from api.middleware.cross_site import CrossSiteMiddleware
 from api.middleware.draining import ShutdownMiddleware
 from api.middleware.request_id import RequestIdMiddleware
+from api.middleware.response_headers import ResponseHeadersMiddleware
 from api.middleware.uninspected import UninspectedMiddleware
 from api.middleware.v2_errors import ProtocolErrorMiddleware
 from api.settings import Settings
@@ -40,16 +41,17 @@ CORS_ANSWER_HEADERS = (
     "X-Segdec-Warnings",
     "X-Segdec-Record",
     "X-Segdec-Repeated",
+    "X-Segdec-Values",
 )
 
 
 def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """Adds the middleware to `app`.
 
-    A request passes, in this order: errors of /v2, access log, CORS (so that a browser can read every
-    rejection, and a preflight, which has no key, is answered), request id, host name, origin (both before the
-    log of photographs, which other sites could fill), shutdown, log of photographs that are not inspected,
-    route.
+    A request passes, in this order: headers of all answers, errors of /v2, access log, CORS (so that a
+    browser can read every rejection, and a preflight, which has no key, is answered), request id, host name,
+    origin (both before the log of photographs, which other sites could fill), shutdown, log of photographs
+    that are not inspected, route.
     """
     # The one added last comes first.
     if settings.record != "off":
@@ -68,3 +70,4 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         )
     app.add_middleware(AccessMiddleware, metrics=metrics, log=settings.access_log)
     app.add_middleware(ProtocolErrorMiddleware)
+    app.add_middleware(ResponseHeadersMiddleware)

@@ -1,7 +1,7 @@
 """The outbox as `/v1/outbox` shows it, and what an administrator can do with its messages."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection
@@ -21,13 +21,14 @@ MAX_STATIONS = 200
 """Stations whose first event is checked."""
 
 
-def show_outbox(connection: Connection, configured: Sequence[str]) -> OutboxState:
-    """Returns the backlog of each sink, those `configured` in the settings included."""
+def show_outbox(connection: Connection, configured: Sequence[str], remarks: Mapping[str, str]) -> OutboxState:
+    """Returns the backlog of each sink with its remark, those `configured` in the settings included."""
     backlogs = queries.count_backlogs(connection)
     names = sorted({*configured, *(sink for sink, _ in backlogs)})
     sinks = [
         OutboxSink(
             name=name,
+            remark=remarks.get(name),
             configured=name in configured,
             waiting=backlogs[name, WAITING].count,
             oldest_at=backlogs[name, WAITING].oldest,

@@ -65,10 +65,15 @@ def _review(row: Row) -> Review | None:
     )
 
 
+MaskValues = Literal["defect", "class"]
+"""Values of a mask's pixels: 255 = defect, or the index of each pixel's class."""
+
+
 def encode_mask(
-    row: Row, which: Literal["predicted", "reviewed"], values: Literal["defect", "class"]
-) -> bytes:
-    """Returns the predicted mask or that of a reviewer, a grey PNG: 255 = defect, or the index of each class.
+    row: Row, which: Literal["predicted", "reviewed"], values: MaskValues | Literal["any"]
+) -> tuple[bytes, MaskValues]:
+    """Returns the predicted mask or that of a reviewer, a grey PNG, and what its values are; `any`: classes
+    if the mask has them.
 
     Raises:
         RequestError: 404 if there is no corrected mask, 400 if the mask has no classes.
@@ -79,8 +84,9 @@ def encode_mask(
     mask = MaskAnswer.model_validate_json(stored)
     if values == "class":
         check_has_classes("values=class", mask)
-        return encode_png(unpack_mask(mask))
-    return encode_png(_defects(mask))
+    if values == "defect" or mask.labels is None:
+        return encode_png(_defects(mask)), "defect"
+    return encode_png(unpack_mask(mask)), "class"
 
 
 def _defects(mask: MaskAnswer) -> NDArray[np.uint8]:

@@ -278,6 +278,9 @@ class OutboxSink(AnswerPart):
     """The queue of a receiver."""
 
     name: str
+    remark: str | None = Field(
+        None, description="about the connection of this process, for example that a broker has no MQTT 5"
+    )
     configured: bool = Field(description="false: not in the settings any more; its events stay queued")
     waiting: int
     oldest_at: datetime | None = Field(description="of the waiting events; null: none")

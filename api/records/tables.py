@@ -191,6 +191,8 @@ review_queue = Table(
     Column("station", Text, nullable=False, doc="of the inspection"),
     Column("leased_to", Text, doc="session of the reviewer who looks at it"),
     Column("leased_until", UtcDateTime),
+    Column("lease_client", Text, doc="key or address of the reviewer"),
+    Column("lease_person", Text, doc="client and name of the reviewer"),
     Index("review_queue_by_priority", "priority", "record_id"),
     Index("review_queue_by_station", "station", "priority", "record_id"),
     _partial_index("review_queue_leased", "leased_to IS NOT NULL", "leased_to"),

@@ -37,7 +37,7 @@ async def reload_model(name: str, request: Request, service: ServiceDep) -> Relo
 
 @router.post(
     "/models/{name}/candidate",
-    responses=document_problems(400, 404, 408, 409, 413, 422, 500, 503),
+    responses=document_problems(400, 404, 408, 409, 413, 415, 422, 500, 503),
     openapi_extra=describe_json_body(CandidateChoice),
 )
 async def choose_candidate(

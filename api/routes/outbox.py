@@ -8,6 +8,7 @@ from starlette.requests import Request
 from api.errors import document_problems
 from api.records import outbox_view
 from api.records.schemas import OutboxChange, OutboxState
+from api.routes.dependencies import ServiceDep
 from api.routes.number_text import WHOLE_NUMBER
 from api.routes.records import MAX_ID, RecordDep
 from api.routes.request_params import PRINTABLE_PATTERN
@@ -23,9 +24,10 @@ SinkName = Annotated[
 
 
 @router.get("/v1/outbox", responses=document_problems(503))
-async def show_outbox(record: RecordDep) -> OutboxState:
+async def show_outbox(record: RecordDep, service: ServiceDep) -> OutboxState:
     """The backlog of each receiver, failing stations, and dead letters."""
-    return await record.read(outbox_view.show_outbox, record.outbox.sinks)
+    remarks = service.receivers.remarks()
+    return await record.read(outbox_view.show_outbox, record.outbox.sinks, remarks)
 
 
 @admin_router.post("/v1/admin/outbox/retry", responses=document_problems(400, 503))

@@ -23,7 +23,6 @@ CONTENT_POLICY = (
 
 HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
-    "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     # Revalidated each time (304): after an update no page uses the scripts of the last version.
     "Cache-Control": "no-cache",

@@ -37,6 +37,12 @@ FILE: dict[str, Any] = {
     "responses": {200: {"content": {"image/*": {"schema": BINARY_SCHEMA}}}, **PROBLEMS},
 }
 
+BY_KEY = {"Vary": "Authorization, X-API-Key"}
+UNCHANGING = {"Cache-Control": "private, max-age=86400, immutable", **BY_KEY}
+"""For files of a record that never change; for a day only, because a picture can be deleted."""
+REVALIDATED = {"Cache-Control": "private, no-cache", **BY_KEY}
+"""For files that change with reviews and with the model that is served."""
+
 TABLE_TYPES: dict[TableFormat, str] = {
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
@@ -175,9 +181,9 @@ async def show_image(
     """The photograph."""
     picture = await record.read_picture(row)
     if form == "sent":
-        return Response(picture, media_type=f"image/{row['picture_format']}")
+        return Response(picture, headers=UNCHANGING, media_type=f"image/{row['picture_format']}")
     draw = partial(record_view.encode_picture, picture, _white_level(service, row))
-    return Response(await record.run_in_thread(draw), media_type=PNG)
+    return Response(await record.run_in_thread(draw), headers=REVALIDATED, media_type=PNG)
 
 
 def _white_level(service: Service, row: Row) -> int | None:
@@ -194,12 +200,15 @@ async def show_mask(
         Literal["predicted", "reviewed"], Query(description="the prediction, or as a reviewer corrected it")
     ] = "predicted",
     values: Annotated[
-        Literal["defect", "class"], Query(description="255 = defect, or the index of each pixel's class")
+        Literal["defect", "class", "any"],
+        Query(description="255 = defect, or the index of each pixel's class; any: see X-Segdec-Values"),
     ] = "defect",
 ) -> Response:
     """The mask as a grey PNG."""
     draw = partial(record_view.encode_mask, row, which, values)
-    return Response(await record.run_in_thread(draw), media_type=PNG)
+    mask, sent_values = await record.run_in_thread(draw)
+    headers = {**(UNCHANGING if which == "predicted" else REVALIDATED), "X-Segdec-Values": sent_values}
+    return Response(mask, headers=headers, media_type=PNG)
 
 
 @router.get("/{record_id}/overlay", **FILE)
@@ -216,4 +225,4 @@ async def show_overlay(
     """The photograph with the mask as an overlay, a PNG."""
     picture = await record.read_picture(row)
     draw = partial(record_view.draw_record, row, picture, _white_level(service, row), side)
-    return Response(await record.run_in_thread(draw), media_type=PNG)
+    return Response(await record.run_in_thread(draw), headers=REVALIDATED, media_type=PNG)

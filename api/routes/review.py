@@ -16,6 +16,7 @@ from api.records.queries import Filters
 from api.records.record import Record
 from api.records.review import review_tasks
 from api.records.review.corrected_masks import parse_corrected_mask
+from api.records.review.leases import LeaseHolder
 from api.records.review.review_statistics import query_statistics
 from api.records.review.reviews import ReviewChange, ReviewDecision, set_review, undo_review
 from api.records.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
@@ -23,6 +24,7 @@ from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
 from api.routes.if_match import SeenRevisions
 from api.routes.json_body import MAX_JSON_BYTES, read_json_body
+from api.routes.rate_limit import client_of
 from api.routes.records import ETAG, RecordDep, RecordId, RowDep, TextFilter, Timestamp, answer_record
 from api.routes.request_params import MAX_NAME, PRINTABLE_PATTERN, DeadlineDep, Name
 from api.routes.roles import require_role
@@ -55,6 +57,7 @@ class NextTasks(BaseModel):
         [], max_length=MAX_SKIPPED, description="records that are released and not offered now"
     )
     station: Name | None = Field(None, description="only of this station")
+    reviewer: Name | None = Field(None, description="name of the reviewer")
 
 
 class SentMask(BaseModel):
@@ -99,8 +102,10 @@ async def next_tasks(
 ) -> ReviewTasks:
     """The next tasks, leased to this session for five minutes."""
     asked = await read_json_body(request, service, NextTasks, deadline)
+    who = _name(request, asked.reviewer) or _unknown(request)
+    holder = LeaseHolder(asked.session, client_of(request), who)
     return await record.write(
-        review_tasks.next_tasks, asked.session, asked.count, asked.skip, asked.station, datetime.now(UTC)
+        review_tasks.next_tasks, holder, asked.count, asked.skip, asked.station, datetime.now(UTC)
     )
 
 
@@ -144,7 +149,7 @@ async def delete_review(
 ) -> Response:
     """Undoes the last review: the one before is restored, or the record is queued again."""
     who = _name(request, reviewer) or _unknown(request)
-    change = ReviewChange(record_id, seen, session, who, datetime.now(UTC))
+    change = ReviewChange(record_id, seen, session, who, datetime.now(UTC), client_of(request))
     changed = await _write(record, undo_review, change)
     record.metrics.undone.inc()
     return answer_record(changed)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from datasets.text_file import read_csv, read_text
+from datasets.text_file import read_annotation_text, read_csv
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
 
@@ -55,7 +55,7 @@ def _read_table(path: Path) -> Iterator[ManifestEntry]:
 
 
 def _read_lines(path: Path) -> Iterator[ManifestEntry]:
-    text = read_text(path)
+    text, _ = read_annotation_text(path)
     if text.lstrip().startswith("["):
         raise DatasetError(
             f"The manifest {path} is a JSON list. Expected one JSON object on each line, without commas "

@@ -9,7 +9,7 @@ from datasets.formats import coco, cvat, label_studio, labelme, unreadable, voc,
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader
 from datasets.listing import record_name
-from datasets.text_file import parse_json, read_annotation_text
+from datasets.text_file import UTF8, parse_json, read_annotation_text
 
 FORMATS: dict[str, AnnotationFormat] = {
     each.name: each
@@ -77,7 +77,7 @@ def _read_content(path: Path) -> tuple[Any, str]:
     if suffix not in SUFFIXES:  # a mask
         return None, ""
     text, encoding = read_annotation_text(path)
-    note = "" if encoding == "utf-8-sig" else f"{path} is not UTF-8; it was read as {encoding}."
+    note = "" if encoding == UTF8 else f"{path} is not UTF-8; it was read as {encoding}."
     return parse_json(text, path) if suffix == ".json" else text, note
 
 

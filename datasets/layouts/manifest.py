@@ -34,7 +34,7 @@ from datasets.formats.annotation_reader import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import assign_splits
-from datasets.text_file import read_text
+from datasets.text_file import UTF8, read_annotation_text, read_text
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
 
@@ -77,7 +77,10 @@ def index(root: Path) -> Dataset:
         Record(r.name, r.image, r.mask, classes.index(r.label), r.group, r.split, r.supervision)
         for r in sorted(kept, key=lambda row: row.name)
     )
-    return assign_splits(Dataset(classes, records, tuple(problems)), path.parent)
+    dropped = tuple(_problem(path, [row.line], f"{text}.", row.name) for row in kept for text in row.dropped)
+    encoding = read_annotation_text(path)[1]
+    notes = () if encoding == UTF8 else (f"{path} is not UTF-8; it was read as {encoding}.",)
+    return assign_splits(Dataset(classes, records, tuple(problems), dropped, notes), path.parent)
 
 
 def _find(root: Path) -> Path:

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -30,6 +31,8 @@ class ManifestRow:
     supervision: Supervision
     split: Split | None
     group: str
+    dropped: tuple[str, ...] = ()
+    """Texts about shapes that are left out or cut off."""
 
 
 def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRow:
@@ -39,8 +42,9 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
     if is_good(label):
         label = GOOD
     image = _existing(values, "image", folder)
-    boxes = tuple(Box.from_list(box) for box in _listed(values, "box", "boxes"))
-    polygons = tuple(_polygon(points) for points in _listed(values, "polygon", "polygons"))
+    dropped: list[str] = []
+    boxes = _usable(_listed(values, "box", "boxes"), Box.from_list, dropped)
+    polygons = _usable(_listed(values, "polygon", "polygons"), _polygon, dropped)
     given = {"a mask": "mask" in values, "boxes": boxes, "polygons": polygons}
     kinds = [what for what, found in given.items() if found]
     if len(kinds) > 1:
@@ -53,10 +57,10 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
         if path.suffix.lower() in LOSSY_SUFFIXES:
             raise ValueError(f"the mask {path} has a lossy type, which changes values; save it as PNG")
     elif boxes or polygons:
-        mask = _draw(image, f"{manifest}, line {line}", (*boxes, *polygons))
+        mask = _draw(image, f"{manifest}, line {line}", [*boxes, *polygons], dropped)
     supervision: Supervision = "box" if boxes else "label" if mask is None and label != GOOD else "mask"
     group = _text(values, "group") or name
-    return ManifestRow(line, name, image, label, mask, supervision, _split(values), group)
+    return ManifestRow(line, name, image, label, mask, supervision, _split(values), group, tuple(dropped))
 
 
 def read_name(values: Values, folder: Path) -> str:
@@ -89,6 +93,19 @@ def _existing(values: Values, column: str, folder: Path) -> Path:
 # === Shapes ===
 
 
+def _usable(listed: list[object], read: Callable[[object], Shape], dropped: list[str]) -> list[Shape]:
+    """The shapes that can be drawn; ValueError if there are only others. Errors of others are `dropped`."""
+    shapes = []
+    for value in listed:
+        try:
+            shapes.append(read(value))
+        except ValueError as error:
+            dropped.append(str(error))
+    if listed and not shapes:
+        raise ValueError(dropped[-1])
+    return shapes
+
+
 def _polygon(points: object) -> Polygon:
     paired = isinstance(points, list) and points and isinstance(points[0], list)
     return Polygon(read_points(points)) if paired else Polygon.from_flat(points)
@@ -118,15 +135,22 @@ def _numbers(text: str) -> list[float]:
         raise ValueError(f"{text.strip()!r:.40} is not a list of numbers") from None
 
 
-def _draw(image: Path, place: str, shapes: tuple[Shape, ...]) -> DrawnMask:
+def _draw(image: Path, place: str, shapes: list[Shape], dropped: list[str]) -> DrawnMask:
     try:
         height, width = read_size(image, max_pixels=MAX_PIXEL_LIMIT)  # whoever draws it has the limit
     except ImageError as error:
         raise ValueError(str(error).rstrip(".")) from error
+    drawn = []
     for shape in shapes:
-        if outside := check_inside(shape, height, width):
-            raise ValueError(outside)
-    return DrawnMask(place, height, width, shapes)
+        try:
+            if outside := check_inside(shape, height, width):
+                dropped.append(f"{outside}: this part is cut off")
+            drawn.append(shape)
+        except ValueError as error:
+            dropped.append(str(error))
+    if not drawn:
+        raise ValueError(dropped[-1])
+    return DrawnMask(place, height, width, tuple(drawn))
 
 
 # === Words ===

@@ -13,7 +13,15 @@ import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Response,
+    expect,
+    sync_playwright,
+)
 
 from api.app import create_app
 from api.settings import Settings
@@ -118,8 +126,10 @@ class Visit:
         self.page: Page = context.new_page()
         self.requests: list[str] = []
         self.errors: list[str] = []
+        self.rejections: list[str] = []
         self.page.set_default_timeout(30_000)
         self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("response", self._note_rejection)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", self._note)
 
@@ -149,6 +159,10 @@ class Visit:
         """Saves a screenshot in test-output/browser."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=full_page)
+
+    def _note_rejection(self, answer: Response) -> None:
+        if answer.status >= 400:
+            self.rejections.append(f"{answer.status} {answer.url}")
 
     def _note(self, message: ConsoleMessage) -> None:
         # Browsers log every answer of 400 and above, which the page handles

@@ -24,8 +24,10 @@ from tests.browser.conftest import KEY, part_image, serving
 HOUR = timedelta(hours=1)
 SIZES = {
     "tv": {"width": 1920, "height": 1080},
+    "small": {"width": 1024, "height": 768},
     "tablet": {"width": 820, "height": 1180},
     "phone": {"width": 390, "height": 844},
+    "landscape": {"width": 844, "height": 390},
 }
 
 
@@ -174,18 +176,21 @@ def watch(address, line, visit):
     return make
 
 
-def fits(page: Page) -> bool:
+def fits(page: Page, *, scrolls: bool = False) -> bool:
     """Whether the page with its eight pictures fits the window, without clipped text."""
     expect(page.locator("#defects img")).to_have_count(8)
     return page.evaluate(
-        """() => {
+        """scrolls => {
             const root = document.documentElement;
             const inside = (id) => {
                 const element = document.getElementById(id);
                 return element.scrollWidth <= element.clientWidth + 1;
             };
-            return root.scrollHeight <= innerHeight && root.scrollWidth <= innerWidth && inside("word");
-        }"""
+            const high = scrolls || root.scrollHeight <= innerHeight;
+            const wide = root.scrollWidth <= innerWidth;
+            return high && wide && ["word", "counts", "rate", "scores"].every(inside);
+        }""",
+        scrolls,
     )
 
 
@@ -287,7 +292,10 @@ def test_a_lost_connection_and_missing_data_are_alarms(watch, line):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "scheme"), [("tv", "dark"), ("tablet", "light"), ("phone", "dark")])
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [("tv", "dark"), ("small", "light"), ("tablet", "light"), ("phone", "dark"), ("landscape", "light")],
+)
 def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, line, size, scheme):
     drift = ScoreDrift(now=-2.9, before=-4.3, least=0.9, towards="defective", hours=4)
     silent = [
@@ -296,6 +304,7 @@ def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, 
     ]
     line.update(chart=chart(line.now, out=True), drift=drift, quiet=silent)
     line.update(last=inspection(line.now, "defect"))
+    line.update(shift=counts(line.now, 7, 100), day=counts(line.now, 13, 1000))  # millions
     user = watch(size, color_scheme=scheme)
     page = user.page
     expect(page.locator("#rate .summary")).to_have_text(
@@ -312,8 +321,13 @@ def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, 
             "unnamed station no inspections for 7 min, since 14:35; usually every second",
         ]
     )
-    assert fits(page) or size == "phone"
-    user.screenshot(f"line-{size}-{scheme}", full_page=size == "phone")
+    scrolls = size in ("phone", "landscape")
+    assert fits(page, scrolls=scrolls)
+    size_px = page.locator("#counts tbody td").first.evaluate(
+        "cell => parseFloat(getComputedStyle(cell).fontSize)"
+    )
+    assert size_px > 12
+    user.screenshot(f"line-{size}-{scheme}", full_page=scrolls)
     line.update(misses=[miss(line.now)], shift=counts(line.now, 7, 1, missed=1))
     expect(page.locator("#alarm")).to_be_visible()
     assert page.locator("#alarm-panel").evaluate(

@@ -1,22 +1,34 @@
 import pytest
 
-from datasets.text_file import read_csv, read_json
+from datasets.text_file import guess_encoding, parse_json, read_annotation_text, read_csv
 from segdec.errors import DatasetError
 
 
-@pytest.mark.parametrize("data", [b"", b'{"images": [', b"[" * 100_000, b"\xff\xfe"])
-def test_broken_json_is_one_clear_error(tmp_path, data):
-    path = tmp_path / "a.json"
-    path.write_bytes(data)
-    with pytest.raises(DatasetError, match=r"a\.json is no"):
-        read_json(path)
+@pytest.mark.parametrize("text", ["", '{"images": [', "[" * 100_000])
+def test_broken_json_is_one_clear_error(tmp_path, text):
+    with pytest.raises(DatasetError, match=r"a\.json is not JSON"):
+        parse_json(text, tmp_path / "a.json")
 
 
-def test_missing_and_unreadable_files_are_named(tmp_path):
+def test_missing_file_is_named(tmp_path):
     with pytest.raises(DatasetError, match=r"gone\.json does not exist"):
-        read_json(tmp_path / "gone.json")
-    with pytest.raises(DatasetError, match="cannot be read"):
-        read_json(tmp_path)
+        read_annotation_text(tmp_path / "gone.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "guess"),
+    [
+        ("plain", "ascii", "utf-8-sig"),
+        ("Öl über", "utf-8-sig", "utf-8-sig"),
+        ("Öl über", "utf-16", "utf-16"),
+        ("Öl über", "cp1252", "cp1252"),
+        ("éraflure", "cp1252", "cp1252"),
+        ("划痕", "gbk", "gb2312"),
+        ("キズ", "cp932", "cp932"),
+    ],
+)
+def test_encodings_are_guessed(text, encoding, guess):
+    assert guess_encoding(text.encode(encoding)) == guess
 
 
 def table(path):
@@ -45,7 +57,6 @@ def test_the_apostrophe_before_a_formula_is_removed(tmp_path):
     [
         (b"\nimage,label\n", "is empty"),
         (b"image,label,image\n", "column 'image' twice"),
-        ("image,label\nä.png,good\n".encode("cp1252"), "not UTF-8 text.*Save it as UTF-8"),
         (b'image,label\na.png,good\n"b.png,good\n', "line 3: invalid CSV"),
         (b"image,label\n" + b"a" * 200_000 + b",good\n", "line 2: invalid CSV"),
     ],

@@ -1,6 +1,8 @@
 """Leases queued inspections to review sessions, so that no two reviewers get the same."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,34 +17,83 @@ DELETE_BATCH = 100
 """Inspections without a picture that are removed from the queue at once."""
 MAX_STEPS = 10
 """Batches removed per request, so that no request takes long."""
+MAX_PER_PERSON = 10
+"""Inspections leased to all sessions of one reviewer."""
+MAX_PER_CLIENT = 50
+"""Inspections leased to all reviewers with one key, or without keys at one address."""
 queue = review_queue.c
 
 
+@dataclass(frozen=True)
+class LeaseHolder:
+    """Who leases: the session (of one tab), the client (key or address) and the name of the reviewer."""
+
+    session: str
+    client: str
+    reviewer: str = ""
+
+    @property
+    def person(self) -> str:
+        """The reviewer; the same name with another key is another person."""
+        return f"{self.client}\n{self.reviewer}"
+
+
 def lease(
-    connection: Connection, session: str, count: int, skip: Sequence[int], station: str | None, now: datetime
+    connection: Connection,
+    holder: LeaseHolder,
+    count: int,
+    skip: Sequence[int],
+    station: str | None,
+    now: datetime,
 ) -> Sequence[int]:
     """Leases up to `count` inspections, first those that the session already holds; returns their ids.
 
+    Beyond the limits, leases of other sessions of the same person or client end.
+
     Args:
         connection: In a writing transaction, so that sessions choose one after the other.
-        session: Id of the session.
+        holder: The session, and whose it is.
         count: Maximum number.
         skip: Ids that the session releases and does not want now.
         station: Only inspections of this station; None = of all stations.
         now: The time.
     """
+    session = holder.session
     if skip:
         released = update(review_queue).where(queue.leased_to == session, queue.record_id.in_(skip))
         connection.execute(released.values(leased_to=None, leased_until=None))
     chosen = _choose(connection, session, count, skip, station, now)
-    renew(connection, session, chosen, now)
+    renew(connection, holder, chosen, now)
     return chosen
 
 
-def renew(connection: Connection, session: str, record_ids: Sequence[int], now: datetime) -> None:
-    """Leases queued inspections to a session, or renews their leases."""
+def renew(connection: Connection, holder: LeaseHolder, record_ids: Sequence[int], now: datetime) -> None:
+    """Leases queued inspections to a session, or renews their leases; then applies the limits."""
     taken = update(review_queue).where(queue.record_id.in_(record_ids))
-    connection.execute(taken.values(leased_to=session, leased_until=now + LEASE_DURATION))
+    owner = {"leased_to": holder.session, "lease_client": holder.client, "lease_person": holder.person}
+    connection.execute(taken.values(leased_until=now + LEASE_DURATION, **owner))
+    for column, value, limit in (
+        (queue.lease_person, holder.person, MAX_PER_PERSON),
+        (queue.lease_client, holder.client, MAX_PER_CLIENT),
+    ):
+        _release_excess(connection, holder.session, column == value, limit, now)
+
+
+def _release_excess(
+    connection: Connection, session: str, owned: ColumnElement[bool], limit: int, now: datetime
+) -> None:
+    """Ends leases of other sessions beyond `limit`: first those loaded ahead, then the oldest."""
+    statement = select(queue.record_id, queue.leased_to, queue.leased_until)
+    statement = statement.where(queue.leased_to.is_not(None), owned, ~_is_free(now))
+    places: Counter[str] = Counter()
+    others, total = [], 0
+    for record_id, holder, until in connection.execute(statement.order_by(queue.priority, queue.record_id)):
+        total, places[holder] = total + 1, places[holder] + 1
+        if holder != session:
+            others.append((-places[holder], until, record_id))
+    excess = [record_id for *_, record_id in sorted(others)[: max(0, total - limit)]]
+    released = update(review_queue).where(queue.record_id.in_(excess))
+    connection.execute(released.values(leased_to=None, leased_until=None))
 
 
 def is_leased_to_another(connection: Connection, record_id: int, session: str | None, now: datetime) -> bool:

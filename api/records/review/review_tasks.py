@@ -9,7 +9,7 @@ from api.errors import RequestError
 from api.records.inspection import Row
 from api.records.queries import UNMASKED_COLUMNS, with_pictures
 from api.records.record_view import make_record
-from api.records.review.leases import LEASE_DURATION, lease
+from api.records.review.leases import LEASE_DURATION, LeaseHolder, lease
 from api.records.review.review_queue import Priority, count_waiting
 from api.records.review.reviews import UNSURE
 from api.records.schemas import ReviewTask, ReviewTasks, ShadowVerdict
@@ -20,10 +20,15 @@ MAX_COUNTED = 10_000
 
 
 def next_tasks(
-    connection: Connection, session: str, count: int, skip: Sequence[int], station: str | None, now: datetime
+    connection: Connection,
+    holder: LeaseHolder,
+    count: int,
+    skip: Sequence[int],
+    station: str | None,
+    now: datetime,
 ) -> ReviewTasks:
     """Leases tasks and describes them; arguments as for `leases.lease`."""
-    leased = lease(connection, session, count, skip, station, now)
+    leased = lease(connection, holder, count, skip, station, now)
     tasks = _describe(connection, leased, now + LEASE_DURATION)
     return ReviewTasks(tasks=tasks, waiting=count_waiting(connection, station, MAX_COUNTED))
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, exists, select, up
 from api.errors import RequestError
 from api.records import queries
 from api.records.inspection import Row
-from api.records.review.leases import is_leased_to_another, renew
+from api.records.review.leases import LeaseHolder, is_leased_to_another, renew
 from api.records.review.review_queue import dequeue, requeue
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, inspections, pictures
@@ -64,6 +64,7 @@ class ReviewChange:
         session: Id of the review session.
         who: For the audit log.
         now: The time.
+        client: Key or address of the reviewer.
     """
 
     record_id: int
@@ -71,6 +72,7 @@ class ReviewChange:
     session: str | None
     who: str
     now: datetime
+    client: str = ""
 
 
 def set_review(connection: Connection, change: ReviewChange, decision: ReviewDecision) -> RowMapping:
@@ -102,7 +104,8 @@ def undo_review(connection: Connection, change: ReviewChange) -> RowMapping:
     if earlier.reviewed_label is None:
         requeue(connection, row)
         if change.session is not None:
-            renew(connection, change.session, [change.record_id], change.now)
+            holder = LeaseHolder(change.session, change.client, change.who)
+            renew(connection, holder, [change.record_id], change.now)
         _set_retention_class(connection, row["picture"], _retention_class(connection, row["picture"]))
     return changed
 

@@ -11,6 +11,7 @@ const ROWS = {
   missed: (counts) => counts.not_inspected,
 };
 const MAX_CLASSES = 4;
+const DAY_SIZE = 0.65; // of a count of the day, relative to that of the shift
 
 const sum = (numbers) => Object.values(numbers).reduce((total, number) => total + number, 0);
 
@@ -21,8 +22,14 @@ export function showCounts(shift, day, clock) {
     [shift, day].forEach((counts, column) => setText(row.cells[column + 1], counts ? formatCount(read(counts)) : "–"));
     row.classList.toggle("some", Boolean(shift && read(shift)));
   }
+  byId("counts").style.setProperty("--characters", longest(1) + DAY_SIZE * longest(2));
   setText(byId("shift-begin"), shift ? `since ${clock.time(shift.begin)}` : "");
   setText(byId("classes"), shift ? classes(shift.defective) : "");
+}
+
+/** The number of characters of the longest text in a column. */
+function longest(column) {
+  return Math.max(...Object.keys(ROWS).map((name) => document.querySelector(`[data-count="${name}"]`).cells[column].textContent.length));
 }
 
 /** The defect classes of the shift, most frequent first. */

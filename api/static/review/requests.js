@@ -8,16 +8,16 @@ const MAX_SKIPPED = 100;
 const TIMEOUT_MS = 60_000; // a lost network reports no error for much longer
 
 export class Requests {
-  /** `session` identifies the tab; `station` null = all stations. */
-  constructor({ key, session, station }) {
-    Object.assign(this, { key, session, station });
-    this.hasClasses = new Map(); // whether the masks of a model have classes, if known
+  /** `session` identifies the tab; `station` null = all stations; `reviewer` has the name. */
+  constructor({ key, session, station, reviewer }) {
+    Object.assign(this, { key, session, station, reviewer });
   }
 
   /** Up to `count` tasks and the queue length, {tasks, waiting}, without the record ids in `skipped`. */
   async next(count, skipped) {
     const skip = skipped.slice(-MAX_SKIPPED);
-    const body = JSON.stringify({ session: this.session, count, skip, station: this.station });
+    const asked = { session: this.session, count, skip, station: this.station, reviewer: this.reviewer.name };
+    const body = JSON.stringify(asked);
     return this.#json("v1/review/next", { method: "POST", headers: JSON_TYPE, body });
   }
 
@@ -28,22 +28,9 @@ export class Requests {
   }
 
   /** The predicted mask of a record, {width, height, pixels, hasClasses}. */
-  async mask(record) {
-    const { model, regions } = record.answer;
-    const name = `${model.name}/${model.version}`;
-    if (regions.length) this.hasClasses.set(name, regions.some(({ label }) => label !== null));
-    if (this.hasClasses.get(name) === false) return this.#mask(record, false);
-    try {
-      return await this.#mask(record, true);
-    } catch (error) {
-      if (error.status !== 400) throw error;
-      this.hasClasses.set(name, false); // an empty first mask does not show whether there are classes
-      return this.#mask(record, false);
-    }
-  }
-
-  async #mask({ record_id: id }, hasClasses) {
-    const answer = await this.#ask(`v1/records/${id}/mask?which=predicted&values=${hasClasses ? "class" : "defect"}`);
+  async mask(id) {
+    const answer = await this.#ask(`v1/records/${id}/mask?which=predicted&values=any`);
+    const hasClasses = answer.headers.get("X-Segdec-Values") === "class";
     return { ...(await readGrey(new Uint8Array(await answer.arrayBuffer()))), hasClasses };
   }
 

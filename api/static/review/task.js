@@ -48,7 +48,7 @@ export class Task {
   async #load() {
     const [bitmap, mask] = await Promise.all([
       this.requests.picture(this.id),
-      this.drawing ? null : this.requests.mask(this.record),
+      this.drawing ? null : this.requests.mask(this.id),
     ]);
     if (mask) Object.assign(this, { hasClasses: mask.hasClasses, drawing: new EditableMask(mask) });
     this.bitmap = bitmap;

@@ -1,4 +1,4 @@
-"""A Mosquitto broker for the tests, and a client that subscribes to it."""
+"""Brokers for the tests, Mosquitto and a small one, and a client that subscribes to them."""
 
 import json
 import shutil
@@ -6,7 +6,9 @@ import socket
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
@@ -95,3 +97,62 @@ class Listener:
             kind = getattr(message.properties, "ContentType", "")
             self.messages.append((message.topic, kind, json.loads(message.payload)))
             self._changed.notify_all()
+
+
+class SmallBroker:
+    """A broker that accepts the protocol levels `accepts`, and answers `refusal` to others. It closes the
+    connection at a PUBLISH whose topic contains `poison`.
+    """
+
+    def __init__(self, *accepts: int, refusal: bytes = b"", poison: str = "poison") -> None:
+        self.accepts, self.refusal, self.poison = accepts, refusal, poison.encode()
+        self.levels: list[int] = []
+        self.topics: list[str] = []
+        self._connections: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def disconnect(self) -> None:
+        """Ends all connections."""
+        for connection in self._connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._listening.close()
+        self.disconnect()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                self._connections.append(connection)
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as file, suppress(OSError, IndexError):
+            _, connect = _read_packet(file)
+            level = connect[6]
+            self.levels.append(level)
+            if level not in self.accepts:
+                connection.sendall(self.refusal)
+                return
+            connection.sendall(b"\x20\x03\x00\x00\x00" if level == 5 else b"\x20\x02\x00\x00")
+            while (packet := _read_packet(file))[0] >> 4 == 3:
+                topic = packet[1][2 : 2 + int.from_bytes(packet[1][:2])]
+                if self.poison in topic:
+                    return
+                self.topics.append(topic.decode())
+                connection.sendall(b"\x40\x02" + packet[1][2 + len(topic) :][:2])
+
+
+def _read_packet(file: BinaryIO) -> tuple[int, bytes]:
+    """Returns the first byte of a packet, and its content."""
+    first, length, shift = file.read(1)[0], 0, 0
+    while True:
+        byte = file.read(1)[0]
+        length |= (byte & 127) << shift
+        if byte < 128:
+            return first, file.read(length)
+        shift += 7

@@ -3,18 +3,21 @@
 import asyncio
 import ssl
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from api.delivery.delivery import Delivery
 from api.delivery.mqtt import Mqtt, read_mqtt_url, topic_of
 from api.delivery.mqtt_connection import Broker
 from api.delivery.outbox_metrics import OutboxMetrics
 from api.delivery.sink import DeliveryError, OutboxMessage
+from api.records.tables import outbox
 from segdec.errors import ConfigError
-from tests.api.delivery.brokers import MOSQUITTO, Listener, OwnMosquitto
-from tests.api.delivery.outbox_messages import RULES, EventSource
+from tests.api.delivery.brokers import MOSQUITTO, Listener, OwnMosquitto, SmallBroker
+from tests.api.delivery.outbox_messages import RULES, EventSource, Sending
 from tests.api.records.databases import sqlite_only
 
 CERTIFICATES = Path(__file__).parents[1] / "certificates"
@@ -42,6 +45,19 @@ def make_broker(tmp_path):
         broker.kill()
 
 
+@pytest.fixture
+def make_small():
+    started = []
+
+    def make(*accepts, **more):
+        started.append(SmallBroker(*accepts, **more))
+        return started[-1]
+
+    yield make
+    for broker in started:
+        broker.close()
+
+
 def deliver(port, *messages, user=None, password=None, trust=None):
     async def main():
         sink = Mqtt(Broker("127.0.0.1", port, user, password, trust, "segdec-test"), "plant/segdec")
@@ -64,6 +80,54 @@ def test_an_event_is_published_to_the_topic_of_its_station(make_broker):
     topics = [f"plant/segdec/{station}/inspected" for station in ("line 1%2Fcam%232", "_")]
     assert [topic for topic, _, _ in listener.messages] == topics
     assert listener.messages[0][1:] == ("application/cloudevents+json", {"specversion": "1.0", "id": "e1"})
+
+
+@pytest.mark.parametrize("refusal", [b"\x20\x02\x00\x01", b"\x20\x02\x00\x02", b"\x20\x03\x00\x84\x00", b""])
+def test_a_broker_that_refuses_mqtt_5_gets_3_1_1_until_it_accepts_5(refusal, make_small, caplog):
+    broker = make_small(4, refusal=refusal)
+
+    async def main():
+        sink = Mqtt(Broker("127.0.0.1", broker.port, None, None, None, "segdec-test"), "plant")
+        for number in (1, 2):
+            await sink.deliver(message(number))
+        assert "MQTT 3.1.1" in sink.remark and "MQTT 3.1.1" in caplog.text
+        broker.accepts = (4, 5)
+        broker.disconnect()
+        while sink.remark:
+            with suppress(DeliveryError):  # it may not know yet that the connection has ended
+                await sink.deliver(message(3))
+        await sink.close()
+
+    asyncio.run(main())
+    assert broker.levels == [5, 4, 5]
+    assert broker.topics == ["plant/line 1%2Fcam%232/inspected"] * 3
+
+
+def test_a_broker_that_closes_every_connection_is_named(make_small):
+    with pytest.raises(DeliveryError, match=r"closes the connection .* MQTT 5; .* MQTT 3\.1\.1") as failure:
+        deliver(make_small().port, message())
+    assert failure.value.cause == "unreachable"
+
+
+@sqlite_only
+@pytest.mark.parametrize("level", [4, 5])
+def test_an_event_at_which_the_broker_ends_the_connection_is_given_up(level, make_small, engine, metrics):
+    broker, line = make_small(level), EventSource(engine, "mqtt")
+
+    async def main():
+        sink = Mqtt(Broker("127.0.0.1", broker.port, None, None, None, "segdec-test"), "plant")
+        async with Sending(engine, sink, metrics) as sending:
+            while not line.left("dead"):
+                line.inspect("a", "poison", "b")
+                sending.seconds += 100
+                await sending.turn()
+
+    asyncio.run(main())
+    assert line.left("dead") == ["poison-2"]
+    assert all(part.startswith("poison") for part in line.left())
+    with engine.connect() as connection:
+        reason = connection.execute(select(outbox.c.error).where(outbox.c.state == "dead")).scalars().first()
+    assert "the broker ends the connection at this event" in reason
 
 
 @needs_mosquitto
@@ -150,7 +214,14 @@ def test_an_invalid_url_is_rejected_without_its_password(url):
 
 @pytest.mark.parametrize(
     ("station", "level"),
-    [("a", "a"), ("", "_"), ("_", "%5F"), ("a/b+c#d%2F", "a%2Fb%2Bc%23d%252F"), ("Ä 1", "Ä 1")],
+    [
+        ("a", "a"),
+        ("", "_"),
+        ("a\x85\uffff", "a%C2%85%EF%BF%BF"),
+        ("_", "%5F"),
+        ("a/b+c#d%2F", "a%2Fb%2Bc%23d%252F"),
+        ("Ä 1", "Ä 1"),
+    ],
 )
 def test_a_station_is_one_level_of_the_topic(station, level):
     assert topic_of("p", message(1, station)) == f"p/{level}/inspected"

@@ -18,3 +18,9 @@ def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]
         return [{name: vars(record)[name] for name in FACTS if name in vars(record)} for record in records]
 
     return read
+
+
+@pytest.fixture
+def recorder(serve, make_app, tmp_path):
+    with serve(make_app(record="required", record_folder=tmp_path / "record")) as client:
+        yield client

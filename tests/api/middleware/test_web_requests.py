@@ -81,12 +81,6 @@ FOREIGN = [
 ]
 
 
-@pytest.fixture
-def recorder(serve, make_app, tmp_path):
-    with serve(make_app(record="required", record_folder=tmp_path / "record")) as client:
-        yield client
-
-
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
 def test_pages_of_other_origins_inspect_and_change_nothing(recorder, part, headers):
     for method, path in (

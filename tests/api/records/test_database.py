@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_mock_engine, insert, text
+from sqlalchemy import create_mock_engine, insert, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from api.records import tables
@@ -20,16 +20,27 @@ def test_changed_tables_need_a_migration():
     )
     tables.metadata.create_all(mock, checkfirst=False)
     digest = hashlib.sha256("".join(sorted(map(str, statements))).encode()).hexdigest()[:16]
-    expected = {"0002": "20564c74ecf08dde"}
+    expected = {"0002": "20564c74ecf08dde", "0003": "7abaea5a9df21f70"}
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
+
+
+def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
+    added = ("lease_client", "lease_person")
+    with write_transaction(engine) as connection:
+        for name in added:
+            connection.execute(text(f"ALTER TABLE review_queue DROP COLUMN {name}"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
+    migrate(engine)
+    columns = {column["name"] for column in inspect(engine).get_columns("review_queue")}
+    assert columns == {column.name for column in tables.review_queue.c}
 
 
 def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0002"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0003"
     ):
         migrate(engine)
 

@@ -11,6 +11,7 @@ import pytest
 from api.records.events import MAX_REGIONS, inspected_event
 from api.records.initialization import DATABASE
 from tests.api.conftest import ServiceClient
+from tests.api.delivery.brokers import SmallBroker
 from tests.api.delivery.outbox_messages import inspection
 
 PNG = {"Content-Type": "image/png"}
@@ -112,6 +113,18 @@ def state_of(client):
 def audit(folder):
     with closing(sqlite3.connect(folder / DATABASE)) as database:
         return database.execute("SELECT who, what, record_id FROM audit ORDER BY id").fetchall()
+
+
+def test_the_outbox_says_that_the_broker_has_no_mqtt_5(make_app, folder, part):
+    broker = SmallBroker(4)
+    url = f"mqtt://127.0.0.1:{broker.port}/plant"
+    with ServiceClient(make_app(record="required", record_folder=folder, outbox_mqtt=url)) as client:
+        client.post("/v1/inspect?station=a", content=part, headers=PNG)
+        while not broker.topics:
+            threading.Event().wait(0.01)
+        (sink,) = client.get("/v1/outbox").json()["sinks"]
+    broker.close()
+    assert sink["remark"].startswith("connected with MQTT 3.1.1, because the broker closes the connection")
 
 
 def test_a_dead_letter_is_shown_and_requeued(administered, folder):

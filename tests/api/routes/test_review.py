@@ -139,12 +139,15 @@ def test_a_corrected_mask_is_returned(line):
     np.testing.assert_array_equal(decode_image(seen.content, "mask").pixels[..., 0], corrected)
     assert line.get("/v1/records/1/mask").content != seen.content
     assert problem(line.get("/v1/records/1/mask?values=class")) == (400, "no_mask_classes")
+    assert line.get("/v1/records/1/mask?values=any").headers["X-Segdec-Values"] == "defect"
 
 
 def test_a_corrected_mask_with_classes_is_returned(recorder, predictor, part):
     predictor.have_classes(spot_from=20)
     recorder.post("/v1/inspect", content=part, headers=PNG)
-    predicted = decode_image(recorder.get("/v1/records/1/mask?values=class").content, "mask")
+    answer = recorder.get("/v1/records/1/mask?values=any")
+    assert answer.headers["X-Segdec-Values"] == "class"
+    predicted = decode_image(answer.content, "mask")
     assert set(np.unique(predicted.pixels)) == {0, 1}
     corrected = np.zeros((24, 40), np.uint8)
     corrected[2:4, 5:9], corrected[6:8, 5:9] = 1, 2

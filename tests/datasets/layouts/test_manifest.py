@@ -6,7 +6,7 @@ import pytest
 from datasets.layouts.manifest import index
 from datasets.loading import load_dataset
 from segdec.errors import DatasetError
-from tests.datasets.layouts.contents import block, check_problems, described, marked
+from tests.datasets.layouts.contents import block, check_dropped, check_problems, described, marked
 
 
 @pytest.fixture
@@ -55,6 +55,21 @@ def test_each_kind_of_annotation_has_its_supervision(root):
     assert marked(c) == [*block((1, 2), (2, 3, 4)), (4, 6)]
     assert marked(d) == block((1, 2), (2, 3, 4))
     assert all(record.group == record.name and record.split for record in dataset.records)
+
+
+def test_table_of_a_spreadsheet_with_a_stray_click(root):
+    """Windows saves tables in its own encoding. A bad box does not cost the others."""
+    text = 'image;label;boxes\nline/a.png;gut;\nline/b.png;Öl;"2,1,3,2;1,1,0,2;18,1,4,2"\n'
+    (root / "manifest.csv").write_bytes(text.encode("cp1252"))
+    dataset = index(root)
+    assert dataset.classes == ("good", "Öl")
+    assert marked(dataset.records[1]) == [(r, c) for r in (1, 2) for c in (2, 3, 4, 18, 19)]
+    dropped = [
+        ("line 3", "line/b", "the box of 0×2 pixels is empty"),
+        ("line 3", "line/b", "x = 22 is outside the picture of 20×12"),
+    ]
+    check_dropped(dataset, dropped)
+    assert dataset.notes == (f"{root / 'manifest.csv'} is not UTF-8; it was read as cp1252.",)
 
 
 def test_json_lines_hold_lists(root):
@@ -139,7 +154,7 @@ def test_all_problems_are_reported_at_once_and_other_photographs_stay(root, writ
             {"image": "line/b.png", "label": "dent", "mask": "masks/b.png", "box": [1, 1, 2, 2]},
             {"image": "line/b.png", "label": "dent", "box": [1, 1, 2, 2], "polygon": [1, 1, 2, 2, 1, 2]},
             {"image": "line/b.png", "label": "good", "box": [1, 1, 2, 2]},
-            {"image": "line/b.png", "label": "dent", "box": [18, 1, 4, 2]},  # line 11
+            {"image": "line/b.png", "label": "dent", "box": [1, 1, 0, 2]},  # line 11
             {"image": "line/b.png", "label": "dent", "box": [30, 1, 4, 2]},
             {"image": "line/b.png", "label": "dent", "polygon": [[1, 1], [2, 2]]},
             {"image": "line/b.png", "label": "dent", "box": "1,2,x,4"},
@@ -163,7 +178,7 @@ def test_all_problems_are_reported_at_once_and_other_photographs_stay(root, writ
         ("line 8", "line/b", "There are a mask and boxes; keep one"),
         ("line 9", "line/b", "There are boxes and polygons; keep one"),
         ("line 10", "line/b", "is good, but has boxes"),
-        ("line 11", "line/b", "X = 22 is outside the picture of 20×12"),
+        ("line 11", "line/b", "The box of 0×2 pixels is empty"),
         ("line 12", "line/b", "outside the picture of 20×12"),
         ("line 13", "line/b", "2 different points"),
         ("line 14", "line/b", "'1,2,x,4' is not a list of numbers"),

@@ -6,6 +6,7 @@ import pytest
 
 from datasets.layouts.toy import write_toy
 from segdec.artifact import read_manifest
+from tests.datasets.mixed_folder import write_mixed_folder
 from training.__main__ import main
 from training.config import ExperimentConfig
 from training.experiment_file import load_experiment
@@ -59,6 +60,14 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
     again = fit(toy_root, "--minutes", TINY, "--name", "toy")
     assert again.returncode == 2
     assert "exists. Give --overwrite to replace it" in again.stderr
+
+
+@pytest.mark.slow
+def test_a_folder_annotated_in_every_way_needs_no_flag(fit, tmp_path):
+    write_mixed_folder(tmp_path / "Teile für A", 3)
+    answer = fit(tmp_path / "Teile für A", "--minutes", TINY)
+    assert answer.returncode == 0, answer.stderr
+    assert read_manifest(tmp_path / "model").classes == ("good", "Kratzer", "NIO")
 
 
 @pytest.mark.parametrize(

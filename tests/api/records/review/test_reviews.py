@@ -3,6 +3,7 @@
 import itertools
 import json
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from unittest.mock import Mock
@@ -16,7 +17,7 @@ from api.records import queries
 from api.records.database import write_transaction
 from api.records.record_metrics import RecordMetrics
 from api.records.review import leases
-from api.records.review.leases import LEASE_DURATION, lease
+from api.records.review.leases import LEASE_DURATION, MAX_PER_CLIENT, MAX_PER_PERSON, LeaseHolder, lease
 from api.records.review.review_queue import Priority, enqueue
 from api.records.review.review_tasks import next_tasks
 from api.records.review.reviews import ReviewChange, ReviewDecision, set_review, undo_review
@@ -29,9 +30,9 @@ from tests.api.records.filled_record import NOW, add_prediction, make_row, stock
 SECOND = timedelta(seconds=1)
 
 
-def take(engine, session="mine", count=1, skip=(), station=None, now=NOW):
+def take(engine, session="mine", count=1, skip=(), station=None, now=NOW, holder=None):
     with write_transaction(engine) as connection:
-        return list(lease(connection, session, count, skip, station, now))
+        return list(lease(connection, holder or LeaseHolder(session, session), count, skip, station, now))
 
 
 def review(engine, label, record_id=1, revision=0, session="mine", now=NOW):
@@ -68,7 +69,7 @@ def test_tasks_are_ordered_by_priority_and_age(engine):
     with write_transaction(engine) as connection:
         enqueue(connection, [(6, Priority.CANDIDATE_DIFFERS)])
         add_prediction(connection, 6)
-        tasks = next_tasks(connection, "mine", 5, (), None, NOW).tasks
+        tasks = next_tasks(connection, LeaseHolder("mine", "here"), 5, (), None, NOW).tasks
     expected = {6: "candidate_differs", 3: "chance", 5: "chance", 2: "doubtful", 4: "doubtful"}
     assert [(task.record.record_id, task.why) for task in tasks] == list(expected.items())
     assert [(said.version, said.label) for said in tasks[0].shadows] == [("2", "good")]
@@ -83,6 +84,21 @@ def test_a_lease_expires_unless_it_is_renewed(engine):
     assert take(engine, "third", count=5, now=NOW + LEASE_DURATION) == [2]
     assert take(engine, "other", count=5, now=NOW + 2 * LEASE_DURATION - SECOND) == [1]
     assert take(engine, now=NOW + 2 * LEASE_DURATION - SECOND) == []
+
+
+def test_sessions_of_one_reviewer_or_client_do_not_lease_the_whole_queue(engine):
+    stock(engine, [make_row(number) for number in range(MAX_PER_CLIENT + 20)])
+    leased = select(review_queue.c.leased_to).where(review_queue.c.leased_to.is_not(None))
+    for number in range(8):
+        holder = LeaseHolder(f"session {number}", "key line", "Ada")
+        assert len(take(engine, holder=holder, count=5, now=NOW + number * SECOND)) == 5
+    held = Counter(session for (session,) in fetch(engine, leased))
+    assert held.total() == MAX_PER_PERSON and held["session 7"] == 5
+    for number in range(20):
+        holder = LeaseHolder(f"tab {number}", "key line", f"name {number}")
+        assert len(take(engine, holder=holder, count=5, now=NOW + 10 * SECOND)) == 5
+    assert len(fetch(engine, leased)) == MAX_PER_CLIENT
+    assert len(take(engine, holder=LeaseHolder("one", "key other", "Ada"), count=20)) == 20
 
 
 @sqlite_only

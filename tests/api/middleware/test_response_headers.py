@@ -1,0 +1,55 @@
+"""How browsers and caches may use answers."""
+
+from base64 import b64encode
+
+import pytest
+
+from segdec.images import encode_png
+from tests.api.conftest import part_image
+
+PNG = {"Content-Type": "image/png"}
+REVALIDATED, UNCHANGING = "private, no-cache", "private, max-age=86400, immutable"
+
+
+def cache_control(answer):
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    return answer.headers["Cache-Control"]
+
+
+def test_pictures_are_kept_by_the_browser_alone_and_as_long_as_they_stay_the_same(recorder, part):
+    recorder.post("/v1/inspect", content=part, headers=PNG)
+    for path, expected in (
+        ("image", UNCHANGING),
+        ("mask", UNCHANGING),
+        ("image?form=png", REVALIDATED),  # depend on the white level of the model that is served
+        ("overlay?side=16", REVALIDATED),
+    ):
+        answer = recorder.get(f"/v1/records/1/{path}")
+        assert (answer.status_code, cache_control(answer)) == (200, expected)
+        assert answer.headers["Vary"] == "Authorization, X-API-Key"
+    mask = {"png": b64encode(encode_png(part_image()[..., 0] * 0)).decode()}
+    sent = {"label": "good", "mask": mask}
+    assert recorder.request("PUT", "/v1/records/1/review", json=sent, headers={"If-Match": '"0"'}).is_success
+    assert cache_control(recorder.get("/v1/records/1/mask?which=reviewed")) == REVALIDATED
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/models",
+        "/none",
+        "/v1/predict",
+        "/metrics",
+        "/openapi.json",
+        "/v2",
+        "/livez",
+        "/v1/records/1/image",
+    ],
+)
+def test_other_answers_are_kept_nowhere(recorder, path):
+    assert cache_control(recorder.get(path)) == "no-store"
+
+
+def test_a_mask_as_an_answer_is_kept_nowhere(client, part):
+    answer = client.post("/v1/predict", content=part, headers={**PNG, "Accept": "image/png"})
+    assert (answer.headers["Content-Type"], cache_control(answer)) == ("image/png", "no-store")
