@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
+from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
 from datasets.file_systems import is_url
@@ -113,7 +114,7 @@ class CheckCache:
         terms = [record.name, record.label > 0, record.supervision, record.mask_threshold]
         if record.mask_values is not None:
             terms.append(record.mask_values)
-        if isinstance(record.mask_file, DrawnMask | BoxedMask | InvertedMask):
+        if isinstance(record.mask_file, DrawnMask | BoxedMask | CombinedMask | InvertedMask):
             terms.append(pickle.dumps(record.mask_file))
         stats: list[int] = []
         changed_ns = 0
@@ -195,6 +196,8 @@ def _mask_files(mask: ImageFile | None) -> list[ImageFile]:
     """The files that the mask is read from; a drawn mask has none."""
     if mask is None or isinstance(mask, DrawnMask):
         return []
+    if isinstance(mask, CombinedMask):
+        return [file for part in mask.parts for file in _mask_files(part)]
     return _mask_files(mask.mask) if isinstance(mask, BoxedMask | InvertedMask) else [mask]
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
 from datasets.annotations.class_values import distinct_values, read_classes
+from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
 from datasets.mask_threshold import UnclearMaskError
@@ -54,7 +55,7 @@ def read_files(record: Record, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files
     `max_pixels` limits masks that are drawn from an annotation; other files are not decoded here.
     """
     photograph, mask = record.image_file, record.mask_file
-    if isinstance(mask, DrawnMask | BoxedMask | InvertedMask):
+    if isinstance(mask, DrawnMask | BoxedMask | CombinedMask | InvertedMask):
         mask = mask.within(max_pixels)
     if isinstance(photograph, ShardFile) and isinstance(mask, ShardFile):
         return Files(*read_shard_files(photograph, mask))

@@ -126,6 +126,7 @@ async def put_review(
     limit = max(service.settings.max_body_bytes, MAX_JSON_BYTES)
     sent = await read_json_body(request, service, SentReview, deadline, limit)
     review_tasks.check_label(sent.label, row)
+    request.app.state.keyring.check_is_no_key("reason", sent.reason)
     mask = None
     if sent.mask is not None:
         mask = await record.run_in_thread(partial(parse_corrected_mask, sent.mask.png, row, sent.label))
@@ -156,7 +157,12 @@ async def delete_review(
 
 
 def _name(request: Request, reviewer: str | None) -> str:
-    """Returns the names of the key and the reviewer; empty if neither is known."""
+    """Returns the names of the key and the reviewer; empty if neither is known.
+
+    Raises:
+        RequestError: 400 if the name of the reviewer is a key.
+    """
+    request.app.state.keyring.check_is_no_key("name of the reviewer", reviewer)
     return "/".join(filter(None, (request.state.key, (reviewer or "").strip())))
 
 

@@ -67,11 +67,11 @@ def _read(found: AnnotationReader, path: Path, content: Any) -> None:
         _read_splits(found, path, content)
         return
     rows = [(number, line) for number, line in enumerate(content.splitlines(), start=1) if line.strip()]
-    with found.problem_at(str(path), advice=""):
+    with found.problem_at(str(path), *found.related_names(path), advice=""):
         try:
             photograph = _photograph(found, path)
         except ValueError:
-            if rows and _in_labels(path):
+            if rows and (_in_labels(path) or found.related_names(path)):
                 raise
             return  # another text file
         _annotate(found, path, photograph, rows)

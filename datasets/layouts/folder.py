@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.annotations.labels import DEFECT, GOOD, class_names
+from datasets.annotations.labels import DEFECT, GOOD, class_names, is_ignored
 from datasets.formats.annotation_files import FORMATS, SUFFIXES, Readers, read_annotation_files
 from datasets.formats.annotation_reader import Annotation, annotated_record, problem
 from datasets.formats.voc import is_class_mask
@@ -107,7 +107,10 @@ def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: st
         folder, unlabelled, read, has_classes=bool(stated), has_problems=bool(problems)
     )
     problems += unusable
-    broken |= left_out | {found.name for found in unusable}
+    set_aside = {name for name, label in classes.items() if label is not None and is_ignored(label)}
+    if set_aside:
+        more.append(f"{len(set_aside)} photographs in a folder 'ignore' were left out.")
+    broken |= left_out | set_aside | {found.name for found in unusable}
     combined = []
     for name in sorted(named.keys() - broken):
         own = annotations.get(name) or Annotation(named[name], name, "")
