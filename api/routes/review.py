@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any, TypeVarTuple
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,8 +26,9 @@ from api.routes.if_match import SeenRevisions
 from api.routes.json_body import MAX_JSON_BYTES, read_json_body
 from api.routes.rate_limit import client_of
 from api.routes.records import ETAG, RecordDep, RecordId, RowDep, TextFilter, Timestamp, answer_record
-from api.routes.request_params import MAX_NAME, PRINTABLE_PATTERN, DeadlineDep, Name
+from api.routes.request_params import DeadlineDep, Name, RequiredName
 from api.routes.roles import require_role
+from segdec.runtime.identifiers import SCHEMA_PATTERN
 
 Args = TypeVarTuple("Args")
 
@@ -38,12 +39,12 @@ MAX_TASKS = 5
 MAX_SKIPPED = 1000
 MAX_REASON = 2000
 """Characters."""
-TEXT_PATTERN = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
+TEXT_PATTERN = SCHEMA_PATTERN.replace(r"\u0000-\u001F", r"\u0000-\u0008\u000B-\u001F")
 """Allows tabs and line breaks."""
 
-Session = Annotated[Name, Field(min_length=1, description="random text, one for each tab")]
-QueryName = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
+Session = Annotated[RequiredName, Field(description="random text, one for each tab")]
+QueryName = Annotated[RequiredName | None, Query()]
+Label = RequiredName
 
 
 class NextTasks(BaseModel):
