@@ -250,6 +250,9 @@ class Settings(BaseSettings):
     """certificate of the OPC UA server, PEM or DER; clients then have to sign and encrypt"""
     opcua_key: Path | None = None
     """private key of that certificate, PEM or DER"""
+    opcua_anonymous: bool = False
+    """let OPC UA clients read without a user name; on a loopback address they may anyway, if there are no
+    keys"""
 
     # === Access ===
     api_keys: Path | None = None
