@@ -146,7 +146,7 @@ class DatabaseFiles:
         return True
 
     def _has_wal(self, connection: Connection) -> bool:
-        """Returns whether no commit was cut off the WAL: another program may have emptied it by a checkpoint."""
+        """Returns whether no commit was cut off the WAL; a checkpoint of another program may empty it."""
         try:
             size = os.stat(self._wal[0]).st_size  # noqa: PTH116
             if size < self._wal_bytes:
