@@ -267,8 +267,9 @@ class Settings(BaseSettings):
     rate_burst: PositiveInt = 20
     """requests that may come at once within the rate limit"""
     allowed_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_hosts)] = ()
-    """names in the URLs of clients, for example inspection.plant,*.cluster.local; others get a 400, except IP
-    addresses, names without a dot and the machine's own name; *: any name"""
+    """names in the URLs of clients, for example inspection.plant,*.plant; others get a 400, except IP
+    addresses, names without a dot, those ending in .local or .internal, and the machine's own name; *: any
+    name"""
     cors_origins: tuple[str, ...] = ()
     """web origins whose pages may call the service, for example https://hmi.plant"""
 
