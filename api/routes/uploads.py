@@ -82,8 +82,8 @@ async def read_uploads(request: Request, limit: int, upload: OpenUpload, *, max_
 def _unsupported(request: Request, examples: str, expected: str = "an image") -> RequestError:
     if request.headers.get("content-length") == "0":
         detail = (
-            f"The request body is empty (0 bytes); expected {expected}. Check the file name: curl sends nothing "
-            f"if the file does not exist. {examples}"
+            f"The request body is empty (0 bytes); expected {expected}. Check the file name: curl sends "
+            f"nothing if the file does not exist. {examples}"
         )
         return RequestError(422, "empty_image", detail)
     declared = request.headers.get("content-type", "")
