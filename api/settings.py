@@ -250,6 +250,9 @@ class Settings(BaseSettings):
     """certificate of the OPC UA server, PEM or DER; clients then have to sign and encrypt"""
     opcua_key: Path | None = None
     """private key of that certificate, PEM or DER"""
+    opcua_anonymous: bool = False
+    """let OPC UA clients read without a user name; on a loopback address they may anyway, if there are no
+    keys"""
 
     # === Access ===
     api_keys: Path | None = None
@@ -264,8 +267,9 @@ class Settings(BaseSettings):
     rate_burst: PositiveInt = 20
     """requests that may come at once within the rate limit"""
     allowed_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_hosts)] = ()
-    """names in the URLs of clients, for example inspection.plant,*.cluster.local; others get a 400, except IP
-    addresses, names without a dot and the machine's own name; *: any name"""
+    """names in the URLs of clients, for example inspection.plant,*.plant; others get a 400, except IP
+    addresses, names without a dot, those ending in .local or .internal, and the machine's own name; *: any
+    name"""
     cors_origins: tuple[str, ...] = ()
     """web origins whose pages may call the service, for example https://hmi.plant"""
 

@@ -79,16 +79,11 @@ def apply_mask_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
 
 def _inverted(record: Record) -> Record:
     mask = record.mask_file
-    if mask is None or isinstance(mask, DrawnMask | BoxedMask):
-        return record
     if isinstance(mask, CombinedMask):
-        parts = (part if isinstance(part, DrawnMask) else InvertedMask(part) for part in mask.parts)
-        return replace(record, mask_file=replace(mask, parts=tuple(parts)), digests=None)
-    if record.mask_values is not None:
-        raise DatasetError(
-            f"The values of the mask {mask} are classes, which cannot be inverted. Remove data.invert_masks, "
-            "or correct the masks and pack the set again."
-        )
+        parts = tuple(p if isinstance(p, DrawnMask) else InvertedMask(p) for p in mask.parts)
+        return replace(record, mask_file=replace(mask, parts=parts), digests=None)
+    if mask is None or record.mask_values is not None or isinstance(mask, DrawnMask | BoxedMask):
+        return record
     return replace(record, mask_file=InvertedMask(mask), digests=None)
 
 

@@ -100,8 +100,8 @@ def read_mqtt_url(url: str) -> tuple[str, str, int, str | None, str | None, str]
     except (KeyError, ValueError) as error:
         raise ConfigError(f"--outbox-mqtt is not the URL of a broker. {URL_FORM}") from error
     prefix = unquote(parts.path).strip("/")
-    bad = parts.query or parts.fragment or set("+#") & set(prefix)
-    bad = bad or FORBIDDEN.search(prefix) or len(prefix) > MAX_PREFIX
+    refused = set("+#") & set(prefix) or FORBIDDEN.search(prefix)
+    bad = bool(parts.query or parts.fragment or refused) or len(prefix) > MAX_PREFIX
     if not parts.hostname or not prefix or bad or prefix.startswith("$"):
         raise ConfigError(f"--outbox-mqtt is not the URL of a broker and a topic. {URL_FORM}")
     user, password = (None if word is None else unquote(word) for word in (parts.username, parts.password))

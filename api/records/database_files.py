@@ -52,6 +52,8 @@ class DatabaseFiles:
         self._path, self._lock = path, ServiceLock(path)
         self._is_locked = False
         self._wal: tuple[str, FileId | None] = "", None
+        self._wal_bytes = 0
+        """Size of the WAL when it was last checked; it grows, or is emptied by a checkpoint."""
         self._intact: tuple[int, ...] = ()
         """Id, size and time of the database when it was last checked."""
         self._stale = self._cut_off = False
@@ -94,6 +96,8 @@ class DatabaseFiles:
         names = str(self._path), f"{actual}-wal", f"{actual}-shm"
         info[INFO] = {name: _file_id(name) for name in names}
         with self._changing:
+            if not self._open:
+                self._wal_bytes = 0
             self._wal = names[1], info[INFO][names[1]]
             self._open[id(connection)] = connection
             self._used.add(id(connection))
@@ -107,9 +111,11 @@ class DatabaseFiles:
         has_database = self._has_database(connection.info[INFO][str(self._path)])
         known = connection.info[INFO].items()
         missing = [name for name, found in known if found is not None and _file_id(name) != found]
+        if not missing and not self._has_wal(connection):
+            missing = [self._wal[0]]
         if has_database and not missing and not self._stale:
             return
-        message = f"{next(iter(missing), self._path)} was removed or replaced while it was open"
+        message = f"{next(iter(missing), self._path)} was removed, replaced or cut off while it was open"
         if not self._stale:
             logger.error("%s. Restore it, or restart the service", message)
         self._stale = True
@@ -137,6 +143,19 @@ class DatabaseFiles:
             self._cut_off = True
             return False
         self._intact = _fingerprint(found) if found.st_size else ()
+        return True
+
+    def _has_wal(self, connection: Connection) -> bool:
+        """Returns whether no commit was cut off the WAL; a checkpoint of another program may empty it."""
+        try:
+            size = os.stat(self._wal[0]).st_size  # noqa: PTH116
+            if size < self._wal_bytes:
+                with closing(_driver(connection).cursor()) as cursor:
+                    cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except (OSError, sqlite3.Error):
+            self._cut_off = True
+            return False
+        self._wal_bytes = size
         return True
 
     def _before_connect(self, _dialect: object, _record: object, arguments: Any, options: Any) -> None:
