@@ -14,7 +14,7 @@ from datasets.folds import Duplicates, find_clusters, split_by_share, split_into
 from datasets.layouts.toy import write_toy
 from datasets.leaks import format_near_leak, near_duplicates, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import SHARDS, load_dataset
-from datasets.mask_cover import raise_if_inverted
+from datasets.mask_cover import check_mask_cover
 from datasets.overview import describe
 from datasets.problems import format_problem, raise_if_problems
 from datasets.sample import Dataset
@@ -169,11 +169,10 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
         max_pixels=options.max_pixels,
         progress=lambda records: _progress(records, "reading"),
     )
-    if options.invert_masks is None:
-        raise_if_inverted(checked)
+    cover = check_mask_cover(checked, decided=options.invert_masks is not None)
     for note in dataset.notes:
         print(f"note: {note}", file=sys.stderr)
-    for risk in describe_risks(checked):
+    for risk in [*cover, *describe_risks(checked)]:
         print(f"warning: {risk}", file=sys.stderr)
     return checked
 

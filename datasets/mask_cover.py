@@ -2,21 +2,33 @@
 
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.checking import CheckedDataset, CheckedPhotograph, UnreadPhotographs
+from datasets.problems import list_names
 from segdec.errors import DatasetError
 
 LARGE_SHARE = 0.5
 """Share of a photograph's pixels. Even large defects rarely cover more."""
 
 
-def raise_if_inverted(checked: CheckedDataset) -> None:
-    """Raises one DatasetError if most mask files mark most of their photographs as defective."""
+def check_mask_cover(checked: CheckedDataset, *, decided: bool) -> list[str]:
+    """Returns a warning if some mask files mark most of their photograph as defective.
+
+    Raises:
+        DatasetError: If most of them do, unless the user has `decided` whether masks are inverted.
+    """
     if isinstance(checked.photographs, UnreadPhotographs):
-        return
+        return []
     shares = {photograph.record.name: _share(photograph) for photograph in checked.photographs}
     known = {name: share for name, share in shares.items() if share is not None}
     large = {name: share for name, share in known.items() if share > LARGE_SHARE}
-    if not large or 2 * len(large) <= len(known):
-        return
+    if not large:
+        return []
+    if 2 * len(large) <= len(known):
+        return [
+            f"Masks that mark more than {LARGE_SHARE:.0%} of their photograph: {list_names(list(large))}. "
+            "Check whether they are inverted: white where the part is good."
+        ]
+    if decided:
+        return []
     name = next(iter(large))
     raise DatasetError(
         f"{len(large)} of {len(known)} masks mark more than {LARGE_SHARE:.0%} of their photograph as "

@@ -41,10 +41,7 @@ def describe_problems(problems: Sequence[Problem]) -> str:
 
 def describe_causes(problems: Sequence[Problem]) -> list[str]:
     """Returns a text for each cause: its first problem, the number of others and the names of two."""
-    causes: dict[str, list[Problem]] = defaultdict(list)
-    for problem in problems:
-        causes[_cause(problem)].append(problem)
-    return [_describe_cause(found) for found in causes.values()]
+    return [_describe_cause(found) for found in _by_cause(problems)]
 
 
 def format_problem(problem: Problem) -> str:
@@ -52,6 +49,13 @@ def format_problem(problem: Problem) -> str:
     text, place = " ".join(problem.text.split()), " ".join(problem.place.split())
     line = text if place in text else f"{place}: {text}"
     return line.encode(errors="backslashreplace").decode()
+
+
+def _by_cause(problems: Sequence[Problem]) -> list[list[Problem]]:
+    causes: dict[str, list[Problem]] = defaultdict(list)
+    for problem in problems:
+        causes[_cause(problem)].append(problem)
+    return list(causes.values())
 
 
 def list_names(names: Sequence[str]) -> str:
@@ -85,7 +89,7 @@ def _names(problem: Problem) -> Iterator[str]:
 
 
 def _list_all(problems: Sequence[Problem]) -> str:
-    if len(describe_causes(problems)) * EXAMPLES >= len(problems):
+    if max(map(len, _by_cause(problems))) <= EXAMPLES:
         return ""
     try:
         write_text_atomic(LIST_FILE, "".join(f"{format_problem(problem)}\n" for problem in problems))

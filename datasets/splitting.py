@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 from datasets.name_lists import NameLine, read_name_list, records_of_lines
+from datasets.problems import list_names
 from datasets.sample import Dataset, Record, Split
 from segdec.errors import DatasetError
 from segdec.runtime.files import write_text_atomic
@@ -27,8 +28,9 @@ SPLIT_FOLDERS: dict[str, Split] = {
 """Names of folders and files → split."""
 
 NEW_SPLIT_NOTE = (
-    "The split of the folders was replaced by 60 % train, 20 % val and 20 % test: it has no train split with "
-    "good and defective photographs, or no other one."
+    "Folders or annotation files assign {assigned} of {count} photographs to splits. All were split anew: 60 % "
+    "train, 20 % val and 20 % test. To keep a split, it must assign most photographs, and good and defective "
+    "ones to train and to another split."
 )
 
 VAL_FRACTION = 0.2
@@ -57,8 +59,8 @@ def assign_splits(dataset: Dataset, folder: Path) -> Dataset:
 def assign_own_splits(dataset: Dataset, folder: Path) -> Dataset:
     """Returns the data set with the splits of `splits.txt` in `folder`, its own, or the default split.
 
-    Its own split is used if train and another split have good photographs and, if there are any, defective
-    ones. Without val, a fifth of train becomes val.
+    Its own split is used if at least half of the photographs have one, and if train and another split have
+    good photographs and, if there are any, defective ones. Without val, a fifth of train becomes val.
 
     Raises:
         DatasetError: If `splits.txt` is invalid.
@@ -66,14 +68,20 @@ def assign_own_splits(dataset: Dataset, folder: Path) -> Dataset:
     path = folder / SPLITS_FILE
     if path.exists():
         return apply_splits(dataset, path)
+    unassigned = [record.name for record in dataset.records if record.split is None]
     kinds = {(record.split, record.label > 0) for record in dataset.records}
     needed = {defective for _, defective in kinds}
     complete = {split for split in SPLITS if needed <= {kind for each, kind in kinds if each == split}}
-    if "train" not in complete or len(complete) == 1:
-        renewed = default_split(dataset)
-        given = any(record.split for record in dataset.records)
-        return replace(renewed, notes=(*renewed.notes, *[NEW_SPLIT_NOTE] * given))
-    return dataset if dataset.of_split("val") else split_off_validation(dataset)
+    count = len(dataset.records)
+    if 2 * len(unassigned) <= count and "train" in complete and len(complete) > 1:
+        note = f"Photographs without a split: {list_names(unassigned)}, left out."
+        dataset = replace(dataset, notes=(*dataset.notes, *[note] * bool(unassigned)))
+        return dataset if dataset.of_split("val") else split_off_validation(dataset)
+    renewed = default_split(dataset)
+    if len(unassigned) == count:
+        return renewed
+    note = NEW_SPLIT_NOTE.format(assigned=count - len(unassigned), count=count)
+    return replace(renewed, notes=(*renewed.notes, note))
 
 
 def apply_splits(dataset: Dataset, path: Path) -> Dataset:

@@ -118,8 +118,8 @@ def _choose(finished: list[Values], annotator: str | None) -> list[Values]:
         people = ", ".join(sorted({_names(each)[0] for each in ordered}))
         raise ValueError(
             f"{len(defective)} of {len(ordered)} annotations mark a defect, the others none. Choose with "
-            f"the setting annotator: {ANY} (one is enough), {ALL} (all must), {LATEST}, or the number, "
-            f"e-mail address or name of one annotator ({people})"
+            f"--annotator (data.annotator): {ANY} (one is enough), {ALL} (all must), {LATEST}, or the "
+            f"number, e-mail address or name of one annotator ({people})"
         )
     return ordered[-1:]
 

@@ -5,7 +5,7 @@ import pytest
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.checking import check_dataset
 from datasets.loading import load_dataset
-from datasets.mask_cover import raise_if_inverted
+from datasets.mask_cover import check_mask_cover
 from datasets.reading import read
 from datasets.sample import Dataset, Record
 from datasets.supervision import apply_inverted_masks
@@ -25,13 +25,13 @@ def inverted_root(folder_root):
 def test_inverted_masks_are_refused_once_and_the_message_names_the_option(inverted_root):
     checked = check_dataset(load_dataset("folder", inverted_root))
     with pytest.raises(DatasetError, match=r"2 of 2 masks mark more than 50% .*dent/c, 98%.*--invert-masks"):
-        raise_if_inverted(checked)
+        check_mask_cover(checked, decided=False)
 
 
 def test_inverted_masks_mark_the_defects(inverted_root):
     dataset = load_dataset("folder", inverted_root, invert_masks=True)
     checked = check_dataset(dataset)
-    raise_if_inverted(checked)
+    assert check_mask_cover(checked, decided=True) == []
     assert [photograph.defect_px for photograph in checked.photographs] == [6, 0, 0, 6]
     expected = np.zeros((12, 20), np.uint8)
     expected[4:6, 5:8] = 255
@@ -39,9 +39,10 @@ def test_inverted_masks_mark_the_defects(inverted_root):
         np.testing.assert_array_equal(read(record).mask, expected)
 
 
-def test_one_large_defect_is_accepted(folder_root):
+def test_one_large_defect_is_a_warning(folder_root):
     cv2.imwrite(str(folder_root / "masks/dent/c.png"), np.full((12, 20), 255, np.uint8))
-    raise_if_inverted(check_dataset(load_dataset("folder", folder_root)))
+    (warning,) = check_mask_cover(check_dataset(load_dataset("folder", folder_root)), decided=False)
+    assert "more than 50% of their photograph: 1 (dent/c)" in warning
 
 
 def test_an_empty_inverted_mask_marks_everything(inverted_root):

@@ -14,7 +14,7 @@ from datasets.check_cache import CheckCache
 from datasets.checking import CheckedDataset, UnreadPhotographs, check_dataset, describe_risks
 from datasets.leaks import raise_if_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
-from datasets.mask_cover import raise_if_inverted
+from datasets.mask_cover import check_mask_cover
 from datasets.name_lists import read_name_list
 from datasets.problems import describe_problems
 from datasets.reading import read
@@ -214,11 +214,10 @@ def check_files(
         trusted=lambda shape: prepared_shape(shape, config.input, channels) is not None,
         known=check_cache,
     )
-    if config.data.invert_masks is None:
-        raise_if_inverted(checked)
+    cover = check_mask_cover(checked, decided=config.data.invert_masks is not None)
     for note in dataset.notes:
         print(f"note: {note}", file=sys.stderr)
-    for risk in describe_risks(checked):
+    for risk in [*cover, *describe_risks(checked)]:
         print(f"warning: {risk}", file=sys.stderr)
     return checked
 

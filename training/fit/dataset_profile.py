@@ -13,7 +13,7 @@ from datasets.annotations.labels import DEFECT
 from datasets.check_cache import CheckCache, CheckResult, FileState
 from datasets.checking import CheckedDataset, CheckedPhotograph, check_dataset, describe_risks
 from datasets.leaks import near_duplicates_for_split
-from datasets.mask_cover import raise_if_inverted
+from datasets.mask_cover import check_mask_cover
 from datasets.problems import format_problem, raise_if_problems
 from datasets.sample import Dataset, Record, Sample, is_unlocalized
 from datasets.splitting import SPLITS, SPLITS_FILE, default_split
@@ -138,8 +138,7 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
         progress=lambda records: progress_bar(records, desc="reading", unit="image", leave=False),
         examine=lambda sample: facts.update({sample.name: measure_sample(sample)}),
     )
-    if read_options.invert_masks is None:
-        raise_if_inverted(checked)
+    cover = check_mask_cover(checked, decided=read_options.invert_masks is not None)
     if not read_options.skip_broken:
         raise_if_problems(checked.dataset)
     if not checked.photographs:
@@ -149,9 +148,8 @@ def profile_dataset(dataset: Dataset, layout: str, root: Path, read_options: Rea
     profile = build_profile(checked, facts, duplicates, layout=layout, root=str(root), own_split=own)
     profile = replace(profile, read_options=read_options)
     skipped = tuple(f"skipped: {format_problem(problem)}" for problem in checked.dataset.problems)
-    return ProfiledDataset(
-        profile, checked, duplicates, (*skipped, *dataset.notes, *describe_risks(checked), *notes), states
-    )
+    notes = (*skipped, *dataset.notes, *cover, *describe_risks(checked), *notes)
+    return ProfiledDataset(profile, checked, duplicates, notes, states)
 
 
 def store_checks(profiled: ProfiledDataset, known: CheckCache) -> None:

@@ -24,6 +24,9 @@ minus that of good ones. It is 0 by chance, 1 without an error."""
 MAX_RATE = 0.5
 """A rate whose 95 % interval reaches this value proves nothing."""
 
+MIN_PIXEL_F1 = 0.1
+"""F1 of the pixels below which masks do not show the defects. Small defects rarely reach high values."""
+
 ENOUGH_STEPS = 300
 """Minimum number of steps for a useful model."""
 
@@ -183,6 +186,7 @@ def _list_doubts(metrics: Metrics) -> Iterator[str]:
             f"A usable model misses at most {format_percent(MAX_ERROR_SHARE)} of the defective ones and does "
             "not pass at most as many of the good ones."
         )
+    yield from _describe_masks(metrics)
     yield from (text for each in metrics.classes if (text := _describe_weak_class(each, metrics)))
     rates = {"false_negative_rate": "miss rate", "false_positive_rate": "rate of false alarms"}
     for name, what in rates.items():
@@ -191,6 +195,12 @@ def _list_doubts(metrics: Metrics) -> Iterator[str]:
             yield f"There are too few parts for a 95 % interval of its {what}."
         elif interval.high >= MAX_RATE:
             yield f"With so few photographs its {what} may be {format_percent(interval.high)}."
+
+
+def _describe_masks(metrics: Metrics) -> Iterator[str]:
+    f1 = metrics.pixels.f1 if metrics.pixel_images else None
+    if f1 is not None and f1 < MIN_PIXEL_F1:
+        yield f"Its masks mark other pixels than the annotated ones (pixel F1 {format_figure(f1)})."
 
 
 def _describe_weak_class(each: ClassMetrics, metrics: Metrics) -> str | None:

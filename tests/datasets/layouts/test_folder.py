@@ -275,4 +275,17 @@ def test_split_of_folders_is_kept_if_train_has_defects(tmp_path, write_picture, 
     assert dataset.problems == ()
     kept = all((record.split == "test") == record.name.startswith("test") for record in dataset.records)
     assert kept == defects_in_train
-    assert any("was replaced" in note for note in dataset.notes) != defects_in_train
+    assert any("split anew" in note for note in dataset.notes) != defects_in_train
+
+
+def test_split_of_a_few_photographs_is_not_kept(folder_root, write_picture):
+    """As of an export of another tool in a folder of its own."""
+    for name in ("export/train/good/e", "export/train/dent/f", "export/test/good/g", "export/test/dent/h"):
+        write_picture(folder_root / f"{name}.png")
+        if "dent" in name:
+            write_picture(folder_root / f"masks/{name}.png", mask=True)
+    for number in range(5):
+        write_picture(folder_root / f"good/{number}.png")
+    dataset = index(folder_root)
+    assert all(record.split for record in dataset.records)
+    assert any("assign 4 of 13 photographs to splits. All were split anew" in note for note in dataset.notes)
