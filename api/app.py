@@ -86,7 +86,10 @@ def _make_metrics(app: FastAPI) -> Metrics:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    service = app.state.service = Service(app.state.settings, app.state.metrics, app.state.predictor)
+    state = app.state
+    service = state.service = Service(
+        state.settings, state.metrics, state.predictor, state.keyring.check_login
+    )
     try:
         yield
     finally:

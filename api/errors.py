@@ -80,7 +80,7 @@ def describe_json_errors(error: ValidationError, root: str = "body") -> str:
         f"{'.'.join(str(part)[:40] for part in detail['loc']) or root}: {detail['msg']}"
         for detail in details[:MAX_JSON_ERRORS]
     )
-    return described.replace("invalid unicode code point", "not UTF-8")
+    return described.replace("invalid unicode code point", "not UTF-8").replace("Value error, ", "")
 
 
 # === Problems ===

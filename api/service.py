@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal, TypeVar
 
+from api.delivery.opcua_access import CheckLogin
 from api.delivery.receivers import Receivers, create_receivers
 from api.errors import RequestError, service_unavailable
 from api.inference.inference_thread import ImagePredictor, InferenceThread
@@ -69,7 +70,13 @@ class Service:
         image_threads: Decode photographs and encode answers.
     """
 
-    def __init__(self, settings: Settings, metrics: Metrics, predictor: ImagePredictor | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        predictor: ImagePredictor | None = None,
+        check_login: CheckLogin = lambda _name, _key: False,
+    ) -> None:
         self.settings = settings
         self.metrics = metrics
         self.state: State = "not_ready"
@@ -112,7 +119,7 @@ class Service:
             if predictor is None
             else None
         )
-        self.receivers: Receivers = create_receivers(settings, metrics)
+        self.receivers: Receivers = create_receivers(settings, metrics, check_login)
         self.recording: Recording = create_recording(settings, metrics, self.receivers.sinks)
         self.shadowing = Shadowing(
             self.models,

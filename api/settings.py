@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, CliApp, NoDecode, SettingsConfigDict
 from segdec.config import config_error
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
+from segdec.runtime.identifiers import check_identifier
 from segdec.runtime.suggestions import nearest_name
 from segdec.runtime.threads import MAX_THREADS, available_cores
 
@@ -36,6 +37,7 @@ MAX_DAYS = 36_500.0
 """Longest finite time of keeping pictures."""
 Days = Annotated[float, Field(gt=0, le=MAX_DAYS)]
 Share = Annotated[float, Field(ge=0, le=1)]
+ClientId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(check_identifier)]
 RECORD_SETTINGS = ("outbox_webhook", "outbox_mqtt", "outbox_jsonl", "opcua_endpoint")
 """Settings of receivers, which need a record."""
 
@@ -230,7 +232,7 @@ class Settings(BaseSettings):
     USER:PASSWORD@ may precede the host (then use the variable, not the flag)"""
     outbox_mqtt_login: Path | None = None
     """file of one line, USER:PASSWORD of the broker"""
-    outbox_mqtt_client: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    outbox_mqtt_client: ClientId | None = None
     """client identifier at the broker; default: a different one for each process"""
     outbox_jsonl: Path | None = None
     """file to which the same events are appended, one a line; recreated after a rotation"""
@@ -248,6 +250,9 @@ class Settings(BaseSettings):
     """certificate of the OPC UA server, PEM or DER; clients then have to sign and encrypt"""
     opcua_key: Path | None = None
     """private key of that certificate, PEM or DER"""
+    opcua_anonymous: bool = False
+    """let OPC UA clients read without a user name; on a loopback address they may anyway, if there are no
+    keys"""
 
     # === Access ===
     api_keys: Path | None = None
@@ -262,8 +267,9 @@ class Settings(BaseSettings):
     rate_burst: PositiveInt = 20
     """requests that may come at once within the rate limit"""
     allowed_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_hosts)] = ()
-    """names in the URLs of clients, for example inspection.plant,*.cluster.local; others get a 400, except IP
-    addresses, names without a dot and the machine's own name; *: any name"""
+    """names in the URLs of clients, for example inspection.plant,*.plant; others get a 400, except IP
+    addresses, names without a dot, those ending in .local or .internal, and the machine's own name; *: any
+    name"""
     cors_origins: tuple[str, ...] = ()
     """web origins whose pages may call the service, for example https://hmi.plant"""
 

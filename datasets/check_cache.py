@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
+from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
 from datasets.file_systems import is_url
@@ -22,7 +23,7 @@ from datasets.shard_file import ShardFile
 from segdec.images import ImageFile
 from segdec.runtime.files import write_bytes_atomic
 
-VERSION = 3
+VERSION = 4
 """Raise it with every change of the checks: older results are then ignored."""
 
 MIN_FILE_AGE_S = 2.0
@@ -44,6 +45,8 @@ _ROW = np.dtype(
         ("masked", "?"),
         ("webp", "?"),
         ("small", "u1", THUMBNAIL_BYTES),
+        ("bit_depth", "u1"),
+        ("blank", "?"),
     ]
 )
 
@@ -58,6 +61,8 @@ class CheckResult(NamedTuple):
         pixels: SHA-256, in hex, of size and pixels of the photograph.
         webp: Whether the photograph's file is WebP.
         thumbnail: From `datasets.near_duplicates.normalized_thumbnail`.
+        bit_depth: Bits per channel of the photograph's file.
+        blank: Whether all colours of its palette are the same.
     """
 
     shape: tuple[int, int, int]
@@ -66,6 +71,8 @@ class CheckResult(NamedTuple):
     pixels: str
     webp: bool
     thumbnail: bytes
+    bit_depth: int
+    blank: bool
 
 
 class FileState(NamedTuple):
@@ -107,7 +114,7 @@ class CheckCache:
         terms = [record.name, record.label > 0, record.supervision, record.mask_threshold]
         if record.mask_values is not None:
             terms.append(record.mask_values)
-        if isinstance(record.mask_file, DrawnMask | BoxedMask | InvertedMask):
+        if isinstance(record.mask_file, DrawnMask | BoxedMask | CombinedMask | InvertedMask):
             terms.append(pickle.dumps(record.mask_file))
         stats: list[int] = []
         changed_ns = 0
@@ -143,6 +150,7 @@ class CheckCache:
         row["key"], row["state"], row["shape"], row["defect_px"] = *state[:2], facts.shape, facts.defect_px
         row["pixels"] = _from_hex(facts.pixels)
         row["masked"], row["webp"] = len(facts.digests) == 2, facts.webp
+        row["bit_depth"], row["blank"] = facts.bit_depth, facts.blank
         row["small"] = np.frombuffer(facts.thumbnail, np.uint8)
         row["files"][: len(facts.digests)] = list(map(_from_hex, facts.digests))
         self._new[state.key] = row.tobytes()
@@ -188,6 +196,8 @@ def _mask_files(mask: ImageFile | None) -> list[ImageFile]:
     """The files that the mask is read from; a drawn mask has none."""
     if mask is None or isinstance(mask, DrawnMask):
         return []
+    if isinstance(mask, CombinedMask):
+        return [file for part in mask.parts for file in _mask_files(part)]
     return _mask_files(mask.mask) if isinstance(mask, BoxedMask | InvertedMask) else [mask]
 
 
@@ -197,7 +207,8 @@ def _facts(row: Any) -> CheckResult:
     digests = tuple(digest.tobytes().hex() for digest in files)
     defect_px, pixels = int(row["defect_px"]), row["pixels"].tobytes().hex()
     small = row["small"].tobytes()
-    return CheckResult((height, width, channels), digests, defect_px, pixels, bool(row["webp"]), small)
+    webp, bit_depth, blank = bool(row["webp"]), int(row["bit_depth"]), bool(row["blank"])
+    return CheckResult((height, width, channels), digests, defect_px, pixels, webp, small, bit_depth, blank)
 
 
 def _from_hex(digest: str) -> NDArray[np.uint8]:

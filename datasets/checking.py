@@ -14,12 +14,13 @@ from typing import overload
 import numpy as np
 
 from datasets.check_cache import SAVE_INTERVAL, CheckCache, CheckResult
+from datasets.mask_threshold import UnclearMaskError, advise
 from datasets.near_duplicates import normalized_thumbnail
-from datasets.problems import describe_causes
+from datasets.problems import describe_causes, list_names
 from datasets.reading import Files, content_digest, decode, read_files
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample
 from segdec.errors import DatasetError, MissingExtraError, SegdecError
-from segdec.images import DEFAULT_MAX_PIXELS
+from segdec.images import BLANK_PALETTE, DEFAULT_MAX_PIXELS
 from segdec.imaging.integrity import is_webp
 
 ANY_WHITE_LEVEL = 65535
@@ -44,6 +45,8 @@ class CheckedPhotograph:
             file if it was not read.
         webp: Whether the file is WebP, which does not show damage; False if it was not read.
         thumbnail: From `datasets.near_duplicates.normalized_thumbnail`; None if the file was not read.
+        bit_depth: Bits per channel of the file; None if it was not read.
+        blank: Whether all colours of its palette are the same.
     """
 
     record: Record
@@ -54,6 +57,8 @@ class CheckedPhotograph:
     digest: str
     webp: bool = False
     thumbnail: bytes | None = None
+    bit_depth: int | None = None
+    blank: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,13 @@ def _unread(record: Record) -> CheckedPhotograph:
     return CheckedPhotograph(record, *record.shape, defect_px=None, digest=record.digests[0])
 
 
+@dataclass(frozen=True)
+class UnclearMask(Problem):
+    """A mask of more than two values and the threshold that fits it."""
+
+    threshold: int = 0
+
+
 def check_dataset(
     dataset: Dataset,
     *,
@@ -133,7 +145,7 @@ def check_dataset(
     contradictions = list(_contradictions(dataset.classes, photographs))
     broken = {problem.name for problem in contradictions}
     photographs = [photograph for photograph in photographs if photograph.record.name not in broken]
-    problems = [found for found in results if isinstance(found, Problem)] + contradictions
+    problems = [*_advised([found for found in results if isinstance(found, Problem)]), *contradictions]
     usable = replace(
         dataset,
         records=tuple(photograph.record for photograph in photographs),
@@ -142,11 +154,24 @@ def check_dataset(
     return CheckedDataset(usable, tuple(photographs))
 
 
+def _advised(problems: list[Problem]) -> list[Problem]:
+    """Adds the threshold that fits most masks to the problems of unclear ones."""
+    thresholds = [problem.threshold for problem in problems if isinstance(problem, UnclearMask)]
+    return [
+        Problem(problem.place, f"{problem.text} {advise(thresholds)}", problem.name)
+        if isinstance(problem, UnclearMask)
+        else problem
+        for problem in problems
+    ]
+
+
 def describe_risks(checked: CheckedDataset) -> list[str]:
     """Returns a warning line for each problem that usable photographs may cause."""
     if isinstance(checked.photographs, UnreadPhotographs):
         return []
     dropped = describe_causes(checked.dataset.dropped)
+    if blank := [photograph.record.name for photograph in checked.photographs if photograph.blank]:
+        dropped.append(f"{list_names(blank)}: {BLANK_PALETTE}.")
     webp = [photograph.record.name for photograph in checked.photographs if photograph.webp]
     if not webp:
         return dropped
@@ -197,11 +222,20 @@ class _RecordCheck:
             result = self._read(record)
         except MissingExtraError:
             raise
+        except UnclearMaskError as error:
+            return UnclearMask(str(record.image_file), error.found, record.name, error.threshold)
         except SegdecError as error:
             return Problem(str(record.image_file), str(error), record.name)
         record = replace(record, shape=result.shape, digests=result.digests)
         return CheckedPhotograph(
-            record, *result.shape, result.defect_px, result.pixels, result.webp, result.thumbnail
+            record,
+            *result.shape,
+            result.defect_px,
+            result.pixels,
+            result.webp,
+            result.thumbnail,
+            result.bit_depth,
+            result.blank,
         )
 
     def trusts(self, shape: tuple[int, int, int] | None) -> bool:
@@ -236,7 +270,9 @@ class _RecordCheck:
         defect_px = 0 if sample.mask is None else int(np.count_nonzero(sample.mask))
         pixels, thumbnail = content_digest(sample), normalized_thumbnail(sample.image)
         shape, webp = (height, width, channels), is_webp(files.photograph)
-        return CheckResult(shape, files.digests(), defect_px, pixels, webp, thumbnail)
+        blank = BLANK_PALETTE in sample.warnings
+        found = defect_px, pixels, webp, thumbnail, sample.bit_depth, blank
+        return CheckResult(shape, files.digests(), *found)
 
 
 def _check_class(record: Record, sample: Sample) -> None:

@@ -1,15 +1,17 @@
 """Record → Sample: reads and decodes photographs and masks."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets.annotations.boxed_mask import BoxedMask
-from datasets.annotations.class_values import distinct_values, list_values, read_classes
+from datasets.annotations.class_values import distinct_values, read_classes
+from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
+from datasets.mask_threshold import UnclearMaskError
 from datasets.sample import Record, Sample
 from datasets.shard_file import ShardFile, read_shard_files
 from segdec.errors import DatasetError
@@ -53,7 +55,7 @@ def read_files(record: Record, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Files
     `max_pixels` limits masks that are drawn from an annotation; other files are not decoded here.
     """
     photograph, mask = record.image_file, record.mask_file
-    if isinstance(mask, DrawnMask | BoxedMask | InvertedMask):
+    if isinstance(mask, DrawnMask | BoxedMask | CombinedMask | InvertedMask):
         mask = mask.within(max_pixels)
     if isinstance(photograph, ShardFile) and isinstance(mask, ShardFile):
         return Files(*read_shard_files(photograph, mask))
@@ -65,23 +67,33 @@ def decode(
 ) -> Sample:
     """Decodes the files of `record`; arguments, result and errors as in `read`."""
     name = str(record.image_file)
-    image = decode_image(
+    photograph = decode_image(
         files.photograph,
         name,
         white_level=white_level,
         max_pixels=max_pixels,
         accept_webp=True,  # `datasets.checking.describe_risks` warns
-    ).pixels
+    )
+    sample = Sample(
+        record.name,
+        photograph.pixels,
+        None,
+        record.label,
+        record.supervision,
+        bit_depth=photograph.bit_depth,
+        warnings=photograph.warnings,
+    )
     if files.mask is None:
-        return Sample(record.name, image, None, record.label, record.supervision)
-    values = _decode_mask(record, files.mask, image.shape[:2], max_pixels)
-    if record.mask_values is not None:
-        mask, classes, ignored = read_classes(values, record.mask_values, str(record.mask_file))
-        if classes is not None and (classes == record.label).all():
-            classes = None
-        return Sample(record.name, image, mask, record.label, record.supervision, classes, ignored)
-    mask = np.where(values > (record.mask_threshold or 0), np.uint8(255), np.uint8(0))
-    return Sample(record.name, image, mask, record.label, record.supervision)
+        return sample
+    values = _decode_mask(record, files.mask, sample.image.shape[:2], max_pixels)
+    if record.mask_values is None:
+        return replace(
+            sample, mask=np.where(values > (record.mask_threshold or 0), np.uint8(255), np.uint8(0))
+        )
+    mask, classes, ignored = read_classes(values, record.mask_values, str(record.mask_file))
+    if classes is not None and (classes == record.label).all():
+        classes = None
+    return replace(sample, mask=mask, classes=classes, ignored=ignored)
 
 
 def content_digest(sample: Sample) -> str:
@@ -113,11 +125,7 @@ def _check_values(record: Record, mask: NDArray[np.uint8]) -> None:
     """Without a threshold the mask may hold 0 and one other value."""
     values = distinct_values(mask)
     if len(values) > 2 or (len(values) == 2 and values[0] > 0):
-        raise DatasetError(
-            f"The mask {record.mask_file} has {len(values)} values: {list_values(values)}. Expected 0 and "
-            "one other value. Set data.mask_threshold, or --mask-threshold of a command, to the value above "
-            "which a pixel is defective (127 for smooth edges, 0 if every other value is a defect)."
-        )
+        raise UnclearMaskError(str(record.mask_file), mask, values)
 
 
 def _size(shape: tuple[int, ...]) -> str:

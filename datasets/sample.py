@@ -149,6 +149,8 @@ class Sample:
         classes: uint8 [H, W], class of the nearest defect pixel (a defect pixel has its own class); None if
             all defect pixels have the class `label`.
         ignored: uint8 [H, W], 255 where the class is unknown, else 0; None if it is known everywhere.
+        bit_depth: Bits per channel of the photograph's file.
+        warnings: Those of its decoder.
     """
 
     name: str
@@ -158,6 +160,8 @@ class Sample:
     supervision: Supervision = "mask"
     classes: NDArray[np.uint8] | None = None
     ignored: NDArray[np.uint8] | None = None
+    bit_depth: int = 8
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

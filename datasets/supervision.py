@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import get_args
 
 from datasets.annotations.boxed_mask import BoxedMask
+from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.inverted_mask import InvertedMask
 from datasets.annotations.labels import DEFECT, GOOD, is_ignored
@@ -80,9 +81,13 @@ def apply_mask_values(dataset: Dataset, values: Mapping[str, int]) -> Dataset:
 
 
 def _inverted(record: Record) -> Record:
-    if record.mask_file is None or isinstance(record.mask_file, DrawnMask | BoxedMask):
+    mask = record.mask_file
+    if isinstance(mask, CombinedMask):
+        parts = tuple(p if isinstance(p, DrawnMask) else InvertedMask(p) for p in mask.parts)
+        return replace(record, mask_file=replace(mask, parts=parts), digests=None)
+    if mask is None or record.mask_values is not None or isinstance(mask, DrawnMask | BoxedMask):
         return record
-    return replace(record, mask_file=InvertedMask(record.mask_file), digests=None)
+    return replace(record, mask_file=InvertedMask(mask), digests=None)
 
 
 def merged_defects(dataset: Dataset) -> Dataset:

@@ -19,7 +19,7 @@ from datasets.reading import read
 from datasets.sample import Sample
 from segdec.errors import DatasetError
 from segdec.images import resize_mask
-from segdec.imaging.overlay import BAR, FONT, TEXT, draw_overlay
+from segdec.imaging.overlay import BAR, TEXT, draw_overlay, write_text
 from segdec.inference.postprocessing import Prediction
 from segdec.predictor import Predictor
 from segdec.runtime.cli import clean_exit
@@ -34,7 +34,6 @@ GAP_PX = 8
 CHARACTER_PX = 32
 """Height of a capital character."""
 
-STROKE_PX = 3
 JPEG_QUALITY = 80
 
 
@@ -115,9 +114,7 @@ def _line_up(parts: Sequence[Picture]) -> Picture:
 def _write(text: str, width: int) -> Picture:
     """Returns a bar with large text: pages show the picture at half its size."""
     bar = np.full((2 * CHARACTER_PX, width, 3), BAR, np.uint8)
-    scale = cv2.getFontScaleFromHeight(FONT, CHARACTER_PX, STROKE_PX)
-    origin = (CHARACTER_PX // 2, 3 * CHARACTER_PX // 2)
-    cv2.putText(bar, text, origin, FONT, scale, TEXT, STROKE_PX, cv2.LINE_AA)
+    write_text(bar, text, (CHARACTER_PX // 2, 3 * CHARACTER_PX // 2), CHARACTER_PX, TEXT)
     return bar
 
 

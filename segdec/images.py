@@ -36,6 +36,9 @@ BLANK_PALETTE = "all colours of the file's palette are the same, so the picture 
 """A warning about a photograph."""
 
 
+PIXELS = "pixels"
+"""Format of a photograph that did not come from a file."""
+
 CheckSize = Callable[[int, int], None]
 """Called with a picture's height and width, px, before its pixels are decoded; raises to reject it."""
 
@@ -53,7 +56,7 @@ class Photograph:
 
     Attributes:
         pixels: uint8 [H, W, C], C is 1 (grey) or 3 (RGB), turned upright by its EXIF orientation.
-        format: `png`, `jpeg`, `bmp`, `tiff` or `webp`, detected from the content.
+        format: `png`, `jpeg`, `bmp`, `tiff` or `webp`, detected from the content; or `pixels`.
         bit_depth: Bits per channel in the file, at most 16.
         warnings: Changes to the picture that users may not expect, for example a rotation.
     """

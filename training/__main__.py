@@ -81,7 +81,7 @@ def _add_fit(commands: "Commands") -> None:
     add("root", type=Path, metavar="FOLDER", help="folder of the images, in any known layout")
     add("--minutes", type=float, default=10.0, help="time limit of the whole command (default: %(default)s)")
     add("--out", type=Path, metavar="MODEL", help="folder of the model; default: models/NAME")
-    add("--name", help="name of the run; default: that of the folder")
+    add("--name", help="name of the run; default: that of the folder, with _ for spaces")
     add("--runs", type=Path, default=Path("runs"), help="folder of all runs (default: %(default)s)")
     add("--layout", help="layout of the files; default: detected")
     encoder = "weights of the encoder, if Keras has not downloaded them; none for a network without encoder"

@@ -72,7 +72,14 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
         out,
         result.model,
         ModelCard(
-            name, options.version, metrics, split, result.data_fingerprint, result.encoder, options.parent
+            name,
+            options.version,
+            metrics,
+            split,
+            result.data_fingerprint,
+            result.encoder,
+            options.parent,
+            result.training_photographs,
         ),
         engines=options.engines,
         validation=_validation_photographs(folder, Predictor(NetworkEngine(network), result.model), options),

@@ -78,6 +78,7 @@ class Trainer:
         config = with_initial_sha256(config)
         data = load_run_data(config)
         self.data_fingerprint, self.image_shape = data.fingerprint, data.shape
+        self.training_photographs = data.training_photographs
 
         # === Devices and processes ===
         set_numerics(config)
@@ -356,4 +357,5 @@ class Trainer:
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
             encoder=self.folder.encoder(),
+            training_photographs=self.training_photographs,
         )

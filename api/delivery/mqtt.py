@@ -11,6 +11,7 @@ from api.delivery.mqtt_connection import Broker, MqttConnection, VersionRefusedE
 from api.delivery.mqtt_isolation import EventIsolation
 from api.delivery.sink import DeliveryError, OutboxMessage
 from segdec.errors import ConfigError
+from segdec.runtime.identifiers import FORBIDDEN
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 URL_FORM = "Expected mqtt://HOST:PORT/TOPIC or mqtts://HOST:PORT/TOPIC, the topic without + and #."
@@ -99,7 +100,8 @@ def read_mqtt_url(url: str) -> tuple[str, str, int, str | None, str | None, str]
     except (KeyError, ValueError) as error:
         raise ConfigError(f"--outbox-mqtt is not the URL of a broker. {URL_FORM}") from error
     prefix = unquote(parts.path).strip("/")
-    bad = set("+#\x00") & set(prefix) or parts.query or parts.fragment or len(prefix) > MAX_PREFIX
+    refused = set("+#") & set(prefix) or FORBIDDEN.search(prefix)
+    bad = bool(parts.query or parts.fragment or refused) or len(prefix) > MAX_PREFIX
     if not parts.hostname or not prefix or bad or prefix.startswith("$"):
         raise ConfigError(f"--outbox-mqtt is not the URL of a broker and a topic. {URL_FORM}")
     user, password = (None if word is None else unquote(word) for word in (parts.username, parts.password))

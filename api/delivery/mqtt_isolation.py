@@ -1,7 +1,7 @@
 """Finds the event at which a broker ends the connection that all stations share.
 
-A broker of MQTT 3.1.1 can only end the connection of a client that sends something it does not accept; those of
-MQTT 5 often do. Events that were in flight then are sent again alone, so that the next end has one cause.
+A broker of MQTT 3.1.1 can only end the connection of a client that sends something it does not accept; those
+of MQTT 5 often do. Events that were in flight then are sent again alone, so that the next end has one cause.
 """
 
 import asyncio

@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.delivery.line_state import LineStateReader, StationState
 from api.delivery.loop_thread import LoopThread
+from api.delivery.opcua_access import OpcUaAccess
 from api.delivery.opcua_nodes import LineNodes
 from segdec import __version__
 from segdec.errors import ConfigError
@@ -42,18 +43,29 @@ logger = logging.getLogger(__name__)
 
 
 class _ReadOnly(SimpleRoleRuleset):  # type: ignore[misc]
-    """Allows every request that does not write."""
+    """Allows every request that does not write, after a login."""
 
     def __init__(self) -> None:
         allowed = {ua.NodeId(number) for number in USER_TYPES if number not in WRITING_REQUESTS}
-        self._permission_dict = dict.fromkeys(UserRole, allowed)
+        self._permission_dict = {**dict.fromkeys(UserRole, frozenset()), UserRole.User: allowed}
 
 
-class _NoAdministrators(UserManager):  # type: ignore[misc]
-    """Makes everybody a user; by default the name `admin` is enough to be an administrator."""
+class _Users(UserManager):  # type: ignore[misc]
+    """Checks user names; nobody is an administrator."""
 
-    def get_user(self, *_: object, **__: object) -> User:
-        return User(role=UserRole.User)
+    def __init__(self, access: OpcUaAccess) -> None:
+        self._access = access
+
+    def get_user(
+        self, _server: object, username: str | None = None, password: str | None = None, **_: object
+    ) -> User | None:
+        if username is None:
+            return User(role=UserRole.User) if self._access.anonymous else None
+        check = self._access.check_login
+        if check is not None and check(username, password or ""):
+            return User(role=UserRole.User, name=username)
+        logger.warning("OPC UA: a login as %r is refused", username)
+        return None
 
 
 class OpcUaServer:
@@ -64,16 +76,22 @@ class OpcUaServer:
         pair: Files of certificate and private key; None = without encryption.
         engine: Engine of the record's database. No other object may use it; `close` disposes it.
         state: Reads the state from the record.
+        access: Who may read.
 
     Raises:
         ConfigError: If the endpoint has another form.
     """
 
     def __init__(
-        self, endpoint: str, pair: tuple[Path, Path] | None, engine: Engine, state: LineStateReader
+        self,
+        endpoint: str,
+        pair: tuple[Path, Path] | None,
+        engine: Engine,
+        state: LineStateReader,
+        access: OpcUaAccess,
     ) -> None:
         self._endpoint, self._pair = _check(endpoint), pair
-        self._engine, self._state = engine, state
+        self._engine, self._state, self._access = engine, state, access
         self._started: Future[None] = Future()
         self._thread = LoopThread("opcua", self._run, self._on_error)
         self._is_usable: Callable[[], bool] = lambda: True
@@ -132,8 +150,13 @@ class OpcUaServer:
                 return
 
     async def _serve(self) -> None:
-        server = Server(user_manager=_NoAdministrators())
+        server = Server(user_manager=_Users(self._access))
         await server.init()
+        # asyncua reads for a session of another client after a failed login to it; its tokens can be guessed.
+        server.iserver.lookup_external_session = lambda _token: None
+        named = self._access.check_login is not None
+        kinds = {ua.AnonymousIdentityToken: self._access.anonymous, ua.UserNameIdentityToken: named}
+        server.set_identity_tokens([kind for kind, accepted in kinds.items() if accepted])
         server.set_server_name("segdec")
         server.set_endpoint(self._endpoint)
         server.allow_remote_admin(False)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from api.delivery.opcua_access import CheckLogin, OpcUaAccess, opcua_access
 from api.metrics import Metrics
 from api.records.recording import explain_missing_group
 from api.settings import Settings
@@ -53,8 +54,10 @@ class Receivers:
             self._delivery.close()
 
 
-def create_receivers(settings: Settings, metrics: Metrics) -> Receivers:
-    """Creates the receivers of the settings without starting them.
+def create_receivers(
+    settings: Settings, metrics: Metrics, check_login: CheckLogin = lambda _name, _key: False
+) -> Receivers:
+    """Creates the receivers of the settings without starting them; `check_login` is for OPC UA clients.
 
     Raises:
         MissingExtraError: If the group `record` or `opcua` is not installed.
@@ -64,7 +67,8 @@ def create_receivers(settings: Settings, metrics: Metrics) -> Receivers:
         return Receivers()
     opcua = None
     if settings.opcua_endpoint is not None:
-        opcua = _create_opcua(settings.opcua_endpoint, settings, metrics)
+        access = opcua_access(settings.opcua_endpoint, settings, check_login)
+        opcua = _create_opcua(settings.opcua_endpoint, settings, metrics, access)
     if not any((settings.outbox_webhook, settings.outbox_mqtt, settings.outbox_jsonl)):
         return Receivers(opcua=opcua)
     with explain_missing_group():
@@ -83,7 +87,7 @@ def create_receivers(settings: Settings, metrics: Metrics) -> Receivers:
     return Receivers(names, delivery, opcua)
 
 
-def _create_opcua(endpoint: str, settings: Settings, metrics: Metrics) -> "OpcUaServer":
+def _create_opcua(endpoint: str, settings: Settings, metrics: Metrics, access: OpcUaAccess) -> "OpcUaServer":
     certificate, key = settings.opcua_certificate, settings.opcua_key
     if (certificate is None) != (key is None):
         raise ConfigError(
@@ -100,6 +104,6 @@ def _create_opcua(endpoint: str, settings: Settings, metrics: Metrics) -> "OpcUa
         from api.delivery.opcua_metrics import register_opcua_metrics
         from api.delivery.opcua_server import OpcUaServer
 
-    server = OpcUaServer(endpoint, pair, engine, LineStateReader(ZoneInfo(settings.record_zone)))
+    server = OpcUaServer(endpoint, pair, engine, LineStateReader(ZoneInfo(settings.record_zone)), access)
     register_opcua_metrics(metrics, server)
     return server

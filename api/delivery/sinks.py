@@ -11,6 +11,7 @@ from api.delivery.sink import Sink
 from api.delivery.webhook import Webhook, load_secrets
 from api.settings import Settings
 from segdec.errors import ConfigError
+from segdec.runtime.identifiers import FORBIDDEN
 
 
 def create_sinks(settings: Settings) -> list[Sink]:
@@ -51,7 +52,7 @@ def _read_login(file: Path) -> tuple[str, str]:
         user, colon, password = file.read_text("utf-8").strip("\r\n").partition(":")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"Cannot read the broker's login in {file}: {error}.") from error
-    if not user or not colon or "\n" in password:
+    if not user or not colon or "\n" in password or FORBIDDEN.search(user):
         raise ConfigError(f"{file} is not a broker login. Expected one line, USER:PASSWORD.")
     return user, password
 

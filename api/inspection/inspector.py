@@ -23,8 +23,9 @@ from api.inspection.request_group import RequestGroup
 from api.metrics import Metrics
 from api.models.registry import ServedModel
 from api.settings import Settings
+from segdec.artifact import describe_differences
 from segdec.errors import SegdecError
-from segdec.images import Photograph
+from segdec.images import PIXELS, Photograph
 from segdec.inference.postprocessing import Prediction
 from segdec.schemas import ImageFacts, ModelIdentity
 
@@ -235,14 +236,15 @@ class Inspection:
             integrity=photograph.integrity,
         )
         queue_ms = (started - submitted) * 1000
-        return PhotographFacts(image, photograph.warnings, queue_ms, _ms_since(started)), prepared
+        warnings = *photograph.warnings, *describe_differences(self._model.predictor.config, photograph)
+        return PhotographFacts(image, warnings, queue_ms, _ms_since(started)), prepared
 
     def _read(self, source: Source) -> Photograph:
         if isinstance(source, EncodedPhotograph):
             reserve = partial(self._reserve_memory, name=source.name)
             return source.decode(self._inspector.settings, self._model.config.input, reserve)
         self._reserve_memory(source.shape[0], source.shape[1], "The photograph")
-        return Photograph(source, "pixels", bit_depth=8)
+        return Photograph(source, PIXELS, bit_depth=8)
 
     def _reserve_memory(self, height: int, width: int, name: str) -> None:
         """Reserves the photograph's memory once its size is known and before it is decoded."""

@@ -13,6 +13,8 @@ from api.middleware.http_middleware import HttpMiddleware
 from api.settings import Settings
 
 ANY = "*"
+PRIVATE = (".local", ".localhost", ".internal", ".home.arpa")
+"""Endings that the public DNS never serves (RFC 6762, 6761, 8375, and ICANN's decision of 2024)."""
 HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:@\[\]]*))(?::[0-9]*)?", re.ASCII)
 
 
@@ -21,15 +23,17 @@ class AllowedHostsMiddleware(HttpMiddleware):
     the address of this service, and the browser then lets the site's pages read all answers.
 
     The attack needs a name of the public DNS. So other hosts are accepted: addresses (health checks use those
-    of containers), names without a dot, which only the local network knows, and a request without the
-    header, which no browser sends.
+    of containers), names without a dot or with a private ending (`host.docker.internal`), which only the
+    local network knows, and a request without the header, which no browser sends.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         super().__init__(app)
         names = (socket.gethostname(), settings.host, *settings.allowed_hosts)
         self._names = frozenset(name.lower() for name in names)
-        self._endings = tuple(name.removeprefix(ANY) for name in self._names if name.startswith(ANY))
+        self._endings = (
+            tuple(name.removeprefix(ANY) for name in self._names if name.startswith(ANY)) + PRIVATE
+        )
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         unknown = self._unknown(Headers(scope=scope).getlist("host"))
@@ -37,8 +41,8 @@ class AllowedHostsMiddleware(HttpMiddleware):
             await self.app(scope, receive, send)
             return
         detail = (
-            f"The host is {unknown[:MAX_INPUT]!r}. Expected an IP address, a name without a dot, or one that "
-            "the service was started with: --allowed-hosts NAME."
+            f"The host is {unknown[:MAX_INPUT]!r}. Expected an IP address, a name without a dot or ending "
+            f"in {', '.join(PRIVATE)}, or one that the service was started with: --allowed-hosts NAME."
         )
         response = ProblemResponse(scope["state"]["request_id"], 400, "unknown_host", detail)
         await response(scope, receive, send)

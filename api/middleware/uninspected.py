@@ -14,12 +14,11 @@ from api.errors import problem_of
 from api.middleware.access import request_path
 from api.middleware.http_middleware import HttpMiddleware, StatusSend
 from api.records.line.uninspected_photograph import UninspectedPhotograph
+from segdec.runtime.identifiers import FORBIDDEN
 
 INSPECT_PATHS = re.compile(r"/v1/(models/[^/]+/)?inspect")
 MAX_NAME_CHARACTERS, MAX_DETAIL_CHARACTERS = 128, 400
 """Maximum of what is stored of a station or a part, and of the detail of a problem."""
-UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-"""Characters that stations and parts must not have."""
 UNAUTHORIZED = (401, 403)
 MAX_QUERY_FIELDS = 20
 """A query with more fields is not parsed."""
@@ -86,4 +85,4 @@ def _part_in_query(scope: Scope) -> tuple[str, str | None]:
 
 def _clean(text: str, max_characters: int) -> str:
     """Returns text that any database accepts; valid names do not change."""
-    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text[:max_characters])
+    return FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text[:max_characters])

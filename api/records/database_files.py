@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from api.records.service_lock import ServiceLock
 from segdec.errors import ConfigError
@@ -52,17 +52,22 @@ class DatabaseFiles:
         self._path, self._lock = path, ServiceLock(path)
         self._is_locked = False
         self._wal: tuple[str, FileId | None] = "", None
+        self._wal_bytes = 0
+        """Size of the WAL when it was last checked; it grows, or is emptied by a checkpoint."""
         self._intact: tuple[int, ...] = ()
         """Id, size and time of the database when it was last checked."""
         self._stale = self._cut_off = False
-        self._open: set[int] = set()
+        self._open: dict[int, sqlite3.Connection] = {}
+        self._used: set[int] = set()
+        """Those of the open connections that are not idle in the pool."""
         self._changing = threading.Lock()
 
     def watch(self, engine: Engine) -> None:
         """Starts to check the connections of the engine."""
         event.listen(engine, "do_connect", self._before_connect)
         event.listen(engine, "connect", self._check_new)
-        event.listen(engine, "checkin", self._close_stale)
+        event.listen(engine, "checkout", self._note_used)
+        event.listen(engine, "checkin", self._note_idle)
         event.listen(engine, "close", self._note_closed)
 
     def lock(self) -> None:
@@ -91,8 +96,11 @@ class DatabaseFiles:
         names = str(self._path), f"{actual}-wal", f"{actual}-shm"
         info[INFO] = {name: _file_id(name) for name in names}
         with self._changing:
+            if not self._open:
+                self._wal_bytes = 0
             self._wal = names[1], info[INFO][names[1]]
-            self._open.add(id(connection))
+            self._open[id(connection)] = connection
+            self._used.add(id(connection))
 
     def check(self, connection: Connection) -> None:
         """Checks the files of a connection outside of a transaction.
@@ -103,9 +111,11 @@ class DatabaseFiles:
         has_database = self._has_database(connection.info[INFO][str(self._path)])
         known = connection.info[INFO].items()
         missing = [name for name, found in known if found is not None and _file_id(name) != found]
+        if not missing and not self._has_wal(connection):
+            missing = [self._wal[0]]
         if has_database and not missing and not self._stale:
             return
-        message = f"{next(iter(missing), self._path)} was removed or replaced while it was open"
+        message = f"{next(iter(missing), self._path)} was removed, replaced or cut off while it was open"
         if not self._stale:
             logger.error("%s. Restore it, or restart the service", message)
         self._stale = True
@@ -113,8 +123,13 @@ class DatabaseFiles:
             with suppress(sqlite3.Error), closing(_driver(connection).cursor()) as cursor:
                 cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.invalidate()
-        connection.engine.dispose()
+        self._close_idle()
         raise DatabaseReplacedError(message)
+
+    def _close_idle(self) -> None:
+        with self._changing:
+            for key in self._open.keys() - self._used:
+                self._open.pop(key).close()
 
     def _has_database(self, known: FileId | None) -> bool:
         """Returns whether the database at the path is the open one, and not cut off."""
@@ -128,6 +143,19 @@ class DatabaseFiles:
             self._cut_off = True
             return False
         self._intact = _fingerprint(found) if found.st_size else ()
+        return True
+
+    def _has_wal(self, connection: Connection) -> bool:
+        """Returns whether no commit was cut off the WAL; a checkpoint of another program may empty it."""
+        try:
+            size = os.stat(self._wal[0]).st_size  # noqa: PTH116
+            if size < self._wal_bytes:
+                with closing(_driver(connection).cursor()) as cursor:
+                    cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except (OSError, sqlite3.Error):
+            self._cut_off = True
+            return False
+        self._wal_bytes = size
         return True
 
     def _before_connect(self, _dialect: object, _record: object, arguments: Any, options: Any) -> None:
@@ -153,8 +181,8 @@ class DatabaseFiles:
     def _check_new(self, connection: sqlite3.Connection, _: object) -> None:
         """Rejects a connection to another record, to a corrupted one, or to one of another service."""
         try:
-            if self.record_id is not None:
-                self._check_record(connection)
+            if (expected := self.record_id) is not None:
+                self._check_record(connection, expected)
             if self._is_locked:
                 self._lock.acquire()
         except ConfigError as error:
@@ -164,27 +192,37 @@ class DatabaseFiles:
             connection.close()
             raise
 
-    def _check_record(self, connection: sqlite3.Connection) -> None:
+    def _check_record(self, connection: sqlite3.Connection, expected: str) -> None:
         if self._cut_off and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise sqlite3.DatabaseError("database disk image is malformed")
         try:
             found = connection.execute("SELECT id FROM store").fetchone()
         except sqlite3.OperationalError:  # there is no such table
             found = None
-        if found != (self.record_id,):
+        if found != (expected,):
             raise DatabaseReplacedError(
                 f"{self._path} contains {'no record' if found is None else f'the record {found[0]}'}, "
-                f"expected {self.record_id}. Restore it, or restart the service"
+                f"expected {expected}. Restore it, or restart the service"
             )
         self._cut_off = False
 
-    def _close_stale(self, _connection: object, record: Any) -> None:
-        if self._stale:
+    def _note_used(self, connection: sqlite3.Connection, _record: object, _proxy: object) -> None:
+        with self._changing:
+            if id(connection) not in self._open:
+                raise DisconnectionError  # it was closed while it was idle: the pool opens another one
+            self._used.add(id(connection))
+
+    def _note_idle(self, connection: sqlite3.Connection, record: Any) -> None:
+        with self._changing:
+            self._used.discard(id(connection))
+            is_stale = self._stale
+        if is_stale:
             record.invalidate()
 
     def _note_closed(self, connection: sqlite3.Connection, _: object) -> None:
         with self._changing:
-            self._open.discard(id(connection))
+            self._used.discard(id(connection))
+            self._open.pop(id(connection), None)
 
 
 def _fingerprint(found: os.stat_result) -> tuple[int, ...]:

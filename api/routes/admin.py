@@ -1,7 +1,5 @@
 """Changes which models and versions are served."""
 
-from typing import Annotated
-
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
@@ -12,7 +10,7 @@ from api.models.labels import PROMOTE, ROLL_BACK, set_candidate
 from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
 from api.routes.json_body import read_json_body
-from api.routes.request_params import MAX_NAME, DeadlineDep
+from api.routes.request_params import DeadlineDep, RequiredName
 from api.routes.roles import require_role
 from segdec.schemas import ReloadAnswer
 
@@ -24,9 +22,7 @@ class CandidateChoice(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    version: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = Field(
-        description="name of its folder; null: none"
-    )
+    version: RequiredName | None = Field(description="name of its folder; null: none")
 
 
 @router.post("/models/{name}/reload", responses=document_problems(404, 409, 422, 500, 503))

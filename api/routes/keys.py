@@ -21,6 +21,8 @@ Role = Literal["anyone", "predict", "review", "admin"]
 RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
 
 ALLOWED_ACTIONS = {"predict": "predict", "review": "predict and review"}
+MADE_KEY = re.compile(r"segdec_[A-Za-z0-9_-]{20,}")
+"""A key of `make_key`, or most of one."""
 HOW_TO_SEND = "Send one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'."
 HOW_TO_MAKE = "Make one with: python -m api key NAME"
 
@@ -157,17 +159,40 @@ class Keyring:
             raise RequestError(403, f"not_{role}", detail)
         return key.name
 
+    def check_login(self, name: str, key: str) -> bool:
+        """Returns whether `key` is a key of this name that may read the record."""
+        digest, found = _digest(key), False
+        for known in self._keys:  # all of them, so that the time does not depend on the position
+            if hmac.compare_digest(known.digest, digest) and known.name == name:
+                found = found or RANKS[known.role] >= RANKS["review"]
+        return found
+
     def _find(self, headers: Headers) -> Key:
         sent = _sent_key(headers)
         if not sent:
             raise _unauthorized("missing_key", f"No API key arrived. {HOW_TO_SEND}")
+        found = self._match(sent)
+        if found is None:
+            raise _unauthorized("unknown_key", f"The API key is not known here. {HOW_TO_SEND}")
+        return found
+
+    def _match(self, sent: str) -> Key | None:
         digest, found = _digest(sent), None
         for key in self._keys:  # all of them, so that the time does not depend on the position
             if hmac.compare_digest(key.digest, digest):
                 found = key
-        if found is None:
-            raise _unauthorized("unknown_key", f"The API key is not known here. {HOW_TO_SEND}")
         return found
+
+    def check_is_no_key(self, name: str, text: str | None) -> None:
+        """Checks that `text`, which is going to be stored as `name`, contains no key.
+
+        Raises:
+            RequestError: 400, without the text.
+        """
+        words = (text or "").split()
+        if any(MADE_KEY.search(word) or self._match(word) for word in (*words, " ".join(words))):
+            detail = f"The {name} contains an API key, which others could read. Send it without the key."
+            raise RequestError(400, "key_in_text", detail)
 
 
 def _sent_key(headers: Headers) -> str:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from api.errors import document_problems
 from api.records.schemas import LineStatus
 from api.routes.dependencies import ServiceDep
-from api.routes.request_params import MAX_NAME, PRINTABLE_PATTERN
+from api.routes.request_params import Name
 from api.routes.roles import require_role
 
 router = APIRouter(prefix="/v1", tags=["line"], dependencies=require_role("review"))
@@ -17,9 +17,7 @@ router = APIRouter(prefix="/v1", tags=["line"], dependencies=require_role("revie
 @router.get("/line", responses=document_problems(400, 503))
 async def show_line(
     service: ServiceDep,
-    station: Annotated[
-        str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE_PATTERN, description="default: all")
-    ] = None,
+    station: Annotated[Name | None, Query(description="default: all")] = None,
 ) -> LineStatus:
     """Status of the line: last verdict, misses, counts, chart, drift, last defects."""
     line = service.recording.line

@@ -11,16 +11,14 @@ from api.records.schemas import OutboxChange, OutboxState
 from api.routes.dependencies import ServiceDep
 from api.routes.number_text import WHOLE_NUMBER
 from api.routes.records import MAX_ID, RecordDep
-from api.routes.request_params import PRINTABLE_PATTERN
+from api.routes.request_params import RequiredName
 from api.routes.roles import require_role
 
 router = APIRouter(tags=["outbox"], dependencies=require_role("review"))
 admin_router = APIRouter(tags=["outbox"], dependencies=require_role("admin"))
 
 EventId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
-SinkName = Annotated[
-    str, Query(min_length=1, max_length=64, pattern=PRINTABLE_PATTERN, description="name of the receiver")
-]
+SinkName = Annotated[RequiredName, Query(description="name of the receiver")]
 
 
 @router.get("/v1/outbox", responses=document_problems(503))

@@ -21,7 +21,7 @@ from api.records.schemas import InspectionRecord, RecordPage
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep
 from api.routes.number_text import DATE, ISO_TIME, WHOLE_NUMBER
-from api.routes.request_params import MAX_NAME, PRINTABLE_PATTERN
+from api.routes.request_params import Name
 from api.routes.roles import require_role
 from api.service import Service
 from segdec.imaging.white_level import FULL_RANGE
@@ -55,7 +55,7 @@ TABLE: dict[str, Any] = {
     },
 }
 
-TextFilter = Annotated[str | None, Query(max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)]
+TextFilter = Annotated[Name | None, Query()]
 FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(2999, 12, 30)
 """Outside this range, a day has no midnight in some zone."""
 Timestamp = Annotated[

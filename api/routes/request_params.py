@@ -23,6 +23,7 @@ from starlette.requests import Request
 
 from api.errors import RequestError, bad_parameter
 from api.routes.number_text import DECIMAL_NUMBER
+from segdec.runtime.identifiers import SCHEMA_PATTERN, check_identifier
 from segdec.runtime.suggestions import nearest_name
 from segdec.schemas import MaskForm, MaskSpace, RecordedMaskForm
 
@@ -30,7 +31,6 @@ MAX_NAME = 128
 """Longest name of a station or a part, and longest idempotency key, characters."""
 MAX_METADATA = 4096
 """Longest metadata, characters of its JSON."""
-PRINTABLE_PATTERN = r"^[^\x00-\x1f\x7f]*$"
 
 
 class PredictQuery(BaseModel):
@@ -60,8 +60,11 @@ class PredictQuery(BaseModel):
         return values
 
 
-Name = Annotated[str, Field(max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)]
-RequiredName = Annotated[Name, Field(min_length=1)]
+_PATTERN = {"pattern": SCHEMA_PATTERN}
+_CHECKED = AfterValidator(check_identifier)
+Name = Annotated[str, Field(max_length=MAX_NAME, json_schema_extra=_PATTERN), _CHECKED]
+"""Name of a station, part, person, version or request."""
+RequiredName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, json_schema_extra=_PATTERN), _CHECKED]
 
 
 def _parse_json(value: Any) -> Any:
@@ -126,8 +129,18 @@ async def get_deadline(
 
 
 DeadlineDep = Annotated[float, Depends(get_deadline)]
+
+
+def _decode_header(value: Any) -> Any:
+    """Decodes a header that is UTF-8; the framework decodes all of them as Latin-1."""
+    try:
+        return value.encode("latin-1").decode("utf-8") if isinstance(value, str) else value
+    except UnicodeError:
+        return value
+
+
 IdempotencyKey = Annotated[
-    RequiredName | SkipJsonSchema[None],
+    Annotated[RequiredName, BeforeValidator(_decode_header)] | SkipJsonSchema[None],
     Header(
         description="a request with the key of an earlier one gets its answer again, unless the model or its "
         "verdict has changed"

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any, TypeVarTuple
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,8 +26,9 @@ from api.routes.if_match import SeenRevisions
 from api.routes.json_body import MAX_JSON_BYTES, read_json_body
 from api.routes.rate_limit import client_of
 from api.routes.records import ETAG, RecordDep, RecordId, RowDep, TextFilter, Timestamp, answer_record
-from api.routes.request_params import MAX_NAME, PRINTABLE_PATTERN, DeadlineDep, Name
+from api.routes.request_params import DeadlineDep, Name, RequiredName
 from api.routes.roles import require_role
+from segdec.runtime.identifiers import SCHEMA_PATTERN
 
 Args = TypeVarTuple("Args")
 
@@ -38,12 +39,12 @@ MAX_TASKS = 5
 MAX_SKIPPED = 1000
 MAX_REASON = 2000
 """Characters."""
-TEXT_PATTERN = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
+TEXT_PATTERN = SCHEMA_PATTERN.replace(r"\u0000-\u001F", r"\u0000-\u0008\u000B-\u001F")
 """Allows tabs and line breaks."""
 
-Session = Annotated[Name, Field(min_length=1, description="random text, one for each tab")]
-QueryName = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE_PATTERN)]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
+Session = Annotated[RequiredName, Field(description="random text, one for each tab")]
+QueryName = Annotated[RequiredName | None, Query()]
+Label = RequiredName
 
 
 class NextTasks(BaseModel):
@@ -126,6 +127,7 @@ async def put_review(
     limit = max(service.settings.max_body_bytes, MAX_JSON_BYTES)
     sent = await read_json_body(request, service, SentReview, deadline, limit)
     review_tasks.check_label(sent.label, row)
+    request.app.state.keyring.check_is_no_key("reason", sent.reason)
     mask = None
     if sent.mask is not None:
         mask = await record.run_in_thread(partial(parse_corrected_mask, sent.mask.png, row, sent.label))
@@ -156,7 +158,12 @@ async def delete_review(
 
 
 def _name(request: Request, reviewer: str | None) -> str:
-    """Returns the names of the key and the reviewer; empty if neither is known."""
+    """Returns the names of the key and the reviewer; empty if neither is known.
+
+    Raises:
+        RequestError: 400 if the name of the reviewer is a key.
+    """
+    request.app.state.keyring.check_is_no_key("name of the reviewer", reviewer)
     return "/".join(filter(None, (request.state.key, (reviewer or "").strip())))
 
 

@@ -8,7 +8,6 @@ from datasets.annotations.xml_file import read_root_tag
 from datasets.formats import coco, cvat, label_studio, labelme, unreadable, voc, yolo
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader
-from datasets.listing import record_name
 from datasets.text_file import UTF8, parse_json, read_annotation_text
 
 FORMATS: dict[str, AnnotationFormat] = {
@@ -48,12 +47,10 @@ def read_annotation_files(
     """
     readers: Readers = {UNKNOWN: AnnotationReader(root, "", photographs, annotator)}
     for path in sources:
-        related = readers[UNKNOWN].photographs.related(path)
-        names = [record_name(root, photograph) for photograph in related]
-        with readers[UNKNOWN].problem_at(str(path), *names, advice=""):
+        with readers[UNKNOWN].problem_at(str(path), *readers[UNKNOWN].related_names(path), advice=""):
             content, note = _read_content(path)
-            if formats and path.suffix.lower() in {".json", *unreadable.TEXT_SUFFIXES}:
-                unreadable.check_readable(content)
+            if formats:
+                unreadable.check_readable(path, content)
             found = next((each for each in FORMATS.values() if each.matches(path, content)), None)
             if found is None:
                 _report_unknown(readers[UNKNOWN], path)

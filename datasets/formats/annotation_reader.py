@@ -18,6 +18,7 @@ from typing import Any
 
 from datasets.annotations.class_values import draw_parts
 from datasets.annotations.combined_mask import CombinedMask
+from datasets.annotations.drawn_mask import DrawnMask
 from datasets.annotations.labelled_shape import LabelledShape, largest_class, read_annotated_size
 from datasets.annotations.labels import GOOD, class_names, is_defect, is_good, is_ignored
 from datasets.annotations.shapes import check_inside
@@ -133,6 +134,10 @@ class AnnotationReader:
     def name_of(self, photograph: Path) -> str:
         """Returns the name of the record of a photograph."""
         return record_name(self.root, photograph)
+
+    def related_names(self, path: Path) -> list[str]:
+        """Returns the names of the photographs to which a file may belong by its own name."""
+        return [self.name_of(photograph) for photograph in self.photographs.related(path)]
 
     def add(
         self, photograph: Path, place: str, height: int = 0, width: int = 0, split: Split | None = None
@@ -265,8 +270,6 @@ def annotated_record(annotation: Annotation, classes: Sequence[str]) -> Record:
         raise ValueError(f"the photograph has the labels good and {', '.join(marked)}. Keep one of the two")
     if any(map(is_ignored, annotation.labels)):
         raise ValueError("the whole photograph is marked as ignored. Remove it, or give it a class")
-    if annotation.masks and ignored:
-        raise ValueError("the photograph has mask files and an ignored shape. Keep only one of the two")
     if annotation.masks:
         mask, values, label = _mask_of_files(annotation, classes)
     elif defects:
@@ -300,12 +303,21 @@ def annotated_record(annotation: Annotation, classes: Sequence[str]) -> Record:
 def _mask_of_files(
     annotation: Annotation, classes: Sequence[str]
 ) -> tuple[ImageFile, MaskValues | None, int]:
-    """The mask, its values and the label: that of the folder, else of the first mask."""
-    files = tuple(path for path, _ in annotation.masks)
-    labels = [classes.index(label) for _, label in annotation.masks]
-    label = 0 if annotation.folder_class == GOOD else labels[0]
-    if len(files) == 1:
-        return files[0], None, label
-    if len(set(labels)) == 1:
-        return CombinedMask(files), None, label
-    return CombinedMask(files, tuple(labels)), VALUES_ARE_CLASSES, label
+    """The mask, its values and the label: that of the folder, else of the first mask of a defect."""
+    parts: list[tuple[ImageFile, int]] = [
+        (path, IGNORED if is_ignored(label) else classes.index(label)) for path, label in annotation.masks
+    ]
+    if annotation.ignored:
+        shapes = tuple(each.shape for each in annotation.ignored)
+        parts.append((DrawnMask(annotation.place, annotation.height, annotation.width, shapes), IGNORED))
+    parts.sort(key=lambda part: part[1] == IGNORED)  # the last one is on top
+    files, labels = zip(*parts, strict=True)
+    label = 0 if annotation.folder_class == GOOD or labels[0] == IGNORED else labels[0]
+    if label == 0 and annotation.folder_class not in (None, GOOD):
+        raise ValueError(
+            f"the photograph is in the folder '{annotation.folder_class}', but its masks only mark ignored "
+            "pixels. Draw the defect, or move the photograph"
+        )
+    if len(set(labels)) == 1 and IGNORED not in labels:
+        return files[0] if len(files) == 1 else CombinedMask(files), None, label
+    return CombinedMask(files, labels), VALUES_ARE_CLASSES, label

@@ -18,7 +18,6 @@ from typing import Any
 from datasets.annotations.labelme_shapes import read_shape
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader
-from datasets.listing import record_name
 
 
 def _matches(_path: Path, content: Any) -> bool:
@@ -26,8 +25,7 @@ def _matches(_path: Path, content: Any) -> bool:
 
 
 def _read(found: AnnotationReader, path: Path, content: Any) -> None:
-    names = [record_name(found.root, photograph) for photograph in found.photographs.related(path)]
-    with found.problem_at(str(path), *names, advice=""):
+    with found.problem_at(str(path), *found.related_names(path), advice=""):
         photograph = _photograph(found, path, content.get("imagePath"))
         _annotate(found, path, photograph, content)
 

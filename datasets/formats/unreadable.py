@@ -1,5 +1,6 @@
 """Names annotation formats that cannot be read, so that a message can say what to export instead."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ _SIGNATURES: tuple[tuple[type, tuple[str, ...], str], ...] = (
 )
 """Type of the content, keys or words that it holds (for a list, its first entry), and name."""
 
+_DOTA_ROW = re.compile(r"^(-?[\d.]+[ \t]+){8}[^\s\d.-]\S*([ \t]+\d)?\s*$", re.MULTILINE)
+"""Four corners, px, and the name of the class."""
+
 
 def read_head(path: Path) -> str:
     """Returns the beginning of a text; OSError if the file cannot be read."""
@@ -39,22 +43,33 @@ def read_head(path: Path) -> str:
         return file.read(HEAD_BYTES).decode(errors="replace")
 
 
-def check_readable(content: Any) -> None:
-    """Raises ValueError with the name of the format if JSON, or the start of a text, cannot be read."""
-    holder = content[0] if isinstance(content, list) and content else content
+def check_readable(path: Path, content: Any) -> None:
+    """Raises ValueError with the name of the format if a file cannot be read.
+
+    `content` is parsed JSON, or text.
+    """
     found = None
-    if isinstance(holder, dict | str):
-        matching = (
-            name
-            for kind, keys, name in _SIGNATURES
-            if isinstance(content, kind) and all(key in holder for key in keys)
-        )
-        found = next(matching, None) or _by_entries(content)
+    if path.suffix.lower() == ".txt":
+        found = "an annotation of DOTA" if _DOTA_ROW.search(content[:HEAD_BYTES]) else None
+    elif path.suffix.lower() in {".json", *TEXT_SUFFIXES}:
+        found = _by_keys(content) or _by_entries(content)
     if found is not None:
         wanted = "the format 'JSON'" if "Label Studio" in found else "COCO instances"
         raise ValueError(
             f"the file is {found}, which cannot be read. Export {wanted} instead, or remove the file"
         )
+
+
+def _by_keys(content: Any) -> str | None:
+    holder = content[0] if isinstance(content, list) and content else content
+    if not isinstance(holder, dict | str):
+        return None
+    matching = (
+        name
+        for kind, keys, name in _SIGNATURES
+        if isinstance(content, kind) and all(key in holder for key in keys)
+    )
+    return next(matching, None)
 
 
 def _by_entries(content: Any) -> str | None:

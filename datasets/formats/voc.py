@@ -52,10 +52,10 @@ def _read(found: AnnotationReader, path: Path, content: Any) -> None:
     if path.suffix == ".txt":
         _read_split(found, path, content)
     elif path.suffix.lower() == ".xml":
-        with found.problem_at(str(path), advice=""):
+        with found.problem_at(str(path), *found.related_names(path), advice=""):
             _read_objects(found, path)
     elif path.parent.name in MASKS:
-        with found.problem_at(str(path), advice=""):
+        with found.problem_at(str(path), *found.related_names(path), advice=""):
             _read_mask(found, path)
 
 
@@ -129,6 +129,8 @@ def _read_split(found: AnnotationReader, path: Path, content: str) -> None:
 
 
 def _read_mask(found: AnnotationReader, path: Path) -> None:
+    if path.suffix.lower() != ".png":
+        raise ValueError("the mask is not PNG. Export it as PNG: other types change the values")
     annotation = found.add(found.photographs.find(path.stem, path.parent, is_stem=True), str(path))
     found.cache.setdefault(_MASKED, set()).add(annotation.name)
     with found.problem_at(str(path), annotation.name):

@@ -27,7 +27,7 @@ from datasets.annotations.yolo_rows import is_row, read_row
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader
 from datasets.sample import Split
-from datasets.text_file import parse_json, read_annotation_text
+from datasets.text_file import UTF8, parse_json, read_annotation_text
 from segdec.errors import DatasetError
 
 LABELS, IMAGES = "labels", "images"
@@ -66,11 +66,11 @@ def _read(found: AnnotationReader, path: Path, content: Any) -> None:
         _read_splits(found, path, content)
         return
     rows = [(number, line) for number, line in enumerate(content.splitlines(), start=1) if line.strip()]
-    with found.problem_at(str(path), advice=""):
+    with found.problem_at(str(path), *found.related_names(path), advice=""):
         try:
             photograph = _photograph(found, path)
         except ValueError:
-            if rows and _in_labels(path):
+            if rows and (_in_labels(path) or found.related_names(path)):
                 raise
             return  # another text file
         _annotate(found, path, photograph, rows)
@@ -134,7 +134,7 @@ def _label(classes: ClassNames | None, index: int) -> str:
 def _class_names(found: AnnotationReader, folder: Path) -> ClassNames | None:
     """The names of the classes for the text files in `folder`, from there or a folder above."""
     if folder not in found.cache:
-        own = next(_name_files(folder), None)
+        own = next(_name_files(found, folder), None)
         if own is None and folder != found.root and folder.is_relative_to(found.root):
             own = _class_names(found, folder.parent)
         elif own is None:
@@ -147,7 +147,7 @@ def _class_names(found: AnnotationReader, folder: Path) -> ClassNames | None:
     return known
 
 
-def _name_files(folder: Path) -> Iterator[ClassNames]:
+def _name_files(found: AnnotationReader, folder: Path) -> Iterator[ClassNames]:
     files = sorted(path for path in folder.iterdir() if path.is_file())
     for path in files:
         if path.suffix.lower() in YAML_SUFFIXES:
@@ -156,7 +156,9 @@ def _name_files(folder: Path) -> Iterator[ClassNames]:
                 yield ClassNames(path, _numbered(path, content["names"]), bool(content.get("kpt_shape")))
     for path in files:
         if path.name in NAME_FILES or path.suffix == ".names":
-            text, _ = read_annotation_text(path)
+            text, encoding = read_annotation_text(path)
+            if encoding != UTF8:
+                found.notes.append(f"{path} is not UTF-8; it was read as {encoding}.")
             yield ClassNames(path, _numbered(path, text.rstrip().splitlines()))
     for path in files:
         if path.name == NOTES_FILE:
@@ -183,7 +185,9 @@ def read_yaml(path: Path) -> Any:
     try:
         return yaml.load(read_annotation_text(path)[0], Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
-        raise DatasetError(f"The file {path} is not YAML: {error}.") from error
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        raise DatasetError(f"{path}{line}: invalid YAML ({getattr(error, 'problem', error)}).") from error
 
 
 # === Splits ===

@@ -12,9 +12,9 @@ complement each other; a contradiction is a problem. Labels that differ only in 
 `train`, `val` and `test`, and folders such as `images`, may be above or below the class folders. Masks are
 PNG, BMP or TIFF of the photograph's size, above 0 for defect pixels; a photograph may have several, and
 `0002_mask.png`, `0002_1.png` and `0002/1.png` belong to 0002, as does a black `0002.png` with one other value
-beside `0002.jpg`. A mask file has priority over the shapes of an annotation. Photographs are named by their path below
-the root, and each is its own group. Good photographs alone are also a data set, with the classes `good` and
-`defect`.
+beside `0002.jpg`. A mask file has priority over the shapes of an annotation. Photographs are named by their
+path below the root, and each is its own group. Good photographs alone are also a data set, with the classes
+`good` and `defect`.
 
 A photograph whose class no folder states is good if its annotation says so, or if it has no annotation file
 and the tool writes one only for defects (LabelMe, YOLO). If annotation files list their photographs (COCO,
@@ -26,11 +26,11 @@ A defective photograph without a mask is a problem, because the mask may have be
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from datasets.annotations.labels import DEFECT, GOOD, class_names
+from datasets.annotations.labels import DEFECT, GOOD, class_names, is_ignored
 from datasets.formats.annotation_files import FORMATS, SUFFIXES, Readers, read_annotation_files
 from datasets.formats.annotation_reader import Annotation, annotated_record, problem
 from datasets.formats.voc import is_class_mask
@@ -38,7 +38,7 @@ from datasets.layouts.class_folders import MASKS, ClassFolders
 from datasets.layouts.class_spelling import unify_spelling
 from datasets.layouts.evidence import combine
 from datasets.layouts.mask_labels import label_by_masks
-from datasets.layouts.mask_pairing import MaskPairing, separate_masks
+from datasets.layouts.mask_pairing import MaskFile, MaskPairing, separate_masks
 from datasets.layouts.unlabelled import resolve_unlabelled
 from datasets.listing import UNSUPPORTED_SUFFIXES, files_below, record_name, subfolders
 from datasets.problems import list_names
@@ -125,18 +125,18 @@ def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: st
         advice=advice,
     )
     problems += unusable
-    broken |= left_out | {found.name for found in unusable}
-    combined = []
-    for name in sorted(named.keys() - broken):
-        own = annotations.get(name) or Annotation(named[name], name, "")
-        own.split = own.split or listed.get(name) or folders.split_of(named[name])
-        try:
-            combined.append(combine(own, classes[name], paired.get(name, [])))
-        except ValueError as error:
-            problems.append(problem(own.place or str(named[name]), f"{error}.", name))
+    set_aside = {name for name, label in classes.items() if label is not None and is_ignored(label)}
+    if set_aside:
+        more.append(f"{len(set_aside)} photographs in a folder 'ignore' were left out.")
+    broken |= left_out | set_aside | {found.name for found in unusable}
+    owns = [
+        annotations.get(name) or Annotation(named[name], name, "") for name in sorted(named.keys() - broken)
+    ]
+    for own in owns:
+        own.split = own.split or listed.get(own.name) or folders.split_of(own.photograph)
+    combined, spellings = unify_spelling(_combined(owns, classes, paired, problems))
 
     # === 4. The records ===
-    combined, spellings = unify_spelling(combined)
     names = class_names(label for each in combined for label in each.classes)
     names = names if len(names) > 1 else (GOOD, DEFECT)
     records = _records(combined, names, problems)
@@ -149,6 +149,22 @@ def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: st
     if (folder / SUPERVISION_FILE).exists():
         dataset = apply_supervision(dataset, folder / SUPERVISION_FILE)
     return _without_unmasked(dataset, folder)
+
+
+def _combined(
+    annotations: Sequence[Annotation],
+    classes: Mapping[str, str | None],
+    masks: Mapping[str, Sequence[MaskFile]],
+    problems: list[Problem],
+) -> list[Annotation]:
+    """The annotations with what folders and masks state; contradictions become problems."""
+    combined = []
+    for each in annotations:
+        try:
+            combined.append(combine(each, classes[each.name], masks.get(each.name, [])))
+        except ValueError as error:
+            problems.append(problem(each.place or str(each.photograph), f"{error}.", each.name))
+    return combined
 
 
 def _records(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from datasets.annotations.drawn_mask import DrawnMask, Shape
-from datasets.annotations.labels import GOOD, is_good, read_label
+from datasets.annotations.labels import GOOD, is_good, is_ignored, read_label
 from datasets.annotations.shapes import Box, Polygon, check_inside, read_points
 from datasets.layouts.mask_pairing import LOSSY_SUFFIXES
 from datasets.sample import Split, Supervision
@@ -41,6 +41,8 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
     label = read_label(values.get("label", ""))
     if is_good(label):
         label = GOOD
+    if is_ignored(label):
+        raise ValueError(f"the label '{label}' states no class. Remove the line, or rename the class")
     image = _existing(values, "image", folder)
     dropped: list[str] = []
     boxes = _usable(_listed(values, "box", "boxes"), Box.from_list, dropped)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.annotations.class_values import distinct_values
-from datasets.annotations.labels import GOOD, is_any_defect
+from datasets.annotations.labels import GOOD, is_any_defect, is_ignored
 from datasets.layouts.class_folders import MASKS, distinctive_parts, find_mask_folders
 from datasets.sample import Problem
 from segdec.errors import ImageError
@@ -94,11 +94,14 @@ class MaskPairing:
     def pair(self, masks: Iterable[Path], problems: list[Problem]) -> dict[str, list[MaskFile]]:
         """Returns the masks of each photograph by its name; the others become problems.
 
-        Problems are masks of no photograph or of several, and masks of a lossy type.
+        Problems are masks of no photograph or of several, and masks of a lossy type. Those in a folder
+        `ignore` mark ignored pixels.
         """
         found: dict[str, list[MaskFile]] = defaultdict(list)
         for path in masks:
-            parts = distinctive_parts(path.parent.relative_to(self._root))
+            folder = path.parent.relative_to(self._root)
+            ignored = is_ignored(folder.name)
+            parts = distinctive_parts(folder.parent if ignored else folder)
             owners = self._owners(path, parts)
             if len(owners) != 1:
                 problems += self._unpaired(path, owners)
@@ -107,7 +110,8 @@ class MaskPairing:
                 text += f"{', '.join(sorted(SUFFIXES))}: draw it again and save it as PNG."
                 problems.append(Problem(str(path), text, owners[0]))
             else:
-                found[owners[0]].append(MaskFile(path, self._stated_class(path, parts, owners[0])))
+                stated = folder.name if ignored else self._stated_class(path, parts, owners[0])
+                found[owners[0]].append(MaskFile(path, stated))
         return found
 
     def _owners(self, path: Path, parts: tuple[str, ...]) -> list[str]:

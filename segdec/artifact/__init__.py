@@ -11,6 +11,7 @@ Artifacts are written atomically and rejected if any file has changed. Engines l
 files, which is compared with the checksums while it is made.
 """
 
+from segdec.artifact.differences import describe_differences
 from segdec.artifact.manifest import FORMAT_VERSION, MANIFEST, SCORE_TOLERANCE, Manifest, Parent, SelfTest
 from segdec.artifact.reading import (
     LABELS,
@@ -21,6 +22,7 @@ from segdec.artifact.reading import (
     read_file,
     read_manifest,
 )
+from segdec.artifact.training_photographs import TrainingPhotographs
 from segdec.artifact.writing import check_writable, write_artifact
 
 __all__ = [
@@ -33,7 +35,9 @@ __all__ = [
     "Manifest",
     "Parent",
     "SelfTest",
+    "TrainingPhotographs",
     "check_writable",
+    "describe_differences",
     "manifest_sha256",
     "open_artifact",
     "read_file",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from segdec.client.replies import REQUEST_ID, Reply, read_batch, read_models, read_ready, response_reader
 from segdec.errors import ConfigError
 from segdec.images import encode_png, read_file
+from segdec.runtime.identifiers import check_identifier
 from segdec.schemas import (
     Answer,
     InspectAnswer,
@@ -149,9 +150,10 @@ def inspect(
     Raises:
         ServiceError: If the service rejects it, cannot record it or does not answer. It may still be
             recorded: to ask again later, pass the same `idempotency_key` both times.
-        ConfigError: If the model name, the key or the metadata is invalid.
+        ConfigError: If the station, the part, the model name, the key or the metadata is invalid.
     """
-    part = {} if part_id is None else {"part_id": part_id}
+    part = {"station": _name("station", station)}
+    part |= {} if part_id is None else {"part_id": _name("part_id", part_id)}
     headers = {IDEMPOTENCY_KEY: _key(idempotency_key), **_deadline(deadline_ms)}
     files: list[FormField] | None = None
     if metadata is None:
@@ -162,7 +164,7 @@ def inspect(
         "POST",
         f"{_model_path(model, None)}/inspect",
         response_reader(InspectAnswer),
-        {**_parameters(threshold, mask, "input"), "station": station, **part},
+        {**_parameters(threshold, mask, "input"), **part},
         headers,
         content=_encoded(image) if files is None else None,
         files=files,
@@ -234,7 +236,14 @@ def _segment(name: str) -> str:
     """Quotes one path segment; `.` and `..` would change the path, and so the model."""
     if name in ("", ".", ".."):
         raise ConfigError(f"'{name}' is not a model or version name. Expected one that models() lists.")
-    return quote(name, safe="")
+    return quote(_name("the model or version", name), safe="")
+
+
+def _name(kind: str, text: str) -> str:
+    try:
+        return check_identifier(text)
+    except ValueError as error:
+        raise ConfigError(f"{kind} is {ascii(text)[:80]}. {error}.") from error
 
 
 def _parameters(threshold: float | None, mask: MaskForm, space: MaskSpace) -> dict[str, str]:

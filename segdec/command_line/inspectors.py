@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import open_artifact
+from segdec.artifact import describe_differences, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.config import REVIEW
 from segdec.engines import ENGINES, choose_engine
@@ -119,6 +119,7 @@ class LocalInspector:
         if ENGINES[name].package == "tensorflow":
             import_tensorflow()
         predictor = Predictor.from_artifact(artifact, name, threads=threads)
+        self._config = predictor.config
         self.notes = predictor.notes
         self.identity = {
             "model": f"{artifact.manifest.name} {artifact.manifest.version}",
@@ -139,9 +140,8 @@ class LocalInspector:
         photograph = read_image(
             path, max_pixels=self._max_pixels, white_level=self._white_level, accept_webp=self._accept_webp
         )
-        return PendingFile(
-            photograph.pixels, path=path, integrity=photograph.integrity, warnings=photograph.warnings
-        )
+        warnings = *photograph.warnings, *describe_differences(self._config, photograph)
+        return PendingFile(photograph.pixels, path=path, integrity=photograph.integrity, warnings=warnings)
 
     def _interpret(self, pending: PendingFile) -> InspectedFile:
         prediction = self._batcher.interpret(pending)

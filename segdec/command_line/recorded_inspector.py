@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from segdec.command_line.drop_folder import Claim
 from segdec.command_line.incoming_files import FileSignature, file_signature
 from segdec.errors import ServiceError
+from segdec.runtime.identifiers import FORBIDDEN
 from segdec.schemas import InspectAnswer
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class RecordedInspector:
             return None
         found = self.part_pattern.search(name)
         part = found and found["part"]
-        if part is None or not is_valid_name(part):
+        if part is None or not _is_valid_name(part):
             pattern = self.part_pattern.pattern
             raise InspectionFailedError(
                 f"Its name has no part id. Expected a name that matches '{pattern}'.", "no_part"
@@ -159,9 +160,9 @@ class RecordedInspector:
             raise StoppedError
 
 
-def is_valid_name(text: str) -> bool:
-    """Returns whether `text` can name a station or part: 1 to 128 printable characters."""
-    return 0 < len(text) <= MAX_NAME_CHARACTERS and text.isprintable()
+def _is_valid_name(text: str) -> bool:
+    """Returns whether `text` can name a station or part."""
+    return 0 < len(text) <= MAX_NAME_CHARACTERS and not FORBIDDEN.search(text)
 
 
 def _read(path: Path, max_bytes: int = MAX_FILE_BYTES) -> tuple[bytes, FileSignature | None]:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from segdec.command_line.drop_folder import DropFolder
 from segdec.command_line.folder_watch import FolderWatch, StatusMessages
 from segdec.command_line.incoming_files import IncomingFiles
-from segdec.command_line.recorded_inspector import MAX_NAME_CHARACTERS, RecordedInspector, is_valid_name
+from segdec.command_line.recorded_inspector import MAX_NAME_CHARACTERS, RecordedInspector
 from segdec.command_line.service_keys import KEY_VARIABLE, explain_key_errors, read_key
 from segdec.errors import ConfigError, MissingExtraError
 from segdec.runtime.files import folder_lock
+from segdec.runtime.identifiers import check_identifier
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -77,11 +78,14 @@ def add_watch(commands: "Commands") -> None:
 
 
 def _station(text: str) -> str:
-    if text and not is_valid_name(text):
+    if len(text) > MAX_NAME_CHARACTERS:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a name. Expected 1 to {MAX_NAME_CHARACTERS} printable characters"
+            f"{text!r} has {len(text)} characters. Expected at most {MAX_NAME_CHARACTERS}"
         )
-    return text
+    try:
+        return check_identifier(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a name. {error}") from error
 
 
 def _seconds(text: str) -> float:

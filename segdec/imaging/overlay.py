@@ -1,6 +1,7 @@
 """Draws the predicted and the true mask on a photograph."""
 
 import textwrap
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,12 @@ OPACITY, HEAT_OPACITY = 0.35, 0.75
 
 BAR: Color = (24, 24, 24)
 TEXT: Color = (240, 240, 240)
-FONT = cv2.FONT_HERSHEY_SIMPLEX
+FONT, FONT_WEIGHT = "sans", 400
+"""A font of OpenCV 5. For scripts that it lacks, such as Chinese, OpenCV uses another one of its own."""
+
+CAPITAL_HEIGHT = 0.74
+"""Height of a capital letter, in font sizes."""
+
 MIN_CAPTION_WIDTH = 320
 """Narrower pictures with a caption are enlarged, px."""
 
@@ -115,39 +121,56 @@ def _outline(canvas: NDArray[np.uint8], mask: NDArray[np.uint8], color: Color) -
 
 
 def draw_caption(caption: str, width: int, legend: Sequence[tuple[str, Color]] = ()) -> NDArray[np.uint8]:
-    """Draws a bar uint8 [h, `width`, 3] with the wrapped caption and a legend of the colours."""
+    """Draws a bar uint8 [h, `width`, 3] with the wrapped caption and a legend of the colours.
+
+    A character that cannot be drawn becomes `?`.
+    """
     height = min(max(round(width / 48), 12), 40)  # of a capital letter, px
     margin = height
-    lines = _wrap(caption.encode("ascii", "replace").decode(), height, width - 2 * margin)
+    lines = _wrap(caption, height, width - 2 * margin)
     step = 2 * height
     rows = step * (len(lines) + bool(legend)) + margin
     bar = np.full((rows, width, 3), BAR, dtype=np.uint8)
     for number, line in enumerate(lines, start=1):
-        _write(bar, line, (margin, number * step), height, TEXT)
+        write_text(bar, line, (margin, number * step), height, TEXT)
     x = margin
     for word, color in legend:
-        x = _write(bar, word, (x, rows - margin), height, color) + 2 * height
+        x = write_text(bar, word, (x, rows - margin), height, color) + 2 * height
     return bar
 
 
-def _write(bar: NDArray[np.uint8], text: str, origin: tuple[int, int], height: int, color: Color) -> int:
-    """Writes `text` with its lower left corner at `origin`; returns the column after it."""
-    scale, thickness = _pen(height)
-    cv2.putText(bar, text, origin, FONT, scale, color, thickness, cv2.LINE_AA)
+def write_text(
+    picture: NDArray[np.uint8], text: str, origin: tuple[int, int], height: int, color: Color
+) -> int:
+    """Writes `text` with its lower left corner at `origin`; returns the column after it.
+
+    `height` is that of a capital letter, px.
+    """
+    font, size = cv2.FontFace(FONT), round(height / CAPITAL_HEIGHT)
+    cv2.putText(picture, _drawable(text), origin, color, font, size, FONT_WEIGHT)
     return origin[0] + _width(text, height)
 
 
 def _wrap(text: str, height: int, width: int) -> list[str]:
-    """Wraps `text` at newlines and spaces, by the average width of its characters."""
-    columns = max(1, width * len(text) // max(1, _width(text, height)))
-    return [line for part in text.split("\n") for line in textwrap.wrap(part, columns) or [""]]
+    """Wraps `text` at newlines and spaces."""
+    return [line for part in text.split("\n") for line in _wrap_line(_drawable(part), height, width)]
+
+
+def _wrap_line(text: str, height: int, width: int) -> list[str]:
+    columns, lines = len(text), [text]
+    while columns > 1 and max(_width(line, height) for line in lines) > width:
+        columns -= 1
+        lines = textwrap.wrap(text, columns) or [""]
+    return lines
 
 
 def _width(text: str, height: int) -> int:
-    return int(cv2.getTextSize(text, FONT, *_pen(height))[0][0])
+    font, size = cv2.FontFace(FONT), round(height / CAPITAL_HEIGHT)
+    _, _, width, _ = cv2.getTextSize((0, 0), _drawable(text), (0, 0), font, size, FONT_WEIGHT)
+    return int(width)
 
 
-def _pen(height: int) -> tuple[float, int]:
-    """Returns scale and thickness of text of this height."""
-    thickness = max(1, round(height / 10))
-    return cv2.getFontScaleFromHeight(FONT, height, thickness), thickness
+def _drawable(text: str) -> str:
+    """Replaces what OpenCV cannot draw; on a lone surrogate, of an undecodable file name, it crashes."""
+    composed = unicodedata.normalize("NFC", text)
+    return "".join(character if character.isprintable() else "?" for character in composed)

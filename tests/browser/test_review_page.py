@@ -385,6 +385,27 @@ def test_key_and_name_are_requested_and_an_empty_queue_is_polled(visit, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("pasted", ["segdec_" + 10 * "aB3_-", "0d2f7c3b9a5e4d118c6f0b2a7e9d4c51", KEY])
+def test_a_key_is_not_taken_for_a_name(visit, line, pasted):
+    line.inspect_defects(1)
+    user = visit(line.address)
+    user.page.context.add_init_script(
+        f"sessionStorage.setItem('segdec.key', '{KEY}'); localStorage.setItem('segdec.reviewer', '{pasted}')"
+    )
+    page = user.open("review")
+    name = page.locator("#name")
+    expect(name).to_have_value("")  # a key that was stored as a name is deleted
+    name.fill(f" {pasted} ")
+    page.keyboard.press("Enter")
+    expect(page.locator("#name-dialog")).to_be_visible()
+    assert "API key" in name.evaluate("field => field.validationMessage")
+    name.fill("Ada.Lovelace.1815@plant.example.com")
+    page.keyboard.press("Enter")
+    shows(page, "A1")
+    expect(page.locator("#reviewer")).to_have_text("Ada.Lovelace.1815@plant.example.com")
+
+
+@pytest.mark.slow
 def test_a_finger_draws_and_two_fingers_zoom(review, line):
     number = line.inspect_defects(1)[0]
     page = review(viewport={"width": 820, "height": 1180}, has_touch=True).page

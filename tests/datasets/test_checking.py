@@ -5,11 +5,12 @@ from threading import Event
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from datasets import checking
-from datasets.checking import check_dataset, find_duplicates
+from datasets.checking import check_dataset, describe_risks, find_duplicates
 from datasets.layouts.folder import index
-from datasets.problems import format_problem
+from datasets.problems import describe_causes, format_problem
 from datasets.sample import Dataset, Problem, Record
 from datasets.supervision import apply_mask_threshold
 from segdec.errors import DatasetError, ImageError, MissingExtraError
@@ -46,19 +47,36 @@ def test_a_problem_names_its_place_once_and_on_one_line():
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "words", "threshold"),
     [
-        ([1, 2, 3], "has 4 values: 0, 1, 2, 3. Expected 0 and one other value"),
-        ([1] * 239 + [2], "has 2 values: 1, 2. Expected 0"),
+        ([1, 2, 3], "has 4 values: 0, 1, 2, 3. Expected 0 and one other value", 0),
+        ([1] * 230 + [10] * 10, "has 2 values: 1, 10. Expected 0", 5),
+        ([100, *[200] * 5], "has 3 values: 0, 100, 200.", 100),  # few pixels at the edge
+        (range(10, 251, 10), "has 26 values: 0, 10, 20, 30, 40, 50, …. Expected 0", 125),
     ],
 )
-def test_a_mask_of_many_values_needs_a_threshold(folder_root, values, words):
+def test_a_mask_of_many_values_needs_a_threshold(folder_root, values, words, threshold):
     mask = np.zeros(240, np.uint8)
     mask[: len(values)] = values
     cv2.imwrite(str(folder_root / "masks/dent/c.png"), mask.reshape(12, 20))
     problem = only_problem(index(folder_root))
-    assert words in problem.text and "Set data.mask_threshold" in problem.text
+    assert words in problem.text and f"give --mask-threshold {threshold}," in problem.text
     assert problem.name == "dent/c"
+
+
+def test_soft_masks_get_one_threshold_and_one_message(tmp_path, write_picture):
+    for number in range(5):
+        write_picture(tmp_path / f"good/{number}.png")
+        write_picture(tmp_path / f"dent/part_{number}.png")
+        mask = cv2.imread(str(write_picture(tmp_path / f"masks/dent/part_{number}.png", mask=True)), 0)
+        soft = cv2.GaussianBlur(mask, (5, 5), 0).astype(int) * (255 if number else 100) // 255
+        cv2.imwrite(str(tmp_path / f"masks/dent/part_{number}.png"), soft)
+    problems = check_dataset(index(tmp_path)).dataset.problems
+    (cause,) = describe_causes(problems)
+    assert "dent/part_0" in problems[0].name
+    assert len(problems) == 5
+    assert "(it fits 4 of 5 such masks): give --mask-threshold" in cause
+    assert "And 4 more with this problem: dent/part_1, dent/part_2 …" in cause
 
 
 @pytest.mark.parametrize(("threshold", "defect_px"), [(0, 5), (2, 3), (127, 2)])
@@ -113,6 +131,15 @@ def test_what_a_caller_cannot_use_is_a_problem_but_a_missing_package_is_none(fol
     error = MissingExtraError("tensorflow", "tensorflow")
     with pytest.raises(MissingExtraError):
         check_dataset(index(folder_root), examine=examine)
+
+
+def test_palette_of_one_colour_is_a_warning(folder_root):
+    picture = Image.new("P", (20, 12))
+    picture.putpalette(bytes(768))
+    picture.save(folder_root / "good/b.bmp")
+    (folder_root / "good/b.png").unlink()
+    (warning,) = describe_risks(check_dataset(index(folder_root)))
+    assert warning.startswith("1 (good/b): all colours of the file's palette are the same")
 
 
 def test_16_bits_need_a_white_level(folder_root):

@@ -2,10 +2,13 @@ import cv2
 import numpy as np
 import pytest
 
+from datasets.annotations.combined_mask import CombinedMask
 from datasets.checking import check_dataset
 from datasets.loading import load_dataset
 from datasets.mask_cover import raise_if_inverted
 from datasets.reading import read
+from datasets.sample import Dataset, Record
+from datasets.supervision import apply_inverted_masks
 from segdec.errors import DatasetError
 
 
@@ -50,3 +53,10 @@ def test_an_empty_inverted_mask_marks_everything(inverted_root):
 def test_inverted_class_values_are_refused(inverted_root):
     with pytest.raises(DatasetError, match=r"data\.invert_masks and data\.mask_values exclude"):
         load_dataset("folder", inverted_root, mask_values={"dent": 1}, invert_masks=True)
+
+
+def test_each_of_several_inverted_masks_of_a_photograph_is_inverted(inverted_root):
+    parts = tuple(inverted_root / f"masks/{name}.png" for name in ("dent/c", "scratch/d"))
+    dent = Record("dent/c", inverted_root / "dent/c.png", CombinedMask(parts), 1, "dent/c")
+    (record,) = apply_inverted_masks(Dataset(("good", "dent"), (dent,))).records
+    assert np.count_nonzero(read(record).mask) == 6

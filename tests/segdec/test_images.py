@@ -163,7 +163,7 @@ def test_16_bits_are_scaled_by_the_white_level(kind: str, channels: int) -> None
     assert photograph.pixels.ravel().tolist() == expected
     clipped = decode_image(data, "part", white_level=1000)
     assert clipped.pixels.max(axis=2).ravel().tolist() == [0] + [255] * 65
-    assert "input.white_level = 1000 were clipped: the brightest is 65535" in clipped.warnings[0]
+    assert "values above input.white_level = 1000 were clipped: the highest is 65535" in clipped.warnings[0]
 
 
 def test_scale_is_linear_and_rounds_half_up() -> None:
@@ -185,6 +185,21 @@ def test_12_bit_data_needs_its_white_level() -> None:
     meant = decode_image(data, "part", white_level=65535)
     assert (meant.pixels == 16).all()
     assert "nearly black: its brightest value is 4095" in meant.warnings[0]
+
+
+@pytest.mark.parametrize("hot_px", [1, 2, 4])
+def test_hot_pixels_do_not_hide_12_bit_data(hot_px: int) -> None:
+    values = np.full((40, 50, 3), 4000, np.uint16)
+    values[0, :hot_px, 1] = 65535
+    assert "its brightest value is 4000" in str(refusal(png_16(values)))
+    clipped = decode_image(png_16(values), "part", white_level=4095)
+    assert f"{hot_px} values above input.white_level = 4095 were clipped" in clipped.warnings[0]
+
+
+def test_a_small_bright_area_is_not_a_hot_pixel() -> None:
+    values = np.zeros((40, 50, 1), np.uint16)
+    values[0, :5] = 60_000
+    assert decode_image(png_16(values), "part").warnings == ()
 
 
 # === Alpha ===

@@ -10,6 +10,7 @@ import pytest
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Record, Sample
+from segdec.artifact import TrainingPhotographs
 from segdec.errors import RunError
 from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
@@ -34,6 +35,7 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
     evaluate_run(finished_run, "test")
     manifest = export_run(finished_run, tmp_path / "model", ExportOptions(name="part", version="3"))
     assert (manifest.name, manifest.version, manifest.metrics_split) == ("part", "3", "test")
+    assert manifest.training_photographs == TrainingPhotographs.of([(32, 32)], [8])
     assert manifest.thresholds == RunFolder.finished(finished_run).result().model.thresholds
     predictor = Predictor.load(tmp_path / "model")
     records = load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test")

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from datasets.check_cache import CheckCache
-from datasets.checking import CheckedDataset, check_dataset, describe_risks
+from datasets.checking import CheckedDataset, UnreadPhotographs, check_dataset, describe_risks
 from datasets.leaks import raise_if_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
 from datasets.mask_cover import raise_if_inverted
@@ -20,6 +20,7 @@ from datasets.problems import describe_problems
 from datasets.reading import read
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of, unlocalized
 from datasets.splitting import SPLITS
+from segdec.artifact import TrainingPhotographs
 from segdec.config import ModelConfig, config_error
 from segdec.errors import DatasetError
 from segdec.runtime.cli import progress_bar
@@ -43,6 +44,7 @@ class RunData:
         fingerprint: See `fingerprint`.
         check_cache: Results of the file checks.
         left_out: Problems of photographs that are skipped.
+        training_photographs: Size and depth of those of the training split.
     """
 
     dataset: Dataset
@@ -53,6 +55,7 @@ class RunData:
     fingerprint: str
     check_cache: CheckCache
     left_out: tuple[Problem, ...] = ()
+    training_photographs: TrainingPhotographs | None = None
 
 
 def load_run_data(config: ExperimentConfig) -> RunData:
@@ -87,7 +90,19 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     cache = ArrayCache(data.cache_mb, data.cache_folder, data.disk_cache_mb)
     examples = build_source(usable.of_split("train"), read_example, model, cache)
     shape, digest, left_out = examples.common_shape(), fingerprint(records), checked.dataset.problems
-    return RunData(usable, model, examples, cache, shape, digest, check_cache, left_out)
+    trained = describe_training(checked)
+    return RunData(usable, model, examples, cache, shape, digest, check_cache, left_out, trained)
+
+
+def describe_training(checked: CheckedDataset) -> TrainingPhotographs | None:
+    """Returns size and depth of the training photographs; the depth of packed ones is unknown."""
+    if isinstance(checked.photographs, UnreadPhotographs):
+        train = checked.dataset.of_split("train")
+        sizes = train.shapes() if isinstance(train, LazyRecords) else ()
+        return TrainingPhotographs.of(((height, width) for height, width, _ in sizes), ())
+    found = [one for one in checked.photographs if one.record.split == "train"]
+    depths = [one.bit_depth for one in found if one.bit_depth is not None]
+    return TrainingPhotographs.of(((one.height, one.width) for one in found), depths)
 
 
 # === Listing ===
@@ -170,8 +185,10 @@ def cached_reader(read: Callable[[Record], Sample], cache: ArrayCache) -> Callab
     def read_cached(record: Record) -> Sample:
         cached = cache.get(record.name)
         if cached is not None:
-            mask, *maps = (cached.get(name) for name in ("mask", "classes", "ignored"))
-            return Sample(record.name, cached["image"], mask, record.label, record.supervision, *maps)
+            mask, classes, ignored = (cached.get(name) for name in ("mask", "classes", "ignored"))
+            return Sample(
+                record.name, cached["image"], mask, record.label, record.supervision, classes, ignored
+            )
         sample = read(record)
         arrays = {"image": sample.image, "mask": sample.mask, "classes": sample.classes}
         arrays["ignored"] = sample.ignored

@@ -1,6 +1,5 @@
 """The steps of `fit`, from a folder of images to a model. The functions are in the order of the steps."""
 
-import re
 import shlex
 import sys
 import time
@@ -14,7 +13,7 @@ from datasets.detection import detect_layout
 from datasets.loading import load_dataset
 from datasets.splitting import SPLITS, write_splits
 from segdec.artifact import check_writable
-from segdec.errors import ConfigError, RunError
+from segdec.errors import ConfigError, RunError, SegdecError
 from segdec.process_memory import memory_limit
 from segdec.runtime.cli import EXIT_INTERRUPTED
 from segdec.runtime.files import write_text_atomic
@@ -50,6 +49,7 @@ from training.metrics.rating import Rating
 from training.optimization.pretrained import IMAGENET, RANDOM, load_pretrained
 from training.reporting.summary import describe_rating
 from training.run.folder import RunFolder
+from training.run_name import check_run_name, make_run_name
 from training.trainer import Trainer
 
 clock: Callable[[], float] = time.monotonic
@@ -204,10 +204,11 @@ def _targets(options: FitOptions) -> tuple[str, Path]:
             f"{MAX_MINUTES} (31 days); fewer than three give a poor model."
         )
     root = options.root.resolve()
-    name = options.name or (root.stem if root.is_file() else root.name)
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        raise ConfigError(f"The folder's name '{name}' cannot name a run. Give another one with --name.")
+    folder = root.stem if root.is_file() else root.name
+    name = make_run_name(folder) if options.name is None else check_run_name(options.name)
     out, run = options.out or Path("models") / name, options.runs / name
+    if options.name is None:
+        _check_same_folder(run, root)
     if out.exists():
         check_writable(out, overwrite=True)  # --overwrite replaces only models
     for place in (run, *_files(options.runs, name), out):
@@ -217,6 +218,16 @@ def _targets(options: FitOptions) -> tuple[str, Path]:
     if run.exists():
         RunFolder(run).check_is_run()
     return name, out
+
+
+def _check_same_folder(run: Path, root: Path) -> None:
+    """Raises a `RunError` if the run is one of another folder whose name gives the same run name."""
+    try:
+        other = RunFolder(run).experiment().data.root
+    except SegdecError:  # not a run, or a damaged one
+        return
+    if Path(other).resolve() != root:
+        raise RunError(f"'{run}' is the run of the folder '{other}', not of '{root}'. Give another --name.")
 
 
 def _profile(options: FitOptions) -> ProfiledDataset:

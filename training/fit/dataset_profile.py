@@ -164,9 +164,10 @@ def store_checks(profiled: ProfiledDataset, known: CheckCache) -> None:
     for photograph in profiled.checked.photographs:
         state, record = profiled.states.get(photograph.record.name), photograph.record
         shape = photograph.height, photograph.width, photograph.channels
-        if photograph.defect_px is None or photograph.thumbnail is None or record.digests is None:
+        depth, small = photograph.bit_depth, photograph.thumbnail
+        if photograph.defect_px is None or small is None or depth is None or record.digests is None:
             continue
-        found = photograph.defect_px, photograph.digest, photograph.webp, photograph.thumbnail
+        found = photograph.defect_px, photograph.digest, photograph.webp, small, depth, photograph.blank
         known.store(state, CheckResult(shape, record.digests, *found))
     known.save(parents=True)
 

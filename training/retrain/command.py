@@ -3,7 +3,6 @@ of the steps.
 """
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from training.retrain.lineage import Lineage, find_lineage
 from training.retrain.messages import describe_counts, describe_left_out
 from training.retrain.splitting import split_reviewed
 from training.run.folder import RunFolder
+from training.run_name import check_run_name, make_run_name
 from training.trainer import Trainer
 
 
@@ -115,9 +115,8 @@ def _experiment(
     if options.minutes is not None and not 0 < options.minutes <= MAX_MINUTES:
         raise ConfigError(f"--minutes {options.minutes:g}. Expected a time limit in minutes, above 0.")
     experiment, runs = parent.experiment(), options.run.parent
-    name = options.name or f"{experiment.name.removesuffix(f'_{lineage.parent.version}')}_{lineage.version}"
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        raise ConfigError(f"'{name}' cannot name a run. Give another one with --name.")
+    derived = f"{experiment.name.removesuffix(f'_{lineage.parent.version}')}_{lineage.version}"
+    name = make_run_name(derived) if options.name is None else check_run_name(options.name)
     splits, weights = runs / f"{name}.splits.txt", parent.weights_path
     config = with_initial_sha256(
         next_experiment(experiment, runs / name, reviewed=options.reviewed, splits=splits, weights=weights)

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from datasets.problems import format_problem
 from datasets.sample import Problem
+from segdec.artifact import TrainingPhotographs
 from segdec.config import Config, EncoderWeights, ModelConfig
 from segdec.runtime.files import write_text_atomic
 from training.formatting import count_of
@@ -33,6 +34,7 @@ class RunResult(Config):
         validation: Metrics on the validation split.
         chosen_by: The images that the thresholds were chosen on, as text.
         encoder: Origin of the initial encoder weights; None if none were read.
+        training_photographs: Their size and depth; None if unknown.
     """
 
     model: ModelConfig
@@ -41,6 +43,7 @@ class RunResult(Config):
     warnings: tuple[str, ...]
     data_fingerprint: str
     encoder: EncoderWeights | None = None
+    training_photographs: TrainingPhotographs | None = None
 
 
 def record_environment(folder: Path) -> None:

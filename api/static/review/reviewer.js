@@ -3,9 +3,15 @@
 import { byId } from "../shared/dom.js";
 
 const NAME = "segdec.reviewer";
+const KEY = /segdec_[\w-]{20,}|(?=\S*\d)(?=\S*[a-z])[^\s@]{30,}/i; // a key of the service, or another long secret
+const KEY_REFUSED = "This is an API key: everybody could read it beside the verdicts. Enter your name.";
 
 export class Reviewer {
-  constructor() {
+  /** `key` is that of this tab, which must not become the name. */
+  constructor(key) {
+    this.key = key;
+    if (this.#isKey(this.name ?? "")) localStorage.removeItem(NAME);
+    byId("name").addEventListener("input", ({ target }) => target.setCustomValidity(this.#isKey(target.value) ? KEY_REFUSED : ""));
     byId("reviewer").addEventListener("click", () => this.ask());
     byId("name-later").addEventListener("click", () => byId("name-dialog").close());
     byId("name-dialog").querySelector("form").addEventListener("submit", () => this.#keep(byId("name").value.trim()));
@@ -22,6 +28,10 @@ export class Reviewer {
     byId("name").value = this.name ?? "";
     byId("name-dialog").showModal();
     return new Promise((resolve) => byId("name-dialog").addEventListener("close", resolve, { once: true }));
+  }
+
+  #isKey(text) {
+    return KEY.test(text) || (text.trim() !== "" && text.trim() === this.key.value);
   }
 
   #keep(name) {

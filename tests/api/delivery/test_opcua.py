@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from api.delivery.line_state import LineStateReader
+from api.delivery.opcua_access import OpcUaAccess, opcua_access
 from api.delivery.receivers import create_receivers
 from api.records.database import open_database, write_transaction
 from api.records.tables import metadata
@@ -17,19 +18,20 @@ from tests.api.delivery.test_line_state import Day
 from tests.api.records.databases import free_port, sqlite_only
 
 CERTIFICATES = Path(__file__).parents[1] / "certificates"
+EVERYBODY = OpcUaAccess(anonymous=True)
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 
 
 class RunningServer:
     """A server with its record, which can be written if it is `usable`."""
 
-    def __init__(self, engine, pair=None):
+    def __init__(self, engine, pair=None, access=EVERYBODY):
         from api.delivery.opcua_server import OpcUaServer
 
         self.day, self.usable = Day(engine), True
         self.url = f"opc.tcp://127.0.0.1:{free_port()}/segdec"
         state = LineStateReader(UTC, lambda: NOW)
-        self.server = OpcUaServer(self.url, pair, open_database(str(engine.url)), state)
+        self.server = OpcUaServer(self.url, pair, open_database(str(engine.url)), state, access)
         self.server.start(lambda: self.usable)
 
 
@@ -99,13 +101,13 @@ def test_nodes_show_the_line_are_read_only_and_bad_without_the_record(running):
         admin = Client(running.url)
         admin.set_user("admin")
         admin.set_password("admin")
-        async with asyncio.timeout(60), admin:
-            with pytest.raises(UaError):
-                await variable(admin, "all/Score").write_value(1.0)
+        with pytest.raises(UaError):
+            await admin.connect()
+        async with asyncio.timeout(60), Client(running.url) as client:
             with write_transaction(running.day.engine) as connection:
                 metadata.tables["misses"].drop(connection)
-            await wait_until(admin, "all/Verdict", (None, "BadNoCommunication"))
-            await wait_for_heartbeats(admin, 1)
+            await wait_until(client, "all/Verdict", (None, "BadNoCommunication"))
+            await wait_for_heartbeats(client, 1)
 
     asyncio.run(main())
 
@@ -196,22 +198,32 @@ def test_an_error_of_one_station_or_of_the_record_is_reported_and_passes(running
 
 @pytest.mark.slow
 @sqlite_only
-def test_a_certificate_requires_encryption(engine):
+def test_with_a_certificate_clients_encrypt_and_log_in(engine):
     from asyncua import Client
     from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
     from asyncua.ua.uaerrors import UaError
 
     pair = CERTIFICATES / "opcua.pem", CERTIFICATES / "opcua-key.pem"
-    running = RunningServer(engine, pair)
+    access = OpcUaAccess(anonymous=False, check_login=lambda *login: login == ("plc", "key"))
+    running = RunningServer(engine, pair, access)
 
-    async def main():
+    async def log_in(user, password):
         client = Client(running.url)
         client.application_uri = "urn:segdec:test"
         await client.set_security(SecurityPolicyBasic256Sha256, *map(str, pair))
+        if user is not None:
+            client.set_user(user)
+            client.set_password(password)
         async with asyncio.timeout(60), client:
             await wait_until(client, "all/InspectedToday", (0, "Good"))
             (shown, *_) = await client.get_endpoints()
             assert shown.Server.ApplicationUri == "urn:segdec:test"
+
+    async def main():
+        await log_in("plc", "key")
+        for user, password in (("plc", "other"), ("admin", "key"), (None, None)):
+            with pytest.raises(UaError):
+                await log_in(user, password)
         with pytest.raises((UaError, ConnectionError, TimeoutError)):
             async with asyncio.timeout(60), Client(running.url):
                 pass
@@ -220,6 +232,29 @@ def test_a_certificate_requires_encryption(engine):
         asyncio.run(main())
     finally:
         running.server.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "flags", "expected"),
+    [
+        ("127.0.0.1", {}, (True, False)),
+        ("localhost", {"review_keys": "k"}, None),
+        ("0.0.0.0", {}, None),
+        ("0.0.0.0", {"opcua_anonymous": True}, (True, False)),
+        ("0.0.0.0", {"review_keys": "k"}, None),
+        ("0.0.0.0", {"api_keys": "k", "opcua_certificate": "c"}, None),
+        ("0.0.0.0", {"review_keys": "k", "opcua_certificate": "c"}, (False, True)),
+    ],
+)
+def test_who_may_read(host, flags, expected):
+    settings = Settings.model_validate({"model": "unused", **flags})
+    endpoint = f"opc.tcp://{host}:4840/segdec"
+    if expected is None:
+        with pytest.raises(ConfigError, match="Nobody could read"):
+            opcua_access(endpoint, settings, lambda *_: True)
+    else:
+        access = opcua_access(endpoint, settings, lambda *_: True)
+        assert (access.anonymous, access.check_login is not None) == expected
 
 
 @pytest.mark.slow

@@ -23,24 +23,19 @@ KNOWN = (
         "",
         "segdec:80",
     ),
-    *("press-7.plant:8000", "line3.plant", "inspection.plant:443", "segdec.svc.cluster.local"),
+    *("press-7.plant:8000", "line3.plant", "inspection.plant:443", "segdec.svc.cluster.plant"),
+    *("press-7.local:8000", "host.docker.internal", "inspection.home.arpa.", "segdec.svc.cluster.local:80"),
 )
 UNKNOWN = (
-    *(
-        "evil.example",
-        "evil.example:8000",
-        "127.0.0.1.evil.example",
-        "127.1",
-        "localhost.evil.example",
-        "[::1",
-    ),
-    *("cluster.local", "evilcluster.local", "[::1]x", "[evil.example]", "evil@127.0.0.1", "127.0.0.1:1:1"),
+    *("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "127.1", "localhost.evil.example"),
+    *("cluster.plant", "evilcluster.plant", "local.evil.example", "evillocal.example", "[::1", "[::1]x"),
+    *("[evil.example]", "evil@127.0.0.1", "127.0.0.1:1:1"),
 )
 
 
 @pytest.fixture(scope="module")
 def known():
-    settings = {"model": "x", "host": "line3.plant", "allowed_hosts": "inspection.plant, *.cluster.local"}
+    settings = {"model": "x", "host": "line3.plant", "allowed_hosts": "inspection.plant, *.cluster.plant"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket, "gethostname", lambda: "Press-7.plant")
         with ServiceClient(create_app(Settings.model_validate(settings), StubPredictor())) as client:

@@ -70,7 +70,19 @@ def truncate(folder):
     (folder / "record.db").write_bytes(b"")
 
 
-@pytest.mark.parametrize("damage", [remove, remove_folder, remove_all, put_empty, put_other, truncate])
+def truncate_log(folder):
+    (folder / "record.db-wal").write_bytes(b"")
+
+
+def halve_log(folder):
+    with (folder / "record.db-wal").open("r+b") as file:
+        file.truncate(50_000)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [remove, remove_folder, remove_all, put_empty, put_other, truncate, truncate_log, halve_log],
+)
 def test_nothing_is_acknowledged_after_the_database_was_removed_or_replaced(start, folder, damage):
     with start() as client:
         assert [inspect(client, number) for number in (1, 2)] == [1, 2]
@@ -89,6 +101,17 @@ def test_what_was_acknowledged_survives_the_deletion_of_the_log(start, folder, s
         ids = [answer for answer in answers if isinstance(answer, int)]
         assert ids and ids == list(range(3, 3 + len(ids)))
     assert stored_ids(folder) == [1, 2, *ids]
+
+
+def test_a_checkpoint_of_another_program_loses_nothing(start, folder, caplog):
+    with start() as client:
+        assert inspect(client, 1) == 1
+        with closing(sqlite3.connect(folder / "record.db")) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert (folder / "record.db-wal").stat().st_size == 0
+        assert [inspect(client, number) for number in (2, 3)] == [2, 3]
+    assert stored_ids(folder) == [1, 2, 3]
+    assert not [record for record in caplog.records if "record.db" in record.getMessage()]
 
 
 @pytest.mark.parametrize("is_link", [False, True])

@@ -135,7 +135,8 @@ def test_the_mask_file_has_the_record_in_its_headers(recorder, part):
         ("mask=scores", "query mask is 'scores'. Expected 'none', 'png', 'rle', 'polygon', 'classes'"),
         ("space=model", "query space is 'model'. Expected 'input'."),
         ("part_id=", "query part_id is ''. String should have at least 1 character."),
-        ("station=a%00b", "query station is 'a\\x00b'. String should match pattern"),
+        ("station=a%C2%85", "query station is 'a\\x85'. The character U+0085 is not allowed. Expected text"),
+        ("part_id=%EF%BF%BF", "query part_id is '\\uffff'. The character U+FFFF is not allowed."),
         ("metadata=[1]", "query metadata is [1]. Expected a valid dictionary."),
         ("metadata={", "query metadata is '{'. Expected a JSON object: EOF"),
         ("part=7", "query: unknown parameter 'part'; did you mean 'part_id'?"),
@@ -147,6 +148,13 @@ def test_invalid_query_parameters_are_rejected(recorder, part, folder, query, de
     assert answer.json()["detail"].startswith(detail)
     assert inspect(recorder, part[:-20]).status_code == 422
     assert rows(folder) == [] and pictures(folder) == []
+
+
+@pytest.mark.parametrize(("key", "status"), [("Ä-1", 200), ("a\x85", 400), ("\u202e", 400)])
+def test_an_idempotency_key_is_utf_8_without_forbidden_characters(recorder, part, key, status):
+    answer = inspect(recorder, part, **{"Idempotency-Key": key.encode()})
+    assert answer.status_code == status
+    assert status == 200 or "is not allowed" in answer.json()["detail"]
 
 
 def test_a_record_that_fails_to_open_is_opened_later(make_app, folder, part, monkeypatch, caplog):

@@ -107,6 +107,8 @@ def test_each_key_is_compared_with_all(keyring, monkeypatch):
 def test_key_in_both_files_is_an_admins():
     both = Keyring({"predict": [key("line-1", "one")], "admin": [key("boss", "one", "admin")]})
     assert both.authorize("admin", Headers({"X-API-Key": "one"})) == "boss"
+    logins = [("boss", "one"), ("boss", "two"), ("line-1", "one"), ("", "")]
+    assert [both.check_login(*login) for login in logins] == [True, False, False, False]
 
 
 def test_without_files_everyone_predicts_and_nobody_reloads():

@@ -118,6 +118,25 @@ def test_each_review_and_undo_names_the_person_or_the_key(
     assert found == [(reviewed_by, "review"), (undone_by, "undo")]
 
 
+@pytest.mark.parametrize("key", [None, "review"])
+def test_keys_are_not_stored_as_names_or_reasons(make_app, folder, part, role_keys, key):
+    secrets, files = role_keys
+    headers = {} if key is None else {"X-API-Key": secrets[key]}
+    with ServiceClient(make_app(record="required", record_folder=folder, **(files if key else {}))) as client:
+        client.post("/v1/inspect", content=part, headers=PNG | headers)
+        headers["If-Match"] = '"0"'
+        path = "/v1/records/1/review"
+        for word in ["segdec_" + 10 * "aB3_-", *([f" {secrets['admin']} "] if key else [])]:
+            for field in ({"reviewer": word}, {"reviewer": f"Ada {word}"}, {"reason": f"my key is {word}"}):
+                sent = client.request("PUT", path, json={"label": "good", **field}, headers=headers)
+                assert problem(sent) == (400, "key_in_text") and word.strip() not in sent.json()["detail"]
+            asked = {"session": "mine", "reviewer": word}
+            assert client.post("/v1/review/next", json=asked, headers=headers).status_code == 400
+            undone = client.request("DELETE", path, params={"reviewer": word}, headers=headers)
+            assert problem(undone) == (400, "key_in_text")
+    assert rows(folder, "SELECT who FROM audit") == []
+
+
 def test_a_review_needs_the_current_revision(line):
     assert review(line, revision=0).status_code == 200
     for answer in (review(line, label="spot", revision=0), undo(line, revision=0)):

@@ -8,11 +8,13 @@ import pytest
 
 from datasets.annotations.boxed_mask import BoxedMask
 from datasets.layouts import shards
+from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import VALUES_ARE_CLASSES
 from datasets.sharding.packing import pack
 from datasets.supervision import merged_defects
 from segdec.config import InputConfig
+from segdec.images import write_png
 from tests.datasets.formats.reading import read_format
 from tests.datasets.layouts.contents import block
 from training.config import AugmentationConfig, TargetConfig
@@ -58,6 +60,32 @@ def test_an_ignored_area_is_neither_good_nor_a_defect(annotated, tmp_path):
     first = annotated.records[0]
     boxed = read(replace(first, mask_file=BoxedMask(first.mask_file, None), supervision="box"))
     assert (pixels(boxed.mask), pixels(boxed.ignored)) == (SCRATCH, IGNORED)
+
+
+@pytest.mark.parametrize("inverted", [False, True])
+def test_mask_files_may_mark_ignored_pixels(tmp_path, write_picture, inverted):
+    for name in ("scratch/a", "good/b", "ignore/c"):
+        write_picture(tmp_path / f"{name}.png", size=(48, 16))
+    for name, marked in (("scratch/a", SCRATCH), ("ignore/a", IGNORED), ("ignore/b", IGNORED)):
+        mask = np.full((16, 48), 255 * inverted, np.uint8)
+        mask[tuple(np.transpose(marked))] = 255 * (not inverted)
+        (tmp_path / "masks" / name).parent.mkdir(parents=True, exist_ok=True)
+        write_png(tmp_path / "masks" / f"{name}.png", mask)
+    dataset = load_dataset("folder", tmp_path, invert_masks=inverted)
+    assert (dataset.classes, dataset.problems) == (("good", "scratch"), ())
+    good, scratched = dataset.records
+    assert (good.name, good.label, scratched.label) == ("good/b", 0, 1)
+    assert (pixels(read(scratched).mask), pixels(read(scratched).ignored)) == (SCRATCH, IGNORED)
+    assert (pixels(read(good).mask), pixels(read(good).ignored)) == ([], IGNORED)
+
+
+def test_a_value_of_mask_files_may_mark_ignored_pixels(folder_root):
+    values = np.zeros((12, 20), np.uint8)
+    values[0, 1], values[0, 2] = 10, 200
+    write_png(folder_root / "masks/dent/c.png", values)
+    dataset = load_dataset("folder", folder_root, mask_values={"dent": 10, "ignore": 200})
+    dent = read(dataset.records[0])
+    assert (pixels(dent.mask), pixels(dent.ignored)) == ([(0, 1)], [(0, 2)])
 
 
 def targets_of(example):

@@ -32,6 +32,7 @@ CONTENTS = {
     "for TensorFlow": ("_annotations.csv", "filename,width,height,class,xmin,ymin,xmax,ymax\n"),
     "SageMaker": ("output.manifest", '{"source-ref":"s3://bucket/a.png","defect":1}\n'),
     "TFRecords": ("_label_map.pbtxt", 'item {\n    name: "scratch",\n    id: 1\n}\n'),
+    "DOTA": ("a.txt", "imagesource:x\n2.0 1.0 6.0 1.0 6.0 4.0 2.0 4.0 scratch 0\n"),
     "CVAT for video": ("annotations.xml", "<annotations><track/></annotations>"),
 }
 

@@ -99,9 +99,9 @@ def test_bad_objects_and_files_are_reported(tree):
         assert found.place.endswith(f"a.xml, object {number}")
         assert words in found.text
     expected = [
-        ("b.xml", "", "document type"),
-        ("c.xml", "", "by its filename"),
-        ("e.xml", "", "invalid XML"),
+        ("b.xml", "b", "document type"),
+        ("c.xml", "c", "by its filename"),
+        ("e.xml", "e", "invalid XML"),
     ]
     check_problems(dataset, expected)
 

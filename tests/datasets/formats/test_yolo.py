@@ -140,3 +140,12 @@ def test_classes_without_names_are_numbered(tree):
     dataset = tree({"a.png": None, "a.txt": BOX})
     assert dataset.classes == ("good", "class_1")
     assert "Add a classes.txt" in dataset.notes[0]
+
+
+def test_class_names_of_another_encoding_or_invalid_ones_are_reported(tree, tmp_path):
+    (tmp_path / "classes.txt").write_bytes("Maß\nGehäuse\n".encode("cp1252"))
+    dataset = tree({"a.png": None, "a.txt": BOX})
+    assert dataset.classes == ("good", "Gehäuse")
+    assert "read as cp1252" in dataset.notes[0]
+    (problem,) = tree({"data.yaml": "train: a\nnames: [a, b\n"}).problems
+    assert problem.name == "a" and "data.yaml, line 3: invalid YAML" in problem.text

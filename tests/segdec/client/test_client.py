@@ -237,6 +237,8 @@ def test_all_attempts_of_an_inspection_have_one_key(ask: Ask) -> None:
         ("inspect", {"idempotency_key": "ä"}, "'ä' cannot be sent. Expected 1 to 128 printable ASCII"),
         ("inspect", {"idempotency_key": "a\nb"}, "cannot be sent"),
         ("inspect", {"idempotency_key": "a" * 129}, "cannot be sent"),
+        ("inspect", {"station": "a\x85"}, r"station is 'a\\x85'. The character U\+0085 is not allowed"),
+        ("inspect", {"part_id": "\uffff"}, r"part_id is '\\uffff'. The character U\+FFFF"),
         ("inspect", {"metadata": {"a": b"1"}}, "The metadata cannot be written as JSON"),
         ("inspect", {"metadata": {"a": float("nan")}}, "The metadata cannot be written as JSON"),
         ("inspect", {"model": ".."}, "'..' is not a model or version name"),

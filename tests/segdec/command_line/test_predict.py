@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 
 from segdec import __version__
 from segdec.__main__ import main
+from segdec.artifact import TrainingPhotographs
 from segdec.command_line.overlay_folder import output_stems
+from segdec.config import ModelConfig
 from segdec.images import read_image, read_mask, write_png
 from tests.forged_artifact import forge
 
@@ -62,6 +65,22 @@ def test_table_masks_and_overlays(tiny_artifact: Path, predict) -> None:
     error, count = err.splitlines()
     assert error.startswith("error: text.png is not an image of a known type")
     assert count == "NOT INSPECTED: 1 of 4 photographs. Hold these parts; their state is unknown."
+
+
+def test_photograph_unlike_those_of_the_training_is_a_warning(
+    tiny_network: Any, tiny_config: ModelConfig, predict
+) -> None:
+    from segdec.export.model_export import ModelCard, export_model
+
+    trained = TrainingPhotographs.of([(16, 24)], [8])
+    card = ModelCard("tiny", "1", training_photographs=trained)
+    export_model(tiny_network, Path("model"), tiny_config, card)
+    cv2.imwrite("alike.png", np.full((16, 24), 90, np.uint8))
+    cv2.imwrite("other.png", np.full((32, 24), 30_000, np.uint16))
+    _, _, err = predict("alike.png", "other.png", "--model", "model")
+    assert "alike.png: " not in err
+    for kind in ("aspect", "size", "bit_depth"):
+        assert f"{kind}: the " in err
 
 
 def test_webp_is_inspected_where_its_risk_is_accepted(tiny_artifact: Path, predict) -> None:

@@ -109,7 +109,7 @@ def test_one_command_watches_a_folder(folder, capsys):
         (["--look-every", "nan"], "'nan' is not a time"),
         (["--part-pattern", "("], "'(' is not a regular expression"),
         (["--part-pattern", "a"], "'a' has no group 'part'"),
-        (["--station", "a\nb"], "is not a name. Expected 1 to 128 printable characters"),
+        (["--station", "a\nb"], "is not a name. The character U+000A is not allowed"),
     ],
 )
 def test_wrong_flags(folder, capsys, flags, words):

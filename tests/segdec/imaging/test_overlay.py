@@ -1,9 +1,11 @@
+import unicodedata
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from segdec.errors import ImageError
-from segdec.imaging.overlay import INSPECTED, PREDICTED, draw_overlay, draw_scores
+from segdec.imaging.overlay import INSPECTED, PREDICTED, draw_caption, draw_overlay, draw_scores
 
 GREY = np.full((60, 90, 1), 100, np.uint8)
 
@@ -49,6 +51,24 @@ def test_long_caption_is_wrapped() -> None:
     one = draw_overlay(GREY, None, caption="scratch")
     for caption in ("scratch on the left side of the part " * 3, "x" * 150):
         assert draw_overlay(GREY, None, caption=caption).shape[0] > one.shape[0]
+
+
+@pytest.mark.parametrize("text", ["ä", "ß", "ő", "Ж", "Ω", "划", "痕", "キ", "힘", "—"])
+def test_captions_draw_what_the_data_set_is_called(text: str) -> None:
+    drawn = draw_caption(text, 400)
+    assert not np.array_equal(drawn, draw_caption("?", 400))
+    np.testing.assert_array_equal(draw_caption(unicodedata.normalize("NFD", text), 400), drawn)
+
+
+@pytest.mark.parametrize("text", ["\udcff", "\x00", "\x1b", "\u202e"])  # OpenCV crashes on the first one
+def test_characters_that_cannot_be_drawn_are_replaced(text: str) -> None:
+    np.testing.assert_array_equal(draw_caption(f"a{text}b", 400), draw_caption("a?b", 400))
+
+
+@pytest.mark.parametrize("text", ["划" * 100, "iiii " * 20 + "划痕" * 20, "W" * 90])
+def test_wrapped_lines_fit_the_picture(text: str) -> None:
+    drawn = draw_caption(text, 300)
+    assert (drawn[:, 290:] == drawn[0, 0]).all() and drawn[:, 250:290].max() > 200
 
 
 def test_mask_of_another_size_is_rejected() -> None:

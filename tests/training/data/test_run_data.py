@@ -17,6 +17,7 @@ from datasets.sample import Record
 from datasets.sharding.packing import pack
 from datasets.sharding.record_table import PackedRecord, RecordTable
 from datasets.sharding.shard_index import PackedShard, ShardIndex, write_index
+from segdec.artifact import TrainingPhotographs
 from segdec.errors import DatasetError
 from segdec.images import read_image, read_mask, write_png
 from segdec.inference.preprocessing import prepare_mask
@@ -85,6 +86,7 @@ def test_images_are_read_once_at_the_first_start_and_not_at_the_second(load, toy
     assert not images & set(reads)
     assert again.fingerprint == first.fingerprint
     assert again.dataset == first.dataset
+    assert again.training_photographs == first.training_photographs == TrainingPhotographs.of([(32, 32)], [8])
     load_run_data(load("--data.recheck"))
     assert images <= set(reads)
 
@@ -102,6 +104,7 @@ def test_shards_are_not_read_at_the_start(load, packed, monkeypatch):
     data = load_run_data(load(*from_shards(packed)))
     assert data.fingerprint == from_files.fingerprint
     assert data.shape == from_files.shape
+    assert data.training_photographs == TrainingPhotographs.of([(32, 32)], [])  # the index has no depth
     assert data.model == from_files.model
 
 

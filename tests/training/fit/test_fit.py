@@ -1,11 +1,13 @@
 """From a folder to a model in one command; its clock ticks by being looked at."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from datasets.layouts.toy import write_toy
 from segdec.artifact import read_manifest
+from segdec.errors import ConfigError, RunError
 from tests.datasets.mixed_folder import write_mixed_folder
 from training.__main__ import main
 from training.config import ExperimentConfig
@@ -13,6 +15,7 @@ from training.experiment_file import load_experiment
 from training.fit.splitting import split_dataset
 from training.metrics.rating import Rating
 from training.run.folder import RunFolder
+from training.run_name import make_run_name
 
 pytest.importorskip("tensorflow")
 
@@ -171,6 +174,24 @@ def check_refused(capsys, tmp_path, root, *flags, word):
 @pytest.mark.usefixtures("tensorflow_devices")
 class TestBadInput:
     """Each an error of one line, before anything is written."""
+
+    def test_a_folder_whose_run_has_the_name_of_another_one(self, finished_run, tmp_path):
+        """Even with --overwrite, which would replace the other folder's model."""
+        from training.fit.command import FitOptions, _targets
+
+        name = make_run_name("tiny parts")
+        for folder in ("tiny parts", "tiny-parts"):
+            (tmp_path / folder).mkdir()
+        shutil.copytree(finished_run, tmp_path / "runs" / name)
+        options = FitOptions(root=tmp_path / "tiny parts", runs=tmp_path / "runs", overwrite=True)
+        with pytest.raises(
+            RunError, match=r"is the run of the folder .*, not of .*tiny parts'\. Give another"
+        ):
+            _targets(options)
+        assert _targets(replace(options, name=name))[0] == name
+        assert _targets(replace(options, root=tmp_path / "tiny-parts"))[0] == "tiny-parts"
+        with pytest.raises(ConfigError, match="'tiny parts' cannot name a run"):
+            _targets(replace(options, name="tiny parts"))
 
     @pytest.mark.parametrize("minutes", ["0", "nan"])
     def test_no_time(self, capsys, tmp_path, toy_root, minutes):

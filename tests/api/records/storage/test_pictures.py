@@ -22,10 +22,11 @@ def pictures(request, tmp_path):
 
 def test_pictures_are_stored_and_deleted(pictures):
     assert pictures.get(SHA256) is None and not pictures.contains(SHA256)
+    assert pictures.is_empty()
     for sha256, data in ((SHA256, DATA), (SHA256, DATA), (OTHER, b"another")):
         pictures.put(sha256, data)
     assert pictures.get(SHA256) == DATA and pictures.contains(SHA256)
-    assert set(pictures.marked()) == {SHA256, OTHER}
+    assert set(pictures.marked()) == {SHA256, OTHER} and not pictures.is_empty()
     pictures.clear_marks(OTHER)
     pictures.clear_marks()
     assert set(pictures.marked()) == {SHA256} and pictures.contains(OTHER)
@@ -34,6 +35,7 @@ def test_pictures_are_stored_and_deleted(pictures):
     assert set(pictures.marked()) == set()
     assert pictures.read_id() is None
     pictures.write_id("one")
+    assert pictures.is_empty()
     assert pictures.read_id() == "one"
 
 

@@ -1,0 +1,34 @@
+"""The size and depth of the training photographs."""
+
+from collections.abc import Iterable
+from typing import Self
+
+from pydantic import Field
+
+from segdec.config import Config
+
+Range = tuple[int, int]
+
+
+class TrainingPhotographs(Config):
+    """Ranges over all training photographs."""
+
+    heights: Range = Field(description="lowest and highest, px")
+    widths: Range = Field(description="lowest and highest, px")
+    aspects: tuple[float, float] = Field(description="lowest and highest ratio of width to height")
+    bit_depths: tuple[int, ...] = Field((), description="bits per channel of the files; empty: unknown")
+
+    @classmethod
+    def of(cls, sizes: Iterable[tuple[int, int]], bit_depths: Iterable[int]) -> Self | None:
+        """Returns the ranges of these heights and widths, px, and of these depths; None without any size."""
+        known = set(sizes)
+        if not known:
+            return None
+        heights, widths = [height for height, _ in known], [width for _, width in known]
+        aspects = [width / height for height, width in known]
+        return cls(
+            heights=(min(heights), max(heights)),
+            widths=(min(widths), max(widths)),
+            aspects=(min(aspects), max(aspects)),
+            bit_depths=tuple(sorted(set(bit_depths))),
+        )
