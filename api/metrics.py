@@ -184,7 +184,7 @@ class Metrics:
         """
         self._problems.labels(code, str(status or ""), key).inc()
 
-    def count_photographs(self, status: int, key: str = "", count: int = 1) -> None:
+    def count_photographs(self, status: int, key: str, count: int = 1) -> None:
         """Counts photographs by the status of the answer, or of each inside a batch, and the name of the API
         key.
         """

@@ -8,12 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from datasets.checking import (
-    ANY_WHITE_LEVEL,
-    CheckedDataset,
-    check_dataset,
-    describe_risks,
-)
+from datasets.checking import ANY_WHITE_LEVEL, CheckedDataset, check_dataset, describe_risks
 from datasets.contact_sheet import contact_sheet
 from datasets.folds import Duplicates, find_clusters, split_by_share, split_into_folds
 from datasets.layouts.toy import write_toy

@@ -10,12 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.checking import (
-    CheckedDataset,
-    CheckedPhotograph,
-    UnreadPhotographs,
-    find_duplicates,
-)
+from datasets.checking import CheckedDataset, CheckedPhotograph, UnreadPhotographs, find_duplicates
 from datasets.name_lists import known_names, nearest_known, records_by_name
 from datasets.near_duplicates import (
     MAX_PHOTOGRAPHS,
@@ -47,7 +42,7 @@ class NearLeak(NamedTuple):
     correlation: float
 
 
-def find_leaks(photographs: Sequence[CheckedPhotograph], allowed: Collection[str] = ()) -> list[Leak]:
+def find_leaks(photographs: Sequence[CheckedPhotograph], allowed: Collection[str]) -> list[Leak]:
     """Finds all pictures that are in more than one split, unless all their photographs are `allowed`."""
     leaks = []
     for same in find_duplicates(photographs):

@@ -126,12 +126,7 @@ def load_dataset(
 
 def _with_plain_names(dataset: Dataset) -> Dataset:
     """Turns photographs into problems if a split file cannot hold their names."""
-    plain = {record.name: _is_plain(record.name) for record in dataset.records}
-    return replace(
-        dataset,
-        records=tuple(record for record in dataset.records if plain[record.name]),
-        problems=(*dataset.problems, *(_odd_name(r) for r in dataset.records if not plain[r.name])),
-    )
+    return dataset.with_records(r if _is_plain(r.name) else _odd_name(r) for r in dataset.records)
 
 
 def _strict(dataset: Dataset) -> Dataset:

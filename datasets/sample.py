@@ -1,7 +1,7 @@
 """Common types of all layouts: records, which hold no pixels, and samples, which do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -199,6 +199,15 @@ class Dataset:
         if isinstance(self.records, LazyRecords):
             return self.records.of_split(split)
         return tuple(record for record in self.records if record.split == split)
+
+    def with_records(self, found: Iterable["Record | Problem"]) -> "Dataset":
+        """Returns the data set with these records; the problems among them are added to its problems."""
+        given = tuple(found)
+        return replace(
+            self,
+            records=tuple(each for each in given if isinstance(each, Record)),
+            problems=(*self.problems, *(each for each in given if isinstance(each, Problem))),
+        )
 
     def assigned(self) -> "Dataset":
         """Returns the data set without the records that have no split."""

@@ -110,10 +110,10 @@ def default_split(dataset: Dataset, *, seed: int = 0) -> Dataset:
     return replace(dataset, records=tuple(r.with_split(splits[r.group]) for r in dataset.records))
 
 
-def split_off_validation(dataset: Dataset, *, seed: int = 0) -> Dataset:
+def split_off_validation(dataset: Dataset) -> Dataset:
     """Moves 20 % of the training groups of each class to val, for sets published without validation."""
     training = replace(dataset, records=dataset.of_split("train"))
-    val = {record.group for record in default_split(training, seed=seed).of_split("val")}
+    val = {record.group for record in default_split(training).of_split("val")}
     moved = (r.with_split("val") if r.split == "train" and r.group in val else r for r in dataset.records)
     return replace(dataset, records=tuple(moved))
 

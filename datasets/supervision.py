@@ -44,11 +44,8 @@ def apply_supervision(dataset: Dataset, path: Path) -> Dataset:
                 f"{line.place}: the photograph '{record.name}' has '{line.word}' here and '{earlier.word}' "
                 f"in line {earlier.line}. Remove one of the two lines."
             )
-    limited = [_limited(r, lines[r.name]) if r.name in lines else r for r in dataset.records]
-    return replace(
-        dataset,
-        records=tuple(found for found in limited if isinstance(found, Record)),
-        problems=(*dataset.problems, *(found for found in limited if isinstance(found, Problem))),
+    return dataset.with_records(
+        _limited(record, lines[record.name]) if record.name in lines else record for record in dataset.records
     )
 
 

@@ -27,16 +27,12 @@ def read_text(path: Path, what: str = "annotation") -> str:
         DatasetError: If the file is missing, cannot be read, or is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise DatasetError(f"The {what} file {path} does not exist. Check the path.") from None
+        return _read_bytes(path, what).decode(UTF8)
     except UnicodeDecodeError as error:
         raise DatasetError(
             f"The {what} file {path} is not UTF-8 text: {error}. Save it as UTF-8 (in a spreadsheet: "
             "'CSV UTF-8')."
         ) from error
-    except OSError as error:
-        raise DatasetError(f"The {what} file {path} cannot be read ({error.strerror}).") from error
 
 
 def read_annotation_text(path: Path) -> tuple[str, str]:
@@ -45,14 +41,18 @@ def read_annotation_text(path: Path) -> tuple[str, str]:
     Raises:
         DatasetError: If the file is missing or cannot be read.
     """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise DatasetError(f"The annotation file {path} does not exist. Check the path.") from None
-    except OSError as error:
-        raise DatasetError(f"The annotation file {path} cannot be read ({error.strerror}).") from error
+    data = _read_bytes(path, "annotation")
     encoding = guess_encoding(data)
     return data.decode(encoding, errors="replace"), encoding
+
+
+def _read_bytes(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise DatasetError(f"The {what} file {path} does not exist. Check the path.") from None
+    except OSError as error:
+        raise DatasetError(f"The {what} file {path} cannot be read ({error.strerror}).") from error
 
 
 def guess_encoding(data: bytes) -> str:

@@ -123,11 +123,7 @@ def decode_mask(
 
 
 def decode_mask_values(
-    data: bytes,
-    name: str,
-    *,
-    max_pixels: int = DEFAULT_MAX_PIXELS,
-    classes: Collection[int] | None = None,
+    data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS, classes: Collection[int] | None = None
 ) -> NDArray[np.uint8]:
     """Decodes a mask file in memory: uint8 [H, W], 0 = good.
 

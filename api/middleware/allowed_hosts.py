@@ -2,7 +2,6 @@
 
 import re
 import socket
-from collections.abc import Iterable
 from ipaddress import ip_address
 
 from starlette.datastructures import Headers
@@ -36,7 +35,8 @@ class AllowedHostsMiddleware(HttpMiddleware):
         )
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        unknown = self._unknown(Headers(scope=scope).getlist("host"))
+        hosts = Headers(scope=scope).getlist("host")
+        unknown = next((host for host in hosts if not self._is_known(host)), None)
         if unknown is None:
             await self.app(scope, receive, send)
             return
@@ -46,9 +46,6 @@ class AllowedHostsMiddleware(HttpMiddleware):
         )
         response = ProblemResponse(scope["state"]["request_id"], 400, "unknown_host", detail)
         await response(scope, receive, send)
-
-    def _unknown(self, hosts: Iterable[str]) -> str | None:
-        return next((host for host in hosts if not self._is_known(host)), None)
 
     def _is_known(self, host: str) -> bool:
         match = HOST.fullmatch(host.lower())

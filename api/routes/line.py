@@ -16,8 +16,7 @@ router = APIRouter(prefix="/v1", tags=["line"], dependencies=require_role("revie
 
 @router.get("/line", responses=document_problems(400, 503))
 async def show_line(
-    service: ServiceDep,
-    station: Annotated[Name | None, Query(description="default: all")] = None,
+    service: ServiceDep, station: Annotated[Name | None, Query(description="default: all")] = None
 ) -> LineStatus:
     """Status of the line: last verdict, misses, counts, chart, drift, last defects."""
     line = service.recording.line

@@ -44,7 +44,6 @@ TEXT_PATTERN = SCHEMA_PATTERN.replace(r"\u0000-\u001F", r"\u0000-\u0008\u000B-\u
 
 Session = Annotated[RequiredName, Field(description="random text, one for each tab")]
 QueryName = Annotated[RequiredName | None, Query()]
-Label = RequiredName
 
 
 class NextTasks(BaseModel):
@@ -78,7 +77,7 @@ class SentReview(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    label: Label = Field(description="`good`, a defect class of the model, or `unsure`")
+    label: RequiredName = Field(description="`good`, a defect class of the model, or `unsure`")
     reason: Annotated[str, Field(max_length=MAX_REASON, pattern=TEXT_PATTERN)] | None = None
     reviewer: Name | None = Field(None, description="name of the reviewer, in addition to that of the key")
     session: Session | None = None

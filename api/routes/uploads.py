@@ -75,19 +75,20 @@ async def read_uploads(request: Request, limit: int, upload: OpenUpload, *, max_
     if is_json(kind):
         body = await read_body(request, limit, upload)
         return await asyncio.to_thread(_parse_json_images, body, max_files)
-    raise _unsupported(request, f"Send them as multipart/form-data, each in a field '{FORM_FIELD}'.")
+    examples = f"Send them as multipart/form-data, each in a field '{FORM_FIELD}'."
+    raise _unsupported(request, examples, "several images")
 
 
-def _unsupported(request: Request, examples: str) -> RequestError:
+def _unsupported(request: Request, examples: str, expected: str = "an image") -> RequestError:
     if request.headers.get("content-length") == "0":
         detail = (
-            "The request body is empty (0 bytes); expected an image. Check the file name: curl sends nothing "
-            f"if the file does not exist. {examples}"
+            f"The request body is empty (0 bytes); expected {expected}. Check the file name: curl sends "
+            f"nothing if the file does not exist. {examples}"
         )
         return RequestError(422, "empty_image", detail)
     declared = request.headers.get("content-type", "")
     arrived = f"Content-Type '{declared}'" if declared else "No Content-Type"
-    return RequestError(415, "unsupported_content_type", f"{arrived}; expected an image. {examples}")
+    return RequestError(415, "unsupported_content_type", f"{arrived}; expected {expected}. {examples}")
 
 
 # === Forms ===
@@ -228,7 +229,7 @@ def _parse_json_inspection(body: bytes) -> Upload:
 
 
 def _parse_json_images(body: bytes, max_images: int) -> list[Upload]:
-    images = parse_json(body, JsonImages, max_images * VALUES_PER_IMAGE, _bad_json).images
+    images = parse_json(body, JsonImages, max_images * VALUES_PER_IMAGE, _bad_images).images
     if len(images) > max_images:
         raise RequestError(
             400, "too_many_images", f"{len(images)} images; expected at most {max_images} in a request."
@@ -236,9 +237,13 @@ def _parse_json_images(body: bytes, max_images: int) -> list[Upload]:
     return [image.to_upload() for image in images]
 
 
-def _bad_json(error: ValidationError) -> RequestError:
+def _bad_json(error: ValidationError, example: str = '{"image": {"b64": "…"}}') -> RequestError:
     problems = describe_json_errors(error)
-    return RequestError(400, "bad_json", f'{problems}. Expected JSON such as {{"image": {{"b64": "…"}}}}.')
+    return RequestError(400, "bad_json", f"{problems}. Expected JSON such as {example}.")
+
+
+def _bad_images(error: ValidationError) -> RequestError:
+    return _bad_json(error, '{"images": [{"b64": "…"}]}')
 
 
 def _bad_inspection(error: ValidationError) -> RequestError:

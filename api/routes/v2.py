@@ -19,11 +19,7 @@ from api.inspection.deadlines import deadline_timeout
 from api.inspection.inspector import Source
 from api.middleware.access import add_log_fields, set_photograph_counts
 from api.models.registry import ServedModel
-from api.protocol_v2.inference_request import (
-    INPUTS,
-    InferenceRequest,
-    parse_inference_request,
-)
+from api.protocol_v2.inference_request import INPUTS, InferenceRequest, parse_inference_request
 from api.protocol_v2.input_tensors import HEADER_LENGTH
 from api.protocol_v2.outputs import PhotographOutputs, describe_outputs, encode_answer, make_outputs
 from api.protocol_v2.schemas import (

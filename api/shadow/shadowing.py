@@ -69,11 +69,11 @@ class Shadowing:
         bodies: ByteLimit,
         recording: Recording,
         metrics: ShadowMetrics,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.metrics = metrics
         self._models, self._inference_thread, self._memory = models, inference_thread, memory
-        self._limits, self._bodies, self._recording, self._sleep = limits, bodies, recording, sleep
+        self._limits, self._bodies, self._recording = limits, bodies, recording
+        self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(MAX_WAITING)
         self._photograph_memory = ShadowMemory(MEMORY_SHARE * memory.limit_bytes)
         self._last_run_s = 0.0

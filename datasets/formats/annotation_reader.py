@@ -205,8 +205,7 @@ class AnnotationReader:
     def usable_annotations(self) -> list[Annotation]:
         """Returns the annotations of usable photographs, one for each, sorted by name.
 
-        Two annotations of one photograph, two photographs with one name, and photographs whose shapes are
-        all dropped become problems.
+        Two annotations of one photograph, and photographs whose shapes are all dropped, become problems.
         """
         self.problems += self._repeated()
         for annotation in self.annotations:
@@ -244,12 +243,8 @@ class AnnotationReader:
         for annotation in self.annotations:
             by_name[annotation.name].append(annotation)
         for name, group in by_name.items():
-            first, *others = sorted({str(each.photograph) for each in group})
-            if others:
-                text = f"Two photographs have the name '{name}': {' and '.join([first, *others])}. Rename one"
-                yield Problem(others[0], f"{text} of them.", name)
-            elif len(group) > 1:
-                text = f"The photograph {first} has {len(group)} annotations. Keep one."
+            if len(group) > 1:
+                text = f"The photograph {group[0].photograph} has {len(group)} annotations. Keep one."
                 yield Problem(" and ".join(each.place for each in group), text, name)
 
 

@@ -27,7 +27,6 @@ A defective photograph without a mask is a problem, because the mask may have be
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD, class_names, is_ignored
@@ -260,21 +259,26 @@ def _describe_masks(annotations: Sequence[Annotation]) -> list[str]:
 
 def _without_unmasked(dataset: Dataset, root: Path) -> Dataset:
     """Turns defective photographs without a mask into problems, unless their supervision is `label`."""
-    unmasked = [r for r in dataset.records if r.label and r.mask_file is None and r.supervision != "label"]
+    unmasked = [record for record in dataset.records if _is_unmasked(record)]
     number, of_folder = (Counter(map(_folder, records)) for records in (unmasked, dataset.records))
     whole = sorted(name for name in number if name and number[name] == of_folder[name])
-    problems = []
-    for record in unmasked:
+
+    def check(record: Record) -> Record | Problem:
+        if not _is_unmasked(record):
+            return record
         lines = [f"'label  {name}'" for name in (whole if _folder(record) in whole else [record.name])]
         text = (
             f"The photograph {record.image_file} is defective but has no mask. Draw "
             f"{root / MASKS / record.name}.png, move the photograph to '{GOOD}', or, to use the class alone, "
             f"add to {root / SUPERVISION_FILE}: {', '.join(lines)}."
         )
-        problems.append(Problem(str(record.image_file), text, record.name))
-    names = {record.name for record in unmasked}
-    records = tuple(record for record in dataset.records if record.name not in names)
-    return replace(dataset, records=records, problems=(*dataset.problems, *problems))
+        return Problem(str(record.image_file), text, record.name)
+
+    return dataset.with_records(map(check, dataset.records))
+
+
+def _is_unmasked(record: Record) -> bool:
+    return record.label > 0 and record.mask_file is None and record.supervision != "label"
 
 
 def _folder(record: Record) -> str:

@@ -18,12 +18,9 @@ def label_by_masks(dataset: Dataset, names: Collection[str]) -> Dataset:
     problems.
     """
     with ThreadPoolExecutor() as pool:
-        found = list(
+        return dataset.with_records(
             pool.map(lambda r: _labelled(r) if r.name in names and r.mask_file else r, dataset.records)
         )
-    records = tuple(each for each in found if isinstance(each, Record))
-    problems = (each for each in found if isinstance(each, Problem))
-    return replace(dataset, records=records, problems=(*dataset.problems, *problems))
 
 
 def _labelled(record: Record) -> Record | Problem:

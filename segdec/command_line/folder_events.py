@@ -53,10 +53,7 @@ class FolderEvents:
     def _follow(self) -> None:
         try:
             changes = watchfiles.watch(
-                self._folder,
-                watch_filter=self._is_input,
-                stop_event=self._stopped,
-                rust_timeout=500,
+                self._folder, watch_filter=self._is_input, stop_event=self._stopped, rust_timeout=500
             )
             for _ in changes:
                 self._changed.set()

@@ -54,20 +54,15 @@ class FolderScan:
             folder = (self._pending or self._links).pop()
             try:
                 entries = self._entries(folder)
-            except FileNotFoundError:
-                if not folder:
-                    raise
-                continue  # removed since it was listed
             except OSError as error:
                 if not folder:
                     raise
-                self._ignore_folder(folder, error.strerror or str(error))
+                if not isinstance(error, FileNotFoundError):  # removed since it was listed
+                    self._ignore_folder(folder, error.strerror or str(error))
                 continue
             why = self._skipped.get(self._root / folder)
             for entry in entries:
-                for status, name in self._photograph(
-                    entry, f"{folder}/{entry.name}" if folder else entry.name
-                ):
+                for status, name in self._photograph(entry, os.path.join(folder, entry.name)):  # noqa: PTH118
                     if why is None:
                         yield status, name
                     else:

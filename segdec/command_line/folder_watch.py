@@ -122,8 +122,7 @@ class FolderWatch:
         except OSError as error:
             if error.errno not in FOLDER_ERRNOS or path.parent == self.folder.inspecting.parent:
                 raise
-            why = f"its photographs cannot be moved: {error.strerror}"
-            self.incoming.skip_folder(path.parent, why)
+            self.incoming.skip_folder(path.parent, f"its photographs cannot be moved: {error.strerror}")
             return None
 
     def _inspect(self, claim: Claim) -> None:

@@ -37,6 +37,7 @@ T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 
 CLASSES = ("good", "scratch", "spot")
+PNG = {"Content-Type": "image/png"}
 
 
 class StubPredictor:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from segdec.images import encode_png
+from tests.api.conftest import PNG
 
-PNG = {"Content-Type": "image/png"}
 PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "request_id"}
 
 

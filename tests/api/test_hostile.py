@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from api.app import create_app
 from api.settings import Settings
 from segdec.images import encode_png
-from tests.api.conftest import ServiceClient, StubPredictor, part_image
+from tests.api.conftest import PNG, ServiceClient, StubPredictor, part_image
 from tests.api.malformed_forms import malformed_forms
 from tests.api.malformed_json import malformed_json
 from tests.api.malformed_requests import INFER, MalformedRequest, malformed_requests
@@ -27,7 +27,6 @@ ROOT = Path(__file__).parents[2]
 PROBLEM = {"type", "title", "status", "detail", "code", "request_id"}
 MAX_PROBLEM_BYTES = 10_000
 MAX_GROWTH_MB = 50
-PNG = {"Content-Type": "image/png"}
 
 # In production Pillow's warnings are not errors.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")

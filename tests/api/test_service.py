@@ -4,7 +4,7 @@ import sys
 import httpx
 import pytest
 
-PNG = {"Content-Type": "image/png"}
+from tests.api.conftest import PNG
 
 
 def test_importing_the_app_loads_no_tensorflow_and_leaves_the_log_alone():

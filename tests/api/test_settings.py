@@ -39,11 +39,7 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
         (["--model", "x"], {"SEGDEC_MAX_PIXLES": "3"}, "Did you mean SEGDEC_MAX_PIXELS?"),
         ([], {}, "Pass --model FOLDER"),
         (["x"], {}, "unrecognized arguments: x"),
-        (
-            ["--model", "x", "--deadline-ms", "500000"],
-            {},
-            "longer.*Raise --engine-timeout-s to 500 or more",
-        ),
+        (["--model", "x", "--deadline-ms", "500000"], {}, "longer.*Raise --engine-timeout-s to 500 or more"),
         (["--model", "x", "--engine-lost-s", "60"], {}, "60 is shorter than --engine-timeout-s 120"),
         (["--model", "x", "--port", "70000"], {}, "port: .*65535.*'70000'"),
         (["--model", "x", "--engine", "abacus"], {}, "engine: .*unknown; expected one of: tensorflow"),

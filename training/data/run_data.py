@@ -254,7 +254,7 @@ def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Datas
         check_localized(training, dataset.classes)
 
 
-def _check_split(split: str, records: Sequence[Record], *, synthetic: bool = False) -> None:
+def _check_split(split: str, records: Sequence[Record], *, synthetic: bool) -> None:
     """Checks that a split has good photographs, and defective ones unless there are `synthetic` defects."""
     defective = int(np.count_nonzero(labels_of(records)))
     good = len(records) - defective

@@ -11,12 +11,7 @@ import numpy as np
 
 from datasets.annotations.labels import DEFECT
 from datasets.check_cache import CheckCache, CheckResult, FileState
-from datasets.checking import (
-    CheckedDataset,
-    CheckedPhotograph,
-    check_dataset,
-    describe_risks,
-)
+from datasets.checking import CheckedDataset, CheckedPhotograph, check_dataset, describe_risks
 from datasets.leaks import near_duplicates_for_split
 from datasets.mask_cover import raise_if_inverted
 from datasets.problems import format_problem, raise_if_problems

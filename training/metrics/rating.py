@@ -8,7 +8,7 @@ from typing import Literal
 
 from training.formatting import count_of, format_figure, format_percent
 from training.metrics.evaluation import Evaluation
-from training.metrics.intervals import LEVEL, Interval
+from training.metrics.intervals import LEVEL
 from training.metrics.metrics import ClassMetrics, Metrics
 from training.metrics.photograph_results import PhotographResult
 
@@ -215,7 +215,8 @@ def _describe(metrics: Metrics, split: str) -> str:
         (metrics.false_positives, metrics.good, "rejects", "good", "false_positive_rate"),
     ):
         if total:
-            bound = _describe_bound(metrics.intervals.get(name))
+            interval = metrics.intervals.get(name)
+            bound = "" if interval is None else f" (up to {format_percent(interval.high)})"
             parts.append(f"{verb} {count} of {total} {kind} ones{bound}")
     if metrics.reviews:
         parts.append(f"leaves {metrics.reviews} for review")
@@ -224,10 +225,6 @@ def _describe(metrics: Metrics, split: str) -> str:
         return f"{text}."
     chance = format_figure(metrics.defective / metrics.images)
     return f"{text}; AP {format_figure(metrics.average_precision)}, by chance {chance}."
-
-
-def _describe_bound(interval: Interval | None) -> str:
-    return "" if interval is None else f" (up to {format_percent(interval.high)})"
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -93,11 +93,7 @@ def test_the_number_of_stations_is_bounded(engine, monkeypatch):
     states = day.read(state)
     assert counts(states)[None] == {"good": 4, "missed": 5}
     assert set(states) == {None, "a", "b"}
-    assert set(day.read(LineStateReader(UTC, lambda: NOON))) == {
-        None,
-        "c",
-        "d",
-    }  # the newest
+    assert set(day.read(LineStateReader(UTC, lambda: NOON))) == {None, "c", "d"}  # the newest
 
 
 @sqlite_only

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from api.inference.watchdog import EXIT_AFTER_S, LOAD_FACTOR, Watchdog
-from tests.api.conftest import ServiceClient
+from tests.api.conftest import PNG, ServiceClient
 
-PNG = {"Content-Type": "image/png"}
 AT_ONCE = 1e-9
 NEVER = 1e9
 

@@ -9,10 +9,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from tests.api.conftest import ServiceClient, StubPredictor
+from tests.api.conftest import PNG, ServiceClient, StubPredictor
 
 SOON = {"Content-Type": "image/png", "X-Deadline-Ms": "50"}
-PNG = {"Content-Type": "image/png"}
 INFER = "/v2/models/unnamed/infer"
 DEADLINE_PASSED = (504, "deadline_passed")
 

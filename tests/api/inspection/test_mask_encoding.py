@@ -8,8 +8,8 @@ from api.routes.photograph_request import prefers_png
 from segdec.images import decode_image, encode_png
 from segdec.mask_decoding import unpack_mask
 from segdec.schemas import MaskAnswer
+from tests.api.conftest import PNG
 
-PNG = {"Content-Type": "image/png"}
 DEFECT = np.zeros((24, 40), np.uint8)
 DEFECT[8:12, 10:16] = 255
 

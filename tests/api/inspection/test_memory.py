@@ -26,9 +26,8 @@ from api.service import Service
 from api.settings import Settings
 from segdec.images import encode_png
 from segdec.process_memory import resident_bytes
-from tests.api.conftest import ServiceClient, part_image
+from tests.api.conftest import PNG, ServiceClient, part_image
 
-PNG = {"Content-Type": "image/png"}
 MEBI = 2**20
 PART_PIXELS = 24 * 40
 

@@ -7,9 +7,7 @@ import time
 from pathlib import Path
 
 from segdec.images import encode_png
-from tests.api.conftest import part_image
-
-PNG = {"Content-Type": "image/png"}
+from tests.api.conftest import PNG, part_image
 
 
 def inspect(connection, brightness):

@@ -11,10 +11,9 @@ import pytest
 
 from api.listener.reloading import Reloader
 from api.routes.keys import make_key
-from tests.api.conftest import ServiceClient
+from tests.api.conftest import PNG, ServiceClient
 from tests.api.listener.test_tls import CERTIFICATES
 
-PNG = {"Content-Type": "image/png"}
 OLD, NEW = make_key("old"), make_key("new")
 
 

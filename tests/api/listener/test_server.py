@@ -18,10 +18,9 @@ from api.settings import Settings
 from segdec.artifact import manifest_sha256, read_manifest
 from segdec.errors import ConfigError
 from segdec.images import decode_image
-from tests.api.conftest import ServiceClient
+from tests.api.conftest import PNG, ServiceClient
 
 ROOT = Path(__file__).parents[3]
-PNG = {"Content-Type": "image/png"}
 SIZES = [(64, 48), (37, 53), (128, 96)]
 TOLERANCE = 1e-5
 

@@ -10,11 +10,9 @@ import uvicorn
 from api.inference.watchdog import EXIT_AFTER_S, Watchdog
 from api.listener.server import DrainingServer
 from segdec.images import encode_png
-from tests.api.conftest import part_image
+from tests.api.conftest import PNG, part_image
 from tests.api.listener.test_http_protocol import LIVE, Wire, ask
 from tests.marks import slow_case
-
-PNG = {"Content-Type": "image/png"}
 
 
 @pytest.mark.slow

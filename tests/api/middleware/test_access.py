@@ -7,9 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.api.conftest import PNG
 from tests.api.live_server import served
-
-PNG = {"Content-Type": "image/png"}
 
 
 @pytest.fixture

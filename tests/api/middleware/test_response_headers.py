@@ -5,9 +5,8 @@ from base64 import b64encode
 import pytest
 
 from segdec.images import encode_png
-from tests.api.conftest import part_image
+from tests.api.conftest import PNG, part_image
 
-PNG = {"Content-Type": "image/png"}
 REVALIDATED, UNCHANGING = "private, no-cache", "private, max-age=86400, immutable"
 
 

@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 from api.middleware.access import CLIENT_GONE
+from tests.api.conftest import PNG
 
 ORIGIN = {"Origin": "https://hmi.plant"}
-PNG = {"Content-Type": "image/png"}
 KEY = {"X-API-Key": "api"}
 
 

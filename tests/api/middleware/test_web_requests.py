@@ -6,31 +6,19 @@ import pytest
 
 from api.app import create_app
 from api.settings import Settings
-from tests.api.conftest import ServiceClient, StubPredictor
+from tests.api.conftest import PNG, ServiceClient, StubPredictor
 from tests.api.routes.conftest import problem
 
-PNG = {"Content-Type": "image/png"}
-
-
-KNOWN = (
-    *(
-        "127.0.0.1:8000",
-        "LOCALHOST:8000",
-        "localhost.",
-        "10.0.7.21",
-        "[::1]:8000",
-        "[fe80::1]",
-        "",
-        "segdec:80",
-    ),
-    *("press-7.plant:8000", "line3.plant", "inspection.plant:443", "segdec.svc.cluster.plant"),
-    *("press-7.local:8000", "host.docker.internal", "inspection.home.arpa.", "segdec.svc.cluster.local:80"),
-)
-UNKNOWN = (
-    *("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "127.1", "localhost.evil.example"),
-    *("cluster.plant", "evilcluster.plant", "local.evil.example", "evillocal.example", "[::1", "[::1]x"),
-    *("[evil.example]", "evil@127.0.0.1", "127.0.0.1:1:1"),
-)
+KNOWN = """
+127.0.0.1:8000 LOCALHOST:8000 localhost. 10.0.7.21 [::1]:8000 [fe80::1] segdec:80
+press-7.plant:8000 line3.plant inspection.plant:443 segdec.svc.cluster.plant
+press-7.local:8000 host.docker.internal inspection.home.arpa. segdec.svc.cluster.local:80
+"""
+UNKNOWN = """
+evil.example evil.example:8000 127.0.0.1.evil.example 127.1 localhost.evil.example
+cluster.plant evilcluster.plant local.evil.example evillocal.example [::1 [::1]x
+[evil.example] evil@127.0.0.1 127.0.0.1:1:1
+"""
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +31,14 @@ def known():
 
 
 def test_addresses_and_names_of_the_service_are_accepted(known):
-    answers = {host: known.get("/v1/models", headers={"Host": host}).status_code for host in KNOWN}
-    assert answers == dict.fromkeys(KNOWN, 200)
+    hosts = ["", *KNOWN.split()]
+    answers = {host: known.get("/v1/models", headers={"Host": host}).status_code for host in hosts}
+    assert answers == dict.fromkeys(hosts, 200)
 
 
 @pytest.mark.parametrize("path", ["/v1/predict", "/v2/models/unnamed/infer", "/", "/readyz"])
 def test_other_names_are_refused(known, path):
-    for host in UNKNOWN:
+    for host in UNKNOWN.split():
         answer = known.post(path, headers={"Host": host})
         assert problem(answer) == (400, "unknown_host")
         assert repr(host) in answer.json()["detail"] and "--allowed-hosts" in answer.json()["detail"]
@@ -80,11 +69,8 @@ FOREIGN = [
 def test_pages_of_other_origins_inspect_and_change_nothing(recorder, part, headers):
     for method, path in (
         *(("POST", f"/v1/{name}") for name in ("inspect", "predict", "predict/batch", "review/next", "none")),
-        *(
-            ("PUT", "/v1/records/1/review"),
-            ("DELETE", "/v1/records/1/review"),
-            ("POST", "/v2/models/a/infer"),
-        ),
+        *((method, "/v1/records/1/review") for method in ("PUT", "DELETE")),
+        ("POST", "/v2/models/a/infer"),
         ("POST", "/v1/admin/models/unnamed/reload"),
     ):
         answer = recorder.request(method, path, content=part, headers={**PNG, **headers})

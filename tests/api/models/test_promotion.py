@@ -8,10 +8,9 @@ import pytest
 
 from api.models import labels, loader
 from api.models.registry import ModelRegistry
+from tests.api.conftest import PNG
 from tests.api.models.conftest import ADMIN
 from tests.api.models.stub_models import NAME
-
-PNG = {"Content-Type": "image/png"}
 
 
 def ask(client, what, body=None):

@@ -18,11 +18,9 @@ from segdec.artifact import manifest_sha256, open_artifact
 from segdec.artifact.signatures import generate_key_pair, read_private_key, write_signature
 from segdec.errors import ArtifactError
 from segdec.export.model_export import ModelCard, export_model
-from tests.api.conftest import ServiceClient
+from tests.api.conftest import PNG, ServiceClient
 from tests.api.models.conftest import ADMIN
 from tests.api.models.stub_models import NAME
-
-PNG = {"Content-Type": "image/png"}
 
 
 def ask(client, part, path="/v1/predict"):

@@ -6,9 +6,7 @@ import threading
 from contextlib import closing
 
 from segdec.images import encode_png
-from tests.api.conftest import ServiceClient, part_image
-
-PNG = {"Content-Type": "image/png"}
+from tests.api.conftest import PNG, ServiceClient, part_image
 
 
 def test_a_backup_during_inspections_can_be_restored(make_app, tmp_path):

@@ -10,9 +10,8 @@ from sqlalchemy import select
 from api.records.database import open_database
 from api.records.tables import inspections
 from segdec.images import encode_png
-from tests.api.conftest import ServiceClient
+from tests.api.conftest import PNG, ServiceClient
 
-PNG = {"Content-Type": "image/png"}
 DISK_BYTES = 4 * 2**20
 
 

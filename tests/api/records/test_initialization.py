@@ -6,10 +6,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from segdec.errors import ConfigError
-from tests.api.conftest import ServiceClient
+from tests.api.conftest import PNG, ServiceClient
 from tests.api.records.filled_record import make_record
-
-PNG = {"Content-Type": "image/png"}
 
 
 @pytest.fixture

@@ -11,10 +11,8 @@ from api.records.storage.object_pictures import ObjectPictures
 from api.records.tables import audit, inspections, pictures
 from segdec.errors import ConfigError
 from segdec.images import encode_png
-from tests.api.conftest import ServiceClient, part_image
+from tests.api.conftest import PNG, ServiceClient, part_image
 from tests.api.records.databases import sqlite_only
-
-PNG = {"Content-Type": "image/png"}
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ import pytest
 
 from segdec.errors import ConfigError
 from segdec.images import encode_png
-from tests.api.conftest import ServiceClient, part_image
-
-PNG = {"Content-Type": "image/png"}
+from tests.api.conftest import PNG, ServiceClient, part_image
 
 
 @pytest.fixture

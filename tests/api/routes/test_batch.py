@@ -4,6 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
+from tests.api.routes.conftest import problem
+
 URL = "/v1/predict/batch?mask=none"
 
 
@@ -45,6 +47,16 @@ def test_json_holds_several_photographs(client, part):
     items = client.post(URL, json={"images": images}).json()["items"]
     assert [item["name"] for item in items] == ["first", "The image"]
     assert [item["answer"]["decision"]["label"] for item in items] == ["scratch", "scratch"]
+
+
+def test_messages_say_how_to_send_several_photographs(client, part):
+    answer = client.post(URL, json={"image": {"b64": ""}})
+    assert problem(answer) == (400, "bad_json")
+    assert answer.json()["detail"].endswith('Expected JSON such as {"images": [{"b64": "…"}]}.')
+    answer = client.post(URL, content=part, headers={"Content-Type": "image/png"})
+    assert problem(answer) == (415, "unsupported_content_type")
+    assert answer.json()["detail"].startswith("Content-Type 'image/png'; expected several images.")
+    assert "multipart/form-data" in answer.json()["detail"]
 
 
 def test_request_of_more_photographs_than_places_is_answered_whole(serve, make_app, part):

@@ -11,9 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from api.records import queries
 from segdec.images import encode_png
-from tests.api.conftest import ServiceClient, part_image
-
-PNG = {"Content-Type": "image/png"}
+from tests.api.conftest import PNG, ServiceClient, part_image
 
 
 def inspect(client, body, query="", **headers):

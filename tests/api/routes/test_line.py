@@ -6,9 +6,8 @@ import time
 from contextlib import closing
 
 from segdec.images import encode_png
-from tests.api.conftest import ServiceClient, part_image
+from tests.api.conftest import PNG, ServiceClient, part_image
 
-PNG = {"Content-Type": "image/png"}
 GOOD = encode_png(part_image(brightness=90))
 
 

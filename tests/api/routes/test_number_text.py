@@ -5,10 +5,8 @@ from urllib.parse import quote
 import pytest
 
 from segdec.images import encode_png
-from tests.api.conftest import part_image
+from tests.api.conftest import PNG, part_image
 from tests.api.routes.conftest import problem
-
-PNG = {"Content-Type": "image/png"}
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,10 @@ import pytest
 
 from api.records.events import MAX_REGIONS, inspected_event
 from api.records.initialization import DATABASE
-from tests.api.conftest import ServiceClient
+from tests.api.conftest import PNG, ServiceClient
 from tests.api.delivery.brokers import SmallBroker
 from tests.api.delivery.outbox_messages import inspection
 
-PNG = {"Content-Type": "image/png"}
 QUERY = "/v1/inspect?station=line%203/cam1&part_id=A17&metadata=%7B%22lot%22%3A7%7D"
 
 

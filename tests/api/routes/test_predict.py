@@ -11,9 +11,8 @@ from PIL import Image
 from segdec.images import encode_png
 from segdec.mask_decoding import fill_polygons
 from segdec.schemas import PolygonAnswer
-from tests.api.conftest import part_image
+from tests.api.conftest import PNG, part_image
 
-PNG = {"Content-Type": "image/png"}
 TIMINGS = {"queue", "decode", "infer", "encode", "total"}
 
 

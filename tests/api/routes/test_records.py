@@ -15,10 +15,9 @@ from api.records.day_export import day_filters
 from api.records.initialization import DATABASE, PICTURES
 from segdec.images import decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
-from tests.api.conftest import part_image
+from tests.api.conftest import PNG, part_image
 from tests.api.routes.conftest import problem
 
-PNG = {"Content-Type": "image/png"}
 GOOD = encode_png(part_image(brightness=90))
 
 

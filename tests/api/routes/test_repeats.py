@@ -5,10 +5,8 @@ from dataclasses import replace
 import pytest
 
 from segdec.images import encode_png
-from tests.api.conftest import ServiceClient, part_image
+from tests.api.conftest import PNG, ServiceClient, part_image
 from tests.api.routes.conftest import problem
-
-PNG = {"Content-Type": "image/png"}
 
 
 def serve(client, **identity):

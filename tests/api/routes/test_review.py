@@ -11,10 +11,8 @@ import pytest
 from api.records.initialization import DATABASE, PICTURES
 from api.records.storage.retention_class import RetentionClass
 from segdec.images import decode_image, encode_png
-from tests.api.conftest import ServiceClient, part_image
+from tests.api.conftest import PNG, ServiceClient, part_image
 from tests.api.routes.conftest import problem
-
-PNG = {"Content-Type": "image/png"}
 
 
 def rows(folder, statement):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from segdec.images import encode_png
+from tests.api.conftest import PNG
 from tests.api.routes.conftest import problem
 
-PNG = {"Content-Type": "image/png"}
 URL = "/v1/predict?mask=none"
 BATCH = "/v1/predict/batch?mask=none"
 INFER = "/v2/models/unnamed/infer"

@@ -20,10 +20,9 @@ from api.shadow import shadowing
 from api.shadow.shadow_photograph import ShadowMemory, ShadowPhotograph
 from segdec.images import encode_png
 from segdec.schemas import ModelIdentity
-from tests.api.conftest import ServiceClient, part_image
+from tests.api.conftest import PNG, ServiceClient, part_image
 from tests.api.models.stub_models import NAME, StubModels
 
-PNG = {"Content-Type": "image/png"}
 GOOD = encode_png(part_image(brightness=90))
 
 

@@ -154,11 +154,7 @@ def test_all_problems_are_reported_at_once(annotate, tmp_path, write_picture):
     annotate("fine", box)
     annotate("gone", box).unlink()
     annotate("other", box, imagePath="good.png")
-    for name, text in (
-        ("cut", '{\n"shapes": ['),
-        ("deep", "[" * 10**5),
-        ("list", "[]"),
-    ):
+    for name, text in (("cut", '{\n"shapes": ['), ("deep", "[" * 10**5), ("list", "[]")):
         write_picture(tmp_path / f"{name}.png")
         (tmp_path / f"{name}.json").write_bytes(text.encode("latin-1"))
     annotate("twin", box)

@@ -25,10 +25,7 @@ CONTENTS = {
     "Labelbox": [{"data_row": {"id": "x"}, "projects": {}}],
     "CreateML": [{"image": "a.png", "annotations": []}],
     "predictions": [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1], "score": 0.5}],
-    "VGG VIA": (
-        "via.csv",
-        "filename,file_size,region_count,region_id,region_shape_attributes\n",
-    ),
+    "VGG VIA": ("via.csv", "filename,file_size,region_count,region_id,region_shape_attributes\n"),
     "for TensorFlow": ("_annotations.csv", "filename,width,height,class,xmin,ymin,xmax,ymax\n"),
     "SageMaker": ("output.manifest", '{"source-ref":"s3://bucket/a.png","defect":1}\n'),
     "TFRecords": ("_label_map.pbtxt", 'item {\n    name: "scratch",\n    id: 1\n}\n'),

@@ -67,14 +67,14 @@ def complete(incoming, clock, folder):
 
 def test_subfolders_are_scanned_but_not_the_results(incoming, clock, tmp_path):
     """Existing ones, created later, moved in and linked; each photograph once."""
-    for name in (
+    for name in [
         "a.png",
         "day/1/a.png",
         "done/b.png",
         "failed/day/b.png",
         ".inspecting/1/b.png",
         "x/done/a.png",
-    ):
+    ]:
         drop(tmp_path, name)
     (tmp_path / "results").symlink_to(tmp_path / "done")
     assert complete(incoming, clock, tmp_path) == ["a.png", "day/1/a.png", "x/done/a.png"]
@@ -85,30 +85,22 @@ def test_subfolders_are_scanned_but_not_the_results(incoming, clock, tmp_path):
     (elsewhere / "day").rename(tmp_path / "moved")
     drop(elsewhere, "linked/e.png", modified=1004)
     (tmp_path / "a_link").symlink_to(elsewhere / "linked")
-    for name, target in (
-        ("circle", tmp_path),
-        ("moved/again", tmp_path / "day"),
-        ("lost", tmp_path / "none"),
-    ):
-        (tmp_path / name).symlink_to(target)
-    assert complete(incoming, clock, tmp_path)[3:] == [
-        "new/a.png",
-        "moved/c.png",
-        "moved/d/c.png",
-        "a_link/e.png",
-    ]
+    for name, target in {"circle": ".", "moved/again": "day", "lost": "none"}.items():
+        (tmp_path / name).symlink_to(tmp_path / target)
+    added = ["new/a.png", "moved/c.png", "moved/d/c.png", "a_link/e.png"]
+    assert complete(incoming, clock, tmp_path)[3:] == added
     assert set(incoming.ignored) == {"files of the type ''"}  # the lost link
 
 
 def test_ignored_folders_are_named(incoming, clock, tmp_path, monkeypatch):
-    for name in (
+    for name in [
         ".hidden/a.png",
         "other/a.png",
         "other/.inspecting/x",
         "closed/a.png",
         "full/a.png",
         "full/day/b.png",
-    ):
+    ]:
         drop(tmp_path, name)
     (tmp_path / "above").symlink_to(tmp_path.parent)
     scan = os.scandir

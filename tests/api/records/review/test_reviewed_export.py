@@ -21,10 +21,9 @@ from segdec.errors import ConfigError
 from segdec.images import encode_png
 from segdec.imaging.run_lengths import encode_run_lengths
 from segdec.schemas import MaskAnswer, RunLengths
-from tests.api.conftest import ServiceClient, part_image
+from tests.api.conftest import PNG, ServiceClient, part_image
 from tests.api.records.databases import sqlite_only
 
-PNG = {"Content-Type": "image/png"}
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
 
