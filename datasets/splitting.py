@@ -28,9 +28,9 @@ SPLIT_FOLDERS: dict[str, Split] = {
 """Names of folders and files → split."""
 
 NEW_SPLIT_NOTE = (
-    "Folders or annotation files assign {assigned} of {count} photographs to splits. All were split anew: 60 % "
-    "train, 20 % val and 20 % test. To keep a split, it must assign most photographs, and good and defective "
-    "ones to train and to another split."
+    "Folders or annotation files assign {assigned} of {count} photographs to splits. All were split anew: "
+    "60 % train, 20 % val and 20 % test. To keep a split, it must assign most photographs, and good and "
+    "defective ones to train and to another split."
 )
 
 VAL_FRACTION = 0.2

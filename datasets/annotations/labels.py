@@ -8,7 +8,20 @@ DEFECT = "defect"
 """The class of defects without a name."""
 
 GOOD_NAMES = frozenset(
-    {GOOD, "ok", "okay", "gut", "io", "normal", "pass", "passed", "nodefect", "defectfree"}
+    {
+        GOOD,
+        "ok",
+        "okay",
+        "gut",
+        "io",
+        "normal",
+        "pass",
+        "passed",
+        "nodefect",
+        "defectfree",
+        "gutteile",
+        "goodparts",
+    }
 )
 DEFECT_NAMES = frozenset(
     {DEFECT, "defects", "defective", "nok", "notok", "nio", "ng", "bad", "ko", "fail", "failed", "faulty"}

@@ -58,6 +58,7 @@ def read_annotation_files(
                 if found.name not in readers:
                     readers[found.name] = AnnotationReader(root, found.advice, photographs, annotator)
                 readers[found.name].notes += [note] * bool(note)
+                readers[found.name].files.append(path)
                 found.read(readers[found.name], path, content)
     return readers
 

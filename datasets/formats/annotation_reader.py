@@ -113,6 +113,7 @@ class AnnotationReader:
         problems: Problems of photographs and files.
         dropped: Problems of single shapes and entries, which are left out.
         notes: Sentences for the user about how files were read.
+        files: The annotation files that were read.
         splits: Name of a record → split, from files that list photographs.
         cache: Values that a format computes once.
     """
@@ -128,6 +129,7 @@ class AnnotationReader:
         self.problems: list[Problem] = []
         self.dropped: list[Problem] = []
         self.notes: list[str] = []
+        self.files: list[Path] = []
         self.splits: dict[str, Split] = {}
         self.cache: dict[object, Any] = {}
 

@@ -35,14 +35,23 @@ class ClassFolders:
 
     A folder named `good` or `defect` (or alike) and the folders beside it are classes, and so are folders of
     these names elsewhere. Folders in `defect` are classes unless `good` has some of their names, or they are
-    numbers. `train`, `images` and alike may be above or below them.
+    numbers. A folder with the name of a label is a class too. `train`, `images`, `exports` and alike may be
+    above or below them.
 
     Args:
         root: Folder of the data set.
         photographs: All photographs below it, without masks.
+        labels: Labels of defects in annotation files.
+        exports: Folders of annotation files that list many photographs, of any class.
     """
 
-    def __init__(self, root: Path, photographs: Iterable[Path]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        photographs: Iterable[Path],
+        labels: Iterable[str] = (),
+        exports: Iterable[Path] = (),
+    ) -> None:
         self._folders = {folder: _below(root, folder) for folder in {path.parent for path in photographs}}
         known = {above for folders in self._folders.values() for above in folders}
         splits = {folder for folder in known if split_of_folder(folder.name)}
@@ -51,8 +60,10 @@ class ClassFolders:
         parents = {folder.parent for folder in known if is_good(folder.name) or is_any_defect(folder.name)}
         above = {folder.parent for folder in parents & self._splits}
         self._parents = parents | {folder for folder in self._splits if folder.parent in above}
+        self._containers = {above for f in {*exports, *self._parents} for above in _below(root, f)}
         others = {folder for folder in known if not self._is_neutral(folder)}
-        self._names = {_key(folder.name) for folder in others if folder.parent in self._parents}
+        self._names = {_key(label) for label in labels}
+        self._names |= {_key(folder.name) for folder in others if folder.parent in self._parents}
         in_good = {_key(path.name) for path in known if any(is_good(f.name) for f in _below(root, path)[:-1])}
         in_defect = {folder for folder in others if is_any_defect(folder.parent.name)}
         shared = {folder.parent for folder in in_defect if _key(folder.name) in in_good}
@@ -71,8 +82,8 @@ class ClassFolders:
         return None
 
     def _is_neutral(self, folder: Path) -> bool:
-        """Whether a folder holds photographs of any class: a split, `images`, or one with class folders."""
-        return folder in self._splits or folder in self._parents or is_image_folder(folder.name)
+        """Whether a folder holds photographs of any class: a split, an export, or one with class folders."""
+        return folder in self._splits | self._containers or is_image_folder(folder.name)
 
     def split_of(self, photograph: Path) -> Split | None:
         """Returns the split that a folder states, such as `test` with `train` beside it."""

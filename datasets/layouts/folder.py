@@ -94,16 +94,17 @@ def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: st
     _check_one_product(folder)
     problems: list[Problem] = list(_unsupported(folder, files, photographs))
     named = _by_name(folder, photographs, problems)
-    folders = ClassFolders(folder, photographs)
-    classes = {name: folders.class_of(path) for name, path in named.items()}
     class_masks = [path for path in masks if is_class_mask(path)] if "voc" in formats else []
-    paired = MaskPairing(folder, named, classes).pair(sorted({*masks} - {*class_masks}), problems)
 
     # === 2. Annotation files ===
     texts = [path for path in files if path.suffix.lower() in SUFFIXES]
     sources = [root] if root.is_file() else [*class_masks, *texts]
     readers = read_annotation_files(folder, sources, photographs, formats, annotator)
     annotations = _one_for_each(readers, problems)
+    labels = {label for each in annotations.values() for label in each.defect_labels}
+    folders = ClassFolders(folder, photographs, labels, _exports(readers))
+    classes = {name: folders.class_of(path) for name, path in named.items()}
+    paired = MaskPairing(folder, named, classes).pair(sorted({*masks} - {*class_masks}), problems)
     notes = [*folders.describe(), *_describe_unread(pictures, unread)]
     notes += [note for reader in readers.values() for note in reader.notes]
     problems += [found for reader in readers.values() for found in reader.problems]
@@ -113,11 +114,10 @@ def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: st
     broken = {found.name for found in problems}
     stated = {name for name, label in classes.items() if label is not None} | paired.keys()
     unlabelled = {name: named[name] for name in sorted(named.keys() - stated - annotations.keys() - broken)}
-    read = [name for name, reader in readers.items() if reader.annotations]
     unusable, left_out, more = resolve_unlabelled(
         folder,
         unlabelled,
-        read,
+        _formats_by_folder(readers),
         has_classes=bool(stated),
         has_problems=bool(problems),
         has_orphans=any(not found.name for found in problems),
@@ -245,6 +245,25 @@ def _one_for_each(readers: Readers, problems: list[Problem]) -> dict[str, Annota
                 text = f"The photograph {each.photograph} has 2 annotations: {places}. Keep one."
                 problems.append(Problem(each.place, text, each.name))
     return annotations
+
+
+def _exports(readers: Readers) -> set[Path]:
+    """The folders of annotation files that state something about many photographs."""
+    return {
+        path.parent
+        for name, reader in readers.items()
+        for path in reader.files
+        if name in FORMATS and (FORMATS[name].lists_photographs or name == "yolo")
+    }
+
+
+def _formats_by_folder(readers: Readers) -> dict[Path, set[str]]:
+    """The formats of the annotations of each folder's photographs."""
+    formats: dict[Path, set[str]] = {}
+    for name, reader in readers.items():
+        for annotation in reader.annotations:
+            formats.setdefault(annotation.photograph.parent, set()).add(name)
+    return formats
 
 
 def _describe_masks(annotations: Sequence[Annotation]) -> list[str]:

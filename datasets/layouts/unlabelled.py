@@ -13,7 +13,7 @@ from segdec.errors import DatasetError
 def resolve_unlabelled(
     root: Path,
     unlabelled: Mapping[str, Path],
-    formats: Collection[str],
+    formats: Mapping[Path, Collection[str]],
     *,
     has_classes: bool,
     has_problems: bool,
@@ -22,15 +22,15 @@ def resolve_unlabelled(
 ) -> tuple[list[Problem], set[str], list[str]]:
     """Decides about photographs without a class.
 
-    They are good if a tool writes files only for photographs with defects (LabelMe, YOLO), and left out if
-    annotation files list all their photographs (COCO, CVAT, Label Studio), or if an annotation file has no
-    photograph: it may belong to one of these, under another name. With class folders or masks of
-    other photographs, and without any annotation file, they are problems.
+    They are good beside photographs with annotations of a tool that writes files only for photographs with
+    defects (LabelMe, YOLO), and left out if annotation files list their photographs (COCO, CVAT, Label
+    Studio), or if an annotation file has no photograph: it may belong to one of these, under another name.
+    Otherwise, with class folders or masks of other photographs, they are problems.
 
     Args:
         root: Folder of the data set.
         unlabelled: Name → file of these photographs.
-        formats: Names of the formats of the annotation files that were read.
+        formats: Folder → formats of the annotations of its photographs.
         has_classes: Whether folders or masks state the class of other photographs.
         has_problems: Whether the data set has problems, such as an annotation file that cannot be read.
         has_orphans: Whether the photograph of an annotation file is missing or unknown.
@@ -44,17 +44,30 @@ def resolve_unlabelled(
     """
     if not unlabelled:
         return [], set(), []
-    count = f"Photographs without an annotation: {list_names(list(unlabelled))}"
-    listing = [name for name in formats if FORMATS[name].lists_photographs]
-    if formats and not has_classes and not listing and not has_orphans:
-        return [], set(), [f"{count}, read as good."]
+    every = {name for of_folder in formats.values() for name in of_folder}
     if has_orphans and not has_classes:
-        return [], set(unlabelled), [f"{count}, left out, because annotation files have no photograph."]
-    if listing or (has_problems and not has_classes):
-        return [], set(unlabelled), [f"{count}, left out."]
-    if not has_classes:
+        note = f"{_count(unlabelled)}, left out, because annotation files have no photograph."
+        return [], set(unlabelled), [note]
+    if not every and has_classes:
+        return [_problem(root, name, path) for name, path in unlabelled.items()], set(), []
+    if not every and not has_problems:
         raise DatasetError(_describe_no_class(root, len(unlabelled)) + advice)
-    return [_problem(root, name, path) for name, path in unlabelled.items()], set(), []
+    problems, good, left_out = [], [], []
+    for name, path in unlabelled.items():
+        beside = formats.get(path.parent, () if has_classes else every)
+        if any(FORMATS[each].lists_photographs for each in beside or every) or not every:
+            left_out.append(name)
+        elif beside:
+            good.append(name)
+        else:
+            problems.append(_problem(root, name, path))
+    notes = [f"{_count(good)}, read as good."] * bool(good)
+    notes += [f"{_count(left_out)}, left out."] * bool(left_out)
+    return problems, set(left_out), notes
+
+
+def _count(names: Collection[str]) -> str:
+    return f"Photographs without an annotation: {list_names(list(names))}"
 
 
 def _problem(root: Path, name: str, path: Path) -> Problem:

@@ -289,3 +289,26 @@ def test_split_of_a_few_photographs_is_not_kept(folder_root, write_picture):
     dataset = index(folder_root)
     assert all(record.split for record in dataset.records)
     assert any("assign 4 of 13 photographs to splits. All were split anew" in note for note in dataset.notes)
+
+
+def test_folder_with_the_name_of_a_label_is_a_class(tmp_path, annotate):
+    """Even if no folder is named like good: its photographs are not good for lack of an annotation."""
+    annotate("Teile A/a", "Kratzer")
+    for name in ("Kratzer/b", "Teile A/c"):
+        annotate(name)
+        (tmp_path / f"own/{name}.json").unlink()
+    dataset = index(tmp_path / "own")
+    check_problems(dataset, [("b.png", "Kratzer/b", "has no mask")])
+    assert [(record.name, record.label) for record in dataset.records] == [("Teile A/a", 1), ("Teile A/c", 0)]
+
+
+def test_folder_of_an_export_is_not_a_class(folder_root, write_picture):
+    write_picture(folder_root / "yolo/e.png")
+    write_picture(folder_root / "yolo/f.png")
+    (folder_root / "yolo/classes.txt").write_text("dent\n")
+    (folder_root / "yolo/e.txt").write_text("0 0.5 0.5 0.2 0.2\n")
+    dataset = index(folder_root)
+    assert dataset.problems == ()
+    labels = {record.name: record.label for record in dataset.records}
+    assert (dataset.classes[1], labels["yolo/e"], labels["yolo/f"]) == ("dent", 1, 0)
+    assert "Photographs without an annotation: 1 (yolo/f), read as good." in dataset.notes
