@@ -14,7 +14,11 @@ UNSUPPORTED_SUFFIXES = frozenset(
 )
 """Photograph types that are not supported."""
 
-_CLUTTER = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
+_CLUTTER = frozenset(
+    {"thumbs.db", "desktop.ini", "__macosx", "$recycle.bin", "system volume information", "lost+found"}
+    | {"@eadir", "#recycle", "@recycle"}
+)
+"""Names, in lower case, that operating systems and network storage create."""
 
 
 def subfolders(folder: Path) -> list[Path]:
@@ -28,8 +32,8 @@ def files(folder: Path, *suffixes: str) -> list[Path]:
     Includes broken and circular links, so that reading them reports the missing photograph. With `suffixes`
     in lower case, other files are left out.
     """
-    found = [path for path in _entries(folder) if stat.S_ISREG(_mode(path))]
-    return [path for path in found if not suffixes or path.suffix.lower() in suffixes]
+    found = [path for path in _entries(folder) if not suffixes or path.suffix.lower() in suffixes]
+    return [path for path in found if stat.S_ISREG(_mode(path))]
 
 
 def files_below(root: Path, *suffixes: str) -> list[Path]:
@@ -48,7 +52,8 @@ def files_below(root: Path, *suffixes: str) -> list[Path]:
                 waiting.append(inner)
             else:
                 waiting.appendleft(inner)
-    return sorted(path for folder in folders.values() for path in files(folder, *suffixes))
+    found = (path for folder in folders.values() for path in files(folder, *suffixes))
+    return sorted(found, key=lambda path: path.parts)
 
 
 def photographs_below(root: Path) -> list[Path]:
@@ -66,7 +71,7 @@ def record_name(root: Path, photograph: Path) -> str:
 
 def _entries(folder: Path) -> list[Path]:
     try:
-        found = sorted(folder.iterdir())
+        found = sorted(folder.iterdir(), key=lambda path: path.name)
     except FileNotFoundError:
         raise DatasetError(f"The folder {folder} does not exist. Give the root of the data set.") from None
     except NotADirectoryError:

@@ -88,7 +88,8 @@ def parse_json(text: str, path: Path) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DatasetError(
-            f"The annotation file {path} is not JSON: {error}. It may be cut off: export it again."
+            f"The annotation file {path} is not JSON: {error}. It may be cut off, or hold comments "
+            "or a trailing comma: export it again."
         ) from error
 
 

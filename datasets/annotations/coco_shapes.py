@@ -10,7 +10,7 @@ from datasets.annotations.shapes import Box, Polygon
 def segments(annotation: dict[str, Any]) -> list[Any]:
     """Returns the parts of the segmentation of an annotation: polygons, or run lengths."""
     segmentation = annotation.get("segmentation") or []
-    return segmentation if isinstance(segmentation, list) else [segmentation]
+    return [part for part in segmentation if part] if isinstance(segmentation, list) else [segmentation]
 
 
 def read_shape(segment: object, label: str, height: int, width: int) -> LabelledShape:

@@ -55,6 +55,8 @@ def _side(value: object) -> int | None:
     """A whole number above 0, or None."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
         value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
         return None
     return value

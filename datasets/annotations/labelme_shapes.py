@@ -86,7 +86,8 @@ def _mask(shape: dict[str, object]) -> Shape:
 _SHAPES: dict[str, Callable[[dict[str, object]], Shape]] = {
     "polygon": lambda shape: Polygon(_points(shape)),
     "rectangle": _rectangle,
-    "rotation": lambda shape: Polygon(_points(shape, 4)),  # of X-AnyLabeling
+    "rotation": lambda shape: Polygon(_points(shape, 4)),  # of X-AnyLabeling, as the next
+    "quadrilateral": lambda shape: Polygon(_points(shape, 4)),
     "circle": _circle,
     "line": lambda shape: Line(_points(shape, 2)),
     "linestrip": _linestrip,

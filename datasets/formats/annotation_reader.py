@@ -19,7 +19,7 @@ from typing import Any
 from datasets.annotations.class_values import draw_parts
 from datasets.annotations.combined_mask import CombinedMask
 from datasets.annotations.drawn_mask import DrawnMask
-from datasets.annotations.labelled_shape import LabelledShape, largest_class
+from datasets.annotations.labelled_shape import LabelledShape, largest_class, read_annotated_size
 from datasets.annotations.labels import GOOD, class_names, is_defect, is_good, is_ignored
 from datasets.annotations.shapes import check_inside
 from datasets.formats.photograph_finder import PhotographFinder
@@ -35,8 +35,10 @@ from datasets.sample import (
     Supervision,
 )
 from datasets.splitting import assign_splits
-from segdec.errors import DatasetError
-from segdec.images import ImageFile
+from segdec.errors import DatasetError, ImageError
+from segdec.images import ImageFile, read_size
+
+_NO_SIZE = (None, "", "0", 0)
 
 
 @dataclass
@@ -144,6 +146,20 @@ class AnnotationReader:
         name = record_name(self.root, photograph)
         self.annotations.append(Annotation(photograph, name, place, height, width, split=split))
         return self.annotations[-1]
+
+    def set_size(self, annotation: Annotation, height: object, width: object) -> None:
+        """Sets the size in an annotation file, or that of the photograph if the file has none or 0.
+
+        Raises:
+            ValueError: If the size is invalid, or the photograph cannot be read.
+        """
+        if height in _NO_SIZE and width in _NO_SIZE:
+            try:
+                annotation.height, annotation.width = read_size(annotation.photograph)
+            except ImageError as error:
+                raise ValueError(str(error)) from error
+        else:
+            annotation.height, annotation.width = read_annotated_size(height, width)
 
     def add_shape(self, annotation: Annotation, place: str, shape: LabelledShape) -> None:
         """Adds a shape. Parts outside the photograph are cut off; more than 1 px outside is reported.

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from datasets.annotations.coco_shapes import read_box, read_shape, segments
-from datasets.annotations.labelled_shape import read_annotated_size
 from datasets.annotations.labels import read_label
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import Annotation, AnnotationReader
@@ -28,7 +27,6 @@ from datasets.splitting import split_of_folder
 from segdec.errors import DatasetError
 
 PREFIX = "instances_"
-LISTS = ("images", "annotations", "categories")
 
 _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
@@ -37,12 +35,16 @@ Annotations = dict[int | str, Annotation | None]
 
 
 def _matches(_path: Path, content: Any) -> bool:
-    return isinstance(content, dict) and all(isinstance(content.get(name), list) for name in LISTS)
+    if not isinstance(content, dict) or not isinstance(content.get("images"), list):
+        return False
+    return any(isinstance(content.get(name), list) for name in ("annotations", "categories"))
 
 
 def _read(found: AnnotationReader, path: Path, content: Any) -> None:
     with found.problem_at(str(path)):
-        names = _category_names(path, content["categories"])
+        if not isinstance(content.get("annotations"), list):
+            raise ValueError("the file has no 'annotations', so it does not show which photographs are good")
+        names = _category_names(path, content.get("categories") or _without_names(found, path, content))
         photographs = _read_images(found, path, content["images"])
         for number, entry in enumerate(content["annotations"]):
             _read_annotation(found, f"{path}, annotations[{number}]", entry, photographs, names)
@@ -55,6 +57,15 @@ FORMAT = AnnotationFormat(
     _matches,
     _read,
 )
+
+
+def _without_names(found: AnnotationReader, path: Path, content: dict[str, Any]) -> list[Any]:
+    """Categories `class_1`, … for a file without any."""
+    entries = [entry for entry in content["annotations"] if isinstance(entry, dict)]
+    keys = sorted({str(entry["category_id"]) for entry in entries if "category_id" in entry})
+    if keys:
+        found.notes.append(f"{path} has no 'categories', so the classes are called class_{keys[0]}, ….")
+    return [{"id": key, "name": f"class_{key}"} for key in keys]
 
 
 def _category_names(path: Path, categories: list[Any]) -> dict[int | str, str]:
@@ -86,8 +97,7 @@ def _read_images(found: AnnotationReader, path: Path, images: list[Any]) -> Anno
             with found.problem_at(place, annotation.name):
                 if counts[key] > 1:
                     raise ValueError(f"{counts[key]} images have the id {key!r:.40}")
-                size = read_annotated_size(entry.get("height"), entry.get("width"))
-                annotation.height, annotation.width = size
+                found.set_size(annotation, entry.get("height"), entry.get("width"))
                 photographs[key] = annotation
     return photographs
 
@@ -107,10 +117,11 @@ def _read_annotation(
             if category_id not in names:
                 raise ValueError(f"no category has the id {category_id!r:.40}")
             label, height, width = names[category_id], annotation.height, annotation.width
-            for segment in segments(entry):
+            parts = segments(entry)
+            for segment in parts:
                 with found.drop_at(place, annotation):
                     found.add_shape(annotation, place, read_shape(segment, label, height, width))
-            if not entry.get("segmentation"):
+            if not parts:
                 found.add_shape(annotation, place, read_box(entry.get("bbox"), label))
 
 

@@ -74,6 +74,7 @@ def _read_task(found: AnnotationReader, path: Path, place: str, task: Any) -> No
         return
     annotation = found.add(found.photographs.find(_address(task["data"]), path.parent), place)
     with found.problem_at(place, annotation.name, advice=""):
+        _check_one_picture(task["data"], finished)
         for chosen in _choose(finished, found.annotator):
             _read_results(found, annotation, chosen.get("result"))
 
@@ -148,6 +149,18 @@ def _address(data: Values) -> str:
             "'image'"
         )
     return str(next(iter(pictures.values())))
+
+
+def _check_one_picture(data: Values, finished: list[Values]) -> None:
+    """Raises ValueError if the task shows several pictures and a result may belong to another one."""
+    pictures = [key for key, value in data.items() if _names_picture(value)]
+    results = [result for each in finished for result in each.get("result") or [] if isinstance(result, dict)]
+    shown = {str(result["to_name"]) for result in results if result.get("to_name")}
+    if len(pictures) > 1 and (len(shown) > 1 or (not shown <= {"image"} and shown & {*pictures})):
+        raise ValueError(
+            f"the task shows several pictures ({', '.join(pictures)}), with results of "
+            f"{', '.join(sorted(shown))}. Make a task for each picture"
+        )
 
 
 def _names_picture(value: object) -> bool:

@@ -15,7 +15,6 @@ Reference:
 from pathlib import Path
 from typing import Any
 
-from datasets.annotations.labelled_shape import read_annotated_size
 from datasets.annotations.labelme_shapes import read_shape
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader
@@ -66,8 +65,7 @@ def _annotate(found: AnnotationReader, source: Path, photograph: Path, content: 
     if not content["shapes"]:
         return
     with found.problem_at(str(source), annotation.name):
-        size = read_annotated_size(content.get("imageHeight"), content.get("imageWidth"))
-        annotation.height, annotation.width = size
+        found.set_size(annotation, content.get("imageHeight"), content.get("imageWidth"))
         for number, entry in enumerate(content["shapes"], start=1):
             place = f"{source}, shape {number}"
             with found.drop_at(place, annotation):

@@ -1,7 +1,8 @@
 """Finds photographs by the names that annotation files give them.
 
 An annotation file may have been written on another machine, so a name may be a path of another system, a URL,
-or hold escapes such as `%20`. Accented letters are compared in their composed form: macOS stores decomposed
+or hold escapes such as `%20`. Label Studio replaces spaces by `_` in the names of uploaded files, and drops
+other characters. Accented letters are compared in their composed form: macOS stores decomposed
 ones.
 """
 
@@ -11,12 +12,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from segdec.images import SUFFIXES
 
 _UPLOAD_PREFIX = re.compile(r"[0-9a-f]{8}-")
 """Label Studio adds this prefix to the name of an uploaded file."""
+
+_DROPPED = re.compile(r"[^-\w.]")
+"""Characters that it drops from this name."""
 
 _LOCAL_FILE = re.compile(r"/data/local-files/?\?d=(.*)", re.DOTALL)
 """Label Studio's address of a file in its local storage. The path may hold an unescaped `#`, `?` or `&`."""
@@ -35,6 +39,7 @@ class PhotographFinder:
         self.photographs = tuple(photographs)
         self._by_name: dict[str, list[Path]] = defaultdict(list)
         self._by_stem: dict[str, list[Path]] = defaultdict(list)
+        self._by_uploaded_name: dict[str, list[Path]] = defaultdict(list)
         for path in self.photographs:
             self._by_name[_key(path.name)].append(path)
             self._by_stem[_key(path.stem)].append(path)
@@ -45,7 +50,8 @@ class PhotographFinder:
         """Returns the photograph that an annotation file names.
 
         Of several photographs with the name, returns the one whose folders agree best with those of
-        `written`, else with `folders`, else the one nearest to `near`.
+        `written`, else with `folders`, else the one nearest to `near`, else the one whose folders agree best
+        with those of `near`.
 
         Args:
             written: The name in the annotation file: a file name, path or URL, with or without a suffix.
@@ -65,10 +71,19 @@ class PhotographFinder:
                 found = self._by_stem.get(_key(path.name), []) or self._by_stem.get(_key(stem), [])
             if found:
                 return _best(found, path, near, folders)
+        if _UPLOAD_PREFIX.match(_last(written)) and (found := self._uploaded().get(_key(path.name), [])):
+            return _best(found, path, near, folders)
         raise ValueError(
             f"the photograph {_last(written)!r} is missing. Copy it to a folder below the root of the data "
-            "set, or remove its entry"
+            "set, give it this name again if it was renamed, or remove its entry"
         )
+
+    def _uploaded(self) -> dict[str, list[Path]]:
+        """Photographs by the name that Label Studio gives an uploaded file."""
+        if not self._by_uploaded_name:
+            for path in self.photographs:
+                self._by_uploaded_name[_key(_DROPPED.sub("", path.name.replace(" ", "_")))].append(path)
+        return self._by_uploaded_name
 
     def beside(self, path: Path) -> list[Path]:
         """Returns the photographs in the folder of the file `path` with its stem."""
@@ -92,7 +107,7 @@ def _spellings(written: str) -> Iterator[PurePosixPath]:
     text = written.replace("\\", "/")
     if local := _LOCAL_FILE.search(text):
         text = local[1]
-    texts = [text, unquote(text)]
+    texts = [text, unquote(text), unquote_plus(text)]
     if _URL.match(text) or "/" in text:
         with suppress(ValueError):  # for example an unmatched bracket
             texts.append(unquote(urlsplit(text).path))
@@ -107,11 +122,14 @@ def _spellings(written: str) -> Iterator[PurePosixPath]:
 def _best(found: list[Path], written: PurePosixPath, near: Path, folders: Sequence[str]) -> Path:
     exact = unicodedata.normalize("NFC", written.name)
     found = [path for path in found if unicodedata.normalize("NFC", path.name) == exact] or found
+    if len(found) == 1:
+        return found[0]
 
-    def rank(path: Path) -> tuple[int, int, int]:
-        inside = sum(folder in path.parent.parts for folder in folders)
-        common = _common(path.parent.parts, near.parts)
-        return _common(path.parent.parts[::-1], written.parent.parts[::-1]), inside, common
+    def rank(path: Path) -> tuple[int, int, int, int]:
+        parts = path.parent.parts
+        inside = sum(folder in parts for folder in folders)
+        named = _common(parts[::-1], written.parent.parts[::-1])
+        return named, inside, _common(parts, near.parts), _common(parts[::-1], near.parts[::-1])
 
     best = max(map(rank, found))
     chosen = [path for path in found if rank(path) == best]

@@ -21,14 +21,12 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from datasets.annotations.class_mask import LABEL_MAP, NAME_LISTS, MaskLabels, read_class_mask, read_labels
-from datasets.annotations.labelled_shape import read_annotated_size
 from datasets.annotations.voc_shapes import read_shape
 from datasets.annotations.xml_file import read_tree
 from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader
 from datasets.splitting import split_of_folder
 from segdec.errors import ImageError
-from segdec.images import read_size
 
 ROOT = "annotation"
 IMAGE_SETS = "ImageSets"
@@ -86,7 +84,7 @@ def _read_objects(found: AnnotationReader, path: Path) -> None:
     if not objects:
         return
     with found.problem_at(str(path), annotation.name):
-        annotation.height, annotation.width = _size(photograph, root.find("size"))
+        found.set_size(annotation, root.findtext("size/height"), root.findtext("size/width"))
         for number, each in enumerate(objects, start=1):
             place = f"{path}, object {number}"
             with found.drop_at(place, annotation):
@@ -111,16 +109,6 @@ def _photograph(found: AnnotationReader, path: Path, root: Element) -> Path:
             "correct filename"
         )
     return named
-
-
-def _size(photograph: Path, size: Element | None) -> tuple[int, int]:
-    """Height and width in the XML file, else those of the photograph: some tools write 0."""
-    try:
-        if size is not None and size.findtext("width", "0").strip() not in {"", "0"}:
-            return read_annotated_size(size.findtext("height"), size.findtext("width"))
-        return read_size(photograph)
-    except ImageError as error:
-        raise ValueError(str(error)) from error
 
 
 # === Splits ===

@@ -28,8 +28,7 @@ from datasets.formats.annotation_format import AnnotationFormat
 from datasets.formats.annotation_reader import AnnotationReader
 from datasets.sample import Split
 from datasets.text_file import UTF8, parse_json, read_annotation_text
-from segdec.errors import DatasetError, ImageError
-from segdec.images import read_size
+from segdec.errors import DatasetError
 
 LABELS, IMAGES = "labels", "images"
 NAME_FILES = ("classes.txt", "obj.names", "_darknet.labels", "predefined_classes.txt")
@@ -102,25 +101,19 @@ def _photograph(found: AnnotationReader, path: Path) -> Path:
     return found.photographs.find("/".join((*folders, path.stem)), path.parent, is_stem=True)
 
 
-def _size(photograph: Path) -> tuple[int, int]:
-    try:
-        return read_size(photograph)
-    except ImageError as error:
-        raise ValueError(str(error)) from error
-
-
 def _annotate(found: AnnotationReader, path: Path, photograph: Path, rows: list[tuple[int, str]]) -> None:
     annotation = found.add(photograph, str(path))
     if not rows:
         return
     with found.problem_at(str(path), annotation.name):
-        height, width = annotation.height, annotation.width = _size(photograph)
+        found.set_size(annotation, None, None)
+        size = annotation.height, annotation.width
         classes = _class_names(found, path.parent)
         keypoints = classes is not None and classes.keypoints
         for number, line in rows:
             place = f"{path}, line {number}"
             with found.drop_at(place, annotation):
-                index, shape, is_box = read_row(line, height, width, keypoints=keypoints)
+                index, shape, is_box = read_row(line, *size, keypoints=keypoints)
                 found.add_shape(annotation, place, LabelledShape(_label(classes, index), shape, is_box))
 
 

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD, is_any_defect, is_good
@@ -17,15 +17,25 @@ _IMAGE_NAMES = frozenset(
     | {"jpegimages", "data", "dataset"}
 )
 _MASK_NAMES = frozenset({"mask", MASKS, "maske", "masken", "groundtruth", "gt"})
-_ANNOTATION_NAMES = frozenset({"label", "labels", "annotation", "annotations"})
+_ANNOTATION_NAMES = frozenset(
+    {"label", "labels", "annotation", "annotations", "segmentation", "segmentations", "seg"}
+)
 """Names of mask folders if a folder of photographs, such as `images`, is beside them."""
+
+_MASK_WORD = re.compile(
+    r"^(masks?|masken?|gt|ground_?truth)[\s._-]+|[\s._-]+(masks?|masken?|gt|ground_?truth)$", re.IGNORECASE
+)
+"""Part of a mask folder's name such as `scratch_masks`."""
+
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 class ClassFolders:
     """Classes and splits of photographs, from the names of their folders.
 
-    A folder named `good` or `defect` (or alike) and the folders beside it are classes. `train`, `images` and
-    alike may be above or below them.
+    A folder named `good` or `defect` (or alike) and the folders beside it are classes, and so are folders of
+    these names elsewhere. Folders in `defect` are classes unless `good` has some of their names, or they are
+    numbers. `train`, `images` and alike may be above or below them.
 
     Args:
         root: Folder of the data set.
@@ -41,17 +51,28 @@ class ClassFolders:
         parents = {folder.parent for folder in known if is_good(folder.name) or is_any_defect(folder.name)}
         above = {folder.parent for folder in parents & self._splits}
         self._parents = parents | {folder for folder in self._splits if folder.parent in above}
+        others = {folder for folder in known if not self._is_neutral(folder)}
+        self._names = {_key(folder.name) for folder in others if folder.parent in self._parents}
+        in_good = {_key(path.name) for path in known if any(is_good(f.name) for f in _below(root, path)[:-1])}
+        in_defect = {folder for folder in others if is_any_defect(folder.parent.name)}
+        shared = {folder.parent for folder in in_defect if _key(folder.name) in in_good}
+        self._kinds = {f for f in in_defect if f.parent not in shared and _LETTER.search(f.name)}
 
     def class_of(self, photograph: Path) -> str | None:
         """Returns the class that a folder of the photograph states, by its name; None without one."""
-        for folder in self._folders[photograph.parent]:
+        folders = self._folders[photograph.parent]
+        for folder, inner in zip(folders, [*folders[1:], None], strict=False):
             if is_good(folder.name):
                 return GOOD
-            if folder in self._splits or is_image_folder(folder.name):
-                continue
-            if is_any_defect(folder.name) or folder.parent in self._parents:
-                return unicodedata.normalize("NFC", folder.name)
+            if is_any_defect(folder.name):
+                return _composed(inner.name if inner in self._kinds else folder.name)
+            if not self._is_neutral(folder) and _key(folder.name) in self._names:
+                return _composed(folder.name)
         return None
+
+    def _is_neutral(self, folder: Path) -> bool:
+        """Whether a folder holds photographs of any class: a split, `images`, or one with class folders."""
+        return folder in self._splits or folder in self._parents or is_image_folder(folder.name)
 
     def split_of(self, photograph: Path) -> Split | None:
         """Returns the split that a folder states, such as `test` with `train` beside it."""
@@ -84,25 +105,45 @@ def is_image_folder(name: str) -> bool:
 
 def find_mask_folders(files: Iterable[Path]) -> set[Path]:
     """Returns the folders of these files that hold masks by their name, such as `masks`, at any depth."""
-    folders = {folder for path in files for folder in path.parents}
-    beside_images = {folder.parent for folder in folders if is_image_folder(folder.name)}
+    parents = {path.parent for path in files}
+    folders = parents.union(*(folder.parents for folder in parents))
+    beside_images = {
+        folder.parent
+        for folder in folders
+        if is_image_folder(folder.name) or is_good(folder.name) or is_any_defect(folder.name)
+    }
     return {
         folder
         for folder in folders
         if _plain(folder.name) in _MASK_NAMES
         or folder.name.startswith(SEGMENTATION_FOLDERS)
         or (_plain(folder.name) in _ANNOTATION_NAMES and folder.parent in beside_images)
+        or _is_mask_of(folder, folders)
     }
+
+
+def _is_mask_of(folder: Path, folders: Collection[Path]) -> bool:
+    """Whether the name is that of a folder beside it, or of one of images, with a word such as `masks`."""
+    other = _MASK_WORD.sub("", folder.name)
+    return other != folder.name and (is_image_folder(other) or folder.with_name(other) in folders)
 
 
 def distinctive_parts(folder: Path) -> tuple[str, ...]:
     """Returns the parts of a relative folder without `images`, `masks`, `train` and alike, in lower case."""
     common = _IMAGE_NAMES | _MASK_NAMES | _ANNOTATION_NAMES
     return tuple(
-        unicodedata.normalize("NFC", part).casefold()
-        for part in folder.parts
+        _key(part)
+        for part in (_MASK_WORD.sub("", part) for part in folder.parts)
         if _plain(part) not in common and split_of_folder(part) is None
     )
+
+
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _key(name: str) -> str:
+    return _composed(name).casefold()
 
 
 def _plain(name: str) -> str:

@@ -23,7 +23,7 @@ def combine(annotation: Annotation, stated: str | None, masks: Sequence[MaskFile
     """
     _check_agree(annotation, stated, bool(masks))
     drawn = {_agreed(label, stated) for label in annotation.defect_labels}
-    default = stated if stated not in (None, GOOD) else drawn.pop() if len(drawn) == 1 else DEFECT
+    default = stated or (drawn.pop() if len(drawn) == 1 else DEFECT)
     return replace(
         annotation,
         shapes=[replace(shape, label=_agreed(shape.label, stated)) for shape in annotation.shapes],

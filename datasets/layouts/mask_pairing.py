@@ -7,15 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from datasets.annotations.class_values import distinct_values
 from datasets.annotations.labels import GOOD, is_any_defect, is_ignored
 from datasets.layouts.class_folders import MASKS, distinctive_parts, find_mask_folders
 from datasets.sample import Problem
+from segdec.errors import ImageError
+from segdec.images import decode_mask_values, read_file
 
 SUFFIXES = frozenset({".png", ".bmp", ".tif", ".tiff"})
 LOSSY_SUFFIXES = frozenset({".jpg", ".jpeg", ".webp"})
 
-_ENDING = re.compile(r"[ _.-]*(mask|label|gt|seg|groundtruth)s?([ _.-]?\d+)?$", re.IGNORECASE)
+_ENDING = re.compile(
+    r"[ _.-]*(mask|maske|label|gt|seg|segmentation|ground_?truth|annotation)s?([ _.-]?\d+)?$", re.IGNORECASE
+)
 """End of mask names, after the stem of the photograph."""
+
+_BEGINNING = re.compile(r"^(mask|maske|gt)[ _.-]+", re.IGNORECASE)
 
 _NUMBER = re.compile(r"[ _.-]\d+$")
 """Number of one of several masks."""
@@ -32,18 +39,31 @@ class MaskFile:
 def separate_masks(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """Separates photographs and masks; returns both.
 
-    Masks are in a folder such as `masks`, or beside their photograph with an ending such as `_mask`.
+    Masks are in a folder such as `masks`, or beside their photograph with an ending such as `_mask`. A
+    black picture with one other value beside a JPEG with its stem is a mask, too.
     """
-    folders = find_mask_folders(files)
+    named_masks = find_mask_folders(files)
+    folders = {path.parent for path in files}
+    mask_folders = {folder for folder in folders if not named_masks.isdisjoint((folder, *folder.parents))}
     named = {path.with_suffix("") for path in files}
+    compressed = {path.with_suffix("") for path in files if path.suffix.lower() in LOSSY_SUFFIXES}
     photographs: list[Path] = []
     masks: list[Path] = []
     for path in files:
-        plain = _ENDING.sub("", path.stem)
-        beside = plain not in ("", path.stem) and path.with_name(plain) in named
-        is_mask = not folders.isdisjoint(path.parents) or (beside and path.suffix.lower() in SUFFIXES)
+        plain = {_ENDING.sub("", path.stem), _BEGINNING.sub("", path.stem)} - {"", path.stem}
+        beside = any(path.with_name(stem) in named for stem in plain)
+        same = path.suffix.lower() in SUFFIXES and path.with_suffix("") in compressed
+        is_mask = path.parent in mask_folders or beside or (same and _has_mask_values(path))
         (masks if is_mask else photographs).append(path)
     return photographs, masks
+
+
+def _has_mask_values(path: Path) -> bool:
+    try:
+        values = distinct_values(decode_mask_values(read_file(path), str(path)))
+    except ImageError:
+        return False
+    return values[0] == 0 and len(values) <= 2
 
 
 class MaskPairing:
@@ -100,9 +120,13 @@ class MaskPairing:
             named = self._by_stem.get(_key(path.parent.name), [])
             if owners := [name for name in named if self._parts[name] == parts[:-1]]:
                 return owners
+            if len(parts) == 1 and named and parts not in self._parts.values():
+                return named
         for stem in _possible_stems(path.stem):
             owners = self._by_stem.get(_key(stem), [])
             if same := [name for name in owners if self._parts[name] == parts]:
+                return same
+            if parts and (same := [name for name in owners if self._corresponds(name, parts)]):
                 return same
             if fitting := [name for name in owners if not parts or self._takes_any_class(name)]:
                 return [name for name in fitting if self._classes[name] != GOOD] or fitting
@@ -111,8 +135,13 @@ class MaskPairing:
     def _stated_class(self, path: Path, parts: tuple[str, ...], owner: str) -> str:
         """The folder of a mask if it states the class, empty if that of its photograph `owner` does."""
         folder = path.parent.name
-        own = not parts or parts == self._parts[owner] or _key(folder) == _key(self._photographs[owner].stem)
-        return "" if own else folder
+        own = not parts or self._corresponds(owner, parts)
+        return "" if own or _key(folder) == _key(self._photographs[owner].stem) else folder
+
+    def _corresponds(self, name: str, parts: tuple[str, ...]) -> bool:
+        """Whether the folders of a photograph start or end with those of a mask."""
+        own = self._parts[name]
+        return parts in (own[: len(parts)], own[-len(parts) :])
 
     def _takes_any_class(self, name: str) -> bool:
         """Whether masks state the class of a photograph, because its folder does not."""
@@ -137,7 +166,7 @@ class MaskPairing:
 
 def _possible_stems(stem: str) -> list[str]:
     """The stem of a mask, without its ending, and without the number of one of several masks."""
-    return list(dict.fromkeys([stem, _ENDING.sub("", stem), _NUMBER.sub("", stem)]))
+    return list(dict.fromkeys([stem, _BEGINNING.sub("", stem), _ENDING.sub("", stem), _NUMBER.sub("", stem)]))
 
 
 def _key(stem: str) -> str:

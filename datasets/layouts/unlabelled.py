@@ -17,11 +17,14 @@ def resolve_unlabelled(
     *,
     has_classes: bool,
     has_problems: bool,
+    has_orphans: bool,
+    advice: str,
 ) -> tuple[list[Problem], set[str], list[str]]:
     """Decides about photographs without a class.
 
     They are good if a tool writes files only for photographs with defects (LabelMe, YOLO), and left out if
-    annotation files list all their photographs (COCO, CVAT, Label Studio). With class folders or masks of
+    annotation files list all their photographs (COCO, CVAT, Label Studio), or if an annotation file has no
+    photograph: it may belong to one of these, under another name. With class folders or masks of
     other photographs, and without any annotation file, they are problems.
 
     Args:
@@ -30,6 +33,8 @@ def resolve_unlabelled(
         formats: Names of the formats of the annotation files that were read.
         has_classes: Whether folders or masks state the class of other photographs.
         has_problems: Whether the data set has problems, such as an annotation file that cannot be read.
+        has_orphans: Whether the photograph of an annotation file is missing or unknown.
+        advice: Sentence for the user, about files that were not read.
 
     Returns:
         Problems, the names of photographs that are left out, and notes for the user.
@@ -41,12 +46,14 @@ def resolve_unlabelled(
         return [], set(), []
     count = f"Photographs without an annotation: {list_names(list(unlabelled))}"
     listing = [name for name in formats if FORMATS[name].lists_photographs]
-    if formats and not has_classes and not listing:
+    if formats and not has_classes and not listing and not has_orphans:
         return [], set(), [f"{count}, read as good."]
+    if has_orphans and not has_classes:
+        return [], set(unlabelled), [f"{count}, left out, because annotation files have no photograph."]
     if listing or (has_problems and not has_classes):
         return [], set(unlabelled), [f"{count}, left out."]
     if not has_classes:
-        raise DatasetError(_describe_no_class(root, len(unlabelled)))
+        raise DatasetError(_describe_no_class(root, len(unlabelled)) + advice)
     return [_problem(root, name, path) for name, path in unlabelled.items()], set(), []
 
 

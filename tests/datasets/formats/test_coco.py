@@ -239,3 +239,31 @@ def test_split_in_the_name_of_the_file_finds_its_photographs(tmp_path, write_pic
         ("images/val/a", 1, "val"),
         ("images/val/b", 0, "val"),
     ]
+
+
+@pytest.mark.parametrize("size", [{}, {"height": None, "width": None}, {"height": 0, "width": 0}])
+def test_a_file_without_sizes_has_those_of_the_photographs(write_set, size):
+    images = [{"id": 1, "file_name": "a.png", **size}]
+    root = write_set([annotation(1, 1, SQUARE)], names="a")
+    content = json.loads((root / "annotations.json").read_text())
+    (root / "annotations.json").write_text(json.dumps({**content, "images": images}))
+    dataset = index(root)
+    assert (len(dataset.records), dataset.problems) == (1, ())
+
+
+def test_an_empty_segmentation_is_its_box(write_set):
+    dataset = index(write_set([annotation(1, 1, [[]], [2, 1, 3, 2])], names="a"))
+    assert described(dataset) == [("images/a", "scratch", "box", True)]
+
+
+@pytest.mark.parametrize(("key", "classes"), [("categories", ("good", "class_1")), ("annotations", None)])
+def test_a_missing_list(write_set, key, classes):
+    root = write_set([annotation(1, 1, SQUARE)], names="ab")
+    content = json.loads((root / "annotations.json").read_text())
+    del content[key]
+    (root / "annotations.json").write_text(json.dumps(content))
+    dataset = index(root)
+    if classes:
+        assert (dataset.classes, dataset.problems) == (classes, ())
+    else:
+        assert not dataset.records and "no 'annotations'" in dataset.problems[0].text

@@ -254,3 +254,10 @@ def test_annotators_who_disagree_about_good_are_a_problem_unless_a_setting_decid
     assert known in index(tmp_path).problems[0].text
     dataset = index(tmp_path, annotator=annotator)
     assert [dataset.classes[record.label] for record in dataset.records] == [label, "good"]
+
+
+def test_a_result_of_another_picture_of_the_task_is_a_problem(export, task, tmp_path):
+    given = task("a.png", {**rectangle(), "to_name": "reference"})
+    given["data"]["reference"] = "b.png"
+    export(given)
+    assert "Make a task for each picture" in index(tmp_path).problems[0].text

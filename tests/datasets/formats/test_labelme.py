@@ -198,6 +198,7 @@ def test_file_of_another_encoding_is_read_and_reported(annotate, tmp_path, encod
     assert any(f"a.json is not UTF-8; it was read as {encoding}" in note for note in dataset.notes)
 
 
-def test_rotated_rectangle_of_x_anylabeling(annotate, tmp_path):
-    annotate("a", shape("dent", "rotation", (2, 1), (5, 1), (5, 3), (2, 3), direction=0.0))
+@pytest.mark.parametrize("kind", ["rotation", "quadrilateral"])
+def test_four_corners_of_x_anylabeling(annotate, tmp_path, kind):
+    annotate("a", shape("dent", kind, (2, 1), (5, 1), (5, 3), (2, 3), direction=0.0))
     assert marked(only(tmp_path)) == block((1, 2), (2, 3, 4))

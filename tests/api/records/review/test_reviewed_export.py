@@ -133,11 +133,12 @@ def test_masks_with_classes_contain_the_index_of_the_class(line, predictor, tmp_
     def export(out, label, mask):
         line.judge(record_id, label, mask)
         line.export(out)
-        return read(load_dataset("manifest", out, mask_values={"scratch": 1, "spot": 2}).records[0]).classes
+        return read(load_dataset("manifest", out, mask_values={"scratch": 1, "spot": 2}).records[0])
 
-    classes = export(tmp_path / "out", "scratch", mask)
+    classes = export(tmp_path / "out", "scratch", mask).classes
     assert (classes[8:12, 10:13] == 1).all() and (classes[8:12, 13:16] == 2).all()
-    assert (export(tmp_path / "plain", "spot", convert_mask(mask, "rle")) == 2).all()
+    plain = export(tmp_path / "plain", "spot", convert_mask(mask, "rle"))
+    assert (plain.label, plain.classes) == (2, None)  # all defect pixels have the class of the photograph
 
 
 @sqlite_only
