@@ -138,7 +138,7 @@ def test_masks_with_classes_contain_the_index_of_the_class(line, predictor, tmp_
     classes = export(tmp_path / "out", "scratch", mask).classes
     assert (classes[8:12, 10:13] == 1).all() and (classes[8:12, 13:16] == 2).all()
     plain = export(tmp_path / "plain", "spot", convert_mask(mask, "rle"))
-    assert (plain.label, plain.classes) == (2, None)  # all its defect pixels have the class of the label
+    assert (plain.label, plain.classes) == (2, None)  # all defect pixels have the class of the photograph
 
 
 @sqlite_only
