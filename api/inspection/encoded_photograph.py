@@ -17,6 +17,10 @@ EXPLANATIONS = {
     b"data:": "It is a data URI. Send its bytes, or JSON.",
 }
 """First bytes of what is often sent instead of a photograph → what to do."""
+
+PICTURES = (b"\xff\xd8", b"\x89PNG", b"BM", b"II", b"MM", b"RIFF")
+"""First bytes of JPEG, PNG, BMP, TIFF and WebP."""
+
 MIN_BINARY_BYTES = 2**12
 """A photograph of this size has line feeds, unless they were removed."""
 
@@ -59,7 +63,7 @@ def _explain(data: bytes) -> str:
     for start, explanation in EXPLANATIONS.items():
         if data.startswith(start):
             return explanation
-    if len(data) >= MIN_BINARY_BYTES and b"\n" not in data:
+    if data.startswith(PICTURES) and len(data) >= MIN_BINARY_BYTES and b"\n" not in data:
         return "Its line breaks were removed: send it unchanged (curl --data-binary, not -d)."
     return ""
 

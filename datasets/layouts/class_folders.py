@@ -62,8 +62,8 @@ class ClassFolders:
         self._parents = parents | {folder for folder in self._splits if folder.parent in above}
         self._containers = {above for f in {*exports, *self._parents} for above in _below(root, f)}
         others = {folder for folder in known if not self._is_neutral(folder)}
-        self._names = {_key(label) for label in labels}
-        self._names |= {_key(folder.name) for folder in others if folder.parent in self._parents}
+        self._labels = {_key(label) for label in labels}
+        self._names = {_key(folder.name) for folder in others if folder.parent in self._parents}
         in_good = {_key(path.name) for path in known if any(is_good(f.name) for f in _below(root, path)[:-1])}
         in_defect = {folder for folder in others if is_any_defect(folder.parent.name)}
         shared = {folder.parent for folder in in_defect if _key(folder.name) in in_good}
@@ -77,7 +77,8 @@ class ClassFolders:
                 return GOOD
             if is_any_defect(folder.name):
                 return _composed(inner.name if inner in self._kinds else folder.name)
-            if not self._is_neutral(folder) and _key(folder.name) in self._names:
+            key = _key(folder.name)
+            if key in self._labels or (key in self._names and not self._is_neutral(folder)):
                 return _composed(folder.name)
         return None
 

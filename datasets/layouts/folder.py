@@ -26,36 +26,30 @@ A defective photograph without a mask is a problem, because the mask may have be
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD, class_names, is_ignored
-from datasets.formats.annotation_files import FORMATS, SUFFIXES, Readers, read_annotation_files
+from datasets.formats.annotation_files import FORMATS, Readers, read_annotation_files
 from datasets.formats.annotation_reader import Annotation, annotated_record, problem
 from datasets.formats.voc import is_class_mask
+from datasets.formats.yolo import NAME_FILES, YAML_SUFFIXES
 from datasets.layouts.class_folders import MASKS, ClassFolders
 from datasets.layouts.class_spelling import unify_spelling
 from datasets.layouts.evidence import combine
+from datasets.layouts.folder_contents import FolderContents, find_folder, list_contents
 from datasets.layouts.mask_labels import label_by_masks
-from datasets.layouts.mask_pairing import MaskFile, MaskPairing, separate_masks
+from datasets.layouts.mask_pairing import MaskPairing
 from datasets.layouts.unlabelled import resolve_unlabelled
-from datasets.listing import UNSUPPORTED_SUFFIXES, files_below, record_name, subfolders
 from datasets.problems import list_names
 from datasets.sample import Dataset, Problem, Record
 from datasets.splitting import assign_own_splits
 from datasets.supervision import apply_supervision
-from segdec.errors import DatasetError
-from segdec.images import SUFFIXES as PHOTOGRAPH_SUFFIXES
 
 SUPERVISION_FILE = "supervision.txt"
 
 ALL_FORMATS = tuple(FORMATS)
-
-TRAIN = "train"
-
-ARCHIVE_SUFFIXES = frozenset({".zip", ".7z", ".rar", ".tar", ".tgz", ".gz"})
-UNREAD_SUFFIXES = ARCHIVE_SUFFIXES | {".csv", ".jsonl", ".ndjson", ".xlsx"}
-"""Files that may hold annotations, but are not read by this layout."""
 
 
 def index(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
@@ -70,8 +64,7 @@ def index(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | Non
         DatasetError: If a folder cannot be listed, photographs are missing, nothing states which photographs
             are good, or a text file is invalid.
     """
-    folder = _folder_of(root)
-    return assign_own_splits(list_records(root, formats, annotator), folder)
+    return assign_own_splits(list_records(root, formats, annotator), find_folder(root))
 
 
 def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: str | None = None) -> Dataset:
@@ -79,160 +72,77 @@ def list_records(root: Path, formats: Sequence[str] = ALL_FORMATS, annotator: st
 
     Arguments and errors are those of `index`.
     """
-    # === 1. Photographs and masks ===
-    folder = _folder_of(root)
-    files = files_below(folder)
-    pictures = [path for path in files if path.suffix.lower() in PHOTOGRAPH_SUFFIXES]
-    photographs, masks = separate_masks([path for path in pictures if not _is_converted(path)])
-    unread = [str(path.relative_to(folder)) for path in files if path.suffix.lower() in UNREAD_SUFFIXES]
-    advice = f" These files were not read: {list_names(unread)}. Unpack archives." if unread else ""
-    if not photographs:
-        raise DatasetError(
-            f"The folder {folder} holds no photograph. Expected files of the types "
-            f"{', '.join(sorted(PHOTOGRAPH_SUFFIXES))}, good ones in {folder / GOOD}.{advice}"
-        )
-    _check_one_product(folder)
-    problems: list[Problem] = list(_unsupported(folder, files, photographs))
-    named = _by_name(folder, photographs, problems)
-    class_masks = [path for path in masks if is_class_mask(path)] if "voc" in formats else []
-
-    # === 2. Annotation files ===
-    texts = [path for path in files if path.suffix.lower() in SUFFIXES]
-    sources = [root] if root.is_file() else [*class_masks, *texts]
+    folder = find_folder(root)
+    contents = list_contents(folder)
+    class_masks = [path for path in contents.masks if is_class_mask(path)] if "voc" in formats else []
+    sources = [root] if root.is_file() else [*class_masks, *contents.texts]
+    photographs = list(contents.photographs.values())
     readers = read_annotation_files(folder, sources, photographs, formats, annotator)
-    annotations = _one_for_each(readers, problems)
-    labels = {label for each in annotations.values() for label in each.defect_labels}
-    folders = ClassFolders(folder, photographs, labels, _exports(readers))
-    classes = {name: folders.class_of(path) for name, path in named.items()}
-    paired = MaskPairing(folder, named, classes).pair(sorted({*masks} - {*class_masks}), problems)
-    notes = [*folders.describe(), *_describe_unread(pictures, unread)]
-    notes += [note for reader in readers.values() for note in reader.notes]
-    problems += [found for reader in readers.values() for found in reader.problems]
-    listed = {name: split for reader in readers.values() for name, split in reader.splits.items()}
-
-    # === 3. What they state together ===
-    broken = {found.name for found in problems}
-    stated = {name for name, label in classes.items() if label is not None} | paired.keys()
-    unlabelled = {name: named[name] for name in sorted(named.keys() - stated - annotations.keys() - broken)}
-    unusable, left_out, more = resolve_unlabelled(
-        folder,
-        unlabelled,
-        _formats_by_folder(readers),
-        has_classes=bool(stated),
-        has_problems=bool(problems),
-        has_orphans=any(not found.name for found in problems),
-        advice=advice,
-    )
-    problems += unusable
-    set_aside = {name for name, label in classes.items() if label is not None and is_ignored(label)}
-    if set_aside:
-        more.append(f"{len(set_aside)} photographs in a folder 'ignore' were left out.")
-    broken |= left_out | set_aside | {found.name for found in unusable}
-    owns = [
-        annotations.get(name) or Annotation(named[name], name, "") for name in sorted(named.keys() - broken)
-    ]
-    for own in owns:
-        own.split = own.split or listed.get(own.name) or folders.split_of(own.photograph)
-    combined, spellings = unify_spelling(_combined(owns, classes, paired, problems))
-
-    # === 4. The records ===
-    names = class_names(label for each in combined for label in each.classes)
-    names = names if len(names) > 1 else (GOOD, DEFECT)
-    records = _records(combined, names, problems)
+    masks = sorted({*contents.masks} - {*class_masks})
+    annotations, problems, notes = _combine(contents, masks, readers)
+    annotations, spellings = unify_spelling(annotations)
+    notes += [*spellings, *_describe_masks(annotations)]
     dropped = tuple(found for reader in readers.values() for found in reader.dropped)
-    notes += [*more, *spellings, *_describe_masks(combined)]
-    dataset = Dataset(names, tuple(records), tuple(problems), dropped, tuple(notes))
-    unstated = {each.name for each in combined if each.folder_class is None}
-    by_pixels = {each.name for each in combined if each.masks or len(each.defect_labels) > 1}
-    dataset = label_by_masks(dataset, unstated & by_pixels)
+    dataset = replace(_build(annotations, problems), dropped=dropped, notes=tuple(notes))
     if (folder / SUPERVISION_FILE).exists():
         dataset = apply_supervision(dataset, folder / SUPERVISION_FILE)
     return _without_unmasked(dataset, folder)
 
 
-def _combined(
-    annotations: Sequence[Annotation],
-    classes: Mapping[str, str | None],
-    masks: Mapping[str, Sequence[MaskFile]],
-    problems: list[Problem],
-) -> list[Annotation]:
-    """The annotations with what folders and masks state; contradictions become problems."""
+def _combine(
+    contents: FolderContents, mask_files: Sequence[Path], readers: Readers
+) -> tuple[list[Annotation], list[Problem], list[str]]:
+    """What folders, masks and annotation files state about each photograph; also problems and notes."""
+    named, problems = contents.photographs, [*contents.problems]
+    annotations = _one_for_each(readers, problems)
+    labels = {label for each in annotations.values() for label in each.defect_labels}
+    folders = ClassFolders(contents.folder, named.values(), labels, _exports(contents, readers))
+    classes = {name: folders.class_of(path) for name, path in named.items()}
+    masks = MaskPairing(contents.folder, named, classes).pair(mask_files, problems)
+    problems += [found for reader in readers.values() for found in reader.problems]
+    notes = [*folders.describe(), *contents.notes, *(note for r in readers.values() for note in r.notes)]
+
+    stated = {name for name, label in classes.items() if label is not None} | masks.keys()
+    known = stated | annotations.keys() | {found.name for found in problems}
+    unusable, left_out, more = resolve_unlabelled(
+        contents.folder,
+        {name: named[name] for name in sorted(named.keys() - known)},
+        _formats_by_folder(readers),
+        has_classes=bool(stated),
+        has_problems=bool(problems),
+        has_orphans=any(not found.name for found in problems),
+        advice=contents.advice,
+    )
+    problems += unusable
+    ignored = {name for name, label in classes.items() if label is not None and is_ignored(label)}
+    more += [f"Photographs in a folder 'ignore': {list_names(sorted(ignored))}, left out."] * bool(ignored)
+
+    splits = {name: split for reader in readers.values() for name, split in reader.splits.items()}
     combined = []
+    for name in sorted(named.keys() - left_out - ignored - {found.name for found in problems}):
+        own = annotations.get(name) or Annotation(named[name], name, "")
+        own.split = own.split or splits.get(name) or folders.split_of(own.photograph)
+        try:
+            combined.append(combine(own, classes[name], masks.get(name, [])))
+        except ValueError as error:
+            problems.append(problem(own.place or str(own.photograph), f"{error}.", name))
+    return combined, problems, [*notes, *more]
+
+
+def _build(annotations: Sequence[Annotation], problems: Sequence[Problem]) -> Dataset:
+    """The data set; contradictions within an annotation become problems."""
+    names = class_names(label for each in annotations for label in each.classes)
+    names = names if len(names) > 1 else (GOOD, DEFECT)
+    found: list[Record | Problem] = []
     for each in annotations:
         try:
-            combined.append(combine(each, classes[each.name], masks.get(each.name, [])))
+            found.append(annotated_record(each, names))
         except ValueError as error:
-            problems.append(problem(each.place or str(each.photograph), f"{error}.", each.name))
-    return combined
-
-
-def _records(
-    annotations: Sequence[Annotation], classes: Sequence[str], problems: list[Problem]
-) -> list[Record]:
-    """The records; contradictions become problems."""
-    records = []
-    for each in annotations:
-        try:
-            records.append(annotated_record(each, classes))
-        except ValueError as error:
-            problems.append(problem(each.place, f"{error}.", each.name))
-    return records
-
-
-def _folder_of(root: Path) -> Path:
-    """The folder of the photographs if `root` is an annotation file, which may be in a folder of its own."""
-    if not root.is_file():
-        return root
-    if root.suffix.lower() in ARCHIVE_SUFFIXES:
-        raise DatasetError(f"{root} is an archive. Unpack it and give the folder.")
-    own = files_below(root.parent, *PHOTOGRAPH_SUFFIXES)
-    return root.parent if own else root.parent.parent
-
-
-def _check_one_product(root: Path) -> None:
-    """Raises DatasetError if folders below `root` are data sets, as the categories of MVTec AD."""
-    own = [folder.name for folder in subfolders(root) if (folder / TRAIN / GOOD).is_dir()]
-    if len(own) > 1:
-        raise DatasetError(
-            f"The folder {root} holds several data sets: {', '.join(own)}. Give the folder of one, for "
-            f"example {root / own[0]}."
-        )
-
-
-def _unsupported(folder: Path, files: Sequence[Path], photographs: Sequence[Path]) -> Iterator[Problem]:
-    """Problems of photographs of other types, unless a converted one is beside them."""
-    converted = {path.with_suffix("") for path in photographs}
-    types = ", ".join(sorted(PHOTOGRAPH_SUFFIXES))
-    for path in files:
-        if path.suffix.lower() in UNSUPPORTED_SUFFIXES and path.with_suffix("") not in converted:
-            text = f"{path} has an unsupported type. Expected {types}: convert or remove it."
-            yield Problem(str(path), text, record_name(folder, path))
-
-
-def _is_converted(picture: Path) -> bool:
-    """Whether a picture is a copy that LabelMe's `labelme_export_json` makes beside the annotation."""
-    folder = picture.parent
-    return folder.name.endswith(("_json", "_export")) and (folder / "label_names.txt").is_file()
-
-
-def _describe_unread(pictures: Sequence[Path], unread: Sequence[str]) -> list[str]:
-    """Notes about archives and tables, and about copies of photographs."""
-    copies = [str(path) for path in pictures if _is_converted(path)]
-    return [
-        *[f"Files that were not read: {list_names(unread)}. Unpack archives."] * bool(unread),
-        *[f"Pictures that LabelMe exported were left out: {list_names(copies)}."] * bool(copies),
-    ]
-
-
-def _by_name(folder: Path, photographs: Sequence[Path], problems: list[Problem]) -> dict[str, Path]:
-    """The photographs by name; equal names become problems."""
-    named: dict[str, Path] = {}
-    for path in photographs:
-        name = record_name(folder, path)
-        if (other := named.setdefault(name, path)) != path:
-            text = f"Two photographs have the name '{name}': {other} and {path}. Rename one of them."
-            problems.append(Problem(str(path), text, name))
-    return named
+            found.append(problem(each.place, f"{error}.", each.name))
+    dataset = Dataset(names, (), tuple(problems)).with_records(found)
+    unstated = {each.name for each in annotations if each.folder_class is None}
+    by_pixels = {each.name for each in annotations if each.masks or len(each.defect_labels) > 1}
+    return label_by_masks(dataset, unstated & by_pixels)
 
 
 def _one_for_each(readers: Readers, problems: list[Problem]) -> dict[str, Annotation]:
@@ -247,14 +157,12 @@ def _one_for_each(readers: Readers, problems: list[Problem]) -> dict[str, Annota
     return annotations
 
 
-def _exports(readers: Readers) -> set[Path]:
-    """The folders of annotation files that state something about many photographs."""
-    return {
-        path.parent
-        for name, reader in readers.items()
-        for path in reader.files
-        if name in FORMATS and (FORMATS[name].lists_photographs or name == "yolo")
-    }
+def _exports(contents: FolderContents, readers: Readers) -> set[Path]:
+    """The folders of files that describe many photographs, of any class."""
+    listing = [r for name, r in readers.items() if name in FORMATS and FORMATS[name].lists_photographs]
+    files = [path for reader in listing for path in reader.files]
+    files += [path for path in contents.texts if path.name in NAME_FILES or path.suffix in YAML_SUFFIXES]
+    return {path.parent for path in files}
 
 
 def _formats_by_folder(readers: Readers) -> dict[Path, set[str]]:

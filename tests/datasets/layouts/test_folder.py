@@ -294,6 +294,8 @@ def test_split_of_a_few_photographs_is_not_kept(folder_root, write_picture):
 def test_folder_with_the_name_of_a_label_is_a_class(tmp_path, annotate):
     """Even if no folder is named like good: its photographs are not good for lack of an annotation."""
     annotate("Teile A/a", "Kratzer")
+    (tmp_path / "own/Kratzer").mkdir()
+    (tmp_path / "own/Kratzer/data.yaml").write_text("names: [Kratzer]")
     for name in ("Kratzer/b", "Teile A/c"):
         annotate(name)
         (tmp_path / f"own/{name}.json").unlink()

@@ -1,0 +1,127 @@
+"""The files of a data set in a folder: photographs, masks, and files that may hold annotations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from datasets.annotations.labels import GOOD
+from datasets.formats.annotation_files import SUFFIXES
+from datasets.layouts.mask_pairing import separate_masks
+from datasets.listing import UNSUPPORTED_SUFFIXES, files_below, record_name, subfolders
+from datasets.problems import list_names
+from datasets.sample import Problem
+from segdec.errors import DatasetError
+from segdec.images import SUFFIXES as PHOTOGRAPH_SUFFIXES
+
+TRAIN = "train"
+
+ARCHIVE_SUFFIXES = frozenset({".zip", ".7z", ".rar", ".tar", ".tgz", ".gz"})
+UNREAD_SUFFIXES = ARCHIVE_SUFFIXES | {".csv", ".jsonl", ".ndjson", ".xlsx"}
+"""Files that may hold annotations, but are not read by the layout `folder`."""
+
+
+@dataclass(frozen=True)
+class FolderContents:
+    """What a folder holds.
+
+    Attributes:
+        folder: The folder.
+        photographs: Name → file of each photograph.
+        masks: Mask files.
+        texts: Files that may hold annotations.
+        problems: Photographs of other types, or with equal names.
+        notes: Sentences for the user about files that were left out.
+        advice: Sentence for errors about files that were not read; empty without any.
+    """
+
+    folder: Path
+    photographs: dict[str, Path]
+    masks: Sequence[Path]
+    texts: Sequence[Path]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    advice: str
+
+
+def list_contents(folder: Path) -> FolderContents:
+    """Lists the files below `folder`.
+
+    Raises:
+        DatasetError: If a folder cannot be listed, holds no photograph, or holds several data sets.
+    """
+    files = files_below(folder)
+    pictures = [path for path in files if path.suffix.lower() in PHOTOGRAPH_SUFFIXES]
+    photographs, masks = separate_masks([path for path in pictures if not _is_converted(path)])
+    unread = [str(path.relative_to(folder)) for path in files if path.suffix.lower() in UNREAD_SUFFIXES]
+    advice = f" These files were not read: {list_names(unread)}. Unpack archives." if unread else ""
+    if not photographs:
+        raise DatasetError(
+            f"The folder {folder} holds no photograph. Expected files of the types "
+            f"{', '.join(sorted(PHOTOGRAPH_SUFFIXES))}, good ones in {folder / GOOD}.{advice}"
+        )
+    _check_one_product(folder)
+    problems = list(_unsupported(folder, files, photographs))
+    named = _by_name(folder, photographs, problems)
+    texts = [path for path in files if path.suffix.lower() in SUFFIXES]
+    notes = tuple(_describe_unread(pictures, unread))
+    return FolderContents(folder, named, masks, texts, tuple(problems), notes, advice)
+
+
+def find_folder(root: Path) -> Path:
+    """Returns the folder of the photographs; `root` may be an annotation file, also in a folder of its own.
+
+    Raises:
+        DatasetError: If `root` is an archive.
+    """
+    if not root.is_file():
+        return root
+    if root.suffix.lower() in ARCHIVE_SUFFIXES:
+        raise DatasetError(f"{root} is an archive. Unpack it and give the folder.")
+    own = files_below(root.parent, *PHOTOGRAPH_SUFFIXES)
+    return root.parent if own else root.parent.parent
+
+
+def _check_one_product(root: Path) -> None:
+    """Raises DatasetError if folders below `root` are data sets, as the categories of MVTec AD."""
+    own = [folder.name for folder in subfolders(root) if (folder / TRAIN / GOOD).is_dir()]
+    if len(own) > 1:
+        raise DatasetError(
+            f"The folder {root} holds several data sets: {', '.join(own)}. Give the folder of one, for "
+            f"example {root / own[0]}."
+        )
+
+
+def _unsupported(folder: Path, files: Sequence[Path], photographs: Sequence[Path]) -> Iterator[Problem]:
+    """Problems of photographs of other types, unless a converted one is beside them."""
+    converted = {path.with_suffix("") for path in photographs}
+    types = ", ".join(sorted(PHOTOGRAPH_SUFFIXES))
+    for path in files:
+        if path.suffix.lower() in UNSUPPORTED_SUFFIXES and path.with_suffix("") not in converted:
+            text = f"{path} has an unsupported type. Expected {types}: convert or remove it."
+            yield Problem(str(path), text, record_name(folder, path))
+
+
+def _is_converted(picture: Path) -> bool:
+    """Whether a picture is a copy that LabelMe's `labelme_export_json` makes beside the annotation."""
+    folder = picture.parent
+    return folder.name.endswith(("_json", "_export")) and (folder / "label_names.txt").is_file()
+
+
+def _describe_unread(pictures: Sequence[Path], unread: Sequence[str]) -> list[str]:
+    """Notes about archives and tables, and about copies of photographs."""
+    copies = [str(path) for path in pictures if _is_converted(path)]
+    return [
+        *[f"Files that were not read: {list_names(unread)}. Unpack archives."] * bool(unread),
+        *[f"Pictures that LabelMe exported were left out: {list_names(copies)}."] * bool(copies),
+    ]
+
+
+def _by_name(folder: Path, photographs: Sequence[Path], problems: list[Problem]) -> dict[str, Path]:
+    """The photographs by name; equal names become problems."""
+    named: dict[str, Path] = {}
+    for path in photographs:
+        name = record_name(folder, path)
+        if (other := named.setdefault(name, path)) != path:
+            text = f"Two photographs have the name '{name}': {other} and {path}. Rename one of them."
+            problems.append(Problem(str(path), text, name))
+    return named
