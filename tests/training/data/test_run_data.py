@@ -160,8 +160,11 @@ def test_training_from_shards_is_bit_identical(load, packed, finished_run, toy_r
     expected = read_weights(finished_run)
     for name, value in read_weights(run).items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
-    for file in ("result.json", "splits.txt"):
-        assert (run / file).read_text() == (finished_run / file).read_text()
+    assert (run / "splits.txt").read_text() == (finished_run / "splits.txt").read_text()
+    result, of_files = (json.loads((path / "result.json").read_text()) for path in (run, finished_run))
+    depths = [each["training_photographs"].pop("bit_depths") for each in (result, of_files)]
+    assert depths == [[], [8]]  # the index of shards does not hold them
+    assert result == of_files
     evaluate_run(finished_run, "test")
     evaluate_run(run, "test")
     assert (run / "predictions.csv").read_text() == (finished_run / "predictions.csv").read_text()
