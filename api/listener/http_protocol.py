@@ -1,6 +1,7 @@
 """HTTP below the app: rejects invalid HTTP, and limits connections: their number, their heads, their time."""
 
 import asyncio
+import itertools
 import logging
 from http import HTTPStatus
 from typing import Any
@@ -25,6 +26,10 @@ CLIENT_POLL_S = 0.2
 """Interval of checking whether a client that has finished sending is still connected."""
 
 
+_idle_numbers = itertools.count()
+"""Numbers connections in the order in which they become idle; the clock of the loop counts milliseconds."""
+
+
 class BoundedHttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits on connections, and on the size and the time of a request's head.
 
@@ -39,12 +44,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _in_head = False
     _in_message = False
     _timer: asyncio.TimerHandle | None = None
-    _idle_since = 0.0
+    _idle_number = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         self._reading_check = ReadingCheck(transport, self._settings.upload_timeout_s, self._abort_unread)
-        self._idle_since = self.loop.time()
+        self._idle_number = next(_idle_numbers)
         self._start_timer()
         self._limit_connections()
 
@@ -71,13 +76,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         idle = [other for other in others if isinstance(other, BoundedHttpProtocol) and other._is_idle]
         if idle:
-            min(idle, key=lambda other: other._idle_since).transport.abort()
+            min(idle, key=lambda other: other._idle_number).transport.abort()
             return
         detail = f"{limit} connections are busy. Retry later, or start with a larger --max-connections."
         self._reject(HTTPStatus.SERVICE_UNAVAILABLE, detail, "connections_full")
 
     def on_response_complete(self) -> None:
-        self._idle_since = self.loop.time()
+        self._idle_number = next(_idle_numbers)
         super().on_response_complete()
 
     def pause_writing(self) -> None:

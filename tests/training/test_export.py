@@ -17,6 +17,7 @@ from segdec.predictor import Predictor
 
 pytest.importorskip("tensorflow")
 
+from tests.marks import slow_case
 from training.__main__ import main
 from training.evaluate import evaluate_run
 from training.export import ExportOptions, choose_sample, export_run
@@ -136,7 +137,7 @@ def test_training_on_12_bit_images_equals_8_bit(
 
 
 @pytest.mark.parametrize(
-    ("level", "last"), [("weak", "Serve it with: python -m api"), ("useless", "Do not serve it.")]
+    ("level", "last"), [slow_case("weak", "Serve it with: python -m api"), ("useless", "Do not serve it.")]
 )
 def test_a_serving_command_is_printed_unless_the_model_is_useless(
     finished_run, tmp_path, monkeypatch, capsys, level, last

@@ -6,6 +6,8 @@ import socket
 import time
 from pathlib import Path
 
+import pytest
+
 from segdec.images import encode_png
 from tests.api.conftest import PNG, part_image
 
@@ -17,6 +19,7 @@ def inspect(connection, brightness):
     return answer.status, answer.read().decode()
 
 
+@pytest.mark.slow
 def test_the_limit_of_open_files_is_logged_once_with_what_to_do(start_stubbed, tmp_path):
     server = start_stubbed("--record", "required", "--record-folder", str(tmp_path / "record"))
     connection = http.client.HTTPConnection(*server.address, timeout=30)

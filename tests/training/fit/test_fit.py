@@ -73,6 +73,7 @@ def test_a_folder_annotated_in_every_way_needs_no_flag(fit, tmp_path):
     assert read_manifest(tmp_path / "model").classes == ("good", "Kratzer", "NIO")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "needs_threshold", "offered"),
     [
