@@ -66,7 +66,17 @@ def record_name(root: Path, photograph: Path) -> str:
 
     Accented letters are composed: macOS stores decomposed ones, and no user can see the difference.
     """
-    return unicodedata.normalize("NFC", photograph.relative_to(root).with_suffix("").as_posix())
+    return composed(photograph.relative_to(root).with_suffix("").as_posix())
+
+
+def composed(name: str) -> str:
+    """Returns a name with composed accented letters."""
+    return unicodedata.normalize("NFC", name)
+
+
+def comparison_key(name: str) -> str:
+    """Returns what names that differ only in case or in composed letters have in common."""
+    return composed(name).casefold()
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -5,12 +5,12 @@ Each line of the UTF-8 file holds a word, white space, and the name of a record 
 that start with `#` are skipped.
 """
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from datasets.listing import composed
 from datasets.sample import Dataset, Record
 from datasets.text_file import read_text
 from segdec.errors import DatasetError
@@ -46,7 +46,7 @@ def read_name_list(path: Path, words: Sequence[str], what: str) -> list[NameLine
         place = f"{path}, line {number}"
         word, *name = line.strip().split(maxsplit=1)
         if word in words and name:
-            found.append(NameLine(word, unicodedata.normalize("NFC", name[0]), number, place))
+            found.append(NameLine(word, composed(name[0]), number, place))
         else:
             wrong.append(f"{place}: invalid line '{line.strip()}'.")
     if wrong:

@@ -15,7 +15,7 @@ from api.delivery.sink import DeliveryError
 MAX_ENDS = 3
 """Ends of the connection while an event was alone in flight, after which it is given up."""
 MAX_SUSPECTS = 1000
-ALONE_S = 10.0
+ISOLATED_TIMEOUT_S = 10.0
 """Seconds in which an event that is sent alone must be acknowledged: all others wait."""
 
 
@@ -45,7 +45,7 @@ class EventIsolation:
         suspect = self._suspects.get(event_id)
         async with self._turn(alone=suspect is not None):
             try:
-                await publish(None if suspect is None else ALONE_S)
+                await publish(None if suspect is None else ISOLATED_TIMEOUT_S)
             except (ConnectionLostError, TimeoutError, asyncio.CancelledError) as error:
                 if suspect is None:
                     self._add(event_id)
@@ -72,7 +72,8 @@ class EventIsolation:
 
     def _blame(self, event_id: str, suspect: _Suspect, error: Exception) -> DeliveryError:
         suspect.ends += 1
-        reason = f"the broker ends the connection at this event ({error or f'no answer in {ALONE_S:g} s'})"
+        cause = error or f"no answer in {ISOLATED_TIMEOUT_S:g} s"
+        reason = f"the broker ends the connection at this event ({cause})"
         works = self._acknowledged > suspect.acknowledged  # the broker accepts other events meanwhile
         names_event = isinstance(error, ConnectionLostError) and error.names_event
         if names_event or (works and suspect.ends >= MAX_ENDS):

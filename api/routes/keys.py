@@ -21,7 +21,7 @@ Role = Literal["anyone", "predict", "review", "admin"]
 RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
 
 ALLOWED_ACTIONS = {"predict": "predict", "review": "predict and review"}
-MADE_KEY = re.compile(r"segdec_[A-Za-z0-9_-]{20,}")
+GENERATED_KEY = re.compile(r"segdec_[A-Za-z0-9_-]{20,}")
 """A key of `make_key`, or most of one."""
 HOW_TO_SEND = "Send one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'."
 HOW_TO_MAKE = "Make one with: python -m api key NAME"
@@ -190,7 +190,7 @@ class Keyring:
             RequestError: 400, without the text.
         """
         words = (text or "").split()
-        if any(MADE_KEY.search(word) or self._match(word) for word in (*words, " ".join(words))):
+        if any(GENERATED_KEY.search(word) or self._match(word) for word in (*words, " ".join(words))):
             detail = f"The {name} contains an API key, which others could read. Send it without the key."
             raise RequestError(400, "key_in_text", detail)
 

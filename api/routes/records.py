@@ -37,10 +37,10 @@ FILE: dict[str, Any] = {
     "responses": {200: {"content": {"image/*": {"schema": BINARY_SCHEMA}}}, **PROBLEMS},
 }
 
-BY_KEY = {"Vary": "Authorization, X-API-Key"}
-UNCHANGING = {"Cache-Control": "private, max-age=86400, immutable", **BY_KEY}
+VARY_BY_KEY = {"Vary": "Authorization, X-API-Key"}
+IMMUTABLE = {"Cache-Control": "private, max-age=86400, immutable", **VARY_BY_KEY}
 """For files of a record that never change; for a day only, because a picture can be deleted."""
-REVALIDATED = {"Cache-Control": "private, no-cache", **BY_KEY}
+REVALIDATED = {"Cache-Control": "private, no-cache", **VARY_BY_KEY}
 """For files that change with reviews and with the model that is served."""
 
 TABLE_TYPES: dict[TableFormat, str] = {
@@ -181,7 +181,7 @@ async def show_image(
     """The photograph."""
     picture = await record.read_picture(row)
     if form == "sent":
-        return Response(picture, headers=UNCHANGING, media_type=f"image/{row['picture_format']}")
+        return Response(picture, headers=IMMUTABLE, media_type=f"image/{row['picture_format']}")
     draw = partial(record_view.encode_picture, picture, _white_level(service, row))
     return Response(await record.run_in_thread(draw), headers=REVALIDATED, media_type=PNG)
 
@@ -207,7 +207,7 @@ async def show_mask(
     """The mask as a grey PNG."""
     draw = partial(record_view.encode_mask, row, which, values)
     mask, sent_values = await record.run_in_thread(draw)
-    headers = {**(UNCHANGING if which == "predicted" else REVALIDATED), "X-Segdec-Values": sent_values}
+    headers = {**(IMMUTABLE if which == "predicted" else REVALIDATED), "X-Segdec-Values": sent_values}
     return Response(mask, headers=headers, media_type=PNG)
 
 

@@ -7,13 +7,13 @@ ones.
 """
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, unquote_plus, urlsplit
 
+from datasets.listing import comparison_key, composed
 from segdec.images import SUFFIXES
 
 _UPLOAD_PREFIX = re.compile(r"[0-9a-f]{8}-")
@@ -41,8 +41,8 @@ class PhotographFinder:
         self._by_stem: dict[str, list[Path]] = defaultdict(list)
         self._by_uploaded_name: dict[str, list[Path]] = defaultdict(list)
         for path in self.photographs:
-            self._by_name[_key(path.name)].append(path)
-            self._by_stem[_key(path.stem)].append(path)
+            self._by_name[comparison_key(path.name)].append(path)
+            self._by_stem[comparison_key(path.stem)].append(path)
 
     def find(
         self, written: object, near: Path, folders: Sequence[str] = (), *, is_stem: bool = False
@@ -65,13 +65,17 @@ class PhotographFinder:
         if not isinstance(written, str) or not written.strip():
             raise ValueError(f"{written!r:.40} is not the name of a photograph")
         for path in _spellings(written.strip()):
-            found = self._by_name.get(_key(path.name), [])
+            found = self._by_name.get(comparison_key(path.name), [])
             if not found and path.suffix.lower() not in SUFFIXES:
                 stem = path.name if is_stem else path.stem
-                found = self._by_stem.get(_key(path.name), []) or self._by_stem.get(_key(stem), [])
+                found = self._by_stem.get(comparison_key(path.name), []) or self._by_stem.get(
+                    comparison_key(stem), []
+                )
             if found:
                 return _best(found, path, near, folders)
-        if _UPLOAD_PREFIX.match(_last(written)) and (found := self._uploaded().get(_key(path.name), [])):
+        if _UPLOAD_PREFIX.match(_last(written)) and (
+            found := self._uploaded().get(comparison_key(path.name), [])
+        ):
             return _best(found, path, near, folders)
         raise ValueError(
             f"the photograph {_last(written)!r} is missing. Copy it to a folder below the root of the data "
@@ -82,20 +86,20 @@ class PhotographFinder:
         """Photographs by the name that Label Studio gives an uploaded file."""
         if not self._by_uploaded_name:
             for path in self.photographs:
-                self._by_uploaded_name[_key(_DROPPED.sub("", path.name.replace(" ", "_")))].append(path)
+                self._by_uploaded_name[comparison_key(_DROPPED.sub("", path.name.replace(" ", "_")))].append(
+                    path
+                )
         return self._by_uploaded_name
 
     def beside(self, path: Path) -> list[Path]:
         """Returns the photographs in the folder of the file `path` with its stem."""
-        return [found for found in self._by_stem.get(_key(path.stem), []) if found.parent == path.parent]
+        return [
+            found for found in self._by_stem.get(comparison_key(path.stem), []) if found.parent == path.parent
+        ]
 
     def related(self, path: Path) -> list[Path]:
         """Returns the photographs beside the file `path` with its stem, otherwise those in other folders."""
-        return self.beside(path) or self._by_stem.get(_key(path.stem), [])
-
-
-def _key(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()
+        return self.beside(path) or self._by_stem.get(comparison_key(path.stem), [])
 
 
 def _last(written: str) -> str:
@@ -120,8 +124,8 @@ def _spellings(written: str) -> Iterator[PurePosixPath]:
 
 
 def _best(found: list[Path], written: PurePosixPath, near: Path, folders: Sequence[str]) -> Path:
-    exact = unicodedata.normalize("NFC", written.name)
-    found = [path for path in found if unicodedata.normalize("NFC", path.name) == exact] or found
+    exact = composed(written.name)
+    found = [path for path in found if composed(path.name) == exact] or found
     if len(found) == 1:
         return found[0]
 
@@ -143,5 +147,5 @@ def _best(found: list[Path], written: PurePosixPath, near: Path, folders: Sequen
 
 def _common(parts: Sequence[str], others: Sequence[str]) -> int:
     """Returns the number of equal parts at the start."""
-    pairs = enumerate(zip(map(_key, parts), map(_key, others), strict=False))
+    pairs = enumerate(zip(map(comparison_key, parts), map(comparison_key, others), strict=False))
     return next((count for count, (a, b) in pairs if a != b), min(len(parts), len(others)))

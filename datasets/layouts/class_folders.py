@@ -1,12 +1,12 @@
 """The meaning of folder names: classes, splits, photographs, masks."""
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from datasets.annotations.labels import DEFECT, GOOD, is_any_defect, is_good
 from datasets.formats.voc import SEGMENTATION_FOLDERS
+from datasets.listing import comparison_key, composed
 from datasets.sample import Split
 from datasets.splitting import split_of_folder
 
@@ -62,11 +62,15 @@ class ClassFolders:
         self._parents = parents | {folder for folder in self._splits if folder.parent in above}
         self._containers = {above for f in {*exports, *self._parents} for above in _below(root, f)}
         others = {folder for folder in known if not self._is_neutral(folder)}
-        self._labels = {_key(label) for label in labels}
-        self._names = {_key(folder.name) for folder in others if folder.parent in self._parents}
-        in_good = {_key(path.name) for path in known if any(is_good(f.name) for f in _below(root, path)[:-1])}
+        self._labels = {comparison_key(label) for label in labels}
+        self._names = {comparison_key(folder.name) for folder in others if folder.parent in self._parents}
+        in_good = {
+            comparison_key(path.name)
+            for path in known
+            if any(is_good(f.name) for f in _below(root, path)[:-1])
+        }
         in_defect = {folder for folder in others if is_any_defect(folder.parent.name)}
-        shared = {folder.parent for folder in in_defect if _key(folder.name) in in_good}
+        shared = {folder.parent for folder in in_defect if comparison_key(folder.name) in in_good}
         self._kinds = {f for f in in_defect if f.parent not in shared and _LETTER.search(f.name)}
 
     def class_of(self, photograph: Path) -> str | None:
@@ -76,10 +80,10 @@ class ClassFolders:
             if is_good(folder.name):
                 return GOOD
             if is_any_defect(folder.name):
-                return _composed(inner.name if inner in self._kinds else folder.name)
-            key = _key(folder.name)
+                return composed(inner.name if inner in self._kinds else folder.name)
+            key = comparison_key(folder.name)
             if key in self._labels or (key in self._names and not self._is_neutral(folder)):
-                return _composed(folder.name)
+                return composed(folder.name)
         return None
 
     def _is_neutral(self, folder: Path) -> bool:
@@ -144,18 +148,10 @@ def distinctive_parts(folder: Path) -> tuple[str, ...]:
     """Returns the parts of a relative folder without `images`, `masks`, `train` and alike, in lower case."""
     common = _IMAGE_NAMES | _MASK_NAMES | _ANNOTATION_NAMES
     return tuple(
-        _key(part)
+        comparison_key(part)
         for part in (_MASK_WORD.sub("", part) for part in folder.parts)
         if _plain(part) not in common and split_of_folder(part) is None
     )
-
-
-def _composed(name: str) -> str:
-    return unicodedata.normalize("NFC", name)
-
-
-def _key(name: str) -> str:
-    return _composed(name).casefold()
 
 
 def _plain(name: str) -> str:

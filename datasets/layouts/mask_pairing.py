@@ -1,7 +1,6 @@
 """Pairs photographs and mask files by name."""
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from datasets.annotations.class_values import distinct_values
 from datasets.annotations.labels import GOOD, is_any_defect, is_ignored
 from datasets.layouts.class_folders import MASKS, distinctive_parts, find_mask_folders
+from datasets.listing import comparison_key
 from datasets.sample import Problem
 from segdec.errors import ImageError
 from segdec.images import decode_mask_values, read_file
@@ -88,7 +88,7 @@ class MaskPairing:
         self._by_stem: dict[str, list[str]] = defaultdict(list)
         self._parts: dict[str, tuple[str, ...]] = {}
         for name, path in photographs.items():
-            self._by_stem[_key(path.stem)].append(name)
+            self._by_stem[comparison_key(path.stem)].append(name)
             self._parts[name] = distinctive_parts(path.parent.relative_to(root))
 
     def pair(self, masks: Iterable[Path], problems: list[Problem]) -> dict[str, list[MaskFile]]:
@@ -117,13 +117,13 @@ class MaskPairing:
     def _owners(self, path: Path, parts: tuple[str, ...]) -> list[str]:
         """The names of the photographs to which a mask may belong."""
         if parts:  # the last folder may hold the masks of one photograph
-            named = self._by_stem.get(_key(path.parent.name), [])
+            named = self._by_stem.get(comparison_key(path.parent.name), [])
             if owners := [name for name in named if self._parts[name] == parts[:-1]]:
                 return owners
             if len(parts) == 1 and named and parts not in self._parts.values():
                 return named
         for stem in _possible_stems(path.stem):
-            owners = self._by_stem.get(_key(stem), [])
+            owners = self._by_stem.get(comparison_key(stem), [])
             if same := [name for name in owners if self._parts[name] == parts]:
                 return same
             if parts and (same := [name for name in owners if self._corresponds(name, parts)]):
@@ -136,7 +136,9 @@ class MaskPairing:
         """The folder of a mask if it states the class, empty if that of its photograph `owner` does."""
         folder = path.parent.name
         own = not parts or self._corresponds(owner, parts)
-        return "" if own or _key(folder) == _key(self._photographs[owner].stem) else folder
+        return (
+            "" if own or comparison_key(folder) == comparison_key(self._photographs[owner].stem) else folder
+        )
 
     def _corresponds(self, name: str, parts: tuple[str, ...]) -> bool:
         """Whether the folders of a photograph start or end with those of a mask."""
@@ -167,7 +169,3 @@ class MaskPairing:
 def _possible_stems(stem: str) -> list[str]:
     """The stem of a mask, without its ending, and without the number of one of several masks."""
     return list(dict.fromkeys([stem, _BEGINNING.sub("", stem), _ENDING.sub("", stem), _NUMBER.sub("", stem)]))
-
-
-def _key(stem: str) -> str:
-    return unicodedata.normalize("NFC", stem).casefold()

@@ -48,19 +48,19 @@ def resolve_unlabelled(
     if has_orphans and not has_classes:
         note = f"{_count(unlabelled)}, left out, because annotation files have no photograph."
         return [], set(unlabelled), [note]
-    if not every and has_classes:
-        return [_problem(root, name, path) for name, path in unlabelled.items()], set(), []
-    if not every and not has_problems:
+    if not (every or has_classes or has_problems):
         raise DatasetError(_describe_no_class(root, len(unlabelled)) + advice)
     problems, good, left_out = [], [], []
     for name, path in unlabelled.items():
         beside = formats.get(path.parent, () if has_classes else every)
-        if any(FORMATS[each].lists_photographs for each in beside or every) or not every:
+        if any(FORMATS[each].lists_photographs for each in beside or every):
             left_out.append(name)
         elif beside:
             good.append(name)
-        else:
+        elif has_classes:
             problems.append(_problem(root, name, path))
+        else:
+            left_out.append(name)
     notes = [f"{_count(good)}, read as good."] * bool(good)
     notes += [f"{_count(left_out)}, left out."] * bool(left_out)
     return problems, set(left_out), notes

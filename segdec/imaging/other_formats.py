@@ -29,7 +29,7 @@ BRANDS |= dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b
 """Brands of the container ISO BMFF, at most 8 of which are read."""
 
 NETPBM = re.compile(rb"P[1-7]\s")
-DICOM_AT = 128
+DICOM_OFFSET = 128
 
 
 def name_format(data: bytes) -> str | None:
@@ -43,4 +43,4 @@ def name_format(data: bytes) -> str | None:
         found = [BRANDS.get(data[start : start + 4]) for start in (8, *range(16, 48, 4))]
         specific = [kind for kind in found if kind]
         return "AVIF" if "AVIF" in specific else next(iter(specific), None)
-    return "DICOM" if data[DICOM_AT : DICOM_AT + 4] == b"DICM" else None
+    return "DICOM" if data[DICOM_OFFSET : DICOM_OFFSET + 4] == b"DICM" else None

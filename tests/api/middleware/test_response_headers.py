@@ -7,7 +7,7 @@ import pytest
 from segdec.images import encode_png
 from tests.api.conftest import PNG, part_image
 
-REVALIDATED, UNCHANGING = "private, no-cache", "private, max-age=86400, immutable"
+REVALIDATED, IMMUTABLE = "private, no-cache", "private, max-age=86400, immutable"
 
 
 def cache_control(answer):
@@ -18,8 +18,8 @@ def cache_control(answer):
 def test_pictures_are_kept_by_the_browser_alone_and_as_long_as_they_stay_the_same(recorder, part):
     recorder.post("/v1/inspect", content=part, headers=PNG)
     for path, expected in (
-        ("image", UNCHANGING),
-        ("mask", UNCHANGING),
+        ("image", IMMUTABLE),
+        ("mask", IMMUTABLE),
         ("image?form=png", REVALIDATED),  # depend on the white level of the model that is served
         ("overlay?side=16", REVALIDATED),
     ):
