@@ -71,6 +71,8 @@ class FitOptions(ReadOptions):
     minutes: float = 10.0
     out: Path | None = None
     layout: str | None = None
+    splits: Path | None = None
+    seed: int = 0
     encoder_weights: str = IMAGENET
     name: str | None = None
     runs: Path = Path("runs")
@@ -106,7 +108,7 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         print_lines(format_line("measuring", "the duration of a few steps"))
         times = measure_times(choice, split.dataset, options.runs, clock)
         choice, plan = _plan(profiled.profile, split, resources, times, ends_at - clock())
-        config = _experiment(choice, plan, name, options.runs)
+        config = _experiment(choice, plan, name, options)
         store_checks(profiled, open_check_cache(config, config.network.input_channels))
         print_lines(*describe_reasons(choice.reasons))
         print_lines(describe_plan(plan, config, options.minutes))
@@ -236,11 +238,14 @@ def _profile(options: FitOptions) -> ProfiledDataset:
     dataset = load_dataset(
         layout,
         options.root,
+        options.splits,
         mask_threshold=options.mask_threshold,
         invert_masks=options.invert_masks,
         annotator=options.annotator,
         strict=options.strict,
     )
+    if options.splits is not None:
+        dataset = dataset.assigned()
     profiled = profile_dataset(dataset, layout, options.root, options)
     if not (rare := rare_classes(profiled)):
         return profiled
@@ -309,9 +314,13 @@ def _count_images(choice: ExperimentChoice, split: DatasetSplit) -> DatasetSizes
 # === The experiment ===
 
 
-def _experiment(choice: ExperimentChoice, plan: TrainingPlan, name: str, runs: Path) -> ExperimentConfig:
+def _experiment(
+    choice: ExperimentChoice, plan: TrainingPlan, name: str, options: FitOptions
+) -> ExperimentConfig:
+    runs, seed = options.runs, options.seed
     data = {**choice.settings["data"], "splits": _files(runs, name)[1]}
-    return choice.config(plan.steps, name=name, runs=runs, data=data, validate_every=plan.validate_every)
+    fields = {"name": name, "runs": runs, "seed": seed, "data": data, "validate_every": plan.validate_every}
+    return choice.config(plan.steps, **fields)
 
 
 def _files(runs: Path, name: str) -> tuple[Path, Path]:
