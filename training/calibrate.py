@@ -152,15 +152,15 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
 def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> list[frozenset[str]]:
     """Splits the groups of images into folds, stratified by class.
 
-    Equal pictures and near duplicates stay in one fold, unless almost all images look alike, which is
-    reported.
+    Equal pictures and near duplicates stay in one fold, unless a fold would lose its share of a class, which
+    is reported.
 
     Raises:
         ConfigError: If a fold has no good images, or no defective ones although there are some.
     """
     if folds < 2:
         raise ConfigError(f"--folds {folds}. Expected at least 2.")
-    duplicates, notes = near_duplicates_for_split(photographs)
+    duplicates, notes = near_duplicates_for_split(photographs, [1] * folds, seed)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     clusters = find_clusters(photographs, duplicates)
