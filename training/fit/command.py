@@ -79,6 +79,8 @@ class FitOptions(ReadOptions):
     minutes: float = 10.0
     out: Path | None = None
     layout: str | None = None
+    splits: Path | None = None
+    seed: int = 0
     encoder_weights: str = IMAGENET
     name: str | None = None
     runs: Path = Path("runs")
@@ -112,7 +114,8 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         resources = _find_resources(options)
         choice, forward_s = _choose_in_time(profiled.profile, split, resources, ends_at)
         train_until = ends_at - _reserved_s(forward_s, split)
-        config = _experiment(choice, name, options.runs, split, forward_s, train_until - clock())
+        interval = validation_interval(forward_s, _count_validated(split), train_until - clock())
+        config = _experiment(choice, name, options, interval)
         store_checks(profiled, open_check_cache(config, config.network.input_channels))
         print_lines(*describe_reasons(choice.reasons))
         print_lines(describe_plan(config, train_until - clock(), options.minutes))
@@ -240,11 +243,14 @@ def _profile(options: FitOptions) -> ProfiledDataset:
     dataset = load_dataset(
         layout,
         options.root,
+        options.splits,
         mask_threshold=options.mask_threshold,
         invert_masks=options.invert_masks,
         annotator=options.annotator,
         strict=options.strict,
     )
+    if options.splits is not None:
+        dataset = dataset.assigned()
     profiled = profile_dataset(dataset, layout, options.root, options)
     if not (rare := rare_classes(profiled)):
         return profiled
@@ -316,13 +322,10 @@ def _find_resources(options: FitOptions) -> Resources:
 # === The experiment ===
 
 
-def _experiment(
-    choice: ExperimentChoice, name: str, runs: Path, split: DatasetSplit, forward_s: float, left_s: float
-) -> ExperimentConfig:
-    steps = planned_steps(choice.shares)
-    interval = validation_interval(sum(steps.values()), forward_s, _count_validated(split), left_s)
-    data = {**choice.settings["data"], "splits": _files(runs, name)[1]}
-    return choice.config(steps, name=name, runs=runs, data=data, validate_every=interval)
+def _experiment(choice: ExperimentChoice, name: str, options: FitOptions, interval: int) -> ExperimentConfig:
+    data = {**choice.settings["data"], "splits": _files(options.runs, name)[1]}
+    fields = {"name": name, "runs": options.runs, "seed": options.seed, "data": data}
+    return choice.config(planned_steps(choice.shares), **fields, validate_every=interval)
 
 
 def _files(runs: Path, name: str) -> tuple[Path, Path]:

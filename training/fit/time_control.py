@@ -107,10 +107,10 @@ def reserved_s(forward_s: float, validated: int, evaluated: int) -> float:
     return RESERVED_S + forward_s * (2 * validated + EVALUATION_COST * evaluated)
 
 
-def validation_interval(steps: int, forward_s: float, validated: int, left_s: float) -> int:
+def validation_interval(forward_s: float, validated: int, left_s: float) -> int:
     """Returns the steps between validations, so that they take at most `VALIDATION_SHARE` of the time."""
     affordable = int(VALIDATION_SHARE * left_s / (forward_s * (validated + DRAWN)))
-    return math.ceil(steps / min(max(affordable, 1), MAX_VALIDATIONS))
+    return math.ceil(MAX_STEPS / min(max(affordable, 1), MAX_VALIDATIONS))
 
 
 def planned_steps(shares: Mapping[str, float]) -> dict[str, int]:

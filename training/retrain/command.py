@@ -192,7 +192,7 @@ def _limit_time(
         before = config.stages.steps
         total = sum(before.values())
         steps = planned_steps({name: number / total for name, number in before.items()})
-        interval = validation_interval(sum(steps.values()), forward_s, len(val), train_until - clock())
+        interval = validation_interval(forward_s, len(val), train_until - clock())
         config = with_steps(config, parent.experiment(), steps, interval)
     return config, TimeControl(config.stages.steps, train_until, clock)
 
