@@ -35,9 +35,9 @@ class Machine:
                 last = self.control.is_last(step)
                 self.control.step_done(step)
                 positions.append(step + self.control.schedule_offset)
-                assert step <= self.control.expected_steps <= steps
                 if last:
                     break
+                assert step < self.control.expected_steps <= steps
             assert positions == sorted(positions)
             assert positions[-1] == steps  # the learning rate is at its end
             self.ends[stage], self.positions[stage], first = self.now, positions, 0
