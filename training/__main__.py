@@ -15,6 +15,7 @@ from segdec.runtime.cli import (
     clean_exit,
     import_tensorflow,
     parse_pixel_limit,
+    parse_seed,
     parse_white_level,
     raise_pixel_limit,
 )
@@ -84,6 +85,9 @@ def _add_fit(commands: "Commands") -> None:
     add("--name", help="name of the run; default: that of the folder, with _ for spaces")
     add("--runs", type=Path, default=Path("runs"), help="folder of all runs (default: %(default)s)")
     add("--layout", help="layout of the files; default: detected")
+    splits = "split file; photographs without a line are left out. Default: the split of the folder, if any"
+    add("--splits", type=Path, metavar="FILE", help=splits)
+    add("--seed", type=parse_seed, metavar="N", default=0, help="seed of the training (default: %(default)s)")
     encoder = "weights of the encoder, if Keras has not downloaded them; none for a network without encoder"
     add("--encoder-weights", default="imagenet", metavar="FILE", help=encoder)
     add("--overwrite", action="store_true", help="replace the run and the model of this name")

@@ -272,6 +272,11 @@ class StagesConfig(Config):
         settings: StageConfig = getattr(self, name)
         return settings
 
+    @property
+    def steps(self) -> dict[str, int]:
+        """Steps of each stage that is trained."""
+        return {name: settings.steps for name, settings in self if settings.steps}
+
     @model_validator(mode="after")
     def _check_balance(self) -> Self:
         for name in ("segment", "decision"):

@@ -71,7 +71,7 @@ def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: Run
     train = list_dataset(experiment.data, folder.splits).of_split("train")
     defective = [record for record in train if record.label > 0]
     return TrainingFacts(
-        steps=None if experiment.initial_weights else sum(stage.steps for _, stage in experiment.stages),
+        steps=None if experiment.initial_weights else sum(experiment.stages.steps.values()),
         defective=len(defective),
         unmasked=sum(record.supervision != "mask" for record in defective),
         decision_trained=UNTRAINED_DECISION not in result.warnings,

@@ -232,6 +232,8 @@ class Trainer:
                 for result in runner.run_step(self._stop_requested):
                     meter.advance(result.losses, result.wait_s)
                 last, stopping = self.control.is_last(step), runner.should_stop(self._stop_requested)
+                if last:
+                    meter.set_total(step)
                 validating = step % config.validate_every == 0 or last
                 saving = (state.is_due(step) or stopping) and not last
                 if validating or saving:

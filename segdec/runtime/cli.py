@@ -123,6 +123,7 @@ def _number_parser(what: str, lowest: int, highest: int) -> Callable[[str], int]
 
 parse_white_level = _number_parser("a white level", 256, 65535)
 parse_pixel_limit = _number_parser("a pixel limit", 1, MAX_PIXEL_LIMIT)
+parse_seed = _number_parser("a seed", 0, 2**32 - 1)
 parse_thread_count = _number_parser("a number of threads", 1, MAX_THREADS)
 
 

@@ -47,7 +47,7 @@ def fit(run_process, tmp_path):
 
 @pytest.mark.slow
 def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
-    answer = fit(toy_root, "--minutes", TINY, "--name", "toy")
+    answer = fit(toy_root, "--minutes", TINY, "--name", "toy", "--seed", "7")
     assert answer.returncode == 0, answer.stderr
     printed = answer.stdout
     for topic in ("folder", "found", "defects", "split", "regime", "input", "stages", "time", "took"):
@@ -58,6 +58,7 @@ def test_a_folder_becomes_a_model(fit, toy_root, tmp_path):
     assert commands == [f"python -m training run {run}.toml --name toy_2"]
     experiment = load_experiment(tmp_path / "runs" / "toy.toml")
     assert load_experiment(run / "config.toml") == experiment
+    assert experiment.seed == 7
     assert (run / "report.html").is_file()
     assert read_manifest(tmp_path / "model").classes == ("good", "defect")
     again = fit(toy_root, "--minutes", TINY, "--name", "toy")
@@ -93,7 +94,7 @@ def test_a_useless_model_is_not_served(finished_run, tmp_path, level, needs_thre
 
     config = RunFolder(finished_run).experiment()
     rating = Rating(level, "It misses most.", ("Add photographs.", "Draw masks."), needs_threshold)
-    lines = _summary(config, "steps as planned", tmp_path / "model", 60, rating)
+    lines = _summary(config, tmp_path / "model", 60, rating)
     start = lines.index(f"rating      {level}: It misses most.")
     assert lines[start + 1 : start + 5] == [
         "advice      Add photographs.",
@@ -108,7 +109,7 @@ def test_a_useless_model_is_not_served(finished_run, tmp_path, level, needs_thre
 
 @pytest.mark.slow
 def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
-    faults = {"interrupt_at": "training.trainer:Trainer._validate", "count": 3}  # the first ones are measured
+    faults = {"interrupt_at": "training.trainer:Trainer._validate", "count": 1}
     answer = fit(toy_root, "--minutes", TINY, **faults)
     assert answer.returncode == 130, answer.stderr
     assert "Stopped: the best model so far is evaluated and exported." in answer.stderr
@@ -138,7 +139,7 @@ def test_interrupted_before_it_has_learnt_anything_there_is_no_model(monkeypatch
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "measure_times", interrupted)
+    monkeypatch.setattr(command, "measure_forward", interrupted)
     places = ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "model")]
     with pytest.raises(SystemExit) as left:
         main(["fit", str(toy_root), *places, "--encoder-weights", "none"])
@@ -159,6 +160,21 @@ def test_classes_of_which_none_trains_become_one(profiled_of):
     groups += [[(1, "train")], [(2, "train")], [(1, "val")]]
     profiled, _ = _split(profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")))
     assert not profiled.profile.merged
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+def test_photographs_without_a_line_in_the_split_file_are_left_out(toy_root, tmp_path):
+    from training.fit.command import FitOptions, _profile, _split
+
+    lines = [line for line in (toy_root / "splits.txt").read_text().splitlines() if line.startswith("train")]
+    (tmp_path / "train.txt").write_text("\n".join(lines))
+    profiled, split = _split(_profile(FitOptions(root=toy_root, splits=tmp_path / "train.txt")))
+    assert {photograph.record.name for photograph in profiled.checked.photographs} == {
+        line.split()[1] for line in lines
+    }
+    assert profiled.profile.own_split
+    assert (split.good[2], split.defective[2]) == (0, 0)
+    assert min(split.good[1], split.defective[1]) > 0
 
 
 # === Bad input ===
@@ -197,6 +213,9 @@ class TestBadInput:
     @pytest.mark.parametrize("minutes", ["0", "nan"])
     def test_no_time(self, capsys, tmp_path, toy_root, minutes):
         check_refused(capsys, tmp_path, toy_root, "--minutes", minutes, word="Expected a time limit in min")
+
+    def test_a_seed_below_zero(self, capsys, tmp_path, toy_root):
+        check_refused(capsys, tmp_path, toy_root, "--seed", "-1", word="'-1' is not a seed")
 
     def test_twins_that_contradict_each_other(self, capsys, tmp_path):
         root = tmp_path / "parts"
