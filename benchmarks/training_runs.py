@@ -8,15 +8,13 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-import numpy as np
-
+from benchmarks.defect_subsets import keep_defects
 from benchmarks.harness import markdown_table
-from datasets.sample import Record
 from datasets.splitting import write_splits
 from segdec.errors import ConfigError, RunError
 from segdec.runtime.files import write_text_atomic
@@ -82,24 +80,6 @@ def aggregate_cell(cell: Cell, splits: Splits, runs: Path, seeds: Sequence[int])
     """Returns the aggregate of a cell's runs, and the mean training time, minutes."""
     folders = [cell.folder(runs, split, seed) for seed in seeds for split in splits]
     return aggregate_runs(folders), mean(read_minutes(folder) for folder in folders)
-
-
-def keep_defects(records: Sequence[Record], defects: int, seed: int) -> Iterator[Record]:
-    """Yields the records with `defects` defective training photographs, drawn by the seed.
-
-    Without any, validation has no defective photographs either.
-
-    Raises:
-        ConfigError: If there are fewer.
-    """
-    defective = [record.name for record in records if record.split == "train" and record.label]
-    if defects > len(defective):
-        raise ConfigError(f"--defects {defects}: the training split has only {len(defective)} defects.")
-    kept = set(np.random.default_rng(seed).permutation(defective)[:defects].tolist())
-    dropped = set(defective) - kept
-    if not defects:
-        dropped |= {record.name for record in records if record.split == "val" and record.label}
-    return (record for record in records if record.name not in dropped)
 
 
 def train_cell(

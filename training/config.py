@@ -272,6 +272,11 @@ class StagesConfig(Config):
         settings: StageConfig = getattr(self, name)
         return settings
 
+    @property
+    def steps(self) -> dict[str, int]:
+        """Steps of each stage that is trained."""
+        return {name: settings.steps for name, settings in self if settings.steps}
+
     @model_validator(mode="after")
     def _check_balance(self) -> Self:
         for name in ("segment", "decision"):
@@ -292,6 +297,9 @@ class ThresholdConfig(Config):
         None,
         description="share of defective photographs in production, for which the score is a probability; "
         "none = that of the photographs used for the thresholds",
+    )
+    score: Changeable[Share | None] = Field(
+        None, description="threshold of the score itself, instead of the one that miss_cost chooses"
     )
     review: Changeable[bool] = Field(
         False, description="choose a second, lower threshold; photographs between the two are for review"

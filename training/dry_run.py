@@ -4,20 +4,21 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 from training.config import CLUSTERED, ExperimentConfig, StagesConfig
 from training.evaluate import evaluate_run
 from training.export import export_run
-from training.fit.timing import time_features
 from training.formatting import format_duration
 from training.run.records import LEFT_OUT_FILE
 from training.run.run_log import check_tracking, read_log
+from training.stages import STAGES
 from training.trainer import Trainer
 
 STEPS = 2
@@ -104,7 +105,7 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
             left_out = (trainer.folder.path / LEFT_OUT_FILE).read_text(encoding="utf-8")
             print(left_out, end="", file=sys.stderr)
         steps = {stage: settings.steps for stage, settings in trainer.config.stages}
-        feature_s = time_features(trainer, steps, time.perf_counter)
+        feature_s = _time_features(trainer, steps)
         seen = sum(settings.steps for _, settings in config.stages) * trainer.config.batch_size
         images = 0 if trainer.features is None else min(trainer.features.images, seen)
         path = trainer.run().path
@@ -154,6 +155,23 @@ def _estimate_stage(config: ExperimentConfig, name: str, record: dict[str, float
         validations=-(-steps // config.validate_every),
         checkpoints=-(-steps // config.checkpoint_every),
     )
+
+
+def _time_features(trainer: Trainer, steps: Mapping[str, int]) -> float:
+    """Fills the feature cache for these steps of each stage; returns the duration for one image, s.
+
+    The steps that are measured next are then as fast as later ones. Returns 0 if there is no feature cache.
+    """
+    features = trainer.features
+    if features is None:
+        return 0.0
+    black = {"image": np.zeros(trainer.image_shape, np.float32)}
+    features.compute(black)  # compiles
+    feature_s = _time(lambda: features.compute(black))
+    for index, stage in enumerate(STAGES):
+        for _ in trainer.pipeline.batches(index, 0, steps.get(stage.name, 0)):
+            pass
+    return feature_s
 
 
 def _time(action: Callable[[], object]) -> float:

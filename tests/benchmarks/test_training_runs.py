@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import encoder_comparison, few_defects, training_runs
-from benchmarks.training_runs import Cell, keep_defects
+from benchmarks.defect_subsets import keep_defects
+from benchmarks.training_runs import Cell
 from datasets.sample import Record
 from segdec.errors import ConfigError, RunError
 from training.experiment_file import load_experiment

@@ -3,7 +3,7 @@
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
 from training.data.run_data import open_check_cache
 from training.distribution.interruption import RunInterruptedError, raise_on_sigterm
-from training.evaluate import evaluate_run
+from training.evaluate import describe_points, evaluate_run
 from training.experiment_file import save_experiment
 from training.export import ExportOptions, export_run
 from training.fit.dataset_profile import (
@@ -32,7 +32,6 @@ from training.fit.dataset_profile import (
     rare_classes,
     store_checks,
 )
-from training.fit.deadline_control import DeadlineControl
 from training.fit.experiment_choice import (
     DEFAULT_AREA,
     MIN_AREA,
@@ -40,10 +39,22 @@ from training.fit.experiment_choice import (
     Resources,
     choose_experiment,
 )
-from training.fit.messages import describe_plan, describe_profile, describe_reasons, describe_split
+from training.fit.forward_time import measure_forward
+from training.fit.messages import (
+    describe_plan,
+    describe_profile,
+    describe_reasons,
+    describe_split,
+    describe_steps,
+)
 from training.fit.splitting import DatasetSplit, split_dataset
-from training.fit.timing import count_validated, measure_times
-from training.fit.training_plan import DatasetSizes, StepTimes, TrainingPlan, plan_training
+from training.fit.time_control import (
+    TimeControl,
+    needed_s,
+    planned_steps,
+    reserved_s,
+    validation_interval,
+)
 from training.formatting import format_duration, format_line
 from training.metrics.rating import Rating
 from training.optimization.pretrained import IMAGENET, RANDOM, load_pretrained
@@ -53,9 +64,6 @@ from training.run_name import check_run_name, make_run_name
 from training.trainer import Trainer
 
 clock: Callable[[], float] = time.monotonic
-
-INPUT_SHARES = (0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
-"""Shares of the default input pixels that are tried if there is little time."""
 
 MAX_MINUTES = 60 * 24 * 31
 
@@ -104,24 +112,23 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
 
         # === Choose ===
         resources = _find_resources(options)
-        choice = _choose(profiled.profile, split, resources)
-        print_lines(format_line("measuring", "the duration of a few steps"))
-        times = measure_times(choice, split.dataset, options.runs, clock)
-        choice, plan = _plan(profiled.profile, split, resources, times, ends_at - clock())
-        config = _experiment(choice, plan, name, options)
+        choice, forward_s = _choose_in_time(profiled.profile, split, resources, ends_at)
+        train_until = ends_at - _reserved_s(forward_s, split)
+        interval = validation_interval(forward_s, _count_validated(split), train_until - clock())
+        config = _experiment(choice, name, options, interval)
         store_checks(profiled, open_check_cache(config, config.network.input_channels))
         print_lines(*describe_reasons(choice.reasons))
-        print_lines(describe_plan(plan, config, options.minutes))
+        print_lines(describe_plan(config, train_until - clock(), options.minutes))
         _write(config, split, choice)
         print_lines(format_line("experiment", f"{_experiment_file(config)}: edit it and run it again"), "")
 
         # === Train ===
-        control = DeadlineControl(plan, ends_at + plan.overrun_s - plan.post_training_s, clock)
+        control = TimeControl(config.stages.steps, train_until, clock)
         with _removed_on_error(config):
             trainer = Trainer(config, fresh=options.overwrite, control=control)
         print_lines(trainer.describe_start(), "Ctrl-C stops it and exports the best model so far.")
     stopped = _train(trainer)
-    config = record_steps_taken(trainer.folder, control)
+    config = record_steps_taken(trainer.folder, control.taken)
     if stopped is None:  # otherwise the file keeps the planned steps
         _write(config, split, choice)
 
@@ -130,9 +137,7 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         evaluated = evaluate_run(trainer.folder.path, split.evaluated)
         print_lines(evaluated.text)
         export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
-    why = "the machine was faster or slower than measured" if stopped is None else "it was stopped"
-    steps = _describe_steps(control, plan, why)
-    print_lines("", *_summary(config, steps, out, clock() - began, evaluated.rating))
+    print_lines("", *_summary(config, out, clock() - began, evaluated.rating))
     if stopped is not None:
         raise SystemExit(stopped.exit_code)
 
@@ -269,20 +274,32 @@ def _choose(
     return choose_experiment(training, split.defective, split.good[0] + split.defective[0], resources, area)
 
 
-def _plan(
-    profile: DatasetProfile, split: DatasetSplit, resources: Resources, times: StepTimes, left_s: float
-) -> tuple[ExperimentChoice, TrainingPlan]:
-    """Plans the steps; if they are too few, shrinks the input until they suffice."""
-    default = choice = _choose(profile, split, resources)
-    sizes = _count_images(choice, split)
-    plan = plan_training(choice.shares, times, sizes, left_s)
-    for share in INPUT_SHARES:
-        area = int(share * default.area)
-        if not plan.is_short or area < MIN_AREA:
-            break
-        choice = _choose(profile, split, resources, area)
-        plan = plan_training(choice.shares, times.scaled(choice.area / default.area), sizes, left_s)
-    return choice, plan
+def _choose_in_time(
+    profile: DatasetProfile, split: DatasetSplit, resources: Resources, ends_at: float
+) -> tuple[ExperimentChoice, float]:
+    """Chooses the experiment, with a smaller input if there is little time; also returns the duration of a
+    forward pass, s.
+    """
+    choice = _choose(profile, split, resources)
+    config = choice.config(planned_steps(choice.shares))
+    forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
+    encoded = split.good[0] + split.defective[0] if config.caches_features else None
+    left_s = ends_at - _reserved_s(forward_s, split) - clock()
+    share = left_s / needed_s(forward_s, config.batch_size, encoded)
+    area = max(int(share * choice.area), MIN_AREA)
+    if area >= choice.area:
+        return choice, forward_s
+    smaller = _choose(profile, split, resources, area)
+    return smaller, forward_s * smaller.area / choice.area
+
+
+def _reserved_s(forward_s: float, split: DatasetSplit) -> float:
+    return reserved_s(forward_s, _count_validated(split), len(split.dataset.of_split(split.evaluated)))
+
+
+def _count_validated(split: DatasetSplit) -> int:
+    """Number of validated images, with synthetic copies if none is defective."""
+    return split.good[1] * (1 if split.defective[1] else 2) + split.defective[1]
 
 
 def _find_resources(options: FitOptions) -> Resources:
@@ -302,25 +319,13 @@ def _find_resources(options: FitOptions) -> Resources:
     return Resources(options.encoder_weights, memory_bytes=memory)
 
 
-def _count_images(choice: ExperimentChoice, split: DatasetSplit) -> DatasetSizes:
-    return DatasetSizes(
-        train=split.good[0] + split.defective[0],
-        val=count_validated(split.dataset.of_split("val")),
-        evaluated=len(split.dataset.of_split(split.evaluated)),
-        batch=choice.settings["batch_size"],
-    )
-
-
 # === The experiment ===
 
 
-def _experiment(
-    choice: ExperimentChoice, plan: TrainingPlan, name: str, options: FitOptions
-) -> ExperimentConfig:
-    runs, seed = options.runs, options.seed
-    data = {**choice.settings["data"], "splits": _files(runs, name)[1]}
-    fields = {"name": name, "runs": runs, "seed": seed, "data": data, "validate_every": plan.validate_every}
-    return choice.config(plan.steps, **fields)
+def _experiment(choice: ExperimentChoice, name: str, options: FitOptions, interval: int) -> ExperimentConfig:
+    data = {**choice.settings["data"], "splits": _files(options.runs, name)[1]}
+    fields = {"name": name, "runs": options.runs, "seed": options.seed, "data": data}
+    return choice.config(planned_steps(choice.shares), **fields, validate_every=interval)
 
 
 def _files(runs: Path, name: str) -> tuple[Path, Path]:
@@ -345,11 +350,11 @@ def _write(config: ExperimentConfig, split: DatasetSplit, choice: ExperimentChoi
     write_text_atomic(path, f"{head}\n{save_experiment(config)}")
 
 
-def record_steps_taken(run: RunFolder, control: DeadlineControl) -> ExperimentConfig:
+def record_steps_taken(run: RunFolder, taken: Mapping[str, int]) -> ExperimentConfig:
     """Sets the steps of the experiment to the completed steps, also in the run folder; returns it."""
     config = run.experiment()
     stages: dict[str, Any] = {
-        name: stage.model_copy(update={"steps": control.taken.get(name, 0)}) for name, stage in config.stages
+        name: stage.model_copy(update={"steps": taken.get(name, 0)}) for name, stage in config.stages
     }
     config = config.model_copy(update={"stages": config.stages.model_copy(update=stages)})
     run.save_thresholds(config, run.result())
@@ -359,18 +364,13 @@ def record_steps_taken(run: RunFolder, control: DeadlineControl) -> ExperimentCo
 # === The summary ===
 
 
-def _describe_steps(control: DeadlineControl, plan: TrainingPlan, why: str) -> str:
-    if control.taken == plan.steps:
-        return "steps as planned"
-    listed = ", ".join(f"{name} {number}" for name, number in control.taken.items())
-    return f"steps {listed} instead of the planned ones: {why}"
-
-
-def _summary(config: ExperimentConfig, steps: str, out: Path, took_s: float, rating: Rating) -> list[str]:
-    report = config.folder / "report.html"
+def _summary(config: ExperimentConfig, out: Path, took_s: float, rating: Rating) -> list[str]:
+    report, steps = config.folder / "report.html", describe_steps(config)
     return [
         format_line("took", f"{format_duration(took_s)}; {steps}"),
         format_line("wrote", f"model {out}, report {report}, experiment {_experiment_file(config)}"),
+        "",
+        *describe_points(config.folder, RunFolder(config.folder).result()).to_lines(),
         "",
         *describe_rating(rating),
         "",

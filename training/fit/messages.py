@@ -6,9 +6,7 @@ from datasets.splitting import SPLITS
 from training.config import ExperimentConfig
 from training.fit.dataset_profile import DatasetProfile
 from training.fit.splitting import DatasetSplit
-from training.fit.training_plan import TrainingPlan
 from training.formatting import count_of, format_duration, format_line
-from training.metrics.rating import ENOUGH_STEPS
 
 
 def describe_profile(profile: DatasetProfile, notes: Iterable[str]) -> Iterator[str]:
@@ -48,16 +46,19 @@ def describe_reasons(reasons: Mapping[str, str]) -> Iterator[str]:
         yield format_line(topic, text)
 
 
-def describe_plan(plan: TrainingPlan, config: ExperimentConfig, minutes: float) -> str:
-    """Returns the planned steps and durations."""
-    steps = ", ".join(f"{name} {number}" for name, number in plan.steps.items())
-    short = f"; fewer than {ENOUGH_STEPS} steps train a poor model: raise --minutes" if plan.is_short else ""
-    late = f"; with the minimum number of steps {format_duration(plan.overrun_s)} over --minutes"
+def describe_plan(config: ExperimentConfig, left_s: float, minutes: float) -> str:
+    """Returns the planned steps and the time for them."""
+    if left_s <= 0:
+        return format_line("time", f"none of --minutes {minutes:g} is left to train: one step per stage")
     return format_line(
         "time",
-        f"{steps} steps of {config.batch_size} photographs, {1000 * plan.times.step_s:.0f} ms each "
-        f"(measured), validation every {plan.validate_every} steps; about {format_duration(plan.training_s)} "
-        f"to train and {format_duration(plan.post_training_s)} to evaluate and export, of "
-        f"--minutes {minutes:g}"
-        f"{late if plan.overrun_s else ''}{short}",
+        f"at most {describe_steps(config)} of {config.batch_size} photographs, validation every "
+        f"{config.validate_every}; of --minutes {minutes:g} training may take {format_duration(left_s)}",
     )
+
+
+def describe_steps(config: ExperimentConfig) -> str:
+    """Returns the number of steps, and that of each stage."""
+    steps = config.stages.steps
+    listed = ", ".join(f"{name} {number}" for name, number in steps.items())
+    return f"{sum(steps.values())} steps ({listed})"

@@ -12,21 +12,19 @@ from datasets.checking import CheckedPhotograph, check_dataset
 from datasets.layouts import manifest
 from datasets.problems import raise_if_problems
 from datasets.sample import Dataset
-from datasets.splitting import write_splits
+from datasets.splitting import SPLITS, write_splits
 from segdec.artifact import LABELS, MANIFEST, STABLE
 from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.runtime.cli import progress_bar
 from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
-from training.data.run_data import list_dataset
+from training.data.run_data import list_dataset, record_reader
 from training.distribution.interruption import RunInterruptedError
 from training.evaluate import evaluate_run
 from training.export import ExportOptions, export_run
 from training.fit.command import MAX_MINUTES, clock, record_steps_taken
-from training.fit.deadline_control import DeadlineControl
-from training.fit.experiment_choice import ExperimentChoice
-from training.fit.timing import count_validated, measure_times
-from training.fit.training_plan import DatasetSizes, TrainingPlan, plan_training
+from training.fit.forward_time import measure_forward
+from training.fit.time_control import TimeControl, planned_steps, reserved_s, validation_interval
 from training.formatting import format_line
 from training.optimization.initial import with_initial_sha256
 from training.retrain.comparison import compare_with_parent, describe_comparison, evaluate_parent
@@ -35,6 +33,7 @@ from training.retrain.lineage import Lineage, find_lineage
 from training.retrain.messages import describe_counts, describe_left_out
 from training.retrain.splitting import split_reviewed
 from training.run.folder import RunFolder
+from training.run.run_log import read_log
 from training.run_name import check_run_name, make_run_name
 from training.trainer import Trainer
 
@@ -72,11 +71,12 @@ def retrain(options: RetrainOptions, began: float) -> None:
     )
 
     # === Split ===
-    control = None
     if not resumed:
-        dataset = _split(parent, config)
-        if options.minutes is not None:
-            config, control = _fit_time(config, parent, dataset, began + 60 * options.minutes)
+        _split(parent, config)
+    control = None
+    if options.minutes is not None:
+        started_from = None if resumed else parent
+        config, control = _limit_time(config, started_from, began + 60 * options.minutes)
 
     # === Train ===
     folder = _train(config, control)
@@ -134,8 +134,8 @@ def _experiment(
 # === Data ===
 
 
-def _split(parent: RunFolder, config: ExperimentConfig) -> Dataset:
-    """Splits the reviewed images, writes the splits of the new run, and returns all images."""
+def _split(parent: RunFolder, config: ExperimentConfig) -> None:
+    """Splits the reviewed images and writes the splits of the new run."""
     old = list_dataset(parent.experiment().data, parent.splits).assigned()
     old = replace(old, records=tuple(old.records))
     both = list_dataset(config.data, None)
@@ -160,7 +160,6 @@ def _split(parent: RunFolder, config: ExperimentConfig) -> Dataset:
     records = tuple(record.with_split(splits.get(record.name)) for record in both.records)
     assert config.data.splits is not None
     write_splits(config.data.splits, records, comment=f"Made by: python -m training retrain {parent.path}")
-    return replace(both, records=records)
 
 
 def _check(dataset: Dataset, config: ExperimentConfig, *, skip: bool) -> Sequence[CheckedPhotograph]:
@@ -178,28 +177,27 @@ def _check(dataset: Dataset, config: ExperimentConfig, *, skip: bool) -> Sequenc
 # === Training ===
 
 
-def _fit_time(
-    config: ExperimentConfig, parent: RunFolder, dataset: Dataset, ends_at: float
-) -> tuple[ExperimentConfig, DeadlineControl]:
-    """Measures step times and plans a training that ends, compared and exported, at `ends_at`."""
-    print_line("measuring", "the duration of a few steps")
-    plan = _plan(config, dataset, ends_at)
-    config = with_steps(config, parent.experiment(), plan.steps, plan.validate_every)
-    return config, DeadlineControl(plan, ends_at + plan.overrun_s - plan.post_training_s, clock)
+def _limit_time(
+    config: ExperimentConfig, parent: RunFolder | None, ends_at: float
+) -> tuple[ExperimentConfig, TimeControl]:
+    """Returns the experiment with the maximum number of steps unless it has started, without a `parent`, and
+    the control that ends it so that both networks are compared and the new one is exported at `ends_at`.
+    """
+    dataset = list_dataset(config.data, config.data.splits)
+    train, val, test = (dataset.of_split(split) for split in SPLITS)
+    size = record_reader(config)(train[0]).image.shape
+    forward_s = measure_forward(config, dataset.classes, (size[0], size[1]), clock)
+    train_until = ends_at - reserved_s(forward_s, len(val), 2 * len(test))
+    if parent is not None:
+        before = config.stages.steps
+        total = sum(before.values())
+        steps = planned_steps({name: number / total for name, number in before.items()})
+        interval = validation_interval(forward_s, len(val), train_until - clock())
+        config = with_steps(config, parent.experiment(), steps, interval)
+    return config, TimeControl(config.stages.steps, train_until, clock)
 
 
-def _plan(config: ExperimentConfig, dataset: Dataset, ends_at: float) -> TrainingPlan:
-    steps = {name: stage.steps for name, stage in config.stages if stage.steps}
-    shares = {name: number / sum(steps.values()) for name, number in steps.items()}
-    settings = config.model_dump(mode="json", exclude_none=True)
-    times = measure_times(ExperimentChoice(settings, {}, shares, 0), dataset, config.runs, clock)
-    train, val, test = (dataset.of_split(split) for split in ("train", "val", "test"))
-    # Both networks are evaluated on the test images.
-    sizes = DatasetSizes(len(train), count_validated(val), 2 * len(test), config.batch_size)
-    return plan_training(shares, times, sizes, ends_at - clock())
-
-
-def _train(config: ExperimentConfig, control: DeadlineControl | None) -> RunFolder:
+def _train(config: ExperimentConfig, control: TimeControl | None) -> RunFolder:
     """Trains the remaining steps of the run."""
     trainer = Trainer(config, control=control)
     print(trainer.describe_start(), flush=True)
@@ -208,8 +206,8 @@ def _train(config: ExperimentConfig, control: DeadlineControl | None) -> RunFold
     except RunInterruptedError as stop:
         print(f"{stop} Repeat the command to resume.", file=sys.stderr)
         raise SystemExit(stop.exit_code) from None
-    if control is not None:
-        record_steps_taken(folder, control)
+    if control is not None:  # the log also has the stages before an interrupt
+        record_steps_taken(folder, {record["stage"]: record["step"] for record in read_log(folder.path)})
     return folder
 
 

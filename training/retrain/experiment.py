@@ -28,14 +28,13 @@ def next_experiment(
     """
     folders = (*(folder for folder in parent.data.reviewed if folder != reviewed), reviewed)
     steps = {
-        stage: max(MIN_STEPS, round(STEPS_SHARE * settings.steps))
-        for stage, settings in parent.stages
-        if settings.steps
+        stage: max(MIN_STEPS, round(STEPS_SHARE * number)) for stage, number in parent.stages.steps.items()
     }
     config = parent.local_copy(run, splits)
     config = config.model_copy(
         update={
             "tracking": parent.tracking,
+            "threshold": parent.threshold.model_copy(update={"score": None}),  # it fits the parent's scores
             "data": config.data.model_copy(update={"reviewed": folders}),
             "initial_weights": weights,
             "initial_sha256": None,

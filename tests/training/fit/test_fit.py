@@ -94,7 +94,7 @@ def test_a_useless_model_is_not_served(finished_run, tmp_path, level, needs_thre
 
     config = RunFolder(finished_run).experiment()
     rating = Rating(level, "It misses most.", ("Add photographs.", "Draw masks."), needs_threshold)
-    lines = _summary(config, "steps as planned", tmp_path / "model", 60, rating)
+    lines = _summary(config, tmp_path / "model", 60, rating)
     start = lines.index(f"rating      {level}: It misses most.")
     assert lines[start + 1 : start + 5] == [
         "advice      Add photographs.",
@@ -109,7 +109,7 @@ def test_a_useless_model_is_not_served(finished_run, tmp_path, level, needs_thre
 
 @pytest.mark.slow
 def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
-    faults = {"interrupt_at": "training.trainer:Trainer._validate", "count": 3}  # the first ones are measured
+    faults = {"interrupt_at": "training.trainer:Trainer._validate", "count": 1}
     answer = fit(toy_root, "--minutes", TINY, **faults)
     assert answer.returncode == 130, answer.stderr
     assert "Stopped: the best model so far is evaluated and exported." in answer.stderr
@@ -139,7 +139,7 @@ def test_interrupted_before_it_has_learnt_anything_there_is_no_model(monkeypatch
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "measure_times", interrupted)
+    monkeypatch.setattr(command, "measure_forward", interrupted)
     places = ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "model")]
     with pytest.raises(SystemExit) as left:
         main(["fit", str(toy_root), *places, "--encoder-weights", "none"])

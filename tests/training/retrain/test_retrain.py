@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import shutil
+import signal
 
 import pytest
 
@@ -13,6 +14,7 @@ from segdec.errors import ArtifactError, ConfigError
 from segdec.images import encode_png
 from training.__main__ import main
 from training.experiment_file import load_experiment
+from training.fit.time_control import MAX_STEPS
 from training.retrain.lineage import find_lineage
 
 pytest.importorskip("tensorflow")
@@ -22,6 +24,7 @@ from training.export import ExportOptions, export_run
 from training.metrics.comparison import compare_runs
 from training.retrain import comparison
 from training.run.folder import RunFolder
+from training.run.run_log import read_log
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -44,6 +47,15 @@ def exported(finished_run, tmp_path_factory):
 def model(exported, tmp_path):
     """Its model, version 1, as a service has several."""
     return shutil.copytree(exported, tmp_path / "models" / "tiny" / "1")
+
+
+@pytest.fixture
+def _ticking_clock(monkeypatch):
+    """The clock advances by half a minute whenever it is read; a forward pass takes a millisecond."""
+    ticks = itertools.count(step=30)
+    for module in ("fit", "retrain"):
+        monkeypatch.setattr(f"training.{module}.command.clock", lambda: next(ticks))
+    monkeypatch.setattr("training.retrain.command.measure_forward", lambda *_: 0.001)
 
 
 @pytest.fixture
@@ -78,13 +90,9 @@ def retrain(run, reviewed, *words):
 
 
 @pytest.mark.slow
-def test_the_next_version_begins_with_the_weights_of_the_former(
-    run, model, write_reviewed, monkeypatch, capsys
-):
-    """Within its minutes; the clock ticks by being looked at."""
-    reviewed, ticks = write_reviewed(), itertools.count(step=60)
-    for module in ("fit", "retrain"):
-        monkeypatch.setattr(f"training.{module}.command.clock", lambda: next(ticks))
+@pytest.mark.usefixtures("_ticking_clock")
+def test_the_next_version_begins_with_the_weights_of_the_former(run, model, write_reviewed, capsys):
+    reviewed = write_reviewed()
     retrain(run, reviewed, "--parent", model, "--force", "--minutes", 40)
     printed = capsys.readouterr().out
     assert "reviewed    20 new photographs: 6 good + 6 defective to train, 2 good + 2 defective" in printed
@@ -95,7 +103,7 @@ def test_the_next_version_begins_with_the_weights_of_the_former(
     config = load_experiment(next_run / "config.toml")
     assert config.initial_weights == run / "network.weights.h5" and config.data.reviewed == (reviewed,)
     assert config.stages.segment.learning_rate == 0.5e-3
-    assert config.stages.segment.steps > 5 and config.stages.joint.steps > 5
+    assert 5 < sum(config.stages.steps.values()) < MAX_STEPS
     manifest = read_manifest(next_model)
     assert (manifest.name, manifest.version) == ("tiny", "2")
     assert json.loads((model.parent / "labels.json").read_text()) == {"stable": "1"}
@@ -107,15 +115,23 @@ def test_the_next_version_begins_with_the_weights_of_the_former(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_ticking_clock")
 def test_a_stopped_command_goes_on_and_exports_no_worse_version(
     run, model, write_reviewed, monkeypatch, capsys
 ):
-    reviewed, words = write_reviewed(), ("--parent", model)
+    reviewed, words, advance = write_reviewed(), ("--parent", model, "--minutes", 40), Trainer._advance
+    folder = RunFolder(run.with_name("tiny_2"))
+
+    def stop(trainer, index):
+        advance(trainer, index)
+        signal.raise_signal(signal.SIGINT)
+
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "run", lambda _: pytest.fail("stopped here"))
-        with pytest.raises(pytest.fail.Exception):
+        patch.setattr(Trainer, "_advance", stop)
+        with pytest.raises(SystemExit):
             retrain(run, reviewed, *words)
-    assert RunFolder(run.with_name("tiny_2")).has_result is False
+    assert not folder.has_result
+    steps = read_log(folder.path)[-1]["step"]
     capsys.readouterr()
     monkeypatch.setattr(comparison, "combine_verdicts", lambda _: "worse")
     with pytest.raises(SystemExit) as refused:
@@ -124,6 +140,7 @@ def test_a_stopped_command_goes_on_and_exports_no_worse_version(
     assert "reviewed " not in printed
     assert re.search(r"error: tiny 2 is worse than 1 and was not exported\..*--force", error)
     assert refused.value.code == 2 and not model.with_name("2").exists()
+    assert 1 < folder.experiment().stages.segment.steps == steps < MAX_STEPS
     with pytest.raises(SystemExit):
         retrain(run, write_reviewed("others"), *words, "--version", "2", "--out", model.with_name("3"))
     assert "tiny_2' is another run" in capsys.readouterr().err

@@ -1,0 +1,117 @@
+"""Trainings on machines of different speeds, with a fake clock."""
+
+import pytest
+
+from training.fit.time_control import (
+    CACHED_STEP_COST,
+    DRAWN,
+    MAX_STEPS,
+    MIN_STEPS,
+    STEP_COST,
+    TimeControl,
+    needed_s,
+    planned_steps,
+    reserved_s,
+    validation_interval,
+)
+
+STEPS = {"segment": 60, "decision": 20, "joint": 20}
+LIMIT_S = 100.0
+
+
+class Machine:
+    """Trains `STEPS` with `step_s(time)` seconds per step; `ends` has the time at the end of each stage."""
+
+    def __init__(self, step_s, limit_s=LIMIT_S):
+        self.now, self._step_s, self.ends, self.positions = 0.0, step_s, {}, {}
+        self.control = TimeControl(STEPS, limit_s, lambda: self.now)
+
+    def train(self, first=0, stages=tuple(STEPS)):
+        for stage in stages:
+            steps, positions = STEPS[stage], [first]
+            self.control.begin_stage(stage, steps)
+            for step in range(first + 1, self.control.max_steps(steps) + 1):
+                self.now += self._step_s(self.now)
+                last = self.control.is_last(step)
+                self.control.step_done(step)
+                positions.append(step + self.control.schedule_offset)
+                if last:
+                    break
+                assert step < self.control.expected_steps <= steps
+            assert positions == sorted(positions)
+            assert positions[-1] == steps  # the learning rate is at its end
+            self.ends[stage], self.positions[stage], first = self.now, positions, 0
+        return self.control.taken
+
+
+def test_a_fast_machine_takes_all_steps_at_their_own_positions():
+    machine = Machine(lambda _: 0.5)
+    assert machine.train() == STEPS
+    assert machine.now == 50.0
+    assert machine.positions["segment"] == list(range(61))
+
+
+@pytest.mark.parametrize("step_s", [1.5, 4.0, 7.0])
+def test_a_slow_machine_ends_on_time_with_the_schedule_at_its_end(step_s):
+    machine = Machine(lambda _: step_s)
+    taken = machine.train()
+    assert LIMIT_S <= machine.now <= LIMIT_S + step_s
+    assert sum(taken.values()) == machine.now / step_s
+    assert machine.ends["segment"] == pytest.approx(60, abs=step_s)
+    assert machine.ends["decision"] == pytest.approx(80, abs=step_s)
+
+
+def test_a_pause_shortens_the_later_stages_in_proportion():
+    machine = Machine(lambda now: 61.0 if 29 <= now < 30 else 1.0)
+    assert machine.train() == {"segment": 30, "decision": 5, "joint": 5}
+    assert machine.ends == {"segment": 90.0, "decision": 95.0, "joint": 100.0}
+
+
+def test_a_slow_start_is_made_up():
+    machine = Machine(lambda now: 20.0 if now == 0 else 0.5)
+    assert machine.train() == STEPS
+    assert machine.now == 69.5
+
+
+def test_each_stage_takes_a_step_when_the_time_is_over():
+    machine = Machine(lambda _: 1.0, limit_s=-5.0)
+    assert machine.train() == {"segment": 1, "decision": 1, "joint": 1}
+
+
+def test_a_resumed_stage_keeps_its_position_and_the_later_stages_share_the_time():
+    machine = Machine(lambda _: 2.0)
+    assert machine.train(first=10, stages=("decision", "joint")) == {"decision": 20, "joint": 20}
+    machine = Machine(lambda _: 10.0)
+    assert machine.train(first=10, stages=("decision", "joint")) == {"decision": 15, "joint": 5}
+    assert machine.now == 100.0
+
+
+# === Estimates ===
+
+
+def test_needed_time_counts_encoded_photographs_and_the_cost_of_a_step():
+    passes = MIN_STEPS * 4
+    assert needed_s(0.1, batch_size=4, encoded=None) == pytest.approx(0.1 * passes * STEP_COST)
+    assert needed_s(0.1, batch_size=4, encoded=50) == pytest.approx(0.1 * (50 + passes * CACHED_STEP_COST))
+
+
+@pytest.mark.parametrize(
+    ("forward_s", "left_s", "expected"),
+    [(0.1, 600, 10), (0.001, 600, 20), (10.0, 600, 1), (0.1, -1, 1)],
+)
+def test_validations_take_a_tenth_of_the_time(forward_s, left_s, expected):
+    interval = validation_interval(forward_s, validated=60 - DRAWN, left_s=left_s)
+    assert MAX_STEPS / interval == pytest.approx(expected)
+
+
+def test_time_is_reserved_for_what_follows_the_training():
+    fixed_s = reserved_s(0.0, validated=10, evaluated=10)
+    assert reserved_s(0.2, validated=10, evaluated=10) - fixed_s == pytest.approx(0.2 * 50)
+
+
+def test_stages_share_the_maximum_number_of_steps():
+    assert planned_steps({"segment": 0.75, "joint": 0.25}) == {
+        "segment": 0.75 * MAX_STEPS,
+        "joint": 0.25 * MAX_STEPS,
+    }
+    assert planned_steps({"joint": 0.0}) == {"joint": 1}

@@ -1,0 +1,118 @@
+"""A training within a time limit: the learning rate follows the elapsed share of the time."""
+
+import math
+from collections.abc import Callable, Mapping
+
+from training.metrics.rating import ENOUGH_STEPS
+from training.schedule_control import ScheduleControl
+
+Clock = Callable[[], float]
+
+MAX_STEPS = 2000
+"""Maximum number of steps of all stages: more do not improve the model."""
+
+MIN_STEPS = 2 * ENOUGH_STEPS
+"""Number of steps that must fit into the time; twice as many as needed, since the estimate is rough."""
+
+STEP_COST, CACHED_STEP_COST = 3.0, 0.5
+"""Duration of a training step and of one on cached features, in forward passes per photograph of its batch.
+
+Measured on two CPU cores: `compact` 1.4 to 6, `mobilenet` with a frozen encoder 0.1 to 0.5.
+"""
+
+MAX_VALIDATIONS = 20
+VALIDATION_SHARE = 0.1
+"""Share of the time for validations, without the one at the end of each stage."""
+
+DRAWN = 16
+"""Duration of drawing the pictures of a validation, in forward passes."""
+
+RESERVED_S = 20.0
+"""Duration of evaluation and export without their photographs, s."""
+
+EVALUATION_COST = 3.0
+"""Duration of evaluating a photograph, in forward passes: it is read, measured and drawn as well."""
+
+
+class TimeControl(ScheduleControl):
+    """Ends a training on time, and advances the schedules so that they then are at their end.
+
+    The position in the schedule of a stage is the number of completed steps, or the elapsed share of its time
+    if that is ahead. A machine that is fast enough takes all steps, each at its own position.
+
+    Args:
+        steps: Planned steps of each stage, in order.
+        ends_at: Time of `clock` at which the training must end.
+        clock: Monotonic time, s.
+
+    Attributes:
+        taken: Completed steps of each stage.
+    """
+
+    def __init__(self, steps: Mapping[str, int], ends_at: float, clock: Clock) -> None:
+        self._planned, self._ends_at, self._clock = dict(steps), ends_at, clock
+        self.taken: dict[str, int] = {}
+
+    @property
+    def schedule_offset(self) -> int:
+        """Steps by which the schedule is ahead of the completed steps."""
+        return int(self._position) - self.taken[self._stage]
+
+    @property
+    def expected_steps(self) -> int:
+        """Steps that the stage takes if it continues at this speed."""
+        taken = self.taken[self._stage]
+        return min(max(round(taken * self._steps / self._position), taken + 1), self._steps)
+
+    def begin_stage(self, stage: str, steps: int) -> None:
+        """Starts a stage; its share of the remaining time is its share of the remaining steps."""
+        super().begin_stage(stage, steps)
+        names = list(self._planned)
+        left = sum(self._planned[name] for name in names[names.index(stage) :])
+        self._stage, self._position, self.taken[stage] = stage, 0.0, 0
+        self._began = self._clock()
+        self._stage_s = steps / left * (self._ends_at - self._began)
+
+    def is_last(self, step: int) -> bool:
+        """Returns whether the schedule ends with this step."""
+        return self._position_after(step) >= self._steps
+
+    def step_done(self, step: int) -> None:
+        """Advances the schedule."""
+        self.taken[self._stage], self._position = step, self._position_after(step)
+
+    def _position_after(self, step: int) -> float:
+        elapsed_s = self._clock() - self._began
+        share = elapsed_s / self._stage_s if elapsed_s < self._stage_s else 1.0
+        return max(float(step), share * self._steps)
+
+
+def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:
+    """Returns the estimated duration of a training with `MIN_STEPS` steps, s.
+
+    Args:
+        forward_s: Duration of a forward pass of one photograph, s.
+        batch_size: Photographs of a step.
+        encoded: Photographs whose features are computed once; None without cached features.
+    """
+    cost = STEP_COST if encoded is None else CACHED_STEP_COST
+    return forward_s * ((encoded or 0) + MIN_STEPS * batch_size * cost)
+
+
+def reserved_s(forward_s: float, validated: int, evaluated: int) -> float:
+    """Returns the estimated duration of everything after the last step, s.
+
+    The photographs to validate are predicted twice: at the end of the last stage, and to choose thresholds.
+    """
+    return RESERVED_S + forward_s * (2 * validated + EVALUATION_COST * evaluated)
+
+
+def validation_interval(forward_s: float, validated: int, left_s: float) -> int:
+    """Returns the steps between validations, so that they take at most `VALIDATION_SHARE` of the time."""
+    affordable = int(VALIDATION_SHARE * left_s / (forward_s * (validated + DRAWN)))
+    return math.ceil(MAX_STEPS / min(max(affordable, 1), MAX_VALIDATIONS))
+
+
+def planned_steps(shares: Mapping[str, float]) -> dict[str, int]:
+    """Returns the maximum number of steps of each stage from its share."""
+    return {stage: max(1, round(share * MAX_STEPS)) for stage, share in shares.items()}
