@@ -1,7 +1,8 @@
 """Encoders for the segmentation stage, one row each.
 
-A row names a network of `keras.applications` or of `segdec.network.efficientnet_lite`, the layers whose features
-are used, and the pixel values that its published weights expect. To add an encoder, add a row, and its licence to `docs/training.md`.
+A row names a network of `keras.applications` or of `segdec.network.efficientnet_lite`, the layers whose
+features are used, and the pixel values that its published weights expect. To add an encoder, add a row, and
+its licence to `docs/training.md`.
 """
 
 from collections.abc import Mapping
@@ -25,8 +26,8 @@ class Encoder:
     Attributes:
         application: Its function in `keras.applications`, or its name if `package` is given.
         layers: Stride → last layer with features of that stride: 4, 8 and 16, and 2 if it exists.
-        weights_file: File name of its ImageNet weights without the top, in the cache of `keras.applications`, or
-            path inside the package.
+        weights_file: File name of its ImageNet weights without the top, in the cache of `keras.applications`,
+            or path inside the package.
         licence: Licence of these weights.
         receptive_field: Side of the square of the image, px, that a feature of stride 16 depends on, without
             squeeze-and-excitation.
@@ -35,8 +36,8 @@ class Encoder:
         blue_first: Whether the weights expect blue, green, red.
         has_squeeze_excitation: Whether squeeze-and-excitation scales channels by their means over the image.
         arguments: Further arguments of the function.
-        package: Python package of the weights, a PyTorch state dict of EfficientNet-Lite; None for a network of
-            `keras.applications`.
+        package: Python package of the weights, a PyTorch state dict of EfficientNet-Lite; None for a network
+            of `keras.applications`.
         sha256: SHA-256 of the file in the package.
     """
 

@@ -25,6 +25,7 @@ WITH_TENSORFLOW = {
     "datasets/file_systems.py",  # imports it when shards are read or written
     "segdec/network/convolution.py",
     "segdec/network/decoder.py",
+    "segdec/network/efficientnet_lite.py",
     "segdec/network/encoder.py",
     "segdec/engines/tensorflow.py",
     "segdec/engines/tensorflow_graph.py",

@@ -1,7 +1,7 @@
 """EfficientNet-Lite up to stride 16, which `keras.applications` lacks.
 
-EfficientNet (Tan and Le 2019, https://arxiv.org/abs/1905.11946) without squeeze-and-excitation, with ReLU6, and
-with the same stem for all sizes.
+EfficientNet (Tan and Le 2019, https://arxiv.org/abs/1905.11946) without squeeze-and-excitation, with ReLU6,
+and with the same stem for all sizes.
 """
 
 import math

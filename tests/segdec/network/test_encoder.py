@@ -78,7 +78,7 @@ def test_features_are_those_of_the_application(name):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_pixel_scaling_matches_the_published_weights(name):
-    """As Keras' own function has it, the layers that it puts before the network, or EfficientNet-Lite's authors."""
+    """As in Keras' function, the layers before the network, or the description of EfficientNet-Lite."""
     row, image = ENCODERS[name], noise(32, 32, 3)
     found = np.asarray(EncoderInput(row.mean, row.deviation, blue_first=row.blue_first)(image))
     if row.package is not None:
