@@ -23,7 +23,7 @@ from datasets.shard_file import ShardFile
 from segdec.images import ImageFile
 from segdec.runtime.files import write_bytes_atomic
 
-VERSION = 4
+VERSION = 5
 """Raise it with every change of the checks: older results are then ignored."""
 
 MIN_FILE_AGE_S = 2.0

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from datasets.checking import ANY_WHITE_LEVEL, CheckedDataset, check_dataset, describe_risks
 from datasets.contact_sheet import contact_sheet
-from datasets.folds import Duplicates, find_clusters, split_by_share, split_into_folds
+from datasets.folds import Duplicates, keep_every_share, split_by_share, split_into_folds
 from datasets.layouts.toy import write_toy
 from datasets.leaks import format_near_leak, near_duplicates, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import SHARDS, load_dataset
@@ -28,9 +28,6 @@ from segdec.runtime.cli import import_tensorflow, progress_bar
 from segdec.runtime.files import atomic_folder, write_text_atomic
 
 Item = TypeVar("Item")
-
-LARGE_CLUSTER_SHARE = 0.1
-"""Share of the photographs above which a cluster of near duplicates brings a warning: splits get uneven."""
 
 
 def toy(options: argparse.Namespace) -> None:
@@ -83,13 +80,14 @@ def split(options: argparse.Namespace) -> None:
     if not options.skip_broken:
         raise_if_problems(checked.dataset)
     dataset, photographs = _without_broken(checked), checked.photographs
-    near = _near_duplicates(checked) if options.group_duplicates else ()
+    test = TEST_FRACTION if options.test is None else options.test
+    shares = [1] * options.folds if options.folds else [1 - options.val - test, options.val, test]
+    near = _near_duplicates(checked, shares, options.seed) if options.group_duplicates else ()
     how = f"python -m datasets split {options.layout}: groups and equal photographs together, "
     how += "near duplicates together, " if options.group_duplicates else ""
     val, seed = options.val, options.seed
     with _writing(str(options.out), "path"):
         if options.folds is None:
-            test = TEST_FRACTION if options.test is None else options.test
             how += f"val {val:g}, test {test:g}, seed {seed}"
             assigned = split_by_share(
                 dataset, photographs, val=val, test=test, seed=seed, duplicates=near
@@ -106,20 +104,14 @@ def split(options: argparse.Namespace) -> None:
     print(f"{len(photographs)} photographs split in {options.out}")
 
 
-def _near_duplicates(checked: CheckedDataset) -> Duplicates:
-    """Finds clusters of near duplicates; prints a warning if one holds a large part of the set."""
+def _near_duplicates(checked: CheckedDataset, shares: Sequence[float], seed: int) -> Duplicates:
+    """Finds clusters of near duplicates; prints a warning about those that are not kept together."""
     duplicates = near_duplicates(checked.photographs)
-    joined = [c for c in find_clusters(checked.photographs, duplicates) if len(c.groups) > 1]
-    largest = max(joined, key=lambda cluster: cluster.size, default=None)
     print(f"{sum(map(len, duplicates))} photographs have near duplicates, in {len(duplicates)} clusters")
-    if largest is not None and largest.size > LARGE_CLUSTER_SHARE * len(checked.photographs):
-        print(
-            f"warning: Near and exact duplicates join {len(largest.groups)} groups with {largest.size} of "
-            f"{len(checked.photographs)} photographs, which must stay in one split: "
-            f"{', '.join(largest.groups[:3])} … If they show different things, split without --group-twins.",
-            file=sys.stderr,
-        )
-    return duplicates
+    kept, notes = keep_every_share(checked.photographs, duplicates, shares, seed)
+    for note in notes:
+        print(f"warning: {note}", file=sys.stderr)
+    return kept
 
 
 def pack(options: argparse.Namespace) -> None:

@@ -12,11 +12,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from datasets.checking import CheckedPhotograph, find_duplicates
+from datasets.problems import list_names
 from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
 
 Duplicates = Sequence[Sequence[CheckedPhotograph]]
+
+MAX_DUPLICATES = 8
+MAX_CLASS_SHARE = 1 / 3
+"""A cluster of more than `MAX_DUPLICATES` photographs with a larger share of a class is a viewpoint."""
+
+MIN_SHARE = 0.5
+"""Near duplicates are kept together while each part gets this much of its share of each class."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,70 @@ def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicat
         groups = tuple(sorted({record.group for record in records}))
         clusters.append(Cluster(groups, max(record.label for record in records), len(records)))
     return clusters
+
+
+def keep_every_share(
+    photographs: Sequence[CheckedPhotograph], duplicates: Duplicates, shares: Sequence[float], seed: int
+) -> tuple[Duplicates, tuple[str, ...]]:
+    """Gives up clusters of near duplicates that would spoil a split into parts with these shares.
+
+    Given up are viewpoints, which are clusters of more than `MAX_DUPLICATES` photographs with more than
+    `MAX_CLASS_SHARE` of a class, and then the largest clusters of a class of which a part would get less than
+    `MIN_SHARE` of its share, unless the part gets no more without near duplicates.
+
+    Returns:
+        The duplicates to keep together, and notes about those that were given up.
+    """
+    totals = Counter(photograph.record.label for photograph in photographs)
+    viewpoints = [same for same in duplicates if _is_viewpoint(same, totals)]
+    kept = [same for same in duplicates if not any(same is viewpoint for viewpoint in viewpoints)]
+    possible = _class_counts(photographs, (), shares, seed)
+    needed = {
+        (part, label): min(MIN_SHARE * share / sum(shares) * total, possible[part, label])
+        for part, share in enumerate(shares)
+        for label, total in totals.items()
+    }
+    split_up: list[Sequence[CheckedPhotograph]] = []
+    while kept:
+        found = _class_counts(photographs, kept, shares, seed)
+        lacking = {label for (part, label), number in needed.items() if found[part, label] < number}
+        spoiling = [same for same in kept if any(p.record.label in lacking for p in same)]
+        if not spoiling:
+            break
+        largest = max(map(len, spoiling))
+        given_up = [same for same in spoiling if len(same) == largest]
+        kept = [same for same in kept if not any(same is other for other in given_up)]
+        split_up += given_up
+    notes = [
+        _given_up(viewpoints, "a cluster with a large share of a class is a viewpoint"),
+        _given_up(split_up, "otherwise a part of the split would lose its share of a class"),
+    ]
+    return kept, tuple(filter(None, notes))
+
+
+def _is_viewpoint(same: Sequence[CheckedPhotograph], totals: Counter[int]) -> bool:
+    numbers = Counter(photograph.record.label for photograph in same)
+    large = any(number > MAX_CLASS_SHARE * totals[label] for label, number in numbers.items())
+    return large and len(same) > MAX_DUPLICATES
+
+
+def _class_counts(
+    photographs: Sequence[CheckedPhotograph], duplicates: Duplicates, shares: Sequence[float], seed: int
+) -> Counter[tuple[int, int]]:
+    """The number of photographs for each part and label."""
+    parts = stratified_group_split(find_clusters(photographs, duplicates), shares, seed)
+    places = {
+        group: part for part, found in enumerate(parts) for cluster in found for group in cluster.groups
+    }
+    return Counter((places[p.record.group], p.record.label) for p in photographs)
+
+
+def _given_up(clusters: Duplicates, why: str) -> str:
+    if not clusters:
+        return ""
+    names = list_names([photograph.record.name for same in clusters for photograph in same])
+    number = "1 cluster" if len(clusters) == 1 else f"{len(clusters)} clusters"
+    return f"Near duplicates in {number} are not kept together: {names}; {why}."
 
 
 def stratified_group_split(

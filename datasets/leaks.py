@@ -8,20 +8,21 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from datasets.checking import CheckedDataset, CheckedPhotograph, UnreadPhotographs, find_duplicates
+from datasets.folds import keep_every_share
 from datasets.name_lists import known_names, nearest_known, records_by_name
 from datasets.near_duplicates import (
     MAX_PHOTOGRAPHS,
-    Pairs,
-    distinctive_features,
+    MIN_PHOTOGRAPHS,
     duplicate_clusters,
-    nearest_duplicates,
+    near_duplicate_pairs,
+    nearest_pairs,
+    select_pairs,
 )
 from datasets.problems import describe_problems
 from datasets.sample import Dataset
-from datasets.splitting import SPLITS
+from datasets.splitting import SPLITS, TEST_FRACTION, VAL_FRACTION
 from segdec.errors import DatasetError
 
 Leak = tuple[CheckedPhotograph, ...]
@@ -30,16 +31,15 @@ Leak = tuple[CheckedPhotograph, ...]
 MAX_LISTED = 5
 """Near duplicates that a warning names; a set may have thousands."""
 
-MAX_CLUSTER_SHARE = 0.5
-"""If a cluster of near duplicates has a larger share of the photographs, all parts look alike."""
+DEFAULT_SHARES = (1 - VAL_FRACTION - TEST_FRACTION, VAL_FRACTION, TEST_FRACTION)
 
 
 class NearLeak(NamedTuple):
-    """A photograph, its nearest near duplicate in another split, and their correlation."""
+    """A photograph, its nearest near duplicate in another split, and their relative distance."""
 
     first: CheckedPhotograph
     second: CheckedPhotograph
-    correlation: float
+    distance: float
 
 
 def find_leaks(photographs: Sequence[CheckedPhotograph], allowed: Collection[str]) -> list[Leak]:
@@ -56,7 +56,7 @@ def find_leaks(photographs: Sequence[CheckedPhotograph], allowed: Collection[str
 def near_leaks(
     dataset: Dataset, photographs: Sequence[CheckedPhotograph], allowed: Sequence[str]
 ) -> list[NearLeak]:
-    """Finds near duplicates in different splits, highest correlation first; equal pictures are excluded.
+    """Finds near duplicates in different splits, nearest first; equal pictures are excluded.
 
     Finds nothing among photographs that were not read, nor among more than `MAX_PHOTOGRAPHS`.
 
@@ -76,14 +76,13 @@ def near_leaks(
     pictures = np.unique([photograph.digest for photograph in photographs], return_inverse=True)[1]
     is_allowed = np.array([photograph.record.name in names for photograph in photographs])
 
-    def across(pairs: Pairs) -> NDArray[np.bool_]:
-        a, b, _ = pairs
-        assigned = (splits[a] >= 0) & (splits[b] >= 0) & (splits[a] != splits[b])
-        return np.asarray(assigned & (pictures[a] != pictures[b]) & ~(is_allowed[a] & is_allowed[b]))
-
-    found = nearest_duplicates(distinctive_features(thumbnails), across)
-    pairs = zip(*(column.tolist() for column in found), strict=True)
-    return [NearLeak(photographs[a], photographs[b], correlation) for a, b, correlation in pairs]
+    pairs = near_duplicate_pairs(thumbnails)
+    a, b = pairs.first, pairs.second
+    across = (splits[a] >= 0) & (splits[b] >= 0) & (splits[a] != splits[b])
+    across &= (pictures[a] != pictures[b]) & ~(is_allowed[a] & is_allowed[b])
+    found = nearest_pairs(select_pairs(pairs, across))
+    columns = zip(*(column.tolist() for column in found), strict=True)
+    return [NearLeak(photographs[a], photographs[b], distance) for a, b, distance in columns]
 
 
 def near_duplicates(photographs: Sequence[CheckedPhotograph]) -> list[tuple[CheckedPhotograph, ...]]:
@@ -95,27 +94,28 @@ def near_duplicates(photographs: Sequence[CheckedPhotograph]) -> list[tuple[Chec
     read, thumbnails = _thumbnails(photographs)
     if len(thumbnails) > MAX_PHOTOGRAPHS:
         raise DatasetError(f"{_too_many(len(thumbnails))} Split it without --group-twins.")
-    clusters = duplicate_clusters(distinctive_features(thumbnails))
+    clusters = duplicate_clusters(len(read), near_duplicate_pairs(thumbnails))
     return [tuple(read[index] for index in cluster) for cluster in clusters]
 
 
 def near_duplicates_for_split(
-    photographs: Sequence[CheckedPhotograph],
-) -> tuple[Sequence[tuple[CheckedPhotograph, ...]], tuple[str, ...]]:
+    photographs: Sequence[CheckedPhotograph], shares: Sequence[float] = DEFAULT_SHARES, seed: int = 0
+) -> tuple[Sequence[Sequence[CheckedPhotograph]], tuple[str, ...]]:
     """Returns the near duplicates that a split should keep together, and notes for the user.
 
-    There are none if most photographs look alike or there are more than `MAX_PHOTOGRAPHS`.
+    Clusters are given up if they are a viewpoint, or if a part of the split would lose its share of a class.
+    There are none among fewer than `MIN_PHOTOGRAPHS` or more than `MAX_PHOTOGRAPHS`.
+
+    Args:
+        photographs: Checked photographs.
+        shares: Of the parts of the split.
+        seed: Of the split.
     """
-    if len(photographs) > MAX_PHOTOGRAPHS:
-        return (), (f"More than {MAX_PHOTOGRAPHS} photographs: near duplicates were not searched.",)
-    duplicates = near_duplicates(photographs)
-    largest = max(map(len, duplicates), default=0)
-    if largest > MAX_CLUSTER_SHARE * len(photographs):
-        return (), (
-            f"{largest} of {len(photographs)} photographs form one chain of near duplicates: they show one "
-            "kind of part, so the split keeps only groups together.",
-        )
-    return duplicates, ()
+    if not MIN_PHOTOGRAPHS <= len(photographs) <= MAX_PHOTOGRAPHS:
+        few = len(photographs) < MIN_PHOTOGRAPHS
+        limit = f"Fewer than {MIN_PHOTOGRAPHS}" if few else f"More than {MAX_PHOTOGRAPHS}"
+        return (), (f"{limit} photographs: near duplicates were not searched.",)
+    return keep_every_share(photographs, near_duplicates(photographs), shares, seed)
 
 
 def _thumbnails(photographs: Sequence[CheckedPhotograph]) -> tuple[Sequence[CheckedPhotograph], list[bytes]]:
@@ -202,9 +202,9 @@ def _describe_near(leaks: Sequence[NearLeak]) -> str:
 
 
 def format_near_leak(leak: NearLeak) -> str:
-    """Returns one line with both photographs, their splits and their correlation."""
+    """Returns one line with both photographs, their splits and their relative distance."""
     first, second = (f"{photograph.record.name} ({photograph.record.split})" for photograph in leak[:2])
-    return f"{first} ~ {second}, {leak.correlation:.2f}"
+    return f"{first} ~ {second}, {leak.distance:.2f}"
 
 
 def _too_many(count: int) -> str:

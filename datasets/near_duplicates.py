@@ -1,51 +1,60 @@
 """Near duplicates: photographs of one thing with another exposure, position or compression.
 
-Parts in a fixture look alike without being duplicates. The comparison therefore reduces each photograph to a
-thumbnail with normalized brightness and contrast, removes the mean and the principal components of the set,
-and correlates the rest. docs/datasets.md has measurements.
+Parts in a fixture look alike without being duplicates. A pair therefore counts only if its distance after
+registration is small compared with the distances of both photographs, and of the median photograph of the
+set, to their neighbours, most of which show other parts. Only the nearest candidates of each photograph are
+registered: the thumbnails whose coarse cells correlate most, then those nearest to its tangent plane.
+docs/datasets.md has measurements.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-THRESHOLD = 0.7
-"""Minimum correlation of near duplicates. Photographs of different things reach 0.3 in KolektorSDD and 0.5 in
-DAGM; five in six neighbouring exposures of a magnetic tile are above it. See docs/datasets.md."""
+from datasets.registration import RegistrationGrid
+
+MAX_RELATIVE_DISTANCE = 0.5
+"""Distance of near duplicates, relative to that of neighbours which show other parts."""
+
+NEIGHBOUR = 8
+"""The neighbour whose distance counts as that of another part: a thing has fewer photographs, mostly."""
 
 MIN_PHOTOGRAPHS = 10
-"""Fewer photographs do not show what they have in common: none of them count as duplicates."""
+"""Fewer photographs do not show how much parts differ: none of them count as duplicates."""
 
 MAX_PHOTOGRAPHS = 100_000
-"""Larger sets are not compared. 100,000 photographs are 5·10⁹ pairs and take a minute or two."""
+"""Larger sets are not compared."""
 
-THUMBNAIL_SIDE = 16
-"""Height and width of a thumbnail, cells. A shift by 1 % of the picture hardly changes it."""
+THUMBNAIL_SIDE = 64
+"""Height and width of a thumbnail, cells."""
 
 THUMBNAIL_BYTES = THUMBNAIL_SIDE * THUMBNAIL_SIDE
 
-_CONTRAST_SIGMA = 2.0  # cells: neighbourhood in which brightness and contrast are normalized
-_MIN_CONTRAST = 1.0  # grey levels; smaller contrast is noise
+_CONTRAST_SIGMA = 4.0  # cells: neighbourhood in which brightness and contrast are normalized
+_MIN_CONTRAST = 1.0  # grey levels; smaller contrast is noise,
+_MIN_CONTRAST_SHARE = 0.3  # as is contrast that is small compared with the rest of the photograph
 _QUANTIZATION = 32  # int8 steps for a normalized contrast of 1
 
-_MAX_SAMPLES = 2000  # photographs from which the mean and the components are estimated
-_SAME = 0.9  # thumbnails that correlate more count as one there, so duplicates do not form a component,
-_MAX_SAME = 10  # but at most this many: a larger group is a kind of part
-_MAX_COMPONENTS = 20
-_PHOTOGRAPHS_PER_COMPONENT = 25  # with fewer, a pair of duplicates would be a component
-_MIN_RESIDUAL = 0.03  # length of a residual; a smaller one is rounding error
-_BLOCK = 2048  # photographs whose pairs are in memory at a time: 16 MB
+_COARSE_SIDE, _MIDDLE_SIDE = 16, 32  # cells
+_COARSE_CANDIDATES, _CANDIDATES = 256, 24
+_SMOOTHING_SIGMA = 1.0  # cells; linear interpolation and gradients need smooth pictures,
+_MIDDLE_SMOOTHING_SIGMA = 1.5  # and even more so without registration
+_MARGIN_SHARE = 8  # a margin of 1/8 of the side is not compared: it may be moved out of the picture
+_MIN_NEIGHBOUR_DISTANCE = 0.02  # smaller ones are noise of the quantization: all neighbours are duplicates
+_MAX_TANGENT_DISTANCE = 0.8  # beyond, no registration makes a pair similar
+_BLOCK = 1024  # photographs whose pairs are in memory at a time: 400 MB for 100,000
 
 
 class Pairs(NamedTuple):
-    """Pairs of photographs: index of the first, index of the second, their correlation, each [N]."""
+    """Near duplicates, nearest first: index of the first, of the second, relative distance, each [N]."""
 
     first: NDArray[np.int64]
     second: NDArray[np.int64]
-    correlation: NDArray[np.float32]
+    distance: NDArray[np.float32]
 
 
 def normalized_thumbnail(image: NDArray[np.uint8]) -> bytes:
@@ -54,100 +63,119 @@ def normalized_thumbnail(image: NDArray[np.uint8]) -> bytes:
         THUMBNAIL_SIDE, THUMBNAIL_SIDE, -1
     )
     grey = cells.mean(axis=-1, dtype=np.float32)
-    detail = grey - _blurred(grey)
-    normalized = detail / (np.sqrt(_blurred(detail * detail)) + _MIN_CONTRAST)
+    detail = grey - _blurred(grey, _CONTRAST_SIGMA)
+    contrast = np.sqrt(np.maximum(_blurred(detail * detail, _CONTRAST_SIGMA), 0))
+    normalized = detail / (contrast + _MIN_CONTRAST + _MIN_CONTRAST_SHARE * detail.std())
     thumbnail: NDArray[np.int8] = np.clip(np.rint(_QUANTIZATION * normalized), -127, 127).astype(np.int8)
     return thumbnail.tobytes()
 
 
-def distinctive_features(thumbnails: Sequence[bytes]) -> NDArray[np.float32]:
-    """Removes from each thumbnail what all have in common.
-
-    Returns:
-        float32 [N, THUMBNAIL_BYTES]. Rows have length 1, so that their products are correlations, or are 0
-        if a thumbnail shows nothing distinctive.
-    """
-    cells = np.frombuffer(b"".join(thumbnails), np.int8).reshape(-1, THUMBNAIL_BYTES).astype(np.float32)
-    features = _unit_rows(cells - cells.mean(axis=1, keepdims=True), 1.0)
-    used = np.flatnonzero(features.any(axis=1))
-    if len(used) < MIN_PHOTOGRAPHS:
-        return np.zeros_like(features)
-    mean, components = _principal_components(features[used[:: -(-len(used) // _MAX_SAMPLES)]])
-    residuals = features[used] - mean
-    residuals -= residuals @ components.T @ components
-    features[used] = _unit_rows(residuals, _MIN_RESIDUAL)
-    return features
-
-
-def similar_pairs(features: NDArray[np.float32]) -> Iterator[Pairs]:
-    """Yields all pairs of near duplicates, block by block."""
-    for top in range(0, len(features), _BLOCK):
-        for left in range(top, len(features), _BLOCK):
-            correlation = features[top : top + _BLOCK] @ features[left : left + _BLOCK].T
-            rows, columns = np.nonzero(correlation >= THRESHOLD)
-            upper = rows + top < columns + left
-            rows, columns = rows[upper], columns[upper]
-            yield Pairs(rows + top, columns + left, correlation[rows, columns])
+def near_duplicate_pairs(thumbnails: Sequence[bytes]) -> Pairs:
+    """Finds near duplicates; none among fewer than `MIN_PHOTOGRAPHS`."""
+    count = len(thumbnails)
+    if count < MIN_PHOTOGRAPHS:
+        return _as_pairs({})
+    distances: dict[tuple[int, int], float] = {}
+    neighbours: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for index, others, registered in _candidates(thumbnails):
+        for other, distance in zip(others.tolist(), registered.tolist(), strict=True):
+            pair = (min(index, other), max(index, other))
+            distances[pair] = min(distance, distances.get(pair, 1.0))  # registration is not quite symmetric
+            neighbours[index].append(pair)
+    place = min(NEIGHBOUR, (count - 1) // 2) - 1
+    usual = {
+        index: max(sorted(distances[pair] for pair in pairs)[place], _MIN_NEIGHBOUR_DISTANCE)
+        for index, pairs in neighbours.items()
+    }
+    typical = float(np.median(list(usual.values()) or [1.0]))
+    # Rare parts have distant neighbours, although they may resemble each other by chance.
+    usual = {index: min(value, typical) for index, value in usual.items()}
+    relative = {
+        (first, second): distance / min(usual.get(first, 1.0), usual.get(second, 1.0))
+        for (first, second), distance in distances.items()
+    }
+    return _as_pairs({pair: value for pair, value in relative.items() if value < MAX_RELATIVE_DISTANCE})
 
 
-def nearest_duplicates(
-    features: NDArray[np.float32], is_relevant: Callable[[Pairs], NDArray[np.bool_]]
-) -> Pairs:
-    """Returns pairs of a photograph and its nearest near duplicate, highest correlation first.
-
-    Args:
-        features: From `distinctive_features`.
-        is_relevant: Returns which pairs to consider.
-    """
-    best, nearest = np.zeros(len(features), np.float32), np.zeros(len(features), np.int64)
-    for pairs in similar_pairs(features):
-        relevant = is_relevant(pairs)
-        first, second, correlation = (column[relevant] for column in pairs)
-        for index, other in ((first, second), (second, first)):
-            better = np.flatnonzero(correlation > best[index])
-            better = better[np.argsort(correlation[better], kind="stable")]  # of several, the last is stored
-            best[index[better]], nearest[index[better]] = correlation[better], other[better]
-    found = np.flatnonzero(best)
-    both = np.sort(np.stack([found, nearest[found]], axis=1), axis=1)
-    unique, rows = np.unique(both, axis=0, return_index=True)  # two may be each other's nearest
-    order = np.argsort(-best[found[rows]], kind="stable")
-    return Pairs(unique[order, 0], unique[order, 1], best[found[rows]][order])
+def nearest_pairs(pairs: Pairs) -> Pairs:
+    """Returns the pair of each photograph and its nearest near duplicate, nearest first."""
+    photographs = np.stack([pairs.first, pairs.second], axis=1).ravel()
+    rows = np.unique(np.unique(photographs, return_index=True)[1] // 2)
+    return select_pairs(pairs, rows)
 
 
-def duplicate_clusters(features: NDArray[np.float32]) -> list[NDArray[np.int64]]:
-    """Returns the connected components of similar pairs, as indices; each has at least two photographs."""
-    first = np.arange(len(features))
-    for pairs in similar_pairs(features):
-        a, b = pairs.first, pairs.second
-        while len(a):
-            lower, upper = np.minimum(first[a], first[b]), np.maximum(first[a], first[b])
-            first[upper] = lower
-            while (first != first[first]).any():
-                first = first[first]
-            apart = first[a] != first[b]
-            a, b = a[apart], b[apart]
+def select_pairs(pairs: Pairs, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Pairs:
+    """Returns the pairs of these rows."""
+    return Pairs(pairs.first[rows], pairs.second[rows], pairs.distance[rows])
+
+
+def duplicate_clusters(count: int, pairs: Pairs) -> list[NDArray[np.int64]]:
+    """Returns the connected components of `count` photographs, as indices; each has at least two."""
+    first = np.arange(count)
+    a, b = pairs.first, pairs.second
+    while len(a):
+        lower, upper = np.minimum(first[a], first[b]), np.maximum(first[a], first[b])
+        first[upper] = lower
+        while (first != first[first]).any():
+            first = first[first]
+        apart = first[a] != first[b]
+        a, b = a[apart], b[apart]
     order = np.argsort(first, kind="stable")
     clusters = np.split(order, np.flatnonzero(np.diff(first[order])) + 1)
     return [cluster for cluster in clusters if len(cluster) > 1]
 
 
-def _principal_components(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Mean and principal components; duplicates count as one row."""
-    copies = np.minimum((rows @ rows.T > _SAME).sum(axis=1), _MAX_SAME)
-    weights = (1 / copies).astype(np.float32)
-    mean = weights @ rows / weights.sum()
-    _, _, components = np.linalg.svd((rows - mean) * np.sqrt(weights)[:, None], full_matrices=False)
-    return mean, components[: min(_MAX_COMPONENTS, len(rows) // _PHOTOGRAPHS_PER_COMPONENT)]
+def _candidates(
+    thumbnails: Sequence[bytes],
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float32]]]:
+    """Yields photographs that may have near duplicates, their candidates, and the registered distances."""
+    fine = RegistrationGrid(THUMBNAIL_SIDE, THUMBNAIL_SIDE // _MARGIN_SHARE)
+    middle = RegistrationGrid(_MIDDLE_SIDE, _MIDDLE_SIDE // _MARGIN_SHARE)
+    rows = np.stack([middle.unit_row(_cells(one, _MIDDLE_SIDE)) for one in thumbnails]).astype(np.float16)
+    for index, correlated in _correlated(thumbnails):
+        near = middle.tangent_distances(
+            _cells(thumbnails[index], _MIDDLE_SIDE), rows[correlated].astype(np.float32)
+        )
+        if near.min() > _MAX_TANGENT_DISTANCE:
+            continue
+        others = correlated[np.argsort(near, kind="stable")[:_CANDIDATES]]
+        pictures = [_cells(thumbnails[other], THUMBNAIL_SIDE) for other in others]
+        yield (
+            index,
+            others,
+            fine.registered_distances(_cells(thumbnails[index], THUMBNAIL_SIDE), pictures),
+        )
 
 
-def _blurred(cells: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.asarray(
-        cv2.GaussianBlur(cells, (0, 0), _CONTRAST_SIGMA, borderType=cv2.BORDER_REFLECT), np.float32
+def _correlated(thumbnails: Sequence[bytes]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yields each photograph and those whose coarse cells correlate most with its own."""
+    whole = RegistrationGrid(_COARSE_SIDE, 0)
+    rows = np.stack([whole.unit_row(_cells(one, _COARSE_SIDE)) for one in thumbnails])
+    limit = min(_COARSE_CANDIDATES, len(rows) - 1)
+    for start in range(0, len(rows), _BLOCK):
+        correlation = rows[start : start + _BLOCK] @ rows.T
+        for offset, values in enumerate(correlation):
+            values[start + offset] = -np.inf
+            yield start + offset, np.sort(np.argpartition(values, -limit)[-limit:])
+
+
+def _cells(thumbnail: bytes, side: int) -> NDArray[np.float32]:
+    """The normalized contrast of a thumbnail, float32 [side, side], smoothed for the registration."""
+    stored = np.frombuffer(thumbnail, np.int8).reshape(THUMBNAIL_SIDE, THUMBNAIL_SIDE)
+    cells: NDArray[np.float32] = stored.astype(np.float32) / np.float32(_QUANTIZATION)
+    if side < THUMBNAIL_SIDE:
+        cells = np.asarray(cv2.resize(cells, (side, side), interpolation=cv2.INTER_AREA), np.float32)
+    return _blurred(cells, _MIDDLE_SMOOTHING_SIGMA if side == _MIDDLE_SIDE else _SMOOTHING_SIGMA)
+
+
+def _blurred(cells: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
+    return np.asarray(cv2.GaussianBlur(cells, (0, 0), sigma, borderType=cv2.BORDER_REFLECT), np.float32)
+
+
+def _as_pairs(distances: dict[tuple[int, int], float]) -> Pairs:
+    ordered = sorted((distance, *pair) for pair, distance in distances.items())
+    return Pairs(
+        np.array([first for _, first, _ in ordered], np.int64),
+        np.array([second for _, _, second in ordered], np.int64),
+        np.array([distance for distance, _, _ in ordered], np.float32),
     )
-
-
-def _unit_rows(rows: NDArray[np.float32], min_length: float) -> NDArray[np.float32]:
-    """Scales rows to length 1; rows shorter than `min_length` become 0."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled = rows / np.maximum(lengths, min_length)
-    return np.where(lengths < min_length, np.float32(0), scaled).astype(np.float32)

@@ -219,9 +219,12 @@ def calibrate(words: list[str]) -> None:
             raise ConfigError(
                 f"{word} cannot change in a finished run. Expected only --threshold.field value."
             )
+    settings = experiment.threshold
+    if not any(word.startswith("--threshold.score") for word in fields):
+        settings = settings.model_copy(update={"score": None})  # an earlier command may have set it
     raise_pixel_limit(experiment.data.max_pixels)
     try:
-        for line in calibrate_run(options.run, experiment.threshold, folds=options.folds, by=options.by):
+        for line in calibrate_run(options.run, settings, folds=options.folds, by=options.by):
             print(line, flush=True)
     except RunInterruptedError as stop:
         print(f"{stop} Repeat the command to resume.", file=sys.stderr)

@@ -22,24 +22,27 @@ from datasets.leaks import near_duplicates_for_split
 from datasets.name_lists import read_name_list
 from datasets.sample import Split
 from datasets.splitting import SPLITS, write_splits
+from segdec.config import Thresholds
 from segdec.errors import ConfigError, RunError
 from training.config import ExperimentConfig, ThresholdConfig
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import list_dataset, open_check_cache, record_reader
-from training.evaluate import evaluate_run
+from training.evaluate import describe_points, evaluate_run
 from training.formatting import format_percent, format_score
-from training.metrics.calibration import align_log_odds
+from training.metrics.calibration import align_log_odds, apply_calibration
+from training.metrics.operating_points import find_operating_points
 from training.metrics.storage import METRICS_FILE, load_evaluation
-from training.metrics.thresholds import ScoredPhotographs
+from training.metrics.thresholds import ScoredPhotographs, choose_score_thresholds
 from training.metrics.validation import (
     ChosenThresholds,
     Validation,
     Validator,
     choose_thresholds,
     collect_scored,
+    measure_errors,
 )
 from training.run.folder import RunFolder
-from training.run.records import UNTRAINED_DECISION
+from training.run.records import UNTRAINED_DECISION, PhotographScores
 from training.trainer import Trainer
 
 FOLDS = "folds"
@@ -54,6 +57,8 @@ def calibrate_run(
     path: Path, settings: ThresholdConfig, *, folds: int = 0, by: Sequence[Path] = ()
 ) -> Iterator[str]:
     """Chooses calibration and thresholds of a finished run, and repeats its evaluation if there is one.
+
+    With `settings.score` the images of the last choice are used again, unless others are given.
 
     Args:
         path: The run folder.
@@ -72,7 +77,8 @@ def calibrate_run(
         chosen = _choose(folder, settings, folds, by)
     limits = chosen.model.thresholds
     review = "" if limits.review is None else f", for review from {format_score(limits.review)}"
-    yield f"Defective from a score of {format_score(limits.score)}{review}, chosen on {chosen.chosen_by}."
+    origin = "chosen" if settings.score is None else "as set; calibrated"
+    yield f"Defective from a score of {format_score(limits.score)}{review}, {origin} on {chosen.chosen_by}."
     if (rate := chosen.model.calibration.defect_rate) is not None:
         yield (
             f"Scores are probabilities for a share of {format_percent(rate)} defective photographs; another "
@@ -82,12 +88,16 @@ def calibrate_run(
     if (path / METRICS_FILE).exists():
         split = cast(Split, load_evaluation(path).split)
         yield f"Evaluated again on the split '{split}':\n{evaluate_run(path, split)}\n"
+    else:
+        yield from describe_points(path, folder.result()).to_lines()
     export = f"python -m training export {shlex.quote(str(path))} MODEL --overwrite"
     yield f"Exported models keep their thresholds. To update one: {export}"
 
 
 def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequence[Path]) -> ChosenThresholds:
     experiment, result = folder.experiment(), folder.result()
+    if settings.score is not None and result.scored is not None and not folds and not by:
+        return _set_score(folder, settings, result.scored.unpack())
     # Folds first: a training configures its devices, which must happen before TensorFlow starts.
     scored = [*score_folds(folder, experiment, folds), *score_with_runs(folder, by)]
     validation = measure_split(folder, "val")
@@ -98,16 +108,44 @@ def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequen
     ]
     chosen = choose_thresholds(result.model, validation, settings, others, balanced=experiment.balanced)
     kept = [warning for warning in result.warnings if warning == UNTRAINED_DECISION]
+    _save(folder, settings, replace(chosen, notes=(*chosen.notes, *kept)))
+    return chosen
+
+
+def _set_score(folder: RunFolder, settings: ThresholdConfig, scored: ScoredPhotographs) -> ChosenThresholds:
+    """Sets the score threshold on the images of the last choice; the mask threshold and its note stay."""
+    experiment, result = folder.experiment(), folder.result()
+    former, limits = (
+        choose_score_thresholds(scored, each, balanced=experiment.balanced)
+        for each in (experiment.threshold, settings)
+    )
+    mask = result.model.thresholds.mask
+    thresholds = Thresholds(score=limits.threshold, mask=mask, review=limits.review)
+    scores = apply_calibration(limits.calibration, scored.log_odds)
+    changes = {"calibration": limits.calibration, "thresholds": thresholds}
+    chosen = ChosenThresholds(
+        model=result.model.model_copy(update=changes),
+        validation={**result.validation, **measure_errors(scored.labels, scores, thresholds)},
+        chosen_by=result.chosen_by,
+        notes=(*limits.notes, *(note for note in result.warnings if note not in former.notes)),
+        points=find_operating_points(scored, limits, settings),
+        scored=scored,
+    )
+    _save(folder, settings, chosen)
+    return chosen
+
+
+def _save(folder: RunFolder, settings: ThresholdConfig, chosen: ChosenThresholds) -> None:
     changes = {
         "model": chosen.model,
         "validation": chosen.validation,
-        "warnings": (*chosen.notes, *kept),
+        "warnings": chosen.notes,
         "chosen_by": chosen.chosen_by,
+        "scored": PhotographScores.pack(chosen.scored),
+        "operating_points": chosen.points,
     }
-    folder.save_thresholds(
-        experiment.model_copy(update={"threshold": settings}), result.model_copy(update=changes)
-    )
-    return chosen
+    config = folder.experiment().model_copy(update={"threshold": settings})
+    folder.save_thresholds(config, folder.result().model_copy(update=changes))
 
 
 def measure_split(folder: RunFolder, split: Split) -> Validation:
@@ -152,15 +190,15 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
 def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed: int) -> list[frozenset[str]]:
     """Splits the groups of images into folds, stratified by class.
 
-    Equal pictures and near duplicates stay in one fold, unless almost all images look alike, which is
-    reported.
+    Equal pictures and near duplicates stay in one fold, unless a fold would lose its share of a class, which
+    is reported.
 
     Raises:
         ConfigError: If a fold has no good images, or no defective ones although there are some.
     """
     if folds < 2:
         raise ConfigError(f"--folds {folds}. Expected at least 2.")
-    duplicates, notes = near_duplicates_for_split(photographs)
+    duplicates, notes = near_duplicates_for_split(photographs, [1] * folds, seed)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     clusters = find_clusters(photographs, duplicates)

@@ -293,6 +293,9 @@ class ThresholdConfig(Config):
         description="share of defective photographs in production, for which the score is a probability; "
         "none = that of the photographs used for the thresholds",
     )
+    score: Changeable[Share | None] = Field(
+        None, description="threshold of the score itself, instead of the one that miss_cost chooses"
+    )
     review: Changeable[bool] = Field(
         False, description="choose a second, lower threshold; photographs between the two are for review"
     )

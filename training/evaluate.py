@@ -11,6 +11,7 @@ from training.metrics.evaluation import evaluate
 from training.metrics.rating import Rating, TrainingFacts, rate
 from training.metrics.storage import save_evaluation
 from training.reporting.gallery import read_and_predict
+from training.reporting.operating_points import OperatingPoints
 from training.reporting.report import write_report
 from training.reporting.summary import describe, describe_rating
 from training.reporting.tables import evaluation_table
@@ -21,13 +22,14 @@ from training.run.run_log import read_log
 
 @dataclass(frozen=True)
 class EvaluationSummary:
-    """The metrics of an evaluation as text, and the rating of the model; as `str` both."""
+    """The metrics of an evaluation as text, operating points and rating of the model; as `str` all."""
 
     text: str
+    points: OperatingPoints
     rating: Rating
 
     def __str__(self) -> str:
-        return "\n".join([self.text, "", *describe_rating(self.rating)])
+        return "\n".join([self.text, "", *self.points.to_lines(), "", *describe_rating(self.rating)])
 
 
 def evaluate_run(path: Path, split: Split) -> EvaluationSummary:
@@ -42,6 +44,7 @@ def evaluate_run(path: Path, split: Split) -> EvaluationSummary:
     pool = ReadingPool(experiment.data.decode_threads)
     evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size, pool=pool)
     rating = rate(evaluation, _training_facts(folder, experiment, result))
+    points = describe_points(path, result)
     save_evaluation(path, evaluation, split=split, seed=experiment.seed, rating=rating)
     write_report(
         path / "report.html",
@@ -49,12 +52,19 @@ def evaluate_run(path: Path, split: Split) -> EvaluationSummary:
         facts=_facts(experiment, result, split),
         evaluation=evaluation,
         rating=rating,
+        points=points,
         show=read_and_predict(predictor, records, read),
         warnings=result.warnings,
         history=[record for record in read_log(path) if record["kind"] == "train"],
     )
     text = f"{describe(evaluation)}\n\n{evaluation_table(evaluation)}\nReport: {path / 'report.html'}"
-    return EvaluationSummary(text, rating)
+    return EvaluationSummary(text, points, rating)
+
+
+def describe_points(path: Path, result: RunResult) -> OperatingPoints:
+    """Returns the operating points of the run in this folder as text."""
+    review = result.model.thresholds.review is not None
+    return OperatingPoints.of(result.operating_points, result.chosen_by, path, review=review)
 
 
 def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult) -> TrainingFacts:

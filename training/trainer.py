@@ -35,7 +35,7 @@ from training.run.checkpoints import RunState
 from training.run.folder import RunFolder, run_digest
 from training.run.meter import Meter, NonFiniteError
 from training.run.nan_report import write_nan_report
-from training.run.records import UNTRAINED_DECISION, RunResult
+from training.run.records import UNTRAINED_DECISION, PhotographScores, RunResult
 from training.run.run_log import RunLog, check_tracking, open_trackers
 from training.run.training_panel import draw_batch, draw_validation
 from training.schedule_control import ScheduleControl
@@ -355,6 +355,8 @@ class Trainer:
             model=chosen.model,
             validation=chosen.validation,
             chosen_by=chosen.chosen_by,
+            scored=PhotographScores.pack(chosen.scored),
+            operating_points=chosen.points,
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
             encoder=self.folder.encoder(),

@@ -4,7 +4,13 @@ from pathlib import Path
 import pytest
 
 from datasets.checking import CheckedPhotograph
-from datasets.folds import find_clusters, split_by_share, split_into_folds, stratified_group_split
+from datasets.folds import (
+    find_clusters,
+    keep_every_share,
+    split_by_share,
+    split_into_folds,
+    stratified_group_split,
+)
 from datasets.sample import Dataset, Record
 from segdec.errors import DatasetError
 
@@ -103,3 +109,35 @@ def test_splits_that_could_measure_nothing_are_refused():
         list(split_into_folds(as_dataset(made), made, folds=3, val=0))
     with pytest.raises(DatasetError, match=r"--folds 1 is too small. Expected at least 2"):
         list(split_into_folds(as_dataset(made), made, folds=1, val=0))
+
+
+def test_near_duplicates_are_given_up_where_a_part_would_lose_its_share():
+    """The seven dents form two clusters: one of three folds would have none."""
+    made = [photograph(f"good{n:02d}/0", 0) for n in range(30)] + [
+        photograph(f"dent{n}/0", 1) for n in range(7)
+    ]
+    dents, pair = [made[30:34], made[34:]], made[:2]
+    kept, notes = keep_every_share(made, [pair, *dents], [1, 1, 1], 0)
+    assert kept == [pair, dents[1]]
+    assert len(notes) == 1
+    assert notes[0].startswith("Near duplicates in 1 cluster are not kept together: 4 (dent0/0")
+    assert "lose its share of a class" in notes[0]
+    assert keep_every_share(made, [pair, *dents], [1, 1], 0) == ([pair, *dents], ())
+
+
+def test_a_class_of_two_photographs_keeps_its_near_duplicates_only_if_both_parts_get_one():
+    made = [photograph(f"good{n:02d}/0", 0) for n in range(20)] + [
+        photograph(f"dent{n}/0", 1) for n in range(2)
+    ]
+    for shares in ([1, 1], [0.6, 0.2, 0.2]):
+        kept, notes = keep_every_share(made, [made[20:]], shares, 0)
+        assert kept == []
+        assert "2 (dent0/0, dent1/0)" in notes[0]
+    assert keep_every_share(made, [made[:2]], [0.6, 0.2, 0.2], 0) == ([made[:2]], ())
+
+
+def test_photographs_that_are_all_near_duplicates_are_split_as_if_they_were_not():
+    made = [photograph(f"good{n:02d}/0", 0) for n in range(20)]
+    kept, notes = keep_every_share(made, [made], [0.6, 0.2, 0.2], 0)
+    assert kept == []
+    assert "viewpoint" in notes[0]

@@ -91,9 +91,9 @@ def test_near_duplicates_in_different_splits_are_found_the_nearest_first(exposur
     assert all(one.split("/")[0] == other.split("/")[0] for one, other in pairs(found))
     named = {name for pair in pairs(found) for name in pair}
     assert named == {photograph.record.name for photograph in exposures if photograph.record.split}
-    alike = [leak.correlation for leak in found]
-    assert alike == sorted(alike, reverse=True)
-    assert min(alike) > 0.9
+    distances = [leak.distance for leak in found]
+    assert distances == sorted(distances)
+    assert max(distances) < 0.3
 
 
 def test_near_duplicates_of_one_split_and_equal_pictures_are_not_told(exposures):
@@ -118,7 +118,7 @@ def test_a_warning_names_some_near_duplicates_and_counts_the_others(exposures, c
     assert lines[0].startswith("warning: 33 photographs have a near duplicate in another split")
     assert len(lines) == 1 + leaks.MAX_LISTED + 2
     one, other = (f"{photograph.record.name} ({photograph.record.split})" for photograph in found[0][:2])
-    assert lines[1] == f"  {one} ~ {other}, {found[0].correlation:.2f}"
+    assert lines[1] == f"  {one} ~ {other}, {found[0].distance:.2f}"
     assert lines[-2] == f"  and {len(found) - leaks.MAX_LISTED} more pairs"
     assert "split --group-twins" in lines[-1]
     allowed = [f"tile{tile:02d}" for tile in range(12)]
@@ -126,13 +126,25 @@ def test_a_warning_names_some_near_duplicates_and_counts_the_others(exposures, c
     assert capsys.readouterr().err == ""
 
 
-def test_duplicates_that_are_most_of_the_photographs_are_one_kind_of_part(exposures, monkeypatch):
+def test_exposures_of_each_tile_stay_together(exposures):
     assert near_duplicates_for_split(exposures) == (near_duplicates(exposures), ())
-    for joined, kept in [(18, 1), (19, 0)]:  # of 36
+    assert [len(same) for same in near_duplicates(exposures)] == [3] * 12
+
+
+def test_a_cluster_with_a_large_share_of_a_class_is_a_viewpoint(exposures, monkeypatch):
+    for joined, kept in [(12, 1), (13, 0)]:  # of 36
         monkeypatch.setattr(leaks, "near_duplicates", lambda found, most=joined: [tuple(found[:most])])
         duplicates, notes = near_duplicates_for_split(exposures)
         assert (len(duplicates), len(notes)) == (kept, 1 - kept)
-    assert notes[0].startswith("19 of 36 photographs form one chain")
+    assert notes[0].startswith("Near duplicates in 1 cluster are not kept together: 13 (tile00/0")
+    assert "viewpoint" in notes[0]
+
+
+def test_few_photographs_are_not_compared(exposures):
+    assert near_duplicates_for_split(exposures[:9]) == (
+        (),
+        ("Fewer than 10 photographs: near duplicates were not searched.",),
+    )
 
 
 def test_more_photographs_than_are_compared_are_reported(exposures, monkeypatch, capsys):

@@ -12,6 +12,7 @@ from datasets.name_lists import read_name_list
 from datasets.near_duplicates import normalized_thumbnail
 from datasets.sample import Record
 from datasets.splitting import SPLITS
+from segdec.config import Thresholds
 from segdec.errors import ConfigError, RunError
 
 pytest.importorskip("tensorflow")
@@ -78,10 +79,35 @@ def test_the_command_takes_settings_of_thresholds_alone(run, capsys):
         (["--seed", "1"], "--seed cannot change in a finished run"),
         (["--threshold.misscost", "1"], "Did you mean '--threshold.miss-cost'"),
         (["--threshold.miss-cost", "0"], "greater than or equal to 0.000001"),
+        (["--threshold.score", "40"], "threshold.score: Input should be less than 1 (got '40')"),
     ]:
         with pytest.raises(SystemExit):
             main(["calibrate", str(run), *words])
         assert said in capsys.readouterr().err
+
+
+def test_a_score_that_is_set_keeps_all_other_choices(run, capsys, monkeypatch):
+    main(["calibrate", str(run), "--threshold.review"])
+    before = result_of(run)
+    capsys.readouterr()
+    monkeypatch.setattr("training.calibrate.measure_split", None)  # no photograph is read
+    main(["calibrate", str(run), "--threshold.score", "0.4", "--no-threshold.review"])
+    printed, after = capsys.readouterr().out, result_of(run)
+    assert after.model.thresholds == Thresholds(score=0.4, mask=before.model.thresholds.mask)
+    assert after.model.calibration == before.model.calibration
+    assert after.scored == before.scored
+    assert after.operating_points[0].threshold == 0.4
+    assert after.operating_points[1:] == before.operating_points[1:]
+    assert printed.startswith(f"Defective from a score of 0.400, as set; calibrated on {before.chosen_by}.")
+    assert "At this threshold " in printed
+
+
+def test_other_settings_end_a_score_that_was_set(run):
+    main(["calibrate", str(run), "--threshold.score", "0.4"])
+    assert RunFolder(run).experiment().threshold.score == 0.4
+    main(["calibrate", str(run), "--threshold.miss-cost", "3"])
+    assert RunFolder(run).experiment().threshold.score is None
+    assert result_of(run).model.thresholds.score != 0.4
 
 
 def test_a_run_that_another_process_holds_keeps_its_limits(run):

@@ -115,7 +115,7 @@ def test_settings_that_may_change_when_a_run_is_resumed():
         log_every tracking encoder_weights initial_weights data.layout data.root data.reviewed data.splits
         data.supervision data.max_pixels data.allowed_leaks data.skip_broken data.cache_mb data.cache_folder
         data.disk_cache_mb data.checked_folder data.recheck data.drop_remainder data.decode_threads
-        threshold.miss_cost threshold.defect_rate threshold.review threshold.missed_share
+        threshold.miss_cost threshold.defect_rate threshold.score threshold.review threshold.missed_share
         threshold.refused_share threshold.confidence
     """
     assert changeable_settings() == set(names.split())

@@ -20,7 +20,7 @@ from segdec.runtime.files import write_text_atomic
 from training.config import ExperimentConfig
 from training.data.run_data import open_check_cache
 from training.distribution.interruption import RunInterruptedError, raise_on_sigterm
-from training.evaluate import evaluate_run
+from training.evaluate import describe_points, evaluate_run
 from training.experiment_file import save_experiment
 from training.export import ExportOptions, export_run
 from training.fit.dataset_profile import (
@@ -369,6 +369,8 @@ def _summary(config: ExperimentConfig, out: Path, took_s: float, rating: Rating)
     return [
         format_line("took", f"{format_duration(took_s)}; {steps}"),
         format_line("wrote", f"model {out}, report {report}, experiment {_experiment_file(config)}"),
+        "",
+        *describe_points(config.folder, RunFolder(config.folder).result()).to_lines(),
         "",
         *describe_rating(rating),
         "",

@@ -147,7 +147,12 @@ def _widen(name: str, interval: Interval | None, results: Sequence[PhotographRes
     if interval is None or name not in RATES or not interval.low == interval.high in (0, 1):
         return interval
     groups = len({result.group for result in results if (result.truth != 0) in RATES[name]})
+    return exact_interval(groups * int(interval.low), groups)
+
+
+def exact_interval(count: int, total: int) -> Interval:
+    """Returns the 95 % interval of a share of independent parts (Clopper and Pearson 1934)."""
     from scipy.stats import binomtest  # takes a second to import
 
-    exact = binomtest(groups * int(interval.low), groups).proportion_ci(LEVEL, method="exact")
+    exact = binomtest(count, total).proportion_ci(LEVEL, method="exact")
     return Interval(float(exact.low), float(exact.high), 0, "exact")

@@ -24,6 +24,12 @@ NEARLY_BEST = 0.98
 CLEARANCE = 0.2
 """Distance in log-odds of a threshold from every image, if the gap allows it: engines differ slightly."""
 
+UNKNOWN_MISSES = (
+    "The miss rate is unknown, and the score is not a probability: test the model on defective parts before "
+    "use."
+)
+"""Note on a threshold that was chosen without defective photographs."""
+
 Floats = NDArray[np.float64]
 
 
@@ -78,24 +84,51 @@ def choose_score_thresholds(
 
     With good and defective images the score becomes a probability, and the threshold 1 / (1 + miss_cost)
     minimises the expected cost. With good images alone, a further good image exceeds the threshold with
-    probability `refused_share`. Without enough images the threshold is 0.5. `balanced` says whether the
-    network was trained on as many defective as good images.
+    probability `refused_share`. Without enough images the threshold is 0.5. `settings.score` replaces the
+    choice. `balanced` says whether the network was trained on as many defective as good images.
     """
     good, defective = scored.good, scored.defective
+    calibration = Calibration()
+    if len(good) and len(defective):
+        calibration = fit_calibration(scored.labels, scored.log_odds, settings.defect_rate, balanced=balanced)
+    if settings.score is not None:
+        return _set_threshold(scored, calibration, settings.score, settings)
     if not len(good) or (not len(defective) and len(good) < 2):
         note = (
             f"The validation split has {len(good)} good and {len(defective)} defective images, too few to "
             f"choose a score threshold: {DEFAULT} is used. Put both kinds into the validation split."
         )
-        return ScoreThresholds(Calibration(), DEFAULT, notes=(note,))
+        return ScoreThresholds(calibration, DEFAULT, notes=(note,))
     if not len(defective):
         return _limit_good(scored, settings)
-    calibration = fit_calibration(scored.labels, scored.log_odds, settings.defect_rate, balanced=balanced)
-    cut = (float(logit(1 / (1 + settings.miss_cost))) - calibration.intercept) / calibration.slope
+    cut = log_odds_at(calibration, lowest_cost_score(settings))
     if not settings.review:
         return _place(scored, calibration, cut, None, _list_doubts(scored, cut))
     review, cut, notes = _choose_review(scored, cut, settings)
     return _place(scored, calibration, cut, review, (*_list_doubts(scored, cut), *notes))
+
+
+def _set_threshold(
+    scored: ScoredPhotographs, calibration: Calibration, score: float, settings: ThresholdConfig
+) -> ScoreThresholds:
+    """Returns this threshold, with a review threshold if `settings` ask for one and it is lower."""
+    if not len(scored.defective):
+        return ScoreThresholds(calibration, score, notes=(UNKNOWN_MISSES,))
+    if not settings.review:
+        return ScoreThresholds(calibration, score)
+    lower, notes = _limit_missed(scored, settings)
+    review = place_score(scored, calibration, lower)
+    return ScoreThresholds(calibration, score, review if review < score else None, notes)
+
+
+def lowest_cost_score(settings: ThresholdConfig) -> float:
+    """Returns the probability of a defect from which rejecting costs less than passing."""
+    return 1 / (1 + settings.miss_cost)
+
+
+def log_odds_at(calibration: Calibration, score: float) -> float:
+    """Returns the network's log-odds of a score; the inverse of `apply_calibration`."""
+    return (float(logit(score)) - calibration.intercept) / calibration.slope
 
 
 # === With good photographs alone ===
@@ -118,8 +151,7 @@ def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreTh
     highest = float(beta.ppf(settings.confidence, refused + 1, passed)) if passed else 1.0
     note = (
         f"The threshold is based on {len(parts)} good parts and no defective one: it rejects at most "
-        f"{_percent(highest)} of the good ones ({_percent(settings.confidence)} confidence). The miss rate "
-        "is unknown, and the score is not a probability: test the model on defective parts before use."
+        f"{_percent(highest)} of the good ones ({_percent(settings.confidence)} confidence). {UNKNOWN_MISSES}"
     )
     return _place(scored, Calibration(), cut, None, (note,))
 
@@ -135,18 +167,10 @@ def _choose_review(
     Both are order statistics of the parts: the probability that a further part lies beyond the k-th of n has
     the distribution Beta(k, n − k + 1), which is also the Clopper-Pearson bound (Wilks 1941).
     """
-    missed, refused = scored.worst_of_groups(good=False), -scored.worst_of_groups(good=True)[::-1]
-    lower, lower_risk = _bound(missed, settings.missed_share, settings.confidence)
-    upper, upper_risk = _bound(refused, settings.refused_share, settings.confidence)
-    risks = (
-        ("defective parts pass as good", lower_risk, settings.missed_share, len(missed)),
-        ("good parts are rejected", upper_risk, settings.refused_share, len(refused)),
-    )
-    notes = tuple(
-        _explain_risk(what, risk, asked, parts, settings.confidence)
-        for what, risk, asked, parts in risks
-        if risk > asked
-    )
+    lower, notes = _limit_missed(scored, settings)
+    refused = -scored.worst_of_groups(good=True)[::-1]
+    upper, risk = _bound(refused, settings.refused_share, settings.confidence)
+    notes += _explain_risk("good parts are rejected", risk, settings.refused_share, len(refused), settings)
     if lower > -upper:  # one threshold between the two meets both risks
         return None, float(np.clip(cut, np.nextafter(-upper, np.inf), lower)), notes
     return lower, float(np.nextafter(-upper, np.inf)), notes
@@ -164,11 +188,24 @@ def _bound(ascending: Floats, share: float, confidence: float) -> tuple[float, f
     return float(ascending[place]), float(risks[place])
 
 
-def _explain_risk(what: str, risk: float, asked: float, parts: int, confidence: float) -> str:
-    needed = int(np.ceil(np.log1p(-confidence) / np.log1p(-asked)))
+def _limit_missed(scored: ScoredPhotographs, settings: ThresholdConfig) -> tuple[float, tuple[str, ...]]:
+    """Log-odds below which at most `missed_share` of the defective parts are, and warnings."""
+    missed = scored.worst_of_groups(good=False)
+    lower, risk = _bound(missed, settings.missed_share, settings.confidence)
+    what = "defective parts pass as good"
+    return lower, _explain_risk(what, risk, settings.missed_share, len(missed), settings)
+
+
+def _explain_risk(
+    what: str, risk: float, asked: float, parts: int, settings: ThresholdConfig
+) -> tuple[str, ...]:
+    if risk <= asked:
+        return ()
+    needed = int(np.ceil(np.log1p(-settings.confidence) / np.log1p(-asked)))
     return (
         f"{count_of(parts, 'part')} cannot guarantee that at most {_percent(asked)} of the {what}: that "
-        f"needs {needed} parts. Guaranteed are {_percent(risk)}, with {_percent(confidence)} confidence."
+        f"needs {needed} parts. Guaranteed are {_percent(risk)}, with {_percent(settings.confidence)} "
+        "confidence.",
     )
 
 
@@ -182,16 +219,18 @@ def _place(
     review: float | None,
     notes: tuple[str, ...],
 ) -> ScoreThresholds:
-    """Both thresholds as scores, at a distance from every image if possible."""
-
-    def to_score(limit: float) -> float:
-        score = float(apply_calibration(calibration, _keep_clear(scored.log_odds, limit)))
-        return min(max(score, math.nextafter(0.0, 1.0)), math.nextafter(1.0, 0.0))
-
-    threshold, lower = to_score(cut), None if review is None else to_score(review)
+    """Both thresholds as scores."""
+    threshold = place_score(scored, calibration, cut)
+    lower = None if review is None else place_score(scored, calibration, review)
     if lower is not None and lower >= threshold:
         lower = None
     return ScoreThresholds(calibration, threshold, lower, notes)
+
+
+def place_score(scored: ScoredPhotographs, calibration: Calibration, cut: float) -> float:
+    """Returns the score of a threshold in log-odds, at a distance from every image if possible."""
+    score = float(apply_calibration(calibration, _keep_clear(scored.log_odds, cut)))
+    return min(max(score, math.nextafter(0.0, 1.0)), math.nextafter(1.0, 0.0))
 
 
 def _keep_clear(log_odds: Floats, cut: float) -> float:

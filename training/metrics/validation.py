@@ -16,6 +16,7 @@ from training.formatting import count_of
 from training.metrics.calibration import apply_calibration
 from training.metrics.classification import auroc, average_precision, count_errors
 from training.metrics.evaluation import evaluate
+from training.metrics.operating_points import OperatingPoint, find_operating_points
 from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.thresholds import (
@@ -130,13 +131,15 @@ class Validator:
 class ChosenThresholds:
     """A trained model with its calibration and thresholds, its metrics on validation, and warnings.
 
-    `chosen_by` describes the images that the thresholds were chosen on.
+    `chosen_by` describes the images that the thresholds were chosen on; `scored` are these images.
     """
 
     model: ModelConfig
     validation: dict[str, float | None]
     chosen_by: str
     notes: tuple[str, ...]
+    points: tuple[OperatingPoint, ...]
+    scored: ScoredPhotographs
 
 
 def choose_thresholds(
@@ -152,23 +155,33 @@ def choose_thresholds(
     `others` are further images that were not used to train the network that scored them; for `balanced` see
     `choose_score_thresholds`.
     """
-    score = choose_score_thresholds(
-        concatenate_scored([validation.photographs, *others]), settings, balanced=balanced
-    )
+    scored = concatenate_scored([validation.photographs, *others])
+    score = choose_score_thresholds(scored, settings, balanced=balanced)
     mask, note = choose_mask_threshold(
         validation.selection_pixels or validation.pixels, model.thresholds.mask
     )
     thresholds = Thresholds(score=score.threshold, mask=mask, review=score.review)
     scores = apply_calibration(score.calibration, validation.photographs.log_odds)
-    false_positives, _ = count_errors(validation.labels, scores, thresholds.score)
-    _, false_negatives = count_errors(validation.labels, scores, thresholds.lowest)
-    errors = {"false_positives": float(false_positives), "false_negatives": float(false_negatives)}
     return ChosenThresholds(
         model=model.model_copy(update={"calibration": score.calibration, "thresholds": thresholds}),
-        validation={**replace(validation, scores=scores).metrics(), **errors},
+        validation={
+            **replace(validation, scores=scores).metrics(),
+            **measure_errors(validation.labels, scores, thresholds),
+        },
         chosen_by=_describe(validation.photographs, others),
         notes=(*score.notes, *([note] if note else [])),
+        points=find_operating_points(scored, score, settings),
+        scored=scored,
     )
+
+
+def measure_errors(
+    labels: NDArray[np.int64], scores: NDArray[np.float64], thresholds: Thresholds
+) -> dict[str, float]:
+    """Returns the numbers of false positives and false negatives among images [N]."""
+    false_positives, _ = count_errors(labels, scores, thresholds.score)
+    _, false_negatives = count_errors(labels, scores, thresholds.lowest)
+    return {"false_positives": float(false_positives), "false_negatives": float(false_negatives)}
 
 
 def _describe(own: ScoredPhotographs, others: Sequence[ScoredPhotographs]) -> str:

@@ -24,6 +24,7 @@ from training.reporting.charts import (
 )
 from training.reporting.gallery import ReadAndPredict, draw_card
 from training.reporting.html_page import embed_json, read_script, render
+from training.reporting.operating_points import OperatingPoints
 from training.reporting.summary import (
     describe,
     describe_reliability,
@@ -38,6 +39,8 @@ PICTURE_PX = {60: 512, 300: 256}
 
 MIN_PICTURE_PX = 160
 
+NO_POINTS = OperatingPoints()
+
 CORRECT_SHOWN = 6
 NEAR_SHOWN = 4
 """Near misses on each side of the threshold."""
@@ -50,6 +53,7 @@ def write_report(
     facts: Mapping[str, str],
     evaluation: Evaluation,
     rating: Rating | None = None,
+    points: OperatingPoints = NO_POINTS,
     show: ReadAndPredict,
     history: Sequence[Mapping[str, Any]] | None = None,
     warnings: Sequence[str] = (),
@@ -62,6 +66,7 @@ def write_report(
         facts: Properties to list: model, data set, split, thresholds.
         evaluation: What is reported.
         rating: The rating of the model, the first lines of the page.
+        points: Operating points, beside the threshold slider.
         show: Called once per pictured image.
         history: Training log; records without `stage`, `step` and a finite `loss` are ignored.
         warnings: Sentences at the top, such as those of the choice of thresholds.
@@ -86,6 +91,7 @@ def write_report(
         false_negative_rate=_rate(metrics, "false_negative_rate"),
         false_positive_rate=_rate(metrics, "false_positive_rate"),
         review_rate=f": {format_percent(metrics.reviews / metrics.images)}" if metrics.reviews else "",
+        points=points,
         slider=slider,
         slider_data=embed_json(slider.data) if slider else None,
         script=script,

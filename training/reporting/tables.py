@@ -63,8 +63,8 @@ def _bracket(interval: Interval | None) -> str:
     return f"  ({interval.low:.4f} to {interval.high:.4f})" if interval else ""
 
 
-def _align(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
-    """Lines of a table: the first column to the left, the others to the right."""
+def align_rows(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
+    """Returns the lines of a table: the first column to the left, the others to the right."""
     first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for name, *cells in rows:
@@ -80,7 +80,7 @@ def _class_lines(classes: Sequence[ClassMetrics]) -> list[str]:
         counts = (each.images, each.average_precision, each.recall, each.false_negatives)
         shares = (each.accuracy, each.pixels.f1)
         rows.append([each.name, *map(format_number, (*counts, *[each.reviews] * held, *shares))])
-    return _align(rows)
+    return align_rows(rows)
 
 
 def _size_lines(sizes: Sequence[RegionSize]) -> list[str]:
@@ -92,13 +92,13 @@ def _size_lines(sizes: Sequence[RegionSize]) -> list[str]:
             else f"{size.from_px} to {size.below_px - 1} px"
         )
         rows.append([end, *map(format_number, (size.regions, size.found, size.mean_overlap))])
-    return _align(rows)
+    return align_rows(rows)
 
 
 def _region_lines(regions: RegionClasses, defects: Sequence[str]) -> list[str]:
     rows = [["true region, found as", *defects, "not found"]]
     rows += [[name, *map(str, counts)] for name, counts in zip(defects, regions.confusion, strict=False)]
-    return _align([*rows, ["no defect", *map(str, regions.confusion[-1][:-1]), ""]])
+    return align_rows([*rows, ["no defect", *map(str, regions.confusion[-1][:-1]), ""]])
 
 
 def aggregate_table(aggregate: Aggregate) -> str:
@@ -133,7 +133,7 @@ def _run_lines(aggregate: Aggregate) -> list[str]:
         place = [str(run.path), str(run.fold), format_number(run.seed)]
         cells.append([*place, *(format_number(figures[name]) for name in columns)])
     spreads = [_format_spread(aggregate, name, aggregate.metrics_over_runs[name]) for name in columns]
-    return _align([*cells, ["mean ± std", "", "", *spreads]], indent="")
+    return align_rows([*cells, ["mean ± std", "", "", *spreads]], indent="")
 
 
 def _format_spread(aggregate: Aggregate, name: str, spread: MeanStd) -> str:

@@ -34,6 +34,7 @@ def next_experiment(
     config = config.model_copy(
         update={
             "tracking": parent.tracking,
+            "threshold": parent.threshold.model_copy(update={"score": None}),  # it fits the parent's scores
             "data": config.data.model_copy(update={"reviewed": folders}),
             "initial_weights": weights,
             "initial_sha256": None,

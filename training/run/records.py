@@ -7,7 +7,9 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Self
 
+import numpy as np
 import tensorflow as tf
 
 from datasets.problems import format_problem
@@ -16,6 +18,8 @@ from segdec.artifact import TrainingPhotographs
 from segdec.config import Config, EncoderWeights, ModelConfig
 from segdec.runtime.files import write_text_atomic
 from training.formatting import count_of
+from training.metrics.operating_points import OperatingPoint
+from training.metrics.thresholds import ScoredPhotographs
 
 ENVIRONMENT = "environment.json"
 LEFT_OUT_FILE = "left_out.txt"
@@ -26,6 +30,25 @@ PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python-headless")
 UNTRAINED_DECISION = "No stage trained the decision network: the mask is trained, class and score are not."
 
 
+class PhotographScores(Config):
+    """The images that the thresholds were chosen on: class, log-odds and group of each."""
+
+    labels: tuple[int, ...]
+    log_odds: tuple[float, ...]
+    groups: tuple[str, ...]
+
+    @classmethod
+    def pack(cls, scored: ScoredPhotographs) -> Self:
+        """Returns scored images as tuples."""
+        odds = scored.log_odds.tolist()
+        return cls(labels=tuple(scored.labels.tolist()), log_odds=tuple(odds), groups=scored.groups)
+
+    def unpack(self) -> ScoredPhotographs:
+        """Returns them as arrays."""
+        labels, odds = np.array(self.labels, np.int64), np.array(self.log_odds, np.float64)
+        return ScoredPhotographs(labels, odds, self.groups)
+
+
 class RunResult(Config):
     """The result of a training, without the weights.
 
@@ -33,6 +56,8 @@ class RunResult(Config):
         model: The model, with calibration and thresholds.
         validation: Metrics on the validation split.
         chosen_by: The images that the thresholds were chosen on, as text.
+        scored: These images; None if unknown.
+        operating_points: The score threshold, and others to choose from, measured on these images.
         encoder: Origin of the initial encoder weights; None if none were read.
         training_photographs: Their size and depth; None if unknown.
     """
@@ -40,6 +65,8 @@ class RunResult(Config):
     model: ModelConfig
     validation: dict[str, float | None]
     chosen_by: str = "photographs of validation"
+    scored: PhotographScores | None = None
+    operating_points: tuple[OperatingPoint, ...] = ()
     warnings: tuple[str, ...]
     data_fingerprint: str
     encoder: EncoderWeights | None = None

@@ -151,6 +151,33 @@ def test_images_of_one_part_count_once():
     assert "1 part cannot guarantee" in together.notes[1]
 
 
+# === A threshold that is set ===
+
+
+def test_a_threshold_that_is_set_changes_nothing_but_itself():
+    photographs = overlapping(0)
+    chosen, given = (
+        choose_score_thresholds(photographs, ThresholdConfig(score=score)) for score in (None, 0.4)
+    )
+    assert (given.threshold, given.review, given.notes) == (0.4, None, ())
+    assert given.calibration == chosen.calibration
+
+
+def test_the_review_threshold_stays_below_one_that_is_set():
+    photographs = overlapping(5, 1000, 300)
+    chosen = reviewing(photographs)
+    above, below = (reviewing(photographs, score=chosen.review * factor) for factor in (1.5, 0.5))
+    assert above.review == chosen.review < above.threshold
+    assert below.review is None
+
+
+@pytest.mark.parametrize(("good", "defective"), [([-1.0, 0.0], []), ([], [])])
+def test_a_threshold_that_is_set_needs_no_defect(good, defective):
+    limits = choose_score_thresholds(scored(good, defective), ThresholdConfig(score=0.4, review=True))
+    assert (limits.threshold, limits.review, limits.calibration) == (0.4, None, Calibration())
+    assert limits.notes[0].startswith("The miss rate is unknown")
+
+
 # === Mask threshold ===
 
 

@@ -12,6 +12,7 @@ from training.metrics.evaluation import Evaluation, evaluate
 from training.metrics.metrics import compute_metrics
 from training.metrics.pixel_histogram import PixelHistogram
 from training.reporting.gallery import read_and_predict, shrink_mask
+from training.reporting.operating_points import OfferedPoint, OperatingPoints
 from training.reporting.report import choose_near_threshold, write_report
 
 FACTS = {"Model": "compact", "Score threshold": "0.5, chosen on validation"}
@@ -110,6 +111,20 @@ def test_page_reads_without_script(page, evaluation):
     assert "<noscript>" in page
 
 
+def test_operating_points_are_beside_the_slider(evaluation, predictor, mixed, tmp_path):
+    offered = (
+        OfferedPoint("lowest cost", 0.091, "12 (9 to 16)", "1 (0.1 to 4)", None),
+        OfferedPoint(
+            "at most 1 % missed", 0.05, "40 (30 to 50)", "0.5 (0 to 3)", "calibrate --threshold.score 0.05"
+        ),
+    )
+    points = OperatingPoints("At this threshold 12 of 100.", offered, ("Too few parts.",))
+    page = write(tmp_path / "report.html", evaluation, predictor, mixed, points=points)
+    assert "<p>At this threshold 12 of 100. Too few parts.</p>" in page
+    assert re.findall(r'class="link" type="button" data-threshold="([\d.]+)"', page) == ["0.091", "0.05"]
+    assert page.count("<code>") == page.count("<td>in use</td>") == 1
+
+
 def test_report_pictures_every_error(page, evaluation):
     for number, result in enumerate(evaluation.errors(), start=1):
         card = re.search(
@@ -143,7 +158,7 @@ def test_confusion_is_shown_for_more_than_two_classes(make_predictor, make_sampl
 
 
 def test_text_from_outside_is_escaped(make_samples, predictor, write_page):
-    names = ["</script><script>alert(1)</script>", "<!--<script>", "a&b;\u2028\u2029", 'quo"te\\']
+    names = ["</script><script>alert(1)</script>", "<!--<script>", "a&b;\u2028\u2029", 'quote"\\']
     samples = make_samples(*[(name, 0, 220, False) for name in names])
     page = write_page(predictor, samples, title="<em>bold", facts={"<i>": "<u>"}, warnings=["<s>"])
     parsed = Page(page)

@@ -6,6 +6,7 @@ from training.retrain.experiment import next_experiment
 
 PARENT = ExperimentConfig(
     validate_every=50,
+    threshold={"score": 0.4, "miss_cost": 5},
     data={"reviewed": ["first", "second"], "root": "data/parts"},
     stages={
         "segment": {"steps": 1000, "learning_rate": 0.01, "schedule": {"kind": "poly", "warmup_steps": 100}},
@@ -32,6 +33,7 @@ def test_it_is_that_of_the_parent_but_shorter_and_from_its_weights(tmp_path):
     assert config.stages.decision == PARENT.stages.decision
     assert (config.stages.joint.steps, config.stages.joint.schedule.boundaries) == (5, (1, 2, 3))
     assert config.validate_every == 20
+    assert (config.threshold.score, config.threshold.miss_cost) == (None, 5)
     file = tmp_path / "config.toml"
     file.write_text(save_experiment(config))
     assert load_experiment(file) == config

@@ -113,4 +113,5 @@ def test_what_becomes_of_them_is_told(old):
         "1 skipped: the run is validated or tested on the same picture",
         "1 of the skipped reviews contradict the data set, the first is r_val: correct the data set if the "
         "review is right",
+        "Fewer than 10 photographs: near duplicates were not searched.",
     ]

@@ -236,7 +236,7 @@
   });
   element("lower").addEventListener("click", () => choose(thresholdBelow(placeOf(current) - 1)));
   element("higher").addEventListener("click", () => choose(thresholdBelow(placeOf(current) + 1)));
-  for (const mark of document.querySelectorAll(".mark")) {
+  for (const mark of document.querySelectorAll("[data-threshold]")) {
     mark.addEventListener("click", () => choose(Number(mark.dataset.threshold)));
   }
   element("only-errors").addEventListener("change", (event) => {

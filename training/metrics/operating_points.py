@@ -1,0 +1,162 @@
+"""Operating points: what the threshold rejects and misses, and other thresholds to choose from."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from segdec.config import Calibration, Config
+from training.config import ThresholdConfig
+from training.formatting import count_of
+from training.metrics.calibration import apply_calibration
+from training.metrics.intervals import LEVEL, exact_interval
+from training.metrics.thresholds import (
+    CLEARANCE,
+    ScoredPhotographs,
+    ScoreThresholds,
+    choose_score_thresholds,
+    log_odds_at,
+    lowest_cost_score,
+    place_score,
+)
+
+MAX_SHARE = 0.01
+"""Largest share of rejected good parts, and of missed defective ones, of the points named after it."""
+
+MIN_PARTS = int(np.ceil(np.log((1 - LEVEL) / 2) / np.log1p(-MAX_SHARE)))
+"""Parts from which the interval of none of them is within `MAX_SHARE`."""
+
+Goal = Literal["chosen", "lowest cost", "at most 1 % rejected", "at most 1 % missed"]
+Floats = NDArray[np.float64]
+
+
+class PartShare(Config):
+    """A share of parts with its exact 95 % interval. A part counts by its worst photograph."""
+
+    count: int
+    parts: int
+    low: float
+    high: float
+
+    @property
+    def value(self) -> float:
+        """The share, 0 to 1."""
+        return self.count / self.parts
+
+
+class OperatingPoint(Config):
+    """A threshold of the score, and its errors.
+
+    Attributes:
+        goal: `chosen`: the threshold of the model. The others are offered, without review.
+        rejected: Share of the good parts at or above the threshold; None without good parts.
+        missed: Share of the defective parts that pass as good; None without defective parts.
+        note: Why the goal is uncertain.
+    """
+
+    goal: Goal
+    threshold: float
+    rejected: PartShare | None
+    missed: PartShare | None
+    note: str | None = None
+
+    def is_equivalent(self, other: "OperatingPoint") -> bool:
+        """Returns whether both reject and miss equally many parts."""
+        return (self.rejected, self.missed) == (other.rejected, other.missed)
+
+
+def find_operating_points(
+    scored: ScoredPhotographs, limits: ScoreThresholds, settings: ThresholdConfig
+) -> tuple[OperatingPoint, ...]:
+    """Returns the threshold in use, then others to choose from; none without photographs.
+
+    "At most 1 % rejected" holds for these parts and misses as few as possible, and vice versa; the interval
+    is what to expect of others (Wilks 1941). With good photographs alone it is the threshold that
+    `choose_score_thresholds` chooses for 1 %.
+    """
+    if not len(scored.labels):
+        return ()
+    points = _Points(scored, limits.calibration)
+    chosen = points.measure("chosen", limits.threshold, limits.review)
+    if not len(scored.good) or len(scored.labels) < 2:
+        return (chosen,)
+    if not len(scored.defective):
+        strict = settings.model_copy(update={"refused_share": MAX_SHARE, "score": None})
+        threshold = choose_score_thresholds(scored, strict).threshold
+        return chosen, points.offer("at most 1 % rejected", threshold)
+    cut = log_odds_at(limits.calibration, lowest_cost_score(settings))
+    return chosen, *points.offer_all(cut)
+
+
+class _Points:
+    """The worst photographs of the parts, and the errors at any threshold."""
+
+    def __init__(self, scored: ScoredPhotographs, calibration: Calibration) -> None:
+        self._scored, self._calibration = scored, calibration
+        self._scores = apply_calibration(calibration, scored.log_odds)
+        self._good, self._defective = (scored.worst_of_groups(good=good) for good in (True, False))
+
+    def measure(self, goal: Goal, threshold: float, review: float | None = None) -> OperatingPoint:
+        """Returns the point of a threshold; parts from `review` on are not missed."""
+        good, defective = (
+            apply_calibration(self._calibration, each) for each in (self._good, self._defective)
+        )
+        rejected = _share(good >= threshold)
+        missed = _share(defective < (threshold if review is None else review))
+        few = {"at most 1 % rejected": (rejected, "good"), "at most 1 % missed": (missed, "defective")}
+        note = _note(*few[goal]) if goal in few else None
+        return OperatingPoint(goal=goal, threshold=threshold, rejected=rejected, missed=missed, note=note)
+
+    def offer(self, goal: Goal, threshold: float) -> OperatingPoint:
+        """Returns the point of a threshold with as few digits as decide the same."""
+        return self.measure(goal, _shorten(threshold, self._scores))
+
+    def offer_all(self, cut: float) -> Iterator[OperatingPoint]:
+        """Yields the points of good and defective parts; `cut` is that of the lowest cost, in log-odds."""
+        yield self._offer_at("lowest cost", cut)
+        edges = np.append(np.unique(self._scored.log_odds), np.inf)  # one may be the lowest that is defective
+        rejected = len(self._good) - np.searchsorted(self._good, edges)
+        missed = np.searchsorted(self._defective, edges)
+        goals: dict[Goal, tuple[NDArray[np.intp], NDArray[np.intp]]] = {
+            "at most 1 % rejected": (rejected, missed),
+            "at most 1 % missed": (missed, rejected),
+        }
+        for goal, (own, other) in goals.items():
+            allowed = own <= int(MAX_SHARE * own.max())
+            fewest = allowed & (other == other[allowed].min())
+            best = np.flatnonzero(fewest & (own == own[fewest].min()))
+            below = edges[best[0] - 1] if best[0] else -np.inf
+            yield self._offer_at(goal, float(np.clip(cut, np.nextafter(below, np.inf), edges[best[-1]])))
+
+    def _offer_at(self, goal: Goal, cut: float) -> OperatingPoint:
+        return self.offer(goal, place_score(self._scored, self._calibration, cut))
+
+
+def _share(wrong: NDArray[np.bool_]) -> PartShare | None:
+    if not len(wrong):
+        return None
+    count = int(wrong.sum())
+    interval = exact_interval(count, len(wrong))
+    return PartShare(count=count, parts=len(wrong), low=interval.low, high=interval.high)
+
+
+def _note(share: PartShare | None, kind: str) -> str | None:
+    if share is None or share.parts >= MIN_PARTS:
+        return None
+    are = "is" if share.parts == 1 else "are"
+    return (
+        f"{count_of(share.parts, f'{kind} part')} {are} too few to show {100 * MAX_SHARE:g} %: at least "
+        f"{MIN_PARTS} are needed."
+    )
+
+
+def _shorten(threshold: float, scores: Floats) -> float:
+    """The threshold with the fewest digits that decides the same and hardly moves."""
+    for digits in range(2, 17):
+        short = float(f"{threshold:.{digits}g}")
+        same = 0 < short < 1 and np.array_equal(scores >= short, scores >= threshold)
+        if same and abs(logit(short) - logit(threshold)) <= CLEARANCE / 4:
+            return short
+    return threshold
