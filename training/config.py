@@ -191,11 +191,6 @@ class AugmentationConfig(Config):
         allowed = {"flip_horizontal", "flip_vertical", "synthetic", "transplant", "feature_noise"}
         return self.model_dump(exclude=allowed) == AugmentationConfig().model_dump(exclude=allowed)
 
-    @property
-    def variants(self) -> int:
-        """Number of images that the enabled flips make of one image, including the original."""
-        return (1 + self.flip_horizontal) * (1 + self.flip_vertical)
-
 
 class ScheduleConfig(Config):
     """Learning-rate schedule of a stage."""

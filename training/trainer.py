@@ -122,9 +122,8 @@ class Trainer:
 
     def _feature_cache(self, data: RunData) -> FeatureCache:
         """Features of the validated network's encoder, whose weights are the same in every strategy."""
-        images = len(data.examples) * self.config.augmentation.variants
         maps = 1 + self.config.input.is_partial + self.config.network.mask_classes
-        features = FeatureCache(self.validated.encoder, data.shape, data.cache, images, maps=maps)
+        features = FeatureCache(self.validated.encoder, data.shape, data.cache, len(data.examples), maps=maps)
         if (shortage := features.describe_shortage()) and self.is_chief:
             print(f"warning: {shortage}", file=sys.stderr)
         return features

@@ -217,6 +217,20 @@ class ChannelMaximum(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="segdec")
+class DefectAndClass(keras.layers.Layer):
+    """Combines the logit of a defect and the logits of its class to log-probabilities: [B, C] → [B, C].
+
+    Input 0 is the log-odds of a defect, whatever its class; the others are the logits of the C − 1 defect
+    classes. Output 0 is log P(good).
+    """
+
+    def call(self, inputs: Any) -> Any:
+        defect, classes = inputs[:, :1], inputs[:, 1:]
+        of_class = ops.log_softmax(classes, axis=-1) - ops.softplus(-defect)
+        return ops.concatenate([-ops.softplus(defect), of_class], axis=-1)
+
+
+@keras.saving.register_keras_serializable(package="segdec")
 class BilinearUpsampling(keras.layers.Layer):
     """Upsamples [B, H, W, C] to [B, H · factor, W · factor, C] as `cv2.resize` with `INTER_LINEAR`.
 

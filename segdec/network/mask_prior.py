@@ -14,8 +14,9 @@ class MaskPrior(keras.initializers.Initializer):
     weight could not grow enough for the mask to decide, and the other inputs would memorise a dozen defects.
 
     Args:
-        gain: Weight of the last input in the logit of each defect class; its negative for good.
-        even: Value of the last input at which the bias makes all classes equal.
+        gain: Half the weight of the last input in the log-odds of a defect. With two classes it is the weight
+            in the logit of the defect class, and its negative in that of good.
+        even: Value of the last input at which the bias makes good and defective equal.
         alone: Whether the other inputs start at zero, so that only the mask decides; else random.
     """
 
@@ -24,8 +25,10 @@ class MaskPrior(keras.initializers.Initializer):
         self._others = keras.initializers.Zeros() if alone else keras.initializers.GlorotUniform()
 
     def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
-        """Returns the kernel [inputs, classes] or the bias [classes]; class 0 is good."""
-        prior = ops.convert_to_tensor([-self.gain] + [self.gain] * (shape[-1] - 1), dtype=dtype)
+        """Returns the kernel [inputs, outputs] or the bias [outputs], for `DefectAndClass` or two classes."""
+        outputs = shape[-1]
+        weights = [-self.gain, self.gain] if outputs == 2 else [2 * self.gain] + [0.0] * (outputs - 1)
+        prior = ops.convert_to_tensor(weights, dtype=dtype)
         if len(shape) == 1:
             return -self.even * prior
         return ops.concatenate([self._others(shape, dtype)[:-1], prior[None]])

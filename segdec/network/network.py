@@ -17,6 +17,7 @@ from segdec.network.layers import (
     BilinearUpsampling,
     ChannelMaximum,
     ComputePolicy,
+    DefectAndClass,
     GradientGate,
     normalization,
 )
@@ -155,7 +156,11 @@ def _masks(
 
 
 def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds a model: features [B, h, w, F] and mask logits [B, h, w, M] → class logits [B, classes]."""
+    """Builds a model: features [B, h, w, F] and mask logits [B, h, w, M] → class logits [B, classes].
+
+    With several defect classes, whether there is a defect and of which class it is are separate outputs of
+    the last layer, so that classes that are hard to distinguish do not affect the score.
+    """
     dtype, exact = policy.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
     features = keras.Input((None, None, config.feature_width), dtype=half, name="features")
@@ -186,6 +191,8 @@ def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
         prior = MaskPrior(config.mask_prior, even, alone=not bounded)
         initializers = {"kernel_initializer": prior, "bias_initializer": prior}
     class_logits = layers.Dense(config.num_classes, dtype=exact, name="class_logits", **initializers)(vector)
+    if config.num_classes > 2:
+        class_logits = DefectAndClass(dtype=exact, name="defect_and_class")(class_logits)
     return keras.Model((features, mask_logits), class_logits, name="decision")
 
 

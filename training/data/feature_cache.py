@@ -1,4 +1,4 @@
-"""Features of a frozen encoder, computed once per image and flip."""
+"""Features of a frozen encoder, computed once per image."""
 
 import math
 from collections.abc import Callable, Hashable
@@ -15,7 +15,7 @@ FEATURE_DTYPE = tf.float16
 
 
 class FeatureCache:
-    """Features by example and flips, stored if there is space; thread-safe.
+    """Features by example, stored if there is space; thread-safe.
 
     They are computed image by image and always rounded: they are bit-identical for every size of the cache
     and every batch.
@@ -24,7 +24,7 @@ class FeatureCache:
         encoder: Images [1, h, w, C], 0…255 → features by name; frozen.
         shape: Shape (h, w, C) of the images.
         cache: Space for them is reserved in this cache.
-        images: Number of images, each flip counted.
+        images: Number of images.
         maps: Number of further maps [h, w] per image: mask, inspected area, classes.
 
     Attributes:
@@ -51,7 +51,7 @@ class FeatureCache:
         self._encode = tf.function(encode, input_signature=[tf.TensorSpec(shape, tf.float32)])
 
     def get(self, key: Hashable, load: Callable[[], Arrays]) -> Arrays:
-        """Returns the features and maps of an image; `key` is example and flips.
+        """Returns the features and maps of an image; `key` is the example.
 
         `load` returns the `image` [h, w, C], float32 0…255, and its maps.
         """
@@ -66,7 +66,7 @@ class FeatureCache:
         if self._needed <= self._reserved:
             return None
         return (
-            f"The encoder's features of {self.images} images, flips included, need "
+            f"The encoder's features of {self.images} images need "
             f"{self._needed / BYTES_PER_MB:.0f} MB; {self._reserved / BYTES_PER_MB:.0f} MB are free. The "
             "rest is computed again in each step, which is slower. Raise data.cache_mb by "
             f"{math.ceil((self._needed - self._reserved) / BYTES_PER_MB)}, or set data.cache_folder and "

@@ -1,19 +1,20 @@
 """The input pipeline: global batches of a stage, in an order determined by the seed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
 from segdec.errors import ConfigError, SegdecError
-from training.config import ExperimentConfig
+from training.config import AugmentationConfig, ExperimentConfig
 from training.data.array_cache import Arrays
 from training.data.augmentation import augment, draw_parameters, flipped_axes
-from training.data.example_source import ExampleSource
+from training.data.example_source import Example, ExampleSource
 from training.data.feature_cache import FEATURE_DTYPE, FeatureCache
 from training.data.reading_pool import ReadingPool
 from training.data.sampling import FEATURE_NOISE, UNCHANGED, SampleOrder, sample_order
@@ -41,6 +42,7 @@ class InputShard:
 
 
 WHOLE_BATCH = InputShard()
+UNFLIPPED = AugmentationConfig(flip_horizontal=False, flip_vertical=False)
 _DEFECT, _NOISE = 1, 2
 """Streams of random numbers besides that of augmentation: the defect, and its feature noise."""
 
@@ -216,21 +218,22 @@ class InputPipeline:
             return self._augmented(row)
         if row.donor not in (UNCHANGED, FEATURE_NOISE):  # used once, hence not cached
             return self._features.compute(self._augmented(row))
-        unchanged = replace(row, donor=UNCHANGED)
-        flips = flipped_axes(draw_parameters(self._random(row)), self._config.augmentation)
-        arrays = self._features.get((row.index, flips), lambda: self._augmented(unchanged))
+        stored = self._features.get(row.index, lambda: self._unchanged(row.index))
+        axes = flipped_axes(draw_parameters(self._random(row)), self._config.augmentation)
+        arrays = {name: np.flip(array, axes) for name, array in stored.items()}
         if row.donor == UNCHANGED or (mask := self._noise_mask(row, arrays)) is None:
             return arrays
         features = {name: arrays[name] for name in self._features.shapes}
         return {**arrays, **add_noise(features, mask, self._random(row, _NOISE)), "mask": mask}
 
+    def _unchanged(self, index: int) -> Arrays:
+        """The `image` of an example without augmentation, with the maps of `_augmented`."""
+        return _augment(self._source[index], np.random.default_rng(0), UNFLIPPED)
+
     def _augmented(self, row: _Row) -> Arrays:
         """The augmented `image`, with `mask`, `area`, `classes` and `ignored` if it has them."""
         example = self._examples.get(row.index, row.donor, self._random(row, _DEFECT))
-        random, config = self._random(row), self._config.augmentation
-        maps = example.area, example.classes, example.ignored
-        augmented = augment(example.image, example.mask, random, config, *maps)
-        arrays = {name: array for name, array in augmented._asdict().items() if array is not None}
+        arrays = _augment(example, self._random(row), self._config.augmentation)
         mask = self._noise_mask(row, arrays) if row.donor == FEATURE_NOISE else None
         return arrays if mask is None else {**arrays, "mask": mask}
 
@@ -242,6 +245,12 @@ class InputPipeline:
 
     def _random(self, row: _Row, *stream: int) -> np.random.Generator:
         return np.random.default_rng([self._config.seed, row.stage_index, row.position, *stream])
+
+
+def _augment(example: Example, random: np.random.Generator, config: AugmentationConfig) -> dict[str, Any]:
+    maps = example.area, example.classes, example.ignored
+    augmented = augment(example.image, example.mask, random, config, *maps)
+    return {name: array for name, array in augmented._asdict().items() if array is not None}
 
 
 def _rows(order: SampleOrder, stage_index: int, positions: Sequence[int]) -> Iterator[_Row]:

@@ -267,6 +267,6 @@ def _stages(*, has_encoder: bool, localized: bool) -> tuple[Settings, dict[str, 
 
 
 def _cache_mb(area: int, images: int, resources: Resources) -> int:
-    """Size of the cache for the features of all images in all orientations, up to the memory limit."""
-    needed = 4 * images * area * BYTES_PER_PIXEL / 1e6 + 1024
+    """Size of the cache for the features of all images, up to the memory limit."""
+    needed = images * area * BYTES_PER_PIXEL / 1e6 + 1024
     return int(min(needed, MEMORY_SHARE * resources.memory_bytes / 1e6))

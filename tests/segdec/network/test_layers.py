@@ -8,6 +8,7 @@ from segdec.config import NetworkConfig  # noqa: E402
 from segdec.network.layers import (  # noqa: E402
     BilinearUpsampling,
     ComputePolicy,
+    DefectAndClass,
     FeatureNormalization,
     GradientGate,
     InstanceNormalization,
@@ -127,3 +128,16 @@ def test_instance_normalization_matches_its_definition(folded):
     image = np.random.default_rng(2).normal(3.0, 2.0, (2, 6, 7, 3)).astype(np.float32)
     mean, variance = image.mean((1, 2), keepdims=True), image.var((1, 2), keepdims=True)
     np.testing.assert_allclose(layer(image), (image - mean) / np.sqrt(variance + 1e-3), atol=1e-5)
+
+
+def test_defect_and_class_are_separate_outputs():
+    """The log-odds of a defect do not depend on the logits of its class, even for extreme logits."""
+    inputs = np.array(
+        [[0.0, 1.0, 1.0], [2.0, 5.0, -5.0], [-200.0, 0.0, 3.0], [200.0, 90.0, -90.0]], np.float32
+    )
+    logits = keras.ops.convert_to_numpy(DefectAndClass()(inputs)).astype(np.float64)
+    np.testing.assert_allclose(np.exp(logits[0]), [0.5, 0.25, 0.25], rtol=1e-6)
+    np.testing.assert_allclose(np.exp(logits).sum(axis=1), 1.0, rtol=1e-6)
+    log_odds = np.logaddexp(logits[:, 1], logits[:, 2]) - logits[:, 0]
+    np.testing.assert_allclose(log_odds, inputs[:, 0], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(logits[1, 1] - logits[1, 2], 10.0, rtol=1e-6)

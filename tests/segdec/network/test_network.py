@@ -51,12 +51,13 @@ def test_gradient_gate(gate):
     assert all(gradient is None for gradient in segmentation) is gate
 
 
+@pytest.mark.parametrize(("classes", "weights"), [(2, [-2.0, 2.0]), (3, [4.0, 0.0, 0.0])])
 @pytest.mark.parametrize(("activation", "even", "others"), [("sigmoid", 0.5, True), ("linear", 0.0, False)])
-def test_the_mask_prior_makes_the_first_decision(activation, even, others):
-    config = NetworkConfig(**TINY, num_classes=3, mask_activation=activation, mask_prior=2.0)
+def test_the_mask_prior_makes_the_first_decision(activation, even, others, classes, weights):
+    config = NetworkConfig(**TINY, num_classes=classes, mask_activation=activation, mask_prior=2.0)
     kernel, bias = build_network(config).decision.get_layer("class_logits").get_weights()
     plain = build_network(config.model_copy(update={"mask_prior": 0.0})).decision.get_layer("class_logits")
-    np.testing.assert_array_equal(kernel[-1], [-2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(kernel[-1], weights)
     np.testing.assert_array_equal(bias, -even * kernel[-1])
     assert np.abs(kernel[:-1]).max() < 1.0
     assert (len(np.unique(kernel[:-1])) > kernel[:-1].size // 2) is others
