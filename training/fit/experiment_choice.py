@@ -12,8 +12,8 @@ from training.formatting import count_of, format_percent
 Settings = dict[str, Any]
 
 FEW_DEFECTIVE, MANY_DEFECTIVE = 10, 100
-"""Defective training images below which synthetic defects are added, and from which the decision network
-needs no prior from the mask."""
+"""Defective training images below which synthetic defects are added, and from which a decision network
+without pretrained encoder needs no prior from the mask."""
 
 MIN_DEFECT_PX = 5.0
 """Minimum side of the smallest defect in the input, px."""
@@ -43,6 +43,14 @@ MEMORY_SHARE = 0.4
 """Share of the memory for cached features and images."""
 
 SEED = 0
+
+ENCODER_STAGE: Settings = {
+    "learning_rate": 2e-3,
+    "weight_decay": 1e-3,
+    "decision_weight": 0.3,
+    "schedule": {"kind": "cosine"},
+}
+"""The stage of a network with a frozen encoder. docs/evaluation.md has measurements."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,7 @@ def choose_experiment(
         size["convert_color"] = True
     network["input_channels"] = channels
     stages, shares, why_stages = _stages(has_encoder=has_encoder, localized=masked or synthetic)
-    if "segment" not in shares:
+    if "segment" not in shares:  # the decision trains the segmentation network too
         network["gradient_gate"] = False
     if not has_encoder:
         augmentation |= {"brightness": 0.1, "contrast": 0.3}
@@ -117,7 +125,7 @@ def choose_experiment(
         network["mask_stride"] = 2 if area <= 256 * 256 else 4
     settings: Settings = {
         "seed": SEED,
-        "batch_size": 4,
+        "batch_size": 8 if has_encoder else 4,
         "ema_decay": 0.99,
         "checkpoint_every": 1000,
         "network": network,
@@ -168,7 +176,7 @@ def _data_regime(
         return f"labels: {shown}: the mask is trained with labels only", {}
     if training_defects < MANY_DEFECTIVE:
         return f"some: {shown}: enough without synthetic ones", {}
-    return f"many: {shown}: the decision network needs no prior from the mask", {}
+    return f"many: {shown}: enough without synthetic ones", {}
 
 
 def _annotation(profile: DatasetProfile) -> str:
@@ -183,9 +191,8 @@ def _annotation(profile: DatasetProfile) -> str:
 def _network(training_defects: int, resources: Resources) -> tuple[Settings, str]:
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
-        prior = {"mask_prior": 0.0} if training_defects >= MANY_DEFECTIVE else {}
         text = f"mobilenet: a pretrained, frozen encoder with weights of {source}"
-        return {"preset": "mobilenet", **prior}, text
+        return {"preset": "mobilenet"}, text
     network: Settings = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if training_defects < MANY_DEFECTIVE:
         network["mask_prior"] = 3.0
@@ -252,16 +259,16 @@ def _describe_augmentation(augmentation: Settings, *, has_encoder: bool) -> str:
 
 def _stages(*, has_encoder: bool, localized: bool) -> tuple[Settings, dict[str, float], str]:
     """Settings of each stage, its share of the steps, and the reason."""
-    rates = (3e-3, 3e-4, 1.5e-4) if has_encoder else (1e-3, 1e-3, 5e-4)
+    if has_encoder:
+        stages = {"joint": ENCODER_STAGE}
+        return stages, {"joint": 1.0}, "joint only: with a frozen encoder, both networks train together"
     schedule = {"kind": "poly"}
     if not localized:
-        stages = {"joint": {"learning_rate": rates[0] / 2, "schedule": schedule}}
+        stages = {"joint": {"learning_rate": 5e-4, "schedule": schedule}}
         return stages, {"joint": 1.0}, "joint only: the stage segment needs masks or boxes"
-    names = ("segment", "decision", "joint")
-    shares = dict(zip(names, (0.6, 0.2, 0.2) if has_encoder else (0.6, 0.15, 0.25), strict=True))
-    stages = {
-        name: {"learning_rate": rate, "schedule": schedule} for name, rate in zip(names, rates, strict=True)
-    }
+    shares = {"segment": 0.6, "decision": 0.15, "joint": 0.25}
+    rates = {"segment": 1e-3, "decision": 1e-3, "joint": 5e-4}
+    stages = {name: {"learning_rate": rate, "schedule": schedule} for name, rate in rates.items()}
     listed = ", ".join(f"{name} {format_percent(share)}" for name, share in shares.items())
     return stages, shares, f"{listed} of the planned steps; the learning rate of each falls to 0"
 
