@@ -26,8 +26,8 @@ NEIGHBOUR = 8
 MIN_PHOTOGRAPHS = 10
 """Fewer photographs do not show how much parts differ: none of them count as duplicates."""
 
-MAX_PHOTOGRAPHS = 100_000
-"""Larger sets are not compared."""
+MAX_PHOTOGRAPHS = 10_000
+"""Larger sets are not compared: the time, a few minutes for so many, grows faster than their number."""
 
 THUMBNAIL_SIDE = 64
 """Height and width of a thumbnail, cells."""
