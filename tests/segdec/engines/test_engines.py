@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from segdec.artifact.variants import Speed, Variant, check_versions, order_by_speed
-from segdec.config import ModelConfig
+from segdec.config import ModelConfig, NetworkConfig
 from segdec.engines import ENGINES, choose_engine
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, ConfigError, MissingExtraError
@@ -137,6 +137,20 @@ def test_every_engine_passes_the_self_test_and_exact_ones_equal_the_network(name
     if ENGINES[name].precision == "float32":
         np.testing.assert_allclose(found.mask, expected["mask_logits"], rtol=0, atol=1e-4)
         np.testing.assert_allclose(found.classes, expected["class_logits"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["openvino", "tensorflow"])
+def test_several_classes_are_the_same_in_each_engine(name, tmp_path):
+    from segdec.network.network import build_network
+
+    config = NetworkConfig(
+        segmentation_widths=((4,), (4,), (4,)), feature_width=4, decision_widths=(4,), num_classes=4
+    )
+    network, asked = build_network(config), images(2, 16, 24)
+    write_engine(name, network, tmp_path / "model", [], asked[0])
+    found = ENGINES[name].load(tmp_path / "model").infer(asked)
+    np.testing.assert_allclose(found.classes, network(asked)["class_logits"], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(np.exp(found.classes).sum(axis=1), 1.0, rtol=1e-5)
 
 
 def test_older_package_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
