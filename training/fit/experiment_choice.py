@@ -27,6 +27,9 @@ MIN_AREA = 128 * 128
 ENCODER_AREA = 256 * 256
 """Pixels to which smaller images are enlarged for an encoder: it was trained on such sizes."""
 
+LABELS_AREA = 320 * 320
+"""Maximum pixels of an encoder's input if defects have labels only: more pixels overfit."""
+
 MAX_AREA = 4 * DEFAULT_AREA
 """Maximum pixels of the input; larger images are tiled, or shrunk if tiles are impossible."""
 
@@ -215,7 +218,9 @@ def _input(
     area, smallest = height * width, profile.smallest_px
     needed = min(1.0, MIN_DEFECT_PX / smallest) if smallest else 0.0
     highest = max(1.0, math.sqrt(ENCODER_AREA / area)) if has_encoder else 1.0
-    scale = max(needed, min(highest, math.sqrt(default_area / area)))
+    labels_only = has_encoder and not masked and not synthetic
+    allowed = min(default_area, LABELS_AREA) if labels_only else default_area
+    scale = max(needed, min(highest, math.sqrt(allowed / area)))
     if scale**2 * area > MAX_AREA and masked and not profile.labels:  # each tile needs its mask
         text = (
             f"tiles of {TILE} × {TILE} px: in one shrunk input, the smallest defect ({smallest:.0f} px "
@@ -224,8 +229,10 @@ def _input(
         return {"policy": "tile", "height": TILE, "width": TILE, "overlap_px": TILE_OVERLAP}, text
     scale = min(scale, math.sqrt(MAX_AREA / area))
     notes = _describe_scale(smallest, scale)
-    if default_area < DEFAULT_AREA and scale < 1.0:
+    if default_area < DEFAULT_AREA and allowed == default_area and scale < 1.0:
         notes += "; smaller than usual, since there is little time"
+    if allowed < default_area and scale < 1.0:
+        notes += "; small, since labels alone do not say where a defect is"
     if scale > 1.0:
         notes += "; enlarged, since the encoder was trained on photographs of this size"
     if profile.one_size and scale == 1.0:

@@ -54,6 +54,17 @@ def test_labels_alone_train_the_joint_stage_through_an_open_gate(profile_of):
     assert "the size of defects is unknown" in choice.reasons["input"]
 
 
+def test_an_encoder_sees_few_pixels_if_defects_have_labels_only(profile_of):
+    profile = profile_of(height=400, width=600, masks=0, labels=25, smallest_px=None)
+    choice = choose_experiment(profile, (15, 5, 5), 100, ENCODER)
+    height, width = config(choice).input.size
+    assert (height, width) == (272, 400)  # 320² px of the aspect ratio, rounded up to multiples of 16
+    assert "labels alone" in choice.reasons["input"]
+    others = (profile, (15, 5, 5), NONE), (profile_of(height=400, width=600), (15, 5, 5), ENCODER)
+    for facts, counts, resources in others:
+        assert config(choose_experiment(facts, counts, 100, resources)).input.policy == "native"
+
+
 def test_the_encoder_is_taken_where_its_weights_are(profile_of):
     with_it, without = (choose_experiment(profile_of(), (15, 5, 5), 100, each) for each in (ENCODER, NONE))
     assert config(with_it).network.preset == "mobilenet"
