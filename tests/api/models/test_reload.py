@@ -220,7 +220,7 @@ def test_service_does_not_start_with_an_unsigned_model(start_real):
 
 @pytest.mark.parametrize("damaged", ["signature", "manifest.json"])
 def test_service_starts_without_an_unsigned_or_damaged_previous_version(
-    start_real, tmp_path, release, caplog, damaged
+    start_real, tmp_path, release, caplog, monkeypatch, damaged
 ):
     folder = tmp_path / "real" / "tiny"
     sign(folder / "1", release)
@@ -228,6 +228,9 @@ def test_service_starts_without_an_unsigned_or_damaged_previous_version(
         sign(folder / "2", release)
         (folder / "2" / damaged).write_text("{")
     (folder / "labels.json").write_text('{"stable": "1", "previous": "2"}')
+    # Other tests of the process may have changed this logger.
+    monkeypatch.setattr(logging.getLogger("api.models.loader"), "disabled", False)
+    caplog.set_level(logging.WARNING, logger="api.models.loader")
     with start_real() as client:
         models = client.get("/v1/models").json()["models"]
     assert [model["version"] for model in models] == ["1"]
