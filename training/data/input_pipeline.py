@@ -42,7 +42,7 @@ class InputShard:
 
 
 WHOLE_BATCH = InputShard()
-UNFLIPPED = AugmentationConfig(flip_horizontal=False, flip_vertical=False)
+NO_AUGMENTATION = AugmentationConfig(flip_horizontal=False, flip_vertical=False)
 _DEFECT, _NOISE = 1, 2
 """Streams of random numbers besides that of augmentation: the defect, and its feature noise."""
 
@@ -228,7 +228,7 @@ class InputPipeline:
 
     def _unchanged(self, index: int) -> Arrays:
         """The `image` of an example without augmentation, with the maps of `_augmented`."""
-        return _augment(self._source[index], np.random.default_rng(0), UNFLIPPED)
+        return _augment(self._source[index], np.random.default_rng(0), NO_AUGMENTATION)
 
     def _augmented(self, row: _Row) -> Arrays:
         """The augmented `image`, with `mask`, `area`, `classes` and `ignored` if it has them."""

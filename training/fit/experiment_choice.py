@@ -53,7 +53,7 @@ ENCODER_STAGE: Settings = {
     "decision_weight": 0.3,
     "schedule": {"kind": "cosine"},
 }
-"""The stage of a network with a frozen encoder. docs/evaluation.md has measurements."""
+"""The stage of a network with a frozen encoder."""
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,8 @@ def _data_regime(
         return f"{why}: {shown}; {text}", {"synthetic": 0.25}
     if not masked:
         return f"labels: {shown}: the mask is trained with labels only", {}
-    if training_defects < MANY_DEFECTIVE:
-        return f"some: {shown}: enough without synthetic ones", {}
-    return f"many: {shown}: enough without synthetic ones", {}
+    number = "some" if training_defects < MANY_DEFECTIVE else "many"
+    return f"{number}: {shown}: enough without synthetic ones", {}
 
 
 def _annotation(profile: DatasetProfile) -> str:

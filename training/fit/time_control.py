@@ -24,7 +24,7 @@ MAX_VALIDATIONS = 20
 VALIDATION_SHARE = 0.1
 """Share of the time for validations, without the one at the end of each stage."""
 
-DRAWN = 16
+DRAWING_COST = 16
 """Duration of drawing the pictures of a validation, in forward passes."""
 
 RESERVED_S = 20.0
@@ -109,7 +109,7 @@ def reserved_s(forward_s: float, validated: int, evaluated: int) -> float:
 
 def validation_interval(forward_s: float, validated: int, left_s: float) -> int:
     """Returns the steps between validations, so that they take at most `VALIDATION_SHARE` of the time."""
-    affordable = int(VALIDATION_SHARE * left_s / (forward_s * (validated + DRAWN)))
+    affordable = int(VALIDATION_SHARE * left_s / (forward_s * (validated + DRAWING_COST)))
     return math.ceil(MAX_STEPS / min(max(affordable, 1), MAX_VALIDATIONS))
 
 
