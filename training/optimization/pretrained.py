@@ -3,11 +3,13 @@
 import hashlib
 import importlib.util
 import os
-import warnings
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h5py
 import keras
 import numpy as np
 
@@ -28,6 +30,8 @@ FIT_ENCODERS = ("mobilenet", "efficientnet_lite2", "efficientnet_lite0")
 """Encoders that `fit` uses, in this order."""
 
 TORCH_SUFFIX = ".pth"
+
+Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -183,19 +187,73 @@ def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
         )
     whole = load_application(row)
     used = keras.Model(whole.input, whole.get_layer(row.layers[ENCODER_STRIDE]).output)
-    reason = "some weights are missing"
-    for model in (whole, used):
-        for variable in used.variables:
-            variable.assign(np.full(variable.shape, np.nan))  # to detect those that are not in the file
+    if misfit := _load_weights(path, whole, used):
+        raise ConfigError(
+            f"encoder_weights = '{path}' does not fit the encoder '{name}': {misfit}. Expected a Keras "
+            f"weights file (.h5, .weights.h5) of {row.application} without its top, at least up to stride 16."
+        )
+    return whole
+
+
+def _load_weights(path: Path, whole: keras.Model, used: keras.Model) -> str | None:
+    """Loads a file of the whole network, or of its first layers including the used ones; returns a problem.
+
+    Keras compares the layers of its former format (.h5) itself. In .weights.h5 it ignores surplus layers, so
+    that the file of a deeper network would pass.
+    """
+    models: tuple[keras.Model, ...] = (whole, used)
+    try:
+        if path.name.endswith(".weights.h5"):
+            found, complete = _read_shapes(path), _shapes_of(whole)
+            if problem := _describe_misfit(found, complete, _shapes_of(used)):
+                return problem
+            models = (whole if found == complete else used,)
+        _load_first(path, models)
+    except Exception as error:  # damaged files raise various types
+        (reason, *_) = str(error).strip().splitlines() or [repr(error)]
+        return f"it cannot be read ({reason.removesuffix('.')})"
+    if not all(np.isfinite(variable.numpy()).all() for variable in used.variables):
+        return "it contains values that are not finite"
+    return None
+
+
+def _load_first(path: Path, models: Sequence[keras.Model]) -> None:
+    """Loads the file into the first model that it fits."""
+    for model in models:
         try:
-            with warnings.catch_warnings(action="ignore"):  # missing weights are checked below
-                model.load_weights(path)
-        except Exception as error:  # damaged files raise various types
-            (reason, *_) = str(error).strip().splitlines() or [repr(error)]
-        else:
-            if not any(np.isnan(variable.numpy()).any() for variable in used.variables):
-                return whole
-    raise ConfigError(
-        f"encoder_weights = '{path}' does not fit the encoder '{name}': {reason}. Expected a Keras weights "
-        f"file (.h5, .weights.h5) of {row.application} without its top."
-    )
+            model.load_weights(path)
+            return
+        except Exception:
+            if model is models[-1]:
+                raise
+
+
+def _describe_misfit(found: Shapes, complete: Shapes, used: Shapes) -> str | None:
+    """Compares the shapes of a file, by path, with those of the whole network and of its used layers."""
+    for place, shape in found.items():
+        if place not in complete:
+            return f"it contains {place} {list(shape)}, which this network does not have"
+        if shape != complete[place]:
+            return f"{place} is {list(shape)}, expected {list(complete[place])}"
+    missing = sorted(used.keys() - found.keys())
+    return f"it lacks {missing[0]} {list(used[missing[0]])}" if missing else None
+
+
+def _shapes_of(model: keras.Model) -> Shapes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "network.weights.h5"
+        model.save_weights(path)
+        return _read_shapes(path)
+
+
+def _read_shapes(path: Path) -> Shapes:
+    """Returns the shape of each array in an HDF5 file by its path."""
+    shapes: Shapes = {}
+
+    def add(place: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            shapes[place] = item.shape
+
+    with h5py.File(path) as file:
+        file.visititems(add)
+    return shapes

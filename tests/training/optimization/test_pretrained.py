@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -16,7 +17,6 @@ import pytest
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError
 from segdec.runtime.files import folder_lock
-from tests.marks import slow_case
 from training.config import ExperimentConfig
 
 keras = pytest.importorskip("keras")
@@ -76,9 +76,10 @@ def write_legacy(model, path):
             group.attrs["weight_names"] = [name.encode() for name in names]
 
 
-def test_a_file_of_the_used_layers_is_read(configure, application, tiny_encoder, tmp_path):
-    """Whole networks: see the other tests. The origin is recorded."""
-    used = keras.Model(application.input, application.get_layer(ENCODERS[tiny_encoder].layers[16]).output)
+@pytest.mark.parametrize("last", ["conv_pw_7_relu", "conv_pw_9_relu", "conv_pw_13_relu"])
+def test_a_file_of_the_used_layers_or_more_is_read(configure, application, tiny_encoder, tmp_path, last):
+    """The origin is recorded."""
+    used = keras.Model(application.input, application.get_layer(last).output)
     path = tmp_path / "encoder.weights.h5"
     used.save_weights(path)
     config = configure(path, encoder_trainable="top")
@@ -104,23 +105,68 @@ def too_short(path, application):
     keras.Model(application.input, application.get_layer("conv_pw_5_relu").output).save_weights(path)
 
 
+def of_a_deeper_network(path, application):
+    """Keras ignores layers that a network does not have."""
+    deeper = keras.layers.Conv2D(3, 1)(application.output)
+    keras.Model(application.input, deeper).save_weights(path)
+
+
+def of_a_wider_network(path, _):
+    load_application(replace(ENCODERS["tiny"], arguments={"alpha": 0.125})).save_weights(path)
+
+
+def truncated(path, application):
+    application.save_weights(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def of_another_program(path, _):
+    with h5py.File(path, "w") as file:
+        file["pixels"] = np.zeros((2, 3))
+
+
+def not_finite(path, application):
+    application.save_weights(path)
+    with h5py.File(path, "a") as file:
+        file["layers/conv2d/vars/0"][0] = np.nan
+
+
 @pytest.mark.parametrize(
     ("make", "name", "problem"),
     [
         (lambda path, _: path.write_text("no weights"), "e.txt", "is not a .h5 file"),
         (lambda *_: None, "e.h5", "does not exist. Expected 'imagenet'"),
-        (lambda path, _: path.write_text("no weights"), "e.weights.h5", "does not fit the encoder 'tiny'"),
-        slow_case(without_an_array, "e.weights.h5", "does not fit the encoder 'tiny'"),
-        slow_case(too_short, "e.weights.h5", "does not fit the encoder 'tiny'"),
+        (lambda path, _: path.write_text("no weights"), "e.weights.h5", "{misfit}it cannot be read ("),
+        (of_another_program, "e.h5", "{misfit}it cannot be read ("),
+        (truncated, "e.weights.h5", "{misfit}it cannot be read ("),
+        (
+            of_another_program,
+            "e.weights.h5",
+            "{misfit}it contains pixels [2, 3], which this network does not",
+        ),
+        (
+            of_a_deeper_network,
+            "e.weights.h5",
+            "{misfit}it contains layers/conv2d_14/vars/0 [1, 1, 64, 3], wh",
+        ),
+        (
+            of_a_wider_network,
+            "e.weights.h5",
+            "{misfit}layers/batch_normalization/vars/0 is [4], expected [2]. ",
+        ),
+        (without_an_array, "e.weights.h5", "{misfit}it lacks layers/batch_normalization_2/vars/3 [4]. Exp"),
+        (too_short, "e.weights.h5", "{misfit}it lacks layers/"),
+        (not_finite, "e.weights.h5", "{misfit}it contains values that are not finite"),
     ],
 )
 def test_other_files_are_rejected(configure, application, tmp_path, make, name, problem):
     path = tmp_path / name
     make(path, application)
+    problem = problem.format(misfit="does not fit the encoder 'tiny': ")
     with pytest.raises(ConfigError, match=re.escape(f"encoder_weights = '{path}' {problem}")) as failure:
         load_pretrained(configure(path))
     assert "\n" not in str(failure.value)
-    assert "MobileNet" in str(failure.value)
+    assert "MobileNet without its top" in str(failure.value)
 
 
 # === ImageNet ===
