@@ -23,6 +23,7 @@ from segdec.runtime.files import folder_lock
 from training.config import EncoderTrainable, ExperimentConfig
 from training.optimization.initial import load_initial_weights
 from training.optimization.torch_weights import read_state_dict, set_efficientnet_lite
+from training.optimization.weights_download import download_imagenet
 
 IMAGENET, RANDOM = "imagenet", "none"
 
@@ -134,19 +135,40 @@ def _load_imagenet(name: str, row: Encoder) -> tuple[Path, keras.Model]:
                 f"'{row.package}': {install_command(name)}, or set encoder_weights to a file."
             )
         return path, _load_torch(name, row, path)
-    assert path is not None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with folder_lock(path.parent):  # another process may download it
-        try:
-            return path, load_application(row, IMAGENET)
-        except Exception as error:  # urllib and HDF5 raise various types
-            problem = "cannot be read" if path.is_file() else "cannot be downloaded"
-            raise ConfigError(
-                f"The ImageNet weights of {row.application} {problem} ({error}). Expected the file '{path}': "
-                "remove an incomplete download, copy the file from another machine, set encoder_weights to a "
-                f"file, use network.encoder efficientnet_lite2 ({install_command('efficientnet_lite2')}), or "
-                "train without an encoder: training/experiments/folder_compact.toml."
-            ) from error
+    path = fetch_weights(name)
+    try:
+        return path, load_application(row, str(path))
+    except Exception as error:  # HDF5 raises various types
+        raise ConfigError(
+            f"The ImageNet weights of {row.application} cannot be read ({error}). Expected the complete file "
+            f"'{path}': remove it to download it again."
+        ) from error
+
+
+def fetch_weights(name: str) -> Path:
+    """Downloads the ImageNet weights of a network of `keras.applications` unless they are present.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConfigError: If they cannot be downloaded.
+    """
+    row = ENCODERS[name]
+    path = _keras_cache() / row.weights_file
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with folder_lock(path.parent):  # another process may download it
+            if not path.is_file():
+                download_imagenet(row, path)
+    except (ConfigError, OSError) as error:
+        raise ConfigError(
+            f"The ImageNet weights of {row.application} cannot be downloaded ({error}). Expected the file "
+            f"'{path}': copy it from another machine, set encoder_weights to a file, use network.encoder "
+            f"efficientnet_lite2 ({install_command('efficientnet_lite2')}), or train without an encoder: "
+            "training/experiments/folder_compact.toml."
+        ) from error
+    return path
 
 
 def install_command(name: str) -> str:
