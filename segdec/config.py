@@ -21,6 +21,9 @@ DECODER_KERNEL = 3
 SMOOTHING = 3
 """Window size over which the features of an encoder are averaged."""
 
+MAX_MEMORY = 8000
+"""Maximum number of remembered patches: 4 MB of weights."""
+
 GOOD = "good"
 """Name of class 0."""
 REVIEW = "review"
@@ -118,6 +121,13 @@ class NetworkConfig(Config):
     initializer: Literal["glorot_uniform", "glorot_normal", "normal_0.01"] = Field(
         "glorot_uniform", description="initializer of the convolution kernels"
     )
+    memory: int = Field(
+        0,
+        ge=0,
+        le=MAX_MEMORY,
+        description="patches of good surface that the network remembers; the distance to the nearest one "
+        "takes the place of trained networks, for training on good photographs alone; 0 = none",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -128,6 +138,21 @@ class NetworkConfig(Config):
         if preset not in PRESETS:
             raise ValueError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
         return {**PRESETS[preset], **values}
+
+    @model_validator(mode="after")
+    def _check_memory(self) -> Self:
+        fixed = {"mask_stride": STRIDE, "mask_classes": False, "num_classes": 2}
+        wrong = [f"{name}={getattr(self, name)}" for name in fixed if getattr(self, name) != fixed[name]]
+        if self.memory and self.encoder == SEGDECNET:
+            raise ValueError(
+                "memory without a pretrained encoder; expected another encoder, such as mobilenet"
+            )
+        if self.memory and wrong:
+            raise ValueError(
+                f"memory with {', '.join(wrong)}; expected the default: a memory of good surface does not "
+                "distinguish classes, and its mask has the stride 8"
+            )
+        return self
 
     @property
     def mask_channels(self) -> int:
@@ -155,7 +180,8 @@ class NetworkConfig(Config):
         margin = 0  # mask or decoder pixels beyond the cell on each side
         for _ in range((STRIDE // self.mask_stride).bit_length() - 1):
             margin = -(-(margin + DECODER_KERNEL // 2 + 1) // 2)  # convolution, then interpolation to half
-        side = 1 + 2 * margin + self.feature_kernel - 1
+        kernel = 2 * SMOOTHING - 1 if self.memory else self.feature_kernel  # the memory smooths its map twice
+        side = 1 + 2 * margin + kernel - 1
         if self.encoder != SEGDECNET:
             offset = 2 * ENCODER_STRIDE - STRIDE  # a cell is off the centre of a coarse one, and between two
             shift = ENCODER_STRIDE - 1  # strided convolutions are asymmetric by one pixel at each scale

@@ -22,6 +22,7 @@ from segdec.network.layers import (
     normalization,
 )
 from segdec.network.mask_prior import MaskPrior
+from segdec.network.surface_memory import build_memory_decision, build_memory_head
 
 PIXEL_SCALE = 1.0 / 255.0
 """Factor of the pixel values 0…255 before the first convolution."""
@@ -105,7 +106,7 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
     image = keras.Input((None, None, config.input_channels), name="image")
     if config.encoder != SEGDECNET:
         encoder = build_encoder(config, policy)
-        head = build_head(encoder, config, policy)
+        head = build_memory_head(encoder, config) if config.memory else build_head(encoder, config, policy)
         return keras.Model(image, head(encoder(image)), name="segmentation")
     x, skips = image, {}
     if not policy.folded:
@@ -161,6 +162,8 @@ def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
     With several defect classes, whether there is a defect and of which class it is are separate outputs of
     the last layer, so that classes that are hard to distinguish do not affect the score.
     """
+    if config.memory:
+        return build_memory_decision()
     dtype, exact = policy.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
     features = keras.Input((None, None, config.feature_width), dtype=half, name="features")
