@@ -86,11 +86,13 @@ class Resources:
     Attributes:
         encoder_weights: `encoder_weights` of the experiment; None without an encoder.
         no_encoder: Why there is no encoder; otherwise empty.
+        encoder: Name of the encoder.
     """
 
     encoder_weights: str | None
     no_encoder: str = ""
     memory_bytes: int = 8 << 30
+    encoder: str = "mobilenet"
 
 
 def choose_experiment(
@@ -193,8 +195,8 @@ def _annotation(profile: DatasetProfile) -> str:
 def _network(training_defects: int, resources: Resources) -> tuple[Settings, str]:
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
-        text = f"mobilenet: a pretrained, frozen encoder with weights of {source}"
-        return {"preset": "mobilenet"}, text
+        text = f"{resources.encoder}: a pretrained, frozen encoder with weights of {source}"
+        return {"preset": "mobilenet", "encoder": resources.encoder}, text
     network: Settings = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if training_defects < MANY_DEFECTIVE:
         network["mask_prior"] = 3.0
