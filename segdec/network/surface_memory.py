@@ -18,7 +18,7 @@ from segdec.network.layers import BilinearUpsampling
 PATCH_STRIDES = (8, 16)
 """Strides of the features that describe a patch."""
 
-PATCH_WIDTH = 128
+PATCH_WIDTH = 96
 """Numbers that describe a patch, after the projection."""
 
 MIN_DISTANCE = 1e-3
@@ -35,8 +35,8 @@ EPSILON = 1e-6
 UNCHANGED: dict[str, Any] = {"trainable": False, "autocast": False}
 """Settings of weights that no training changes."""
 
-PATCHES, NEAREST, DEVIATION = "patches", "nearest_patch", "deviation"
-"""Names of layers with weights: `patches_8` and `patches_16`, the memory, the usual distances."""
+PATCHES, NEAREST, SMOOTHED, DEVIATION = "patches", "nearest_patch", "smoothed_2", "deviation"
+"""Names of layers: the patches, from `patches_8` and `patches_16`; the memory; the distances; the logits."""
 
 
 def build_memory_head(encoder: keras.Model, config: NetworkConfig) -> keras.Model:
@@ -147,7 +147,7 @@ class Deviation(keras.layers.Layer):
     Attributes:
         usual: [POSITIONS, POSITIONS], stretched to the image by nearest neighbour.
         row_spread, column_spread: [BORDER + 1], for cells next to the upper and lower side, and to the left
-            and right one, from outside; the last entry is for all other cells. Both are added.
+            and right one, from outside; the last entry is for all other cells. They are multiplied.
         bias: Scalar.
     """
 
@@ -156,9 +156,9 @@ class Deviation(keras.layers.Layer):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
         self.usual = self.add_weight((POSITIONS, POSITIONS), "zeros", name="usual", **UNCHANGED)
-        half = keras.initializers.Constant(0.5)
         self.row_spread, self.column_spread = (
-            self.add_weight((BORDER + 1,), half, name=f"{side}_spread", **UNCHANGED) for side in ("row", "column")
+            self.add_weight((BORDER + 1,), "ones", name=f"{side}_spread", **UNCHANGED)
+            for side in ("row", "column")
         )
         self.bias = self.add_weight((), "zeros", name="bias", **UNCHANGED)
 
@@ -167,8 +167,8 @@ class Deviation(keras.layers.Layer):
         rows, columns = ops.arange(height), ops.arange(width)
         usual = ops.take(self.usual, rows * POSITIONS // height, axis=0)
         usual = ops.take(usual, columns * POSITIONS // width, axis=1)  # [H, W]
-        spread = ops.take(self.row_spread, _border_distance(rows, height))[:, None] + ops.take(
-            self.column_spread, _border_distance(columns, width)
+        spread = ops.take(self.row_spread, border_distance(rows, height))[:, None] * ops.take(
+            self.column_spread, border_distance(columns, width)
         )
         return (inputs - usual[:, :, None]) / spread[:, :, None] - self.bias
 
@@ -178,7 +178,7 @@ def _product(x: Any, kernel: Any) -> Any:
     return ops.conv(x, kernel[None, None])
 
 
-def _border_distance(places: Any, side: Any) -> Any:
+def border_distance(places: Any, side: Any) -> Any:
     """Returns the number of cells between each and the nearer end, at most `BORDER`."""
     return -ops.maximum(ops.maximum(-places, places + 1 - side), -BORDER)
 

@@ -25,9 +25,7 @@ def test_distance_to_the_nearest_patch():
     layer.build(x.shape)
     layer.set_patches(patches)
     distances = np.sqrt(((x[..., None, :] - patches) ** 2).sum(-1)).min(-1)
-    np.testing.assert_allclose(
-        np.exp(layer(x))[..., 0], np.maximum(distances, 1e-3), rtol=1e-4, atol=2e-3
-    )
+    np.testing.assert_allclose(np.exp(layer(x))[..., 0], np.maximum(distances, 1e-3), rtol=1e-4, atol=2e-3)
 
 
 @pytest.mark.parametrize(("height", "width"), [(POSITIONS, 2 * POSITIONS), (10, 13), (3, 1)])
@@ -43,7 +41,7 @@ def test_deviation_depends_on_the_position(height, width):
     for y in range(height):
         for column in range(width):
             near = min(y, height - 1 - y, BORDER), min(column, width - 1 - column, BORDER)
-            spread = rows[near[0]] + columns[near[1]]
+            spread = rows[near[0]] * columns[near[1]]
             expected[:, y, column] = (x[:, y, column] - stretched[y, column]) / spread - 2.5
     np.testing.assert_allclose(layer(x), expected, rtol=1e-5, atol=1e-5)
 
