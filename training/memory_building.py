@@ -1,6 +1,7 @@
 """Builds the memory of good surface from good photographs, without gradient steps."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import cv2
 import keras
@@ -11,20 +12,17 @@ from numpy.typing import NDArray
 from segdec.errors import DatasetError
 from segdec.network.network import SegDecNet
 from segdec.network.surface_memory import (
-    BORDER,
     DEVIATION,
     NEAREST,
     PATCH_STRIDES,
-    PATCH_WIDTH,
     PATCHES,
     POSITIONS,
     SMOOTHED,
-    border_distance,
 )
 from training.data.example_source import ExampleSource
 from training.data.subsets import pick_evenly
 
-Floats = NDArray[np.float32]
+Floats = NDArray[np.floating[Any]]
 
 MAX_PHOTOGRAPHS = 250
 """Maximum number of photographs; with more of them, evenly chosen ones are used."""
@@ -35,6 +33,9 @@ CANDIDATES = 20_000
 BLOCKS = 8
 """Blocks of consecutive photographs, of which every other one belongs to the same half: photographs of one
 part are mostly consecutive, and a memory must not be measured on parts that it knows."""
+
+BORDER = 4
+"""Distance from the sides of the image, in cells, from which zero padding is hardly noticeable."""
 
 MIN_SPREAD, MIN_DEVIATION = 0.02, 0.1
 """Lower limits of the spread of logarithms of distances, and of the deviation of the highest one in a
@@ -70,7 +71,7 @@ def build_memory(network: SegDecNet, examples: ExampleSource, seed: int) -> None
     # === Patches ===
     _set_projection(head, random)
     images = (examples[index].image for index in chosen)
-    patches = [one.astype(np.float16) for one in _encode(network, images)]
+    patches = [one.astype(np.float16) for one in _encode(network.encoder, head, images)]
     center = np.mean([one.mean(axis=(0, 1), dtype=np.float32) for one in patches], axis=0)
     head.get_layer(f"{PATCHES}_8").bias.assign(-center)
     patches = [one - center.astype(np.float16) for one in patches]
@@ -98,7 +99,8 @@ def choose_coreset(patches: Floats, size: int) -> Floats:
         last = chosen[-1]
         np.minimum(nearest, squares + squares[last] - 2 * (patches @ patches[last]), out=nearest)
         chosen.append(int(nearest.argmax()))
-    return patches[np.resize(chosen, size)]
+    coreset: Floats = patches[np.resize(chosen, size)]
+    return coreset
 
 
 def _set_projection(head: keras.Model, random: np.random.Generator) -> None:
@@ -106,17 +108,17 @@ def _set_projection(head: keras.Model, random: np.random.Generator) -> None:
     layers = [head.get_layer(f"{PATCHES}_{stride}") for stride in PATCH_STRIDES]
     channels = [layer.kernel.shape[0] for layer in layers]
     # With fewer channels than numbers of a patch, the columns cannot all be orthogonal.
-    normal = random.normal(size=(max(sum(channels), PATCH_WIDTH), PATCH_WIDTH))
-    kernel = np.linalg.qr(normal)[0][: sum(channels)] / np.sqrt(PATCH_WIDTH)
+    width = layers[0].width
+    normal = random.normal(size=(max(sum(channels), width), width))
+    kernel = np.linalg.qr(normal)[0][: sum(channels)] / np.sqrt(width)
     for layer, part in zip(layers, np.split(kernel, np.cumsum(channels)[:-1]), strict=True):
-        layer.set_weights([part, np.zeros(PATCH_WIDTH)])
+        layer.set_weights([part, np.zeros(width)])
 
 
-def _encode(network: SegDecNet, images: Iterator[NDArray[np.uint8]]) -> Iterator[Floats]:
-    """Yields the patches [h / 8, w / 8, PATCH_WIDTH] of each image [h, w, C]."""
-    head = network.head
+def _encode(encoder: Any, head: keras.Model, images: Iterator[NDArray[np.uint8]]) -> Iterator[Floats]:
+    """Yields the patches [h / 8, w / 8, D] of each image [h, w, C]."""
     patches = keras.Model(head.input, head.get_layer(PATCHES).output)
-    encode = tf.function(lambda image: patches(network.encoder(image, training=False)))
+    encode = tf.function(lambda image: patches(encoder(image, training=False)))
     for image in images:
         yield encode(tf.constant(image[None], tf.float32))[0].numpy()
 
@@ -131,9 +133,9 @@ def _halves(patches: Sequence[Floats]) -> Iterator[tuple[list[Floats], list[Floa
 
 
 def _candidates(patches: Sequence[Floats], number: int, random: np.random.Generator) -> Floats:
-    """Returns about `number` random patches [N, PATCH_WIDTH], as many of each photograph."""
+    """Returns about `number` random patches [N, D], as many of each photograph."""
     share = max(1, number // len(patches))
-    flat = [one.reshape(-1, PATCH_WIDTH) for one in patches]
+    flat = [one.reshape(-1, one.shape[-1]) for one in patches]
     drawn = [one[random.permutation(len(one))[:share]] for one in flat]
     return np.concatenate(drawn).astype(np.float32)
 
@@ -148,37 +150,39 @@ def _distances(head: keras.Model, patches: Sequence[Floats]) -> Iterator[Floats]
 
 def _set_deviation(head: keras.Model, distances: Floats) -> None:
     """Sets what is usual from the distances [N, h, w] of photographs that are not in the memory."""
-    usual = cv2.GaussianBlur(distances.mean(axis=0), (0, 0), 1.0, borderType=cv2.BORDER_REPLICATE)
+    usual = _blur(distances.mean(axis=0), 1.0)
     exceeding = distances - usual
-    spread = np.sqrt(np.square(exceeding).mean(axis=0))  # [h, w]
-    overall = max(float(spread.mean()), MIN_SPREAD)
-    rows, columns = (
-        np.maximum(_border_profile(spread.mean(axis=axis)), MIN_SPREAD) / overall for axis in (1, 0)
-    )
-    height, width = usual.shape
-    spread = overall * np.outer(_along(rows, height), _along(columns, width))
+    spread = _spread(np.square(exceeding).mean(axis=0))
     highest = (exceeding / spread).max(axis=(1, 2))  # [N]
     deviation = max(float(highest.std(ddof=1)), MIN_DEVIATION)
-    grid = usual[np.ix_(_grid_places(height), _grid_places(width))]
     bias = np.float32(highest.mean() / deviation - USUAL_LOG_ODDS)
-    head.get_layer(DEVIATION).set_weights([grid, rows * overall * deviation, columns, bias])
+    cells = np.ix_(*(_grid_cells(side) for side in usual.shape))
+    head.get_layer(DEVIATION).set_weights([usual[cells], deviation * spread[cells], bias])
 
 
-def _border_profile(values: Floats) -> Floats:
-    """Returns the means of values [side] by distance to the nearer end: [BORDER + 1]."""
-    near = np.asarray(border_distance(np.arange(len(values)), len(values)))
-    inside = values[near == BORDER] if (near == BORDER).any() else values
-    means = [
-        values[near == place].mean() if (near == place).any() else inside.mean() for place in range(BORDER)
-    ]
-    return np.array([*means, inside.mean()], np.float32)
+def _spread(variance: Floats) -> Floats:
+    """Returns the standard deviation at each position from a noisy estimate of the variance [h, w].
+
+    It is the geometric mean of two estimates: one from the surrounding cells, and one from all cells at the
+    same distances from the sides of the image. Zero padding makes cells at the border differ most.
+    """
+    variance = variance + MIN_SPREAD**2
+    by_side = [_mean_by_border(variance.mean(axis=axis)) for axis in (1, 0)]
+    by_border = np.outer(*by_side) / variance.mean()
+    return np.asarray((_blur(variance, 2.0) * by_border) ** 0.25)
 
 
-def _along(profile: Floats, side: int) -> Floats:
-    """Returns the entry of a profile for each of `side` cells."""
-    return profile[np.asarray(border_distance(np.arange(side), side))]
+def _mean_by_border(values: Floats) -> Floats:
+    """Replaces each value [side] by the mean of those at the same distance from the nearer end."""
+    places = np.arange(len(values))
+    near = np.minimum(np.minimum(places, places[::-1]), BORDER)
+    return np.array([values[near == one].mean() for one in near])
 
 
-def _grid_places(side: int) -> NDArray[np.int64]:
+def _blur(grid: Floats, sigma: float) -> Floats:
+    return np.asarray(cv2.GaussianBlur(grid, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE))
+
+
+def _grid_cells(side: int) -> NDArray[np.int64]:
     """Returns the cell whose value each grid line stores, so that the network reads that of every cell."""
     return ((np.arange(POSITIONS) + 1) * side - 1) // POSITIONS

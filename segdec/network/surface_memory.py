@@ -1,7 +1,7 @@
 """Memory of good surface: the distance of each patch to the nearest remembered good patch.
 
-In the manner of PatchCore (Roth et al., "Towards total recall in industrial anomaly detection", 2022). Nothing
-here is trained: `training.memory_building` sets the weights from good photographs.
+In the manner of PatchCore (Roth et al., "Towards total recall in industrial anomaly detection", 2022).
+Nothing here is trained: `training.memory_building` sets the weights from good photographs.
 """
 
 from typing import Any
@@ -18,17 +18,14 @@ from segdec.network.layers import BilinearUpsampling
 PATCH_STRIDES = (8, 16)
 """Strides of the features that describe a patch."""
 
-PATCH_WIDTH = 96
-"""Numbers that describe a patch, after the projection."""
+CHANNELS_SHARE, MIN_WIDTH, MAX_WIDTH = 1 / 6, 96, 256
+"""Numbers that describe a patch after the projection, per channel of the features, and their limits."""
 
 MIN_DISTANCE = 1e-3
 """Lower limit of a distance, for its logarithm."""
 
 POSITIONS = 64
-"""Rows and columns of the grid, stretched to the image, on which the usual distances are stored."""
-
-BORDER = 4
-"""Cells next to each side of the image whose distances spread differently: zero padding changes them."""
+"""Rows and columns of the grids, stretched to the image, on which the usual distances are stored."""
 
 EPSILON = 1e-6
 
@@ -49,15 +46,17 @@ def build_memory_head(encoder: keras.Model, config: NetworkConfig) -> keras.Mode
     features = {
         name: keras.Input(one.shape[1:], dtype=one.dtype, name=name) for name, one in encoder.output.items()
     }
-    patches = []
+    channels = sum(features[f"joined_{stride}"].shape[-1] for stride in PATCH_STRIDES)
+    width = min(max(round(CHANNELS_SHARE * channels), MIN_WIDTH), MAX_WIDTH)
+    patches: list[Any] = []
     for stride in PATCH_STRIDES:
-        project = PatchProjection(PATCH_WIDTH, dtype=exact, name=f"{PATCHES}_{stride}")
+        project = PatchProjection(width, dtype=exact, name=f"{PATCHES}_{stride}")
         x = project(features[f"joined_{stride}"])
         if stride > STRIDE:
             x = BilinearUpsampling(stride // STRIDE, dtype=exact, name=f"enlarged_{stride}")(x)
             x = CropToStride(1, dtype=exact, name=f"cut_{stride}")([x, patches[0]])
         patches.append(x)
-    x = layers.Add(dtype=exact, name=PATCHES)(patches)  # [B, H/8, W/8, PATCH_WIDTH]
+    x = layers.Add(dtype=exact, name=PATCHES)(patches)  # [B, H/8, W/8, width]
     x = NearestPatch(config.memory, dtype=exact, name=NEAREST)(x)
     for step in (1, 2):
         x = layers.AveragePooling2D(SMOOTHING, 1, padding="same", dtype=exact, name=f"smoothed_{step}")(x)
@@ -141,46 +140,30 @@ class NearestPatch(keras.layers.Layer):
 class Deviation(keras.layers.Layer):
     """Converts logarithms of distances [B, H, W, 1] to logits: how far they exceed the usual ones.
 
-    `y = (x − usual) / spread − bias`. `usual` depends on the position in the image; `spread` on the distance
-    to the sides, in cells, so that any input size is possible.
-
-    Attributes:
-        usual: [POSITIONS, POSITIONS], stretched to the image by nearest neighbour.
-        row_spread, column_spread: [BORDER + 1], for cells next to the upper and lower side, and to the left
-            and right one, from outside; the last entry is for all other cells. They are multiplied.
-        bias: Scalar.
+    `y = (x − usual) / spread − bias`. `usual` and `spread` are grids [POSITIONS, POSITIONS], stretched to the
+    image by nearest neighbour, so that any input size is possible; `bias` is a number.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(trainable=False, **kwargs)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
-        self.usual = self.add_weight((POSITIONS, POSITIONS), "zeros", name="usual", **UNCHANGED)
-        self.row_spread, self.column_spread = (
-            self.add_weight((BORDER + 1,), "ones", name=f"{side}_spread", **UNCHANGED)
-            for side in ("row", "column")
-        )
+        grid = (POSITIONS, POSITIONS)
+        self.usual = self.add_weight(grid, "zeros", name="usual", **UNCHANGED)
+        self.spread = self.add_weight(grid, "ones", name="spread", **UNCHANGED)
         self.bias = self.add_weight((), "zeros", name="bias", **UNCHANGED)
 
     def call(self, inputs: Any) -> Any:
         height, width = ops.shape(inputs)[1:3]
-        rows, columns = ops.arange(height), ops.arange(width)
-        usual = ops.take(self.usual, rows * POSITIONS // height, axis=0)
-        usual = ops.take(usual, columns * POSITIONS // width, axis=1)  # [H, W]
-        spread = ops.take(self.row_spread, border_distance(rows, height))[:, None] * ops.take(
-            self.column_spread, border_distance(columns, width)
-        )
-        return (inputs - usual[:, :, None]) / spread[:, :, None] - self.bias
+        grids = ops.stack([self.usual, self.spread], axis=-1)
+        grids = ops.take(grids, ops.arange(height) * POSITIONS // height, axis=0)
+        grids = ops.take(grids, ops.arange(width) * POSITIONS // width, axis=1)  # [H, W, 2]
+        return (inputs - grids[:, :, :1]) / grids[:, :, 1:] - self.bias
 
 
 def _product(x: Any, kernel: Any) -> Any:
     """Returns the matrix product of each pixel: [B, H, W, C], [C, D] → [B, H, W, D]."""
     return ops.conv(x, kernel[None, None])
-
-
-def border_distance(places: Any, side: Any) -> Any:
-    """Returns the number of cells between each and the nearer end, at most `BORDER`."""
-    return -ops.maximum(ops.maximum(-places, places + 1 - side), -BORDER)
 
 
 @keras.saving.register_keras_serializable(package="segdec")

@@ -85,7 +85,7 @@ def test_identical_photographs_give_finite_scores(network):
 
 def test_one_photograph_is_too_few(network):
     image = surface(np.random.default_rng(1))
-    with pytest.raises(DatasetError, match="has 1 good examples. Expected two or more"):
+    with pytest.raises(DatasetError, match=r"has 1 good examples\. Expected two or more"):
         build_memory(network, examples_of([image, image], [0, 1]), seed=0)
 
 

@@ -11,7 +11,7 @@ import keras
 from segdec.config import NetworkConfig
 from segdec.network.folding import fold_network
 from segdec.network.network import build_network
-from segdec.network.surface_memory import BORDER, POSITIONS, Deviation, NearestPatch
+from segdec.network.surface_memory import POSITIONS, Deviation, NearestPatch
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
 
@@ -33,16 +33,13 @@ def test_deviation_depends_on_the_position(height, width):
     random = np.random.default_rng(0)
     layer, x = Deviation(), random.normal(size=(2, height, width, 1)).astype(np.float32)
     layer.build(x.shape)
-    usual = random.normal(size=(POSITIONS, POSITIONS)).astype(np.float32)
-    rows, columns = random.uniform(0.1, 1.0, (2, BORDER + 1)).astype(np.float32)
-    layer.set_weights([usual, rows, columns, np.float32(2.5)])
-    stretched = cv2.resize(usual, (width, height), interpolation=cv2.INTER_NEAREST)
-    expected = np.empty_like(x)
-    for y in range(height):
-        for column in range(width):
-            near = min(y, height - 1 - y, BORDER), min(column, width - 1 - column, BORDER)
-            spread = rows[near[0]] * columns[near[1]]
-            expected[:, y, column] = (x[:, y, column] - stretched[y, column]) / spread - 2.5
+    usual, spread = random.uniform(0.5, 1.0, (2, POSITIONS, POSITIONS)).astype(np.float32)
+    layer.set_weights([usual, spread, np.float32(2.5)])
+    usual, spread = (
+        cv2.resize(grid, (width, height), interpolation=cv2.INTER_NEAREST)[..., None]
+        for grid in (usual, spread)
+    )
+    expected = (x - usual) / spread - 2.5
     np.testing.assert_allclose(layer(x), expected, rtol=1e-5, atol=1e-5)
 
 
