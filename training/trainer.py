@@ -23,6 +23,7 @@ from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
+from training.metrics.evaluation import parts_by_fold
 from training.metrics.validation import Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
 from training.optimization.initial import with_initial_sha256
@@ -103,10 +104,8 @@ class Trainer:
         self.features = self._feature_cache(data) if config.caches_features else None
         self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool, self.features)
         self.predictor = Predictor(NetworkEngine(self.validated), data.model)
-        records, read = data.dataset.of_split("val"), cached_reader(record_reader(config), data.cache)
-        synthetic = synthetic_validation(records, read, data.model, config.seed, data.cache)
         # Prediction does not need a divisible batch size.
-        self.validator = Validator(self.predictor, records, read, config.batch_size, pool, synthetic)
+        self.validator = self._validator(data, config.batch_size, pool)
 
         # === Resume ===
         self.folder = self._open_folder(data, origin, fresh=fresh)
@@ -119,6 +118,14 @@ class Trainer:
         self.peak_flops_per_s = measure_strategy_peak(
             self.strategy, self.process_group.workers, compute_dtype(config)
         )
+
+    def _validator(self, data: RunData, batch_size: int, pool: ReadingPool) -> Validator:
+        read = cached_reader(record_reader(self.config), data.cache)
+        records = data.dataset.of_split(self.config.validation_split)
+        if self.config.network.heads > 1:
+            return Validator(parts_by_fold(self.validated, records, data.model), read, batch_size, pool)
+        synthetic = synthetic_validation(records, read, data.model, self.config.seed, data.cache)
+        return Validator([(self.predictor, records)], read, batch_size, pool, synthetic)
 
     def _feature_cache(self, data: RunData) -> FeatureCache:
         """Features of the validated network's encoder, whose weights are the same in every strategy."""
@@ -296,12 +303,13 @@ class Trainer:
         stage = STAGES[index]
         self.train_state.ema.copy_to(self.validated)
         validation = self.validator.measure()
-        key = validation.key(stage)
+        # With folds, the best of several validations would make the metrics of all photographs too good.
+        key = validation.key(stage) if self.config.network.heads == 1 else (float(step), 0.0)
         better = self.state.is_better(key)
         if better:
             self.state.save_best(key)
         if better or last or step <= self.config.validate_every:
-            images = draw_validation(self.predictor, self.validator.images)
+            images = draw_validation(self.validator.predictor, self.validator.images)
             log.images("val", stage.name, index, step, images)
             images = draw_batch(self.predictor, self.pipeline, index, step)
             log.images("train", stage.name, index, step, images)
@@ -337,7 +345,7 @@ class Trainer:
         # `calibrate` may have changed the thresholds of a finished run.
         result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
         if not self.dry_run:
-            predictor = Predictor(self.predictor.engine, result.model)
+            predictor = Predictor(self.validator.predictor.engine, result.model)
             log.draw("val", draw_validation(predictor, self.validator.images))
         self.folder.save_result(self.validated, result)
         thresholds = result.model.thresholds.model_dump(include={"score", "mask"})

@@ -22,8 +22,7 @@ def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
     """Returns a network with the same results and fewer operations; `dtype` is its Keras dtype policy."""
     served = build_network(network.config, ComputePolicy(dtype=dtype, folded=True))
     first = _first_kernel(served)
-    _copy_weights(network.segmentation, served.segmentation, first)
-    _copy_weights(network.decision, served.decision, first)
+    _copy_weights(network, served, first)
     return served
 
 

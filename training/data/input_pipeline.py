@@ -28,7 +28,8 @@ Batch = dict[str, tf.Tensor]
 
 `image` [B, h, w, C] float32 0…255, or the features of a frozen encoder by their names, [B, ·, ·, ·] float16;
 `target` [B, h/s, w/s, M] and `weight` [B, h/s, w/s, 1] float32, s = `mask_stride`, M = `mask_channels`;
-`label` [B] int32, possibly `ANY_DEFECT`.
+`label` [B] int32, possibly `ANY_DEFECT`; with several heads `head_weight` [B, heads] float32, 0 for the head
+that is trained without the example's fold.
 """
 
 
@@ -168,6 +169,9 @@ class InputPipeline:
         else:
             shapes = self._features.shapes.items()
             inputs = {name: tf.TensorSpec((size, *shape), FEATURE_DTYPE) for name, shape in shapes}
+        heads = self._config.network.heads
+        if heads > 1:
+            inputs["head_weight"] = tf.TensorSpec((size, heads), tf.float32)
         return {
             **inputs,
             "target": tf.TensorSpec((*grid, self._config.network.mask_channels), tf.float32),
@@ -194,6 +198,8 @@ class InputPipeline:
         """One row of a batch: image or features, target, weight and label."""
         config, shape = self._config, self._shape
         arrays = dict(load_input(row))
+        if config.network.heads > 1:
+            arrays["head_weight"] = self._head_weight(row)
         mask, area, classes, ignored = (
             arrays.pop(name, None) for name in ("mask", "area", "classes", "ignored")
         )
@@ -211,6 +217,12 @@ class InputPipeline:
             settings = config.target, config.network.mask_stride, config.network.mask_channels
             share = split_by_class(share, mask, label, *settings, classes=classes, area=area)
         return {**arrays, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
+
+    def _head_weight(self, row: _Row) -> NDArray[np.float32]:
+        """1 for each head that may see the example and the source of its defect, otherwise 0."""
+        folds = {self._source.fold(index) for index in (row.index, row.donor) if index >= 0}
+        heads = range(1, self._config.network.heads + 1)
+        return np.array([fold not in folds for fold in heads], np.float32)
 
     def _input(self, row: _Row) -> Arrays:
         """Image or features of a row, with the maps of `_augmented`."""

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from datasets.name_lists import read_name_list
-from datasets.splitting import SPLITS
+from datasets.splitting import read_split_lines
 from segdec.runtime.files import atomic_folder
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import record_reader
@@ -52,7 +51,7 @@ def compare_with_parent(parent: RunFolder, run: RunFolder) -> tuple[dict[str, Co
         RunError: If one of them was not evaluated.
     """
     old, new = load_evaluation(run.path / PARENT), load_evaluation(run.path)
-    tested = {line.name for line in read_name_list(parent.splits, SPLITS, "split") if line.word == "test"}
+    tested = {line.name for line in read_split_lines(parent.splits) if line.word == "test"}
     held = {result.name for result in new.results} - tested
     found = {
         "the former test photographs": _compare(old, new, tested),

@@ -24,6 +24,7 @@ from segdec.runtime.files import atomic_folder, remove_temporary_files, write_te
 from training.config import ExperimentConfig, changeable_settings, differing_settings
 from training.data.run_data import RunData, list_split_records
 from training.experiment_file import load_experiment, save_experiment
+from training.metrics.evaluation import Parts, parts_by_fold
 from training.run.disk_errors import explained_disk_errors
 from training.run.lock import LOCK, lock_folder
 from training.run.records import RunResult, record_environment, record_left_out
@@ -215,6 +216,18 @@ class RunFolder:
     def predictor(self) -> Predictor:
         """Loads the trained network with its thresholds."""
         return Predictor(NetworkEngine(self.network()), self.result().model)
+
+    def parts(self, split: Split) -> Parts:
+        """Returns the images of a split with the predictor of each: the network with its thresholds, or the
+        head that was trained without the image's fold.
+
+        Raises:
+            SegdecError: If the images can no longer be found.
+        """
+        records, predictor = self.records(split), self.predictor()
+        if split != "train" or self.experiment().network.heads == 1:
+            return [(predictor, records)]
+        return parts_by_fold(self.network(), records, predictor.config)
 
     def records(self, split: Split) -> Sequence[Record]:
         """Lists the images of a split; raises a `SegdecError` if they can no longer be found."""
