@@ -24,7 +24,7 @@ from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
 from training.metrics.evaluation import parts_by_fold
-from training.metrics.validation import Validator, choose_thresholds
+from training.metrics.validation import Validation, Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
 from training.optimization.initial import with_initial_sha256
 from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
@@ -98,6 +98,7 @@ class Trainer:
             adjustable = control is not None
             self.train_state = build_train_state(self.config, pretrained, adjustable_schedule=adjustable)
         self.validated = build_initial_network(self.config, pretrained)
+        self._last_validation: Validation | None = None
 
         # === Input ===
         pool = ReadingPool(config.data.decode_threads * self.process_group.input_replicas)
@@ -224,6 +225,7 @@ class Trainer:
         steps, first = config.stages[stage.name].steps, state.steps_taken
         if first == 0:
             self.train_state.ema.restart()
+        self._encode()
         self.control.begin_stage(stage.name, steps)
         self._update_schedule_offset()
         runner = self._step_runner(index, first)
@@ -260,6 +262,12 @@ class Trainer:
                 if last:
                     break
                 meter.set_total(self.control.expected_steps)
+
+    def _encode(self) -> None:
+        """Encodes the examples before a stage with a time limit, which then is the time of its steps."""
+        for _ in self.pipeline.encode() if self.control.may_encode else ():
+            if self._stop_requested or not self.control.may_encode:
+                break
 
     def _update_schedule_offset(self) -> None:
         """Sets the position in the schedule, which determines the learning rate of the next step."""
@@ -303,6 +311,7 @@ class Trainer:
         stage = STAGES[index]
         self.train_state.ema.copy_to(self.validated)
         validation = self.validator.measure()
+        self._last_validation = validation if last else None
         # With folds, the best of several validations would make the metrics of all photographs too good.
         key = validation.key(stage) if self.config.network.heads == 1 else (float(step), 0.0)
         better = self.state.is_better(key)
@@ -352,7 +361,9 @@ class Trainer:
         log.finish({**result.validation, **thresholds})
 
     def _choose_thresholds(self) -> RunResult:
-        measured, model, config = self.validator.measure_real(), self.predictor.config, self.config
+        model, config, measured = self.predictor.config, self.config, self._last_validation
+        if config.network.heads == 1 or measured is None:  # the best weights may be earlier ones
+            measured = self.validator.measure_real()
         chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
         warnings = [] if self.dry_run else [*chosen.notes]
         if not self._has_trained_decision():

@@ -1,6 +1,7 @@
 """The input pipeline: global batches of a stage, in an order determined by the seed."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -11,6 +12,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from segdec.errors import ConfigError, SegdecError
+from segdec.runtime.cli import progress_bar
 from training.config import AugmentationConfig, ExperimentConfig
 from training.data.array_cache import Arrays
 from training.data.augmentation import augment, draw_parameters, flipped_axes
@@ -85,6 +87,20 @@ class InputPipeline:
         self._features = features
         self.error: SegdecError | OSError | None = None
         self._check_masks()
+
+    def encode(self) -> Iterator[None]:
+        """Stores the features of all examples one by one; of none if the cache has no space for all."""
+        features = self._features
+        if features is None or features.describe_shortage():
+            return
+
+        def store(index: int) -> None:
+            features.get(index, lambda: self._unchanged(index))
+
+        examples = range(len(self._source))
+        stored = self._pool.map(store, examples, 2 * self._pool.threads)
+        with closing(stored):
+            yield from progress_bar(stored, total=len(examples), desc="encoding", unit="image", leave=False)
 
     def batches(
         self, stage_index: int, first_step: int, steps: int, shard: InputShard = WHOLE_BATCH

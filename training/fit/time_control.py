@@ -51,6 +51,7 @@ class TimeControl(ScheduleControl):
 
     def __init__(self, steps: Mapping[str, int], ends_at: float, clock: Clock) -> None:
         self._planned, self._ends_at, self._clock = dict(steps), ends_at, clock
+        self._encode_until = (clock() + ends_at) / 2
         self.taken: dict[str, int] = {}
 
     @property
@@ -63,6 +64,11 @@ class TimeControl(ScheduleControl):
         """Steps that the stage takes if it continues at this speed."""
         taken = self.taken[self._stage]
         return min(max(round(taken * self._steps / self._position), taken + 1), self._steps)
+
+    @property
+    def may_encode(self) -> bool:
+        """Whether there is time to encode further examples: until half of the time has passed."""
+        return self._clock() < self._encode_until
 
     def begin_stage(self, stage: str, steps: int) -> None:
         """Starts a stage; its share of the remaining time is its share of the remaining steps."""

@@ -168,7 +168,7 @@ def choose_thresholds(
             **replace(validation, scores=scores).metrics(),
             **measure_errors(validation.labels, scores, thresholds),
         },
-        chosen_by=_describe(validation.photographs, others),
+        chosen_by=_describe(validation.photographs, others, folds=model.network.heads > 1),
         notes=(*score.notes, *([note] if note else [])),
         points=find_operating_points(scored, score, settings),
         scored=scored,
@@ -184,7 +184,9 @@ def measure_errors(
     return {"false_positives": float(false_positives), "false_negatives": float(false_negatives)}
 
 
-def _describe(own: ScoredPhotographs, others: Sequence[ScoredPhotographs]) -> str:
+def _describe(own: ScoredPhotographs, others: Sequence[ScoredPhotographs], *, folds: bool) -> str:
+    if folds:
+        return f"{_count(own)}, each scored by the head that was trained without it"
     text = f"{_count(own)} of validation"
     if not others:
         return text
