@@ -87,6 +87,9 @@ class NetworkConfig(Config):
         description="heads on the features of a frozen encoder, each trained without one fold of the "
         "photographs; their logits are averaged",
     )
+    standardize_features: bool = Field(
+        False, description="give each channel of an encoder's features mean 0 and deviation 1 before the head"
+    )
     adapter_width: Width = Field(64, description="channels of an encoder's features after they are combined")
     segmentation_widths: tuple[tuple[Width, ...], tuple[Width, ...], tuple[Width, ...]] = Field(
         ((32, 32), (64, 64, 64), (64, 64, 64, 64)),

@@ -23,7 +23,6 @@ from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
-from training.metrics.evaluation import parts_by_fold
 from training.metrics.validation import Validation, Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
 from training.optimization.initial import with_initial_sha256
@@ -33,7 +32,7 @@ from training.optimization.step import build_step
 from training.optimization.step_runner import AsynchronousStepRunner, StepRunner, SynchronousStepRunner
 from training.optimization.train_state import build_train_state
 from training.run.checkpoints import RunState
-from training.run.folder import RunFolder, run_digest
+from training.run.folder import RunFolder, parts_by_fold, run_digest
 from training.run.meter import Meter, NonFiniteError
 from training.run.nan_report import write_nan_report
 from training.run.records import UNTRAINED_DECISION, PhotographScores, RunResult

@@ -1,6 +1,6 @@
 """The two-stage segmentation and decision network, built only from Keras layers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -20,8 +20,12 @@ from segdec.network.layers import (
     DefectAndClass,
     GradientGate,
     normalization,
+    standardization,
 )
 from segdec.network.mask_prior import MaskPrior
+
+Segmented = tuple[Any, Any, Any]
+"""Features, coarse and final mask logits of a head."""
 
 PIXEL_SCALE = 1.0 / 255.0
 """Factor of the pixel values 0…255 before the first convolution."""
@@ -59,7 +63,7 @@ class SegDecNet(keras.Model):
         segmentation = build_segmentation(config, policy)
         decisions = [build_decision(config, policy, name) for name in _names("decision", config)]
         image = keras.Input((None, None, config.input_channels), name="image")
-        outputs = _outputs(segmentation(image), decisions, config)
+        outputs = _outputs(list(segmentation(image).values()), decisions, config)
         super().__init__(inputs=image, outputs=outputs, **kwargs)
         self.config, self.segmentation, self.decisions = config, segmentation, decisions
 
@@ -85,16 +89,15 @@ class SegDecNet(keras.Model):
             return []
         return [self.segmentation.get_layer(name) for name in _names("head", self.config)]
 
-    def segment(self, inputs: Any, training: bool) -> list[tuple[Any, Any, Any]]:
-        """Returns the outputs of `segmentation` for images, or for the encoder's features by name."""
+    def segment(self, inputs: Any, training: bool) -> list[Segmented]:
+        """Returns the outputs of each head for images, or for the encoder's features by name."""
         if isinstance(inputs, dict):
             return [head(inputs, training=training) for head in self.heads]
-        segmented: list[tuple[Any, Any, Any]] = self.segmentation(inputs, training=training)
-        return segmented
+        return list(self.segmentation(inputs, training=training).values())
 
     def single_head(self, index: int) -> keras.Model:
         """Returns a model with the same inputs and outputs that shares the weights of one head."""
-        parts = [self.segmentation(self.input)[index]]
+        parts = [list(self.segmentation(self.input).values())[index]]
         return keras.Model(self.input, _outputs(parts, [self.decisions[index]], self.config))
 
     def get_config(self) -> dict[str, Any]:
@@ -111,7 +114,7 @@ def _names(part: str, config: NetworkConfig) -> list[str]:
 
 
 def _outputs(
-    segmented: list[tuple[Any, Any, Any]], decisions: list[keras.Model], config: NetworkConfig
+    segmented: Sequence[Segmented], decisions: list[keras.Model], config: NetworkConfig
 ) -> dict[str, Any]:
     """Returns the means over the heads of mask logits and class logits."""
     decided = [
@@ -144,17 +147,17 @@ def build_network(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY)
 
 
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds a model: image [B, H, W, C] → features [B, H/8, W/8, F], coarse and final mask logits, per head.
+    """Builds a model: image [B, H, W, C] → `Segmented` by the name of the head.
 
-    Coarse logits are [B, H/8, W/8, M], final ones [B, H/s, W/s, M]; they are the same if the stride s is 8.
-    With an encoder, it and each head are separate models.
+    The features are [B, H/8, W/8, F]. Coarse logits are [B, H/8, W/8, M], final ones [B, H/s, W/s, M]; they
+    are the same if the stride s is 8. With an encoder, it and each head are separate models.
     """
     image = keras.Input((None, None, config.input_channels), name="image")
     if config.encoder != SEGDECNET:
         encoder = build_encoder(config, policy)
         heads = [build_head(encoder, config, policy, name) for name in _names("head", config)]
         features = encoder(image)
-        return keras.Model(image, [head(features) for head in heads], name="segmentation")
+        return keras.Model(image, {head.name: head(features) for head in heads}, name="segmentation")
     x, skips = image, {}
     if not policy.folded:
         x = layers.Rescaling(PIXEL_SCALE, dtype=keras.config.floatx(), name="scale")(image)
@@ -163,7 +166,7 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
             x = convolution(x, config, policy, width, KERNEL, f"segmentation_{block}_{index}")
         skips[2 ** (block - 1)] = x
         x = layers.MaxPooling2D(dtype=policy.dtype, name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
-    return keras.Model(image, [_masks(x, skips, config, policy)], name="segmentation")
+    return keras.Model(image, {"head": _masks(x, skips, config, policy)}, name="segmentation")
 
 
 def build_head(
@@ -172,17 +175,23 @@ def build_head(
     """Builds a model: the encoder's features by name → the outputs of the published segmentation stage.
 
     A 1×1 convolution of the concatenated features is computed as a sum, one term per stride, which is faster
-    because the coarse features are convolved before they are upsampled.
+    because the coarse features are convolved before they are upsampled. If folded, the convolutions include
+    the standardisation of their features, and the first one its offset.
     """
     dtype = policy.dtype
+    offset = config.standardize_features and policy.folded
     features = {
         name: keras.Input(one.shape[1:], dtype=one.dtype, name=name) for name, one in encoder.output.items()
     }
     adapted = []
     for stride in JOINED_STRIDES:
         common = {"kernel_initializer": make_initializer(config), "dtype": dtype, "name": f"adapted_{stride}"}
-        adapt = layers.Conv2D(config.adapter_width, 1, use_bias=False, **common)
-        x = adapt(features[f"joined_{stride}"])
+        bias = offset and stride == JOINED_STRIDES[0]
+        adapt = layers.Conv2D(config.adapter_width, 1, use_bias=bias, **common)
+        x = features[f"joined_{stride}"]
+        if config.standardize_features and not policy.folded:
+            x = standardization(config, policy=policy, name=f"standardized_{stride}")(x)
+        x = adapt(x)
         if stride > STRIDE:
             x = BilinearUpsampling(stride // STRIDE, dtype=dtype, name=f"enlarged_{stride}")(x)
             x = CropToStride(1, dtype=dtype, name=f"cut_{stride}")([x, features[f"joined_{STRIDE}"]])

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from segdec.encoders import ENCODERS
-from segdec.errors import RunError
+from segdec.errors import ConfigError, RunError
 from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.predictor import Predictor
 from training.run.folder import RunFolder
 from training.trainer import Trainer
 
@@ -91,3 +93,46 @@ def test_a_trained_encoder_goes_on_where_it_was(load, tmp_path, interrupt_run, c
     config = load(tmp_path / "cut", *flags)
     interrupt_run(config, 6)
     check_same_run(Trainer(config).run().path, whole)
+
+
+# === Heads on folds ===
+
+HEADS = ("--network.heads", "3", "--network.standardize-features", "true")
+
+
+@pytest.fixture(scope="module")
+def heads_run(load, tmp_path_factory):
+    return Trainer(load(tmp_path_factory.mktemp("heads"), *HEADS)).run()
+
+
+def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(heads_run):
+    from training.data.run_data import record_reader
+    from training.evaluate import evaluate_run
+    from training.metrics.storage import load_evaluation
+
+    records, network, result = heads_run.records("train"), heads_run.network(), heads_run.result()
+    assert {record.fold for record in records} == {1, 2, 3}
+    assert len(result.scored.labels) == len(records)
+    assert "each scored by the head that was trained without it" in result.chosen_by
+    summary = evaluate_run(heads_run.path, "train")
+    assert "scored by the head that was trained without it" in summary.text
+    found = {each.name: each for each in load_evaluation(heads_run.path).results}
+    assert found.keys() == {record.name for record in records}
+    read = record_reader(heads_run.experiment())
+    for record in (records[0], records[-1]):
+        predictor = Predictor(NetworkEngine(network.single_head(record.fold - 1)), result.model)
+        assert found[record.name].score == pytest.approx(
+            predictor.predict([read(record).image])[0].score, rel=1e-4
+        )
+        assert found[record.name].split == f"fold_{record.fold}"
+
+
+def test_a_run_with_heads_resumes_where_it_was(load, heads_run, tmp_path, interrupt_run, check_same_run):
+    config = load(tmp_path, *HEADS)
+    interrupt_run(config, 6)
+    check_same_run(Trainer(config).run().path, heads_run.path)
+
+
+def test_heads_need_a_frozen_encoder(load, tmp_path):
+    with pytest.raises(ConfigError, match="train the encoder on the photographs of every fold"):
+        load(tmp_path, *HEADS, "--encoder-trainable", "top")

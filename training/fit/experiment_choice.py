@@ -194,13 +194,15 @@ def _annotation(profile: DatasetProfile) -> str:
 
 
 def _network(training_defects: int, resources: Resources, folds: int) -> tuple[Settings, str]:
+    network: Settings
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
         text = f"mobilenet: a pretrained, frozen encoder with weights of {source}"
+        network = {"preset": "mobilenet", "standardize_features": True}
         if folds == 1:
-            return {"preset": "mobilenet"}, text
-        return {"preset": "mobilenet", "heads": folds}, f"{text}, with {folds} heads, which are averaged"
-    network: Settings = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
+            return network, text
+        return {**network, "heads": folds}, f"{text}, with {folds} heads, which are averaged"
+    network = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if training_defects < MANY_DEFECTIVE:
         network["mask_prior"] = 3.0
     return network, f"compact, from random weights: {resources.no_encoder}"

@@ -96,16 +96,12 @@ def _split_into_folds(profiled: ProfiledDataset, clusters: Sequence[Cluster]) ->
     if min(defective, len(used) - defective) < FOLDS:
         return None
     if not own_split:
-        dataset = replace(
-            checked.dataset, records=tuple(r.with_split("train") for r in checked.dataset.records)
-        )
-        photographs = [replace(one, record=one.record.with_split("train")) for one in checked.photographs]
-        checked = CheckedDataset(dataset, photographs)
+        checked = _all_in_train(checked)
     dataset = assign_folds(checked, FOLDS, seed=SEED, duplicates=profiled.duplicates).dataset
     good, defects = _counts(dataset)
     reasons = [
         f"{FOLDS} folds, each with a head that is trained on the others: all photographs train, and each is "
-        "scored by the head that does not know it",
+        "scored by the head that was trained without it",
         "groups, equal pictures and near duplicates stay together",
         *(["test is that of the data set"] if good[2] + defects[2] else []),
     ]

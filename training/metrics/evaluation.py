@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from datasets.sample import Record, Sample, labels_of
-from segdec.config import ModelConfig
-from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import DatasetError
 from segdec.inference.postprocessing import Prediction
-from segdec.network.network import SegDecNet
 from segdec.predictor import Predictor
 from segdec.runtime.cli import progress_bar
 from training.data.reading_pool import ReadingPool
@@ -28,17 +25,6 @@ from training.metrics.regions import Overlap, false_region_classes, measure_clas
 
 Parts = Sequence[tuple[Predictor, Sequence[Record]]]
 """Records, each with the predictor that scores it: with folds, one that was not trained on it."""
-
-
-def parts_by_fold(network: SegDecNet, records: Sequence[Record], model: ModelConfig) -> Parts:
-    """Returns the records of each fold with the head that was trained without them."""
-    return [
-        (
-            Predictor(NetworkEngine(network.single_head(head)), model),
-            [record for record in records if record.fold == head + 1],
-        )
-        for head in range(network.config.heads)
-    ]
 
 
 @dataclass(frozen=True)

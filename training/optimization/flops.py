@@ -54,7 +54,7 @@ def count_step_flops(
         encoded: Whether the step gets features instead of images.
     """
     image = keras.KerasTensor(images)
-    outputs = network.segmentation.compute_output_spec(image)
+    outputs = network.segmentation.compute_output_spec(image).values()
     flops = _segmentation_flops(network, image, trained=stage.trains_segmentation, encoded=encoded)
     if stage.trains_decision:
         parts = zip(network.decisions, outputs, strict=True)

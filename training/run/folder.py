@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from datasets.sample import Record, Split
 from datasets.splitting import write_splits
-from segdec.config import EncoderWeights, config_error
+from segdec.config import EncoderWeights, ModelConfig, config_error
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import RunError
 from segdec.network.network import SegDecNet, build_network
@@ -24,7 +24,7 @@ from segdec.runtime.files import atomic_folder, remove_temporary_files, write_te
 from training.config import ExperimentConfig, changeable_settings, differing_settings
 from training.data.run_data import RunData, list_split_records
 from training.experiment_file import load_experiment, save_experiment
-from training.metrics.evaluation import Parts, parts_by_fold
+from training.metrics.evaluation import Parts
 from training.run.disk_errors import explained_disk_errors
 from training.run.lock import LOCK, lock_folder
 from training.run.records import RunResult, record_environment, record_left_out
@@ -257,6 +257,17 @@ class RunFolder:
         with explained_disk_errors(self.path):
             write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
             write_text_atomic(self._config_path, save_experiment(config))
+
+
+def parts_by_fold(network: SegDecNet, records: Sequence[Record], model: ModelConfig) -> Parts:
+    """Returns the records of each fold with the head that was trained without them."""
+    return [
+        (
+            Predictor(NetworkEngine(network.single_head(head)), model),
+            [record for record in records if record.fold == head + 1],
+        )
+        for head in range(network.config.heads)
+    ]
 
 
 def run_digest(config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None = None) -> str:
