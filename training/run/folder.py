@@ -14,7 +14,7 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from datasets.sample import Record, Split
-from datasets.splitting import write_splits
+from datasets.splitting import read_split_lines, write_splits
 from segdec.config import EncoderWeights, ModelConfig, config_error
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import RunError
@@ -216,6 +216,12 @@ class RunFolder:
     def predictor(self) -> Predictor:
         """Loads the trained network with its thresholds."""
         return Predictor(NetworkEngine(self.network()), self.result().model)
+
+    @property
+    def compared_split(self) -> Split:
+        """The split on which versions are compared: test, or with folds train if no photograph is in test."""
+        tested = any(line.word == "test" for line in read_split_lines(self.splits))
+        return "test" if tested else self.experiment().validation_split
 
     def parts(self, split: Split) -> Parts:
         """Returns the images of a split with the predictor of each: the network with its thresholds, or the
