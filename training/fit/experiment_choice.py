@@ -86,11 +86,13 @@ class Resources:
     Attributes:
         encoder_weights: `encoder_weights` of the experiment; None without an encoder.
         no_encoder: Why there is no encoder; otherwise empty.
+        encoder: Name of the encoder.
     """
 
     encoder_weights: str | None
     no_encoder: str = ""
     memory_bytes: int = 8 << 30
+    encoder: str = "mobilenet"
 
 
 def choose_experiment(
@@ -197,8 +199,8 @@ def _network(training_defects: int, resources: Resources, folds: int) -> tuple[S
     network: Settings
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
-        text = f"mobilenet: a pretrained, frozen encoder with weights of {source}"
-        network = {"preset": "mobilenet", "standardize_features": True}
+        text = f"{resources.encoder}: a pretrained, frozen encoder with weights of {source}"
+        network = {"preset": "mobilenet", "encoder": resources.encoder, "standardize_features": True}
         if folds == 1:
             return network, text
         return {**network, "heads": folds}, f"{text}, with {folds} heads, which are averaged"
