@@ -123,7 +123,8 @@ class Trainer:
         read = cached_reader(record_reader(self.config), data.cache)
         records = data.dataset.of_split(self.config.validation_split)
         if self.config.network.heads > 1:
-            return Validator(parts_by_fold(self.validated, records, data.model), read, batch_size, pool)
+            parts = parts_by_fold(self.validated, records, data.model, self.features)
+            return Validator(parts, read, batch_size, pool)
         synthetic = synthetic_validation(records, read, data.model, self.config.seed, data.cache)
         return Validator([(self.predictor, records)], read, batch_size, pool, synthetic)
 

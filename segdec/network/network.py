@@ -95,10 +95,17 @@ class SegDecNet(keras.Model):
             return [head(inputs, training=training) for head in self.heads]
         return list(self.segmentation(inputs, training=training).values())
 
-    def single_head(self, index: int) -> keras.Model:
-        """Returns a model with the same inputs and outputs that shares the weights of one head."""
-        parts = [list(self.segmentation(self.input).values())[index]]
-        return keras.Model(self.input, _outputs(parts, [self.decisions[index]], self.config))
+    def single_head(self, index: int, *, encoded: bool = False) -> keras.Model:
+        """Returns a model with the same outputs that shares the weights of one head.
+
+        Its input is an image, or with `encoded` the encoder's features by name.
+        """
+        if encoded:
+            head = self.heads[index]
+            inputs, segmented = head.input, head(head.input)
+        else:
+            inputs, segmented = self.input, list(self.segmentation(self.input).values())[index]
+        return keras.Model(inputs, _outputs([segmented], [self.decisions[index]], self.config))
 
     def get_config(self) -> dict[str, Any]:
         return {"config": self.config.model_dump(mode="json"), "name": self.name}

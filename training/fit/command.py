@@ -150,7 +150,9 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
 
     # === Evaluate and export ===
     with _with_trained_model(config, split, out):
-        evaluated = evaluate_run(trainer.folder.path, split.evaluated)
+        in_memory = trainer.validator.parts_with(trainer.folder.result().model)
+        parts = in_memory if split.evaluated == config.validation_split else None
+        evaluated = evaluate_run(trainer.folder.path, split.evaluated, parts)
         print_lines(evaluated.text)
         export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
     print_lines("", *_summary(config, out, clock() - began, evaluated.rating))
@@ -311,7 +313,10 @@ def _choose_in_time(
 
 
 def _reserved_s(forward_s: float, split: DatasetSplit) -> float:
-    return reserved_s(forward_s, _count_validated(split), len(split.dataset.of_split(split.evaluated)))
+    passes = 1 if split.folds > 1 else 2
+    return reserved_s(
+        forward_s, passes * _count_validated(split), len(split.dataset.of_split(split.evaluated))
+    )
 
 
 def _count_validated(split: DatasetSplit) -> int:

@@ -108,9 +108,10 @@ def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:
 def reserved_s(forward_s: float, validated: int, evaluated: int) -> float:
     """Returns the estimated duration of everything after the last step, s.
 
-    The photographs to validate are predicted twice: at the end of the last stage, and to choose thresholds.
+    `validated` is the number of forward passes of validations, at the end of the last stage and to choose
+    thresholds.
     """
-    return RESERVED_S + forward_s * (2 * validated + EVALUATION_COST * evaluated)
+    return RESERVED_S + forward_s * (validated + EVALUATION_COST * evaluated)
 
 
 def validation_interval(forward_s: float, validated: int, left_s: float) -> int:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from datasets.sample import Record, Sample
 from segdec.config import ModelConfig, Thresholds
+from segdec.predictor import Predictor
 from training.config import ThresholdConfig
 from training.data.reading_pool import ReadingPool
 from training.data.synthetic_validation import ValidationImages
@@ -102,6 +103,10 @@ class Validator:
         self.has_synthetic = synthetic is not None
         self._batch_size = batch_size
         self._pool = pool
+
+    def parts_with(self, model: ModelConfig) -> Parts:
+        """Returns the real validation images with their predictors, for the thresholds of `model`."""
+        return [(Predictor(predictor.engine, model), records) for predictor, records in self._parts]
 
     def measure(self) -> Validation:
         """Evaluates the images that select the weights."""

@@ -22,6 +22,8 @@ from segdec.network.network import SegDecNet, build_network
 from segdec.predictor import Predictor
 from segdec.runtime.files import atomic_folder, remove_temporary_files, write_text_atomic
 from training.config import ExperimentConfig, changeable_settings, differing_settings
+from training.data.feature_cache import FeatureCache
+from training.data.head_engine import HeadEngine
 from training.data.run_data import RunData, list_split_records
 from training.experiment_file import load_experiment, save_experiment
 from training.metrics.evaluation import Parts
@@ -265,15 +267,23 @@ class RunFolder:
             write_text_atomic(self._config_path, save_experiment(config))
 
 
-def parts_by_fold(network: SegDecNet, records: Sequence[Record], model: ModelConfig) -> Parts:
-    """Returns the records of each fold with the head that was trained without them."""
-    return [
-        (
-            Predictor(NetworkEngine(network.single_head(head)), model),
-            [record for record in records if record.fold == head + 1],
+def parts_by_fold(
+    network: SegDecNet, records: Sequence[Record], model: ModelConfig, features: FeatureCache | None = None
+) -> Parts:
+    """Returns the records of each fold with the head that was trained without them.
+
+    With `features`, the heads run on cached features, which are rounded.
+    """
+    parts = []
+    for head in range(network.config.heads):
+        engine = (
+            NetworkEngine(network.single_head(head))
+            if features is None
+            else HeadEngine(network, head, features)
         )
-        for head in range(network.config.heads)
-    ]
+        fold = [record for record in records if record.fold == head + 1]
+        parts.append((Predictor(engine, model), fold))
+    return parts
 
 
 def run_digest(config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None = None) -> str:
