@@ -83,6 +83,16 @@ class NetworkConfig(Config):
         description="encoder of the segmentation network: segdecnet = its own convolutions, as published, or "
         f"a network of keras.applications: {', '.join(ENCODERS)}",
     )
+    heads: int = Field(
+        1,
+        ge=1,
+        le=10,
+        description="heads on the features of a frozen encoder, each trained without one fold of the "
+        "photographs; their logits are averaged",
+    )
+    standardize_features: bool = Field(
+        False, description="give each channel of an encoder's features mean 0 and deviation 1 before the head"
+    )
     adapter_width: Width = Field(64, description="channels of an encoder's features after they are combined")
     segmentation_widths: tuple[tuple[Width, ...], tuple[Width, ...], tuple[Width, ...]] = Field(
         ((32, 32), (64, 64, 64), (64, 64, 64, 64)),
@@ -140,17 +150,25 @@ class NetworkConfig(Config):
         return {**PRESETS[preset], **values}
 
     @model_validator(mode="after")
+    def _check_heads(self) -> Self:
+        if self.heads > 1 and self.encoder == SEGDECNET:
+            raise ValueError(
+                f"heads={self.heads} needs an encoder, whose features they share; set encoder, or heads=1"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_memory(self) -> Self:
-        fixed = {"mask_stride": STRIDE, "mask_classes": False, "num_classes": 2}
-        wrong = [f"{name}={getattr(self, name)}" for name in fixed if getattr(self, name) != fixed[name]]
         if self.memory and self.encoder == SEGDECNET:
             raise ValueError(
-                "memory without a pretrained encoder; expected another encoder, such as mobilenet"
+                f"memory={self.memory} needs an encoder, whose features it compares; set encoder, or memory=0"
             )
+        fixed = {"heads": 1, "mask_stride": STRIDE, "mask_classes": False, "num_classes": 2}
+        wrong = [f"{name}={getattr(self, name)}" for name in fixed if getattr(self, name) != fixed[name]]
         if self.memory and wrong:
             raise ValueError(
-                f"memory with {', '.join(wrong)}; expected the default: a memory of good surface does not "
-                "distinguish classes, and its mask has the stride 8"
+                f"memory={self.memory} with {', '.join(wrong)}; expected the default: a memory of good "
+                f"surface has one mask of stride {STRIDE} and distinguishes no classes of defects"
             )
         return self
 

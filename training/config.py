@@ -448,6 +448,11 @@ class ExperimentConfig(BaseSettings):
                 "weights; expected encoder_trainable=all, or encoder_weights=imagenet or a file",
             ),
             (
+                self.network.heads > 1 and self.encoder_trainable != "frozen",
+                f"network.heads={self.network.heads} with encoder_trainable={self.encoder_trainable} would "
+                "train the encoder on the photographs of every fold; expected encoder_trainable=frozen",
+            ),
+            (
                 self.synchronized_batch_norm and self.network.normalization != "batch",
                 f"synchronized_batch_norm with network.normalization={self.network.normalization}; expected "
                 "it with batch only: the others use the statistics of each image",
@@ -494,6 +499,11 @@ class ExperimentConfig(BaseSettings):
         """Whether training uses cached features of a frozen encoder."""
         frozen = self.has_encoder and self.encoder_trainable == "frozen" and not self.network.memory
         return frozen and self.augmentation.only_flips
+
+    @property
+    def validation_split(self) -> Literal["train", "val"]:
+        """The split on which thresholds are chosen: train if each photograph has a head without it."""
+        return "val" if self.network.heads == 1 else "train"
 
     @property
     def folder(self) -> Path:

@@ -65,8 +65,7 @@ def build_memory(network: SegDecNet, examples: ExampleSource, seed: int) -> None
         )
     chosen = [good[place] for place in pick_evenly(range(len(good)), MAX_PHOTOGRAPHS)]
     random = np.random.default_rng([seed, SEED])
-    head = network.head
-    assert head is not None
+    (head,) = network.heads
 
     # === Patches ===
     _set_projection(head, random)

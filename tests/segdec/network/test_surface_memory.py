@@ -56,7 +56,7 @@ def test_the_score_is_the_highest_mask_score(network):
     assert outputs["mask_logits"].shape == (2, 5, 7, 1)
     highest = np.max(outputs["mask_logits"], axis=(1, 2, 3))
     np.testing.assert_array_equal(outputs["class_logits"], np.stack([0 * highest, highest], axis=1))
-    assert not network.trainable_variables or not network.head.trainable_variables
+    assert not any(part.trainable_variables for part in (*network.heads, *network.decisions))
 
 
 def test_folding_keeps_the_memory(network):
