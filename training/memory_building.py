@@ -37,7 +37,7 @@ part are mostly consecutive, and a memory must not be measured on parts that it 
 BORDER = 4
 """Distance from the sides of the image, in cells, from which zero padding is hardly noticeable."""
 
-MIN_SPREAD, MIN_DEVIATION = 0.02, 0.1
+MIN_SPREAD, MIN_DEVIATION = 0.01, 0.1
 """Lower limits of the spread of logarithms of distances, and of the deviation of the highest one in a
 photograph, for photographs that are nearly identical."""
 
