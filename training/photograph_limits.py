@@ -35,8 +35,8 @@ SINGLE_REFERENCE = "layout"
 
 FOLDS = 10
 
-MIN_SPREAD = 0.05
-"""Added to the spread of each element: brightness, contrast and energy change by 5 % on any line."""
+MIN_SPREAD, MIN_LIGHT_SPREAD = 0.05, 0.1
+"""Added to the spread of each element: any line changes so much; its light (`brightness`) changes more."""
 
 SHRINKAGE = 0.3
 """Photographs per element as which the covariance counts that has no correlations (Ledoit and Wolf 2004)."""
@@ -115,9 +115,11 @@ def extrapolate(distances: NDArray[np.float64], parts: int, rate: float) -> floa
 
 def _describe(name: str, values: NDArray[np.float64], limit: float = 0.0) -> MeasureLimit:
     count, size = values.shape
-    centre, covariance = values.mean(axis=0), np.cov(values, rowvar=False).reshape(size, size)
+    centre = values.mean(axis=0)
+    covariance = np.cov(values, rowvar=False, ddof=min(count - 1, 1)).reshape(size, size)
     own = SHRINKAGE * size / (count + SHRINKAGE * size) if name != SINGLE_REFERENCE else size / (count + size)
-    mixed = (1 - own) * covariance + own * np.diag(np.diagonal(covariance)) + MIN_SPREAD**2 * np.eye(size)
+    spread = MIN_LIGHT_SPREAD if name == "brightness" else MIN_SPREAD
+    mixed = (1 - own) * covariance + own * np.diag(np.diagonal(covariance)) + spread**2 * np.eye(size)
     scale = np.linalg.cholesky(np.linalg.inv(mixed))
     chosen = [centre] if name == SINGLE_REFERENCE else pick_evenly(list(values), MAX_REFERENCES)
     return MeasureLimit(

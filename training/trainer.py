@@ -352,6 +352,7 @@ class Trainer:
             warnings.append(UNTRAINED_DECISION)
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
+        trained = self.training_photographs
         return RunResult(
             model=chosen.model,
             validation=chosen.validation,
@@ -361,5 +362,5 @@ class Trainer:
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
             encoder=self.folder.encoder(),
-            training_photographs=add_limits(self.training_photographs, self.examples),
+            training_photographs=trained if self.dry_run else add_limits(trained, self.examples),
         )

@@ -106,8 +106,12 @@ def test_too_few_photographs_have_no_limits(count):
     assert limits_of([part(seed) for seed in range(count)]) is None
 
 
-def test_photographs_of_one_part_have_limits():
-    found = limits_of([part(seed) for seed in range(MIN_PHOTOGRAPHS)], ["7"] * MIN_PHOTOGRAPHS)
+@pytest.mark.parametrize("first", ["7", "8"])
+def test_photographs_of_one_or_two_parts_have_limits(first):
+    """Of two, one has a single photograph."""
+    found = limits_of(
+        [part(seed) for seed in range(MIN_PHOTOGRAPHS)], [first, *["7"] * (MIN_PHOTOGRAPHS - 1)]
+    )
     assert differences(found, part(99)) == {} and differences(found, BLACK)
 
 

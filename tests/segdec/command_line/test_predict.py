@@ -16,6 +16,7 @@ from segdec.artifact import TrainingPhotographs
 from segdec.command_line.overlay_folder import output_stems
 from segdec.config import ModelConfig
 from segdec.images import read_image, read_mask, write_png
+from segdec.predictor import Predictor
 from tests.forged_artifact import forge
 
 
@@ -104,6 +105,12 @@ def test_photograph_unlike_those_of_the_training_is_not_inspected(
     code, rows, err = predict(*photographs, "--model", "model", "--unlike-training", "warn")
     assert code == 0 and not any("NOT_INSPECTED" in row for row in rows)
     assert "warning: black.png: unlike_training: darker than those of the training" in err
+    predictor = Predictor.load(Path("model"))
+    assert [predictor.find_unlike(read_image(Path(name)).pixels) for name in photographs] == [
+        None,
+        "darker",
+        None,
+    ]
 
 
 def test_webp_is_inspected_where_its_risk_is_accepted(tiny_artifact: Path, predict) -> None:
