@@ -43,13 +43,13 @@ install: $(INSTALLED)
 
 $(INSTALLED): $(VENV)/pip-installed pyproject.toml
 	@echo "Installing the development environment into $(VENV), once: 3.8 GB, about 210 packages, minutes."
-	@$(PIP_INSTALL) --editable '.[$(ENGINE),openvino,client,batch,watch]' --group dev
+	@$(PIP_INSTALL) --editable '.[$(ENGINE),openvino,encoder,client,batch,watch]' --group dev
 	@$(COMPILE)
 	@touch $@
 
 $(filter-out $(INSTALLED),$(PRODUCT)): $(VENV)/pip-installed pyproject.toml
 	@echo "Installing TensorFlow, training and the service into $(VENV), once: 3 GB, about 100 packages, minutes."
-	@$(PIP_INSTALL) --editable '.[$(ENGINE),client,watch]' --group train --group serve --group record
+	@$(PIP_INSTALL) --editable '.[$(ENGINE),encoder,client,watch]' --group train --group serve --group record
 	@$(COMPILE)
 	@touch $@
 

@@ -80,6 +80,16 @@ class NetworkConfig(Config):
         description="encoder of the segmentation network: segdecnet = its own convolutions, as published, or "
         f"a network of keras.applications: {', '.join(ENCODERS)}",
     )
+    heads: int = Field(
+        1,
+        ge=1,
+        le=10,
+        description="heads on the features of a frozen encoder, each trained without one fold of the "
+        "photographs; their logits are averaged",
+    )
+    standardize_features: bool = Field(
+        False, description="give each channel of an encoder's features mean 0 and deviation 1 before the head"
+    )
     adapter_width: Width = Field(64, description="channels of an encoder's features after they are combined")
     segmentation_widths: tuple[tuple[Width, ...], tuple[Width, ...], tuple[Width, ...]] = Field(
         ((32, 32), (64, 64, 64), (64, 64, 64, 64)),
@@ -128,6 +138,14 @@ class NetworkConfig(Config):
         if preset not in PRESETS:
             raise ValueError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
         return {**PRESETS[preset], **values}
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> Self:
+        if self.heads > 1 and self.encoder == SEGDECNET:
+            raise ValueError(
+                f"heads={self.heads} needs an encoder, whose features they share; set encoder, or heads=1"
+            )
+        return self
 
     @property
     def mask_channels(self) -> int:

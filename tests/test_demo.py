@@ -48,9 +48,10 @@ def planned(tmp_path):
 def test_it_installs_what_it_uses_once_and_keeps_cuda_on_a_machine_with_gpus(planned, tmp_path):
     groups = "--group train --group serve --group record"
     demo = planned("demo")
-    assert f"--editable '.[tensorflow,client,watch]' {groups}" in demo and "--group dev" not in demo
-    assert f"--editable '.[gpu,client,watch]' {groups}" in planned("demo", "GPU=1")
-    assert "--editable '.[gpu,openvino,client,batch,watch]' --group dev" in planned("install", "GPU=1")
+    assert f"--editable '.[tensorflow,encoder,client,watch]' {groups}" in demo and "--group dev" not in demo
+    assert f"--editable '.[gpu,encoder,client,watch]' {groups}" in planned("demo", "GPU=1")
+    installed = planned("install", "GPU=1")
+    assert "--editable '.[gpu,openvino,encoder,client,batch,watch]' --group dev" in installed
     assert "-m examples.demo_loop" in planned("demo-loop")
     for name in ("pip-installed", "installed"):
         (tmp_path / name).touch()

@@ -51,7 +51,7 @@ def test_wheel_holds_segdec_with_its_command_and_needs_four_packages(wheel):
     required = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
     plain = {"numpy", "opencv-python-headless", "pydantic", "tqdm"}
     assert {Requirement(line).name for line in required} == plain
-    extras = {"images", "tensorflow", "openvino", "gpu", "client", "batch", "ray", "sign", "watch"}
+    extras = {"images", "tensorflow", "openvino", "gpu", "encoder", "client", "batch", "ray", "sign", "watch"}
     assert set(metadata.get_all("Provides-Extra")) == extras
 
 

