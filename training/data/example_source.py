@@ -207,7 +207,7 @@ class TileSource:
 
     def fold(self, index: int) -> int | None:
         """Returns the fold of a tile's photograph, from 1; None without folds."""
-        return self._photographs.fold(self._tiles[index].photograph)
+        return self.photographs.fold(self._tiles[index].photograph)
 
     def has_drawn_mask(self, index: int) -> bool:
         """Returns whether the tile has a part of a defect with a drawn mask."""
