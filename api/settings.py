@@ -129,7 +129,7 @@ class Settings(BaseSettings):
     half zeros may be answered as good"""
     unlike_training: UnlikeAction = "reject"
     """whether a photograph that is unlike those of the training (black, out of focus, another product) is
-    rejected or inspected with a warning; models trained by earlier versions accept any photograph"""
+    rejected or inspected with a warning; a model without limits accepts any photograph"""
     max_batch_files: PositiveInt = 64
     """maximum number of photographs in a batch request"""
     max_uploads: PositiveInt = 64

@@ -5,7 +5,8 @@
 DATA holds one folder for each data set, as for `benchmarks.suite`. The parts of a set are split into folds;
 the limits come from all photographs of the other folds. The table shows the percentage of the fold's
 photographs that is rejected: good and defective ones, and good ones after an alteration. A defocused
-photograph gets new noise, as a camera would add it; a shifted one repeats its border.
+photograph gets new noise, as a camera would add it; a shifted one repeats its border. Inputs are scaled, so
+that half the resolution is no reason to reject a photograph unless it looks less sharp.
 """
 
 import argparse

@@ -15,7 +15,7 @@ from segdec.photograph_check import (
     encode_numbers,
     measure_photograph,
 )
-from training.data.example_source import ExampleSource, TileSource
+from training.data.example_source import PhotographSource
 from training.data.subsets import pick_evenly
 
 FALSE_ALARM_RATE = 0.001
@@ -54,22 +54,19 @@ MIN_LIMIT, MAX_TAIL = 1.0, 3.0
 """Lowest limit, and highest distance of a limit above the quantile; both are logarithms."""
 
 
-def add_limits(trained: TrainingPhotographs | None, examples: ExampleSource) -> TrainingPhotographs | None:
+def add_limits(trained: TrainingPhotographs, photographs: PhotographSource) -> TrainingPhotographs:
     """Returns the facts about the training photographs with the limits of photographs like them.
 
     Raises:
         SegdecError: If a photograph has become unreadable.
     """
-    if trained is None:
-        return None
-    photographs = examples.photographs if isinstance(examples, TileSource) else examples
     chosen = pick_evenly(range(len(photographs)), MAX_PHOTOGRAPHS)
     measured = [measure_photograph(photographs[index].image) for index in chosen]
     limits = choose_limits(measured, [photographs.records[index].group for index in chosen])
     if limits is None:
         print(
-            f"note: The model inspects any photograph, whatever it shows: {len(chosen)} training photographs "
-            f"are too few to tell which are unlike them. Expected at least {MIN_PHOTOGRAPHS}.",
+            f"note: The model inspects any photograph: {len(chosen)} training photographs are too few to "
+            f"tell which are unlike them. Expected at least {MIN_PHOTOGRAPHS}.",
             file=sys.stderr,
         )
     return trained.model_copy(update={"limits": limits})

@@ -79,7 +79,7 @@ class Trainer:
         config = with_initial_sha256(config)
         data = load_run_data(config)
         self.data_fingerprint, self.image_shape = data.fingerprint, data.shape
-        self.training_photographs, self.examples = data.training_photographs, data.examples
+        self.training_photographs, self.photographs = data.training_photographs, data.examples.photographs
 
         # === Devices and processes ===
         set_numerics(config)
@@ -372,6 +372,8 @@ class Trainer:
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
         trained = self.training_photographs
+        if trained is not None and not self.dry_run:
+            trained = add_limits(trained, self.photographs)
         return RunResult(
             model=chosen.model,
             validation=chosen.validation,
@@ -381,5 +383,5 @@ class Trainer:
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
             encoder=self.folder.encoder(),
-            training_photographs=trained if self.dry_run else add_limits(trained, self.examples),
+            training_photographs=trained,
         )

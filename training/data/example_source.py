@@ -78,6 +78,11 @@ class PhotographSource:
         self._input = input_config
         self._cache = cache
 
+    @property
+    def photographs(self) -> "PhotographSource":
+        """The photographs of the examples, as in `TileSource`."""
+        return self
+
     def __len__(self) -> int:
         return len(self.records)
 
