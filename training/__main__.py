@@ -87,6 +87,8 @@ def _add_fit(commands: "Commands") -> None:
     add("--layout", help="layout of the files; default: detected")
     splits = "split file; photographs without a line are left out. Default: the split of the folder, if any"
     add("--splits", type=Path, metavar="FILE", help=splits)
+    test = "folder of test photographs, in the same layout, that are only measured"
+    add("--test", type=Path, metavar="FOLDER", help=test)
     add("--seed", type=parse_seed, metavar="N", default=0, help="seed of the training (default: %(default)s)")
     encoder = (
         "weights file of mobilenet; default: an encoder whose weights are installed or in Keras' cache, else "
