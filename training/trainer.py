@@ -31,6 +31,7 @@ from training.optimization.pretrained import build_initial_network, load_pretrai
 from training.optimization.step import build_step
 from training.optimization.step_runner import AsynchronousStepRunner, StepRunner, SynchronousStepRunner
 from training.optimization.train_state import build_train_state
+from training.photograph_limits import add_limits
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder, parts_by_fold, run_digest
 from training.run.meter import Meter, NonFiniteError
@@ -78,7 +79,7 @@ class Trainer:
         config = with_initial_sha256(config)
         data = load_run_data(config)
         self.data_fingerprint, self.image_shape = data.fingerprint, data.shape
-        self.training_photographs = data.training_photographs
+        self.training_photographs, self.examples = data.training_photographs, data.examples
 
         # === Devices and processes ===
         set_numerics(config)
@@ -370,6 +371,7 @@ class Trainer:
             warnings.append(UNTRAINED_DECISION)
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
+        trained = self.training_photographs
         return RunResult(
             model=chosen.model,
             validation=chosen.validation,
@@ -379,5 +381,5 @@ class Trainer:
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
             encoder=self.folder.encoder(),
-            training_photographs=self.training_photographs,
+            training_photographs=trained if self.dry_run else add_limits(trained, self.examples),
         )
