@@ -21,9 +21,12 @@ from datasets.folds import find_clusters
 from datasets.leaks import near_duplicates_for_split
 from datasets.sample import Split
 from datasets.splitting import SPLIT_WORDS, read_split_lines, write_splits
+from segdec.artifact import TrainingPhotographs
 from segdec.config import Thresholds
-from segdec.errors import ConfigError, RunError
+from segdec.errors import ConfigError, RunError, SegdecError
 from training.config import ExperimentConfig, ThresholdConfig
+from training.data.array_cache import ArrayCache
+from training.data.example_source import PhotographSource
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import list_dataset, open_check_cache, record_reader
 from training.evaluate import describe_points, evaluate_run
@@ -40,6 +43,7 @@ from training.metrics.validation import (
     collect_scored,
     measure_errors,
 )
+from training.photograph_limits import add_limits
 from training.run.folder import RunFolder
 from training.run.records import UNTRAINED_DECISION, PhotographScores
 from training.trainer import Trainer
@@ -143,8 +147,25 @@ def _save(folder: RunFolder, settings: ThresholdConfig, chosen: ChosenThresholds
         "scored": PhotographScores.pack(chosen.scored),
         "operating_points": chosen.points,
     }
+    changes["training_photographs"] = _with_limits(folder)
     config = folder.experiment().model_copy(update={"threshold": settings})
     folder.save_thresholds(config, folder.result().model_copy(update=changes))
+
+
+def _with_limits(folder: RunFolder) -> TrainingPhotographs | None:
+    """Facts about the training photographs, with the limits that runs of earlier versions lack."""
+    experiment, result = folder.experiment(), folder.result()
+    trained, channels = result.training_photographs, result.model.network.input_channels
+    if trained is None or trained.limits is not None:
+        return trained
+    read, cache = record_reader(experiment), ArrayCache(0)
+    try:
+        records = folder.records("train")
+        return add_limits(trained, PhotographSource(records, read, result.model.input, channels, cache))
+    except SegdecError as error:
+        reason = f"its training photographs cannot be read to tell which are unlike them: {error}"
+        print(f"note: The model inspects any photograph: {reason}", file=sys.stderr)
+        return trained
 
 
 def measure_split(folder: RunFolder, split: Split) -> Validation:

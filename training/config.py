@@ -62,6 +62,9 @@ class DataConfig(Config):
     reviewed: Changeable[tuple[Path, ...]] = Field(
         (), description="folders written by python -m api export-reviewed; their photographs are added"
     )
+    test_root: Changeable[Path | None] = Field(
+        None, description="separate folder of test photographs in the same layout"
+    )
     splits: Changeable[Path | None] = Field(None, description="file of lines 'train|val|test  name'")
     supervision: Changeable[Path | None] = Field(
         None,

@@ -32,6 +32,7 @@ from training.optimization.pretrained import build_initial_network, load_pretrai
 from training.optimization.step import build_step
 from training.optimization.step_runner import AsynchronousStepRunner, StepRunner, SynchronousStepRunner
 from training.optimization.train_state import build_train_state
+from training.photograph_limits import add_limits
 from training.run.checkpoints import RunState
 from training.run.folder import RunFolder, parts_by_fold, run_digest
 from training.run.meter import Meter, NonFiniteError
@@ -375,6 +376,9 @@ class Trainer:
             warnings.append(UNTRAINED_DECISION)
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
+        trained = self.training_photographs
+        if trained is not None and not self.dry_run:
+            trained = add_limits(trained, self.examples.photographs)
         return RunResult(
             model=chosen.model,
             validation=chosen.validation,
@@ -384,5 +388,5 @@ class Trainer:
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
             encoder=self.folder.encoder(),
-            training_photographs=self.training_photographs,
+            training_photographs=trained,
         )

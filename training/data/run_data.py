@@ -150,6 +150,7 @@ def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
         reviewed=config.reviewed,
         annotator=config.annotator,
         strict=config.strict,
+        test_root=config.test_root,
     )
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
+from datasets.sample import Dataset
 from datasets.splitting import SPLITS, write_splits
+from datasets.test_folder import split_test_folder
 from segdec.artifact import check_writable
 from segdec.errors import ConfigError, RunError, SegdecError
 from segdec.process_memory import memory_limit
@@ -27,6 +29,7 @@ from training.fit.dataset_profile import (
     DatasetProfile,
     ProfiledDataset,
     ReadOptions,
+    has_own_split,
     merge_defects,
     profile_dataset,
     rare_classes,
@@ -96,6 +99,7 @@ class FitOptions(ReadOptions):
     out: Path | None = None
     layout: str | None = None
     splits: Path | None = None
+    test: Path | None = None
     seed: int = 0
     encoder_weights: str = IMAGENET
     name: str | None = None
@@ -268,13 +272,24 @@ def _profile(options: FitOptions) -> ProfiledDataset:
         invert_masks=options.invert_masks,
         annotator=options.annotator,
         strict=options.strict,
+        test_root=options.test,
     )
+    if options.test is not None:
+        dataset = _use_all_to_train(dataset, options.root)
     if options.splits is not None:
         dataset = dataset.assigned()
     profiled = profile_dataset(dataset, layout, options.root, options)
     if not (rare := rare_classes(profiled)):
         return profiled
     return merge_defects(profiled, f"{', '.join(rare)}: fewer than {len(SPLITS)} parts, too few for a class")
+
+
+def _use_all_to_train(dataset: Dataset, root: Path) -> Dataset:
+    """Moves the photographs besides a separate test folder to train, unless they have their own split."""
+    own, tests = split_test_folder(dataset)
+    if has_own_split(replace(dataset, records=tuple(own)), root):
+        return dataset
+    return replace(dataset, records=(*(record.with_split("train") for record in own), *tests))
 
 
 def _split(profiled: ProfiledDataset, *, with_folds: bool) -> tuple[ProfiledDataset, DatasetSplit]:
@@ -353,7 +368,7 @@ def _find_resources(options: FitOptions) -> Resources:
 
 
 def _experiment(choice: ExperimentChoice, name: str, options: FitOptions, interval: int) -> ExperimentConfig:
-    data = {**choice.settings["data"], "splits": _files(options.runs, name)[1]}
+    data = {**choice.settings["data"], "splits": _files(options.runs, name)[1], "test_root": options.test}
     fields = {"name": name, "runs": options.runs, "seed": options.seed, "data": data}
     return choice.config(planned_steps(choice.shares), **fields, validate_every=interval)
 
