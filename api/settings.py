@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, CliApp, NoDecode, SettingsConfigDict, SettingsError
 
+from segdec.artifact import UnlikeAction
 from segdec.config import config_error
 from segdec.engines import ENGINES
 from segdec.errors import ConfigError
@@ -126,6 +127,9 @@ class Settings(BaseSettings):
     accept_webp: bool = False
     """accept WebP files; they are rejected otherwise, because their damage is not detected: a file that is
     half zeros may be answered as good"""
+    unlike_training: UnlikeAction = "reject"
+    """whether a photograph that is unlike those of the training (black, out of focus, another product) is
+    rejected or inspected with a warning; a model without limits accepts any photograph"""
     max_batch_files: PositiveInt = 64
     """maximum number of photographs in a batch request"""
     max_uploads: PositiveInt = 64

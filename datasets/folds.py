@@ -11,9 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from datasets.checking import CheckedPhotograph, find_duplicates
+from datasets.checking import CheckedDataset, CheckedPhotograph, find_duplicates
 from datasets.problems import list_names
-from datasets.sample import Dataset, Split
+from datasets.sample import Dataset, Record, Split
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
 
@@ -82,6 +82,45 @@ def split_into_folds(
         others = [cluster for fold, part in enumerate(parts) if fold != tested for cluster in part]
         train, held_out = stratified_group_split(others, [1 - val, val], seed)
         yield _assigned(dataset, {"train": train, "val": held_out, "test": test}, wanted)
+
+
+def assign_folds(
+    checked: CheckedDataset, folds: int, *, seed: int = 0, duplicates: Duplicates = ()
+) -> CheckedDataset:
+    """Assigns all photographs of train and val to train, each to one of `folds` folds.
+
+    Clusters in which a photograph has a fold keep it.
+
+    Raises:
+        DatasetError: If a fold would hold no good or no defective photograph.
+    """
+    own = [one for one in checked.photographs if one.record.split in ("train", "val")]
+    known = {one.record.group: one.record.fold for one in own if one.record.fold in range(1, folds + 1)}
+    places: dict[str, int] = {}
+    others = []
+    for cluster in find_clusters(own, duplicates):
+        kept = [fold for group in cluster.groups if (fold := known.get(group)) is not None]
+        if kept:
+            places |= dict.fromkeys(cluster.groups, min(kept))
+        else:
+            others.append(cluster)
+    for fold, part in enumerate(stratified_group_split(others, [1] * folds, seed), start=1):
+        places |= {group: fold for cluster in part for group in cluster.groups}
+    for fold in range(1, folds + 1):
+        labels = [one.record.label > 0 for one in own if places[one.record.group] == fold]
+        if all(labels) or not any(labels):
+            raise DatasetError(
+                f"Fold {fold} of {folds} would hold {labels.count(False)} good and {labels.count(True)} "
+                "defective photographs; groups, equal pictures and near duplicates stay together. Expected "
+                "both kinds: add photographs of more parts, or use fewer folds."
+            )
+
+    def assign(record: Record) -> Record:
+        return record.with_split("train", places[record.group]) if record.group in places else record
+
+    records = tuple(map(assign, checked.dataset.records))
+    photographs = tuple(replace(one, record=assign(one.record)) for one in checked.photographs)
+    return CheckedDataset(replace(checked.dataset, records=records), photographs)
 
 
 def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicates = ()) -> list[Cluster]:

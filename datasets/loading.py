@@ -27,6 +27,7 @@ from datasets.supervision import (
     apply_supervision,
     merged_defects,
 )
+from datasets.test_folder import add_test_folder, split_test_folder
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
 
@@ -66,6 +67,7 @@ def load_dataset(
     reviewed: Sequence[Path] = (),
     annotator: str | None = None,
     strict: bool = False,
+    test_root: Path | None = None,
 ) -> Dataset:
     """Lists the data set of `layout` below `root`, assigns its splits and limits its annotations.
 
@@ -83,6 +85,7 @@ def load_dataset(
         reviewed: Folders of reviewed photographs to add.
         annotator: Which of several annotations of a photograph is used; see `datasets.formats.label_studio`.
         strict: Turn shapes that are dropped or cut off into problems of their photographs.
+        test_root: Separate folder of the same layout with further photographs, all in the split test.
 
     Raises:
         DatasetError: If the layout is unknown, or a folder, the split file or the supervision file is
@@ -94,16 +97,15 @@ def load_dataset(
             f"Unknown layout '{layout}'. Expected one of {', '.join(LAYOUTS)}. "
             f"Did you mean '{nearest_name(layout, LAYOUTS)}'?"
         )
-    place = str(root)
-    if layout == SHARDS:
-        dataset = shards.index(place if file_systems.is_url(place) else str(Path(place)))
-    else:
-        _check_local(layout, place)
-        if layout in FOLDER_LAYOUTS:
-            dataset = FOLDER_LAYOUTS[layout](Path(place))
-        else:
-            dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], annotator)
-        dataset = _with_plain_names(_strict(dataset) if strict else dataset)
+    dataset = _list(layout, str(root), annotator, strict=strict)
+    if test_root is not None:
+        if layout == SHARDS:
+            raise DatasetError(
+                f"A separate test folder ({test_root}) cannot be added to shards. Pack the photographs with "
+                "a split instead: python -m datasets pack --splits FILE."
+            )
+        tested = _list(layout, str(test_root), annotator, strict=strict)
+        dataset = add_test_folder(dataset, tested, test_root, merge_defects=merge_defects)
     if mask_threshold is not None:
         dataset = apply_mask_threshold(dataset, mask_threshold)
     if invert_masks:
@@ -119,9 +121,23 @@ def load_dataset(
         dataset = add_reviewed(dataset, reviewed, merge_defects=merge_defects)
     if splits is not None:
         dataset = apply_splits(dataset, splits)
+    if test_root is not None:
+        own, tests = split_test_folder(dataset)
+        dataset = replace(dataset, records=(*own, *tests))
     if supervision is not None:
         dataset = apply_supervision(dataset, supervision)
     return merged_defects(dataset) if merge_defects else dataset
+
+
+def _list(layout: str, place: str, annotator: str | None, *, strict: bool) -> Dataset:
+    if layout == SHARDS:
+        return shards.index(place if file_systems.is_url(place) else str(Path(place)))
+    _check_local(layout, place)
+    if layout in FOLDER_LAYOUTS:
+        dataset = FOLDER_LAYOUTS[layout](Path(place))
+    else:
+        dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], annotator)
+    return _with_plain_names(_strict(dataset) if strict else dataset)
 
 
 def _with_plain_names(dataset: Dataset) -> Dataset:

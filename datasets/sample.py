@@ -38,6 +38,7 @@ class Record:
         label: Index of the class; 0 is good.
         group: Records of one group (one item, one tile) are always in one split.
         split: The split, or None if the record is left out.
+        fold: The fold of a training record, from 1; None without folds.
         supervision: Kind of annotation; `mask` for a good photograph, which has no defect pixel.
         mask_threshold: A mask pixel is defective if its value is above this; masks with smooth edges need
             127. None if unknown: the mask may then hold 0 and one other value.
@@ -58,22 +59,30 @@ class Record:
     mask_values: MaskValues | None = None
     shape: tuple[int, int, int] | None = None
     digests: tuple[str, ...] | None = None
+    fold: int | None = None
+
+    @property
+    def split_word(self) -> str | None:
+        """The split, or the fold of a training record, as in split files."""
+        return self.split if self.fold is None else f"fold_{self.fold}"
 
     def identity(self) -> bytes:
         """Returns name, split, label, annotation and digests as bytes, to hash or compare."""
         contents = b"".join(map(bytes.fromhex, self.digests or ()))
         if self.mask_values is not None:
             contents += repr(self.mask_values).encode()
-        return identity(self.name, self.split, self.label, self.supervision, self.mask_threshold, contents)
+        return identity(
+            self.name, self.split_word, self.label, self.supervision, self.mask_threshold, contents
+        )
 
-    def with_split(self, split: Split | None) -> "Record":
-        """Returns a copy in `split`."""
-        return replace(self, split=split)
+    def with_split(self, split: Split | None, fold: int | None = None) -> "Record":
+        """Returns a copy in `split`, and in this fold of train."""
+        return replace(self, split=split, fold=fold)
 
 
 def identity(
     name: str,
-    split: Split | None,
+    split: str | None,
     label: int,
     supervision: Supervision,
     mask_threshold: int | None,

@@ -1,7 +1,8 @@
 """Assigns records to train, val and test: split files and the default split.
 
 Each line of a split file holds `train`, `val` or `test` and the name of a record, a group or a folder; see
-`datasets.name_lists`. Records without a line are left out.
+`datasets.name_lists`. `fold_1` to `fold_10` instead of `train` also assign a fold. Records without a line are
+left out.
 """
 
 import hashlib
@@ -19,6 +20,13 @@ from segdec.runtime.files import write_text_atomic
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 SPLITS_FILE = "splits.txt"
+
+MAX_FOLDS = 10
+SPLIT_WORDS: dict[str, tuple[Split, int | None]] = {
+    **{split: (split, None) for split in SPLITS},
+    **{f"fold_{number}": ("train", number) for number in range(1, MAX_FOLDS + 1)},
+}
+"""First words of the lines of a split file: their split and fold."""
 
 SPLIT_FOLDERS: dict[str, Split] = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -84,6 +92,11 @@ def assign_own_splits(dataset: Dataset, folder: Path) -> Dataset:
     return replace(renewed, notes=(*renewed.notes, note))
 
 
+def read_split_lines(path: Path) -> list[NameLine]:
+    """Reads the lines of a split file; raises a DatasetError if one is invalid."""
+    return read_name_list(path, tuple(SPLIT_WORDS), "split")
+
+
 def apply_splits(dataset: Dataset, path: Path) -> Dataset:
     """Returns the data set with the splits of the split file `path`, which replace all earlier ones.
 
@@ -93,12 +106,12 @@ def apply_splits(dataset: Dataset, path: Path) -> Dataset:
     """
     assigned: dict[str, NameLine] = {}
     groups: dict[str, NameLine] = {}
-    for line, record in records_of_lines(dataset, read_name_list(path, SPLITS, "split")):
+    for line, record in records_of_lines(dataset, read_split_lines(path)):
         _check_agrees(assigned.setdefault(record.name, line), line, f"the photograph '{record.name}'")
         _check_agrees(groups.setdefault(record.group, line), line, f"the group '{record.group}'")
-    splits: dict[str, Split] = {word: word for word in SPLITS}
     records = (
-        r.with_split(splits[assigned[r.name].word] if r.name in assigned else None) for r in dataset.records
+        r.with_split(*SPLIT_WORDS[assigned[r.name].word]) if r.name in assigned else r.with_split(None)
+        for r in dataset.records
     )
     return replace(dataset, records=tuple(records))
 
@@ -129,7 +142,7 @@ def split_off_validation(dataset: Dataset) -> Dataset:
 def write_splits(path: Path, records: Iterable[Record], *, comment: str = "") -> None:
     """Writes one line for each record with a split, below the lines of `comment`; atomic."""
     lines = [f"# {line}" for line in comment.splitlines()]
-    lines += [f"{record.split:<5}  {record.name}" for record in records if record.split is not None]
+    lines += [f"{record.split_word:<5}  {record.name}" for record in records if record.split is not None]
     write_text_atomic(path, "\n".join([*lines, ""]))
 
 

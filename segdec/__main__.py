@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from segdec import __version__
+from segdec.artifact import UnlikeAction
 from segdec.command_line.inspection_loop import (
     NOT_INSPECTED,
     TerminalTable,
@@ -42,6 +43,7 @@ MODEL_OPTIONS = {
     "engine": "--engine",
     "results": "--results",
     "require_signature": "--require-signature",
+    "unlike_training": "--unlike-training",
 }
 URL_OPTIONS = {"model_name": "--model-name", "model_version": "--version", "api_key_file": "--api-key-file"}
 
@@ -118,6 +120,12 @@ def _add_predict(commands: "Commands") -> None:
         type=Path,
         metavar="PUBLIC_KEYS",
         help="with --model: PEM file of trusted public keys, one of which must have signed the model",
+    )
+    command.add_argument(
+        "--unlike-training",
+        choices=get_args(UnlikeAction),
+        help="with --model: whether to reject a photograph that is unlike those of the training, or to "
+        "inspect it with a warning (default: reject)",
     )
     command.add_argument(
         "--threshold",
@@ -227,6 +235,7 @@ def model_settings(options: argparse.Namespace) -> dict[str, Any]:
         "engine": options.engine,
         "accept_webp": bool(options.accept_webp),
         "trusted": options.require_signature,
+        "unlike": options.unlike_training or "reject",
     }
 
 

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import Artifact, Manifest, open_artifact
+from segdec.artifact import Artifact, Manifest, find_unlike, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.artifact.variants import check_versions
 from segdec.config import STRIDE, ModelConfig
@@ -125,6 +125,16 @@ class Predictor:
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Converts a photograph to the network's input: uint8 [H, W, C] → [h, w, c]; see `prepare_image`."""
         return prepare_image(image, self.config.input, self.config.network.input_channels)
+
+    def find_unlike(self, image: NDArray[np.uint8]) -> str | None:
+        """Returns how a photograph differs from those of the training, for example `darker`.
+
+        None if it is like them, or if the artifact has no limits. `predict` does not compare photographs.
+        """
+        trained = None if self.manifest is None else self.manifest.training_photographs
+        if trained is None:
+            return None
+        return find_unlike(trained, self.config.input, (image.shape[0], image.shape[1]), self.prepare(image))
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         """Runs the network on prepared photographs [B, h, w, c], with the policy `tile` on their tiles."""

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
+from segdec.artifact import TrainingPhotographs
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
+from segdec.photograph_check import measure_photograph
 from tests import tiny_encoder as tiny
 
 # What the training commands set for themselves: runs of the same seed are compared across processes, and on
@@ -32,6 +34,18 @@ def tiny_config() -> ModelConfig:
         classes=("good", "defect"),
         thresholds=Thresholds(score=0.5, mask=0.5),
     )
+
+
+@pytest.fixture(scope="session")
+def grey_training() -> TrainingPhotographs:
+    """Twenty flat grey training photographs of 32 × 48 px, levels 100 to 119."""
+    from training.photograph_limits import choose_limits
+
+    measured = [measure_photograph(np.full((32, 48, 1), level, np.uint8)) for level in range(100, 120)]
+    limits = choose_limits(measured, [str(number) for number in range(20)])
+    trained = TrainingPhotographs.of([(32, 48)], [8])
+    assert trained is not None
+    return trained.model_copy(update={"limits": limits})
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ from segdec.runtime.cli import (
 )
 
 if TYPE_CHECKING:
+    from datasets.sample import Split
     from training.config import ExperimentConfig
     from training.distribution.cluster import Cluster
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     AddArgument = Callable[..., argparse.Action]
 
 FRESH, SPLITS = "--fresh", ("train", "val", "test")
+COMPARED = "split of the images; default: test, or with folds train if no image is in test"
 RUN_USAGE = (
     "Usage: python -m training run EXPERIMENT.toml [--fresh] [--field value]… "
     "(--fresh replaces an existing run)"
@@ -87,6 +89,8 @@ def _add_fit(commands: "Commands") -> None:
     add("--layout", help="layout of the files; default: detected")
     splits = "split file; photographs without a line are left out. Default: the split of the folder, if any"
     add("--splits", type=Path, metavar="FILE", help=splits)
+    test = "folder of test photographs, in the same layout, that are only measured"
+    add("--test", type=Path, metavar="FOLDER", help=test)
     add("--seed", type=parse_seed, metavar="N", default=0, help="seed of the training (default: %(default)s)")
     encoder = (
         "weights file of mobilenet; default: an encoder whose weights are installed or in Keras' cache, else "
@@ -126,7 +130,7 @@ def _add_retrain(commands: "Commands") -> None:
 def _add_measuring(commands: "Commands") -> None:
     add = _add_command(commands, evaluate)
     add("run", type=Path, help="run folder")
-    add("--split", choices=SPLITS, default="test", help="split of the images (default: %(default)s)")
+    add("--split", choices=SPLITS, help=COMPARED)
     add = _add_command(commands, join)
     add("runs", type=Path, nargs="+", metavar="RUN", help="run folder, evaluated")
     add("--out", type=Path, help="folder for joined.json, joined.csv and report.html")
@@ -154,7 +158,7 @@ def _add_artifacts(commands: "Commands") -> None:
     add = _add_command(commands, verify)
     add("run", type=Path, help="run folder")
     add("model", type=Path, help="artifact that was exported from it")
-    add("--split", choices=SPLITS, default="test", help="split of the images (default: %(default)s)")
+    add("--split", choices=SPLITS, help=COMPARED)
     add = _add_command(commands, encoders)
     fetch = "download the ImageNet weights of this encoder unless they are present"
     add("--fetch", metavar="NAME", help=fetch)
@@ -310,7 +314,13 @@ def evaluate(options: argparse.Namespace) -> None:
     from training.evaluate import evaluate_run
 
     _raise_pixel_limit_of(options.run)
-    print(evaluate_run(options.run, options.split))
+    print(evaluate_run(options.run, _split(options)))
+
+
+def _split(options: argparse.Namespace) -> "Split":
+    from training.run.folder import RunFolder
+
+    return options.split or RunFolder.finished(options.run).compared_split
 
 
 def _raise_pixel_limit_of(run: Path) -> None:
@@ -376,7 +386,7 @@ def verify(options: argparse.Namespace) -> None:
     import_tensorflow()
     from training.export import verify_artifact
 
-    for line in verify_artifact(options.run, options.model, options.split):
+    for line in verify_artifact(options.run, options.model, _split(options)):
         print(line, flush=True)
 
 

@@ -19,12 +19,14 @@ from sklearn.model_selection import StratifiedGroupKFold
 from datasets.checking import CheckedPhotograph, check_dataset
 from datasets.folds import find_clusters
 from datasets.leaks import near_duplicates_for_split
-from datasets.name_lists import read_name_list
 from datasets.sample import Split
-from datasets.splitting import SPLITS, write_splits
+from datasets.splitting import SPLIT_WORDS, read_split_lines, write_splits
+from segdec.artifact import TrainingPhotographs
 from segdec.config import Thresholds
-from segdec.errors import ConfigError, RunError
+from segdec.errors import ConfigError, RunError, SegdecError
 from training.config import ExperimentConfig, ThresholdConfig
+from training.data.array_cache import ArrayCache
+from training.data.example_source import PhotographSource
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import list_dataset, open_check_cache, record_reader
 from training.evaluate import describe_points, evaluate_run
@@ -41,6 +43,7 @@ from training.metrics.validation import (
     collect_scored,
     measure_errors,
 )
+from training.photograph_limits import add_limits
 from training.run.folder import RunFolder
 from training.run.records import UNTRAINED_DECISION, PhotographScores
 from training.trainer import Trainer
@@ -100,7 +103,7 @@ def _choose(folder: RunFolder, settings: ThresholdConfig, folds: int, by: Sequen
         return _set_score(folder, settings, result.scored.unpack())
     # Folds first: a training configures its devices, which must happen before TensorFlow starts.
     scored = [*score_folds(folder, experiment, folds), *score_with_runs(folder, by)]
-    validation = measure_split(folder, "val")
+    validation = measure_split(folder, experiment.validation_split)
     own_good = validation.photographs.good
     others = [
         replace(photographs, log_odds=align_log_odds(photographs.log_odds, good, own_good))
@@ -144,15 +147,32 @@ def _save(folder: RunFolder, settings: ThresholdConfig, chosen: ChosenThresholds
         "scored": PhotographScores.pack(chosen.scored),
         "operating_points": chosen.points,
     }
+    changes["training_photographs"] = _with_limits(folder)
     config = folder.experiment().model_copy(update={"threshold": settings})
     folder.save_thresholds(config, folder.result().model_copy(update=changes))
+
+
+def _with_limits(folder: RunFolder) -> TrainingPhotographs | None:
+    """Facts about the training photographs, with the limits that runs of earlier versions lack."""
+    experiment, result = folder.experiment(), folder.result()
+    trained, channels = result.training_photographs, result.model.network.input_channels
+    if trained is None or trained.limits is not None:
+        return trained
+    read, cache = record_reader(experiment), ArrayCache(0)
+    try:
+        records = folder.records("train")
+        return add_limits(trained, PhotographSource(records, read, result.model.input, channels, cache))
+    except SegdecError as error:
+        reason = f"its training photographs cannot be read to tell which are unlike them: {error}"
+        print(f"note: The model inspects any photograph: {reason}", file=sys.stderr)
+        return trained
 
 
 def measure_split(folder: RunFolder, split: Split) -> Validation:
     """Scores the images of a split with the network of a finished run."""
     experiment = folder.experiment()
     pool, read = ReadingPool(experiment.data.decode_threads), record_reader(experiment)
-    return Validator(folder.predictor(), folder.records(split), read, experiment.batch_size, pool).measure()
+    return Validator(folder.parts(split), read, experiment.batch_size, pool).measure()
 
 
 # === Folds of the training photographs ===
@@ -162,6 +182,11 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
     """Yields the scores of each fold by a network trained without it; trains networks that are missing."""
     if not folds:
         return
+    if experiment.network.heads > 1:
+        raise ConfigError(
+            f"--folds {folds} is not needed: each photograph of this run was scored by the head that was "
+            "trained without it. Omit --folds."
+        )
     if experiment.initial_weights is not None:
         raise ConfigError(
             f"--folds {folds} needs a run from random weights: the initial weights of this run were trained "
@@ -231,8 +256,10 @@ def score_with_runs(folder: RunFolder, others: Sequence[Path]) -> Iterator[FoldS
         RunError: If a run has test images in common with this run, has other classes, or adds no images.
     """
     classes = folder.result().model.classes
-    lines = list(read_name_list(folder.splits, SPLITS, "split"))
-    remaining, held = ({line.name for line in lines if line.word == split} for split in ("train", "test"))
+    lines = read_split_lines(folder.splits)
+    remaining, held = (
+        {line.name for line in lines if SPLIT_WORDS[line.word][0] == split} for split in ("train", "test")
+    )
     for path in others:
         evaluated = load_evaluation(path)
         if evaluated.classes != classes:

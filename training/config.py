@@ -62,6 +62,9 @@ class DataConfig(Config):
     reviewed: Changeable[tuple[Path, ...]] = Field(
         (), description="folders written by python -m api export-reviewed; their photographs are added"
     )
+    test_root: Changeable[Path | None] = Field(
+        None, description="separate folder of test photographs in the same layout"
+    )
     splits: Changeable[Path | None] = Field(None, description="file of lines 'train|val|test  name'")
     supervision: Changeable[Path | None] = Field(
         None,
@@ -435,13 +438,22 @@ class ExperimentConfig(BaseSettings):
         noise_without = not (self.caches_features and self.augmentation.synthetic)
         rules = (
             (
-                not any(stage.steps for _, stage in self.stages),
+                not any(stage.steps for _, stage in self.stages) and not self.network.memory,
                 "no stage has steps; expected at least one of stages.{segment,decision,joint}.steps",
+            ),
+            (
+                any(stage.steps for _, stage in self.stages) and self.network.memory > 0,
+                "stages with steps and network.memory; expected one of them: a memory has no trained weights",
             ),
             (
                 weights_kept,
                 f"encoder_weights=none with encoder_trainable={self.encoder_trainable} would keep random "
                 "weights; expected encoder_trainable=all, or encoder_weights=imagenet or a file",
+            ),
+            (
+                self.network.heads > 1 and self.encoder_trainable != "frozen",
+                f"network.heads={self.network.heads} with encoder_trainable={self.encoder_trainable} would "
+                "train the encoder on the photographs of every fold; expected encoder_trainable=frozen",
             ),
             (
                 self.synchronized_batch_norm and self.network.normalization != "batch",
@@ -488,7 +500,13 @@ class ExperimentConfig(BaseSettings):
     @property
     def caches_features(self) -> bool:
         """Whether training uses cached features of a frozen encoder."""
-        return self.has_encoder and self.encoder_trainable == "frozen" and self.augmentation.only_flips
+        frozen = self.has_encoder and self.encoder_trainable == "frozen" and not self.network.memory
+        return frozen and self.augmentation.only_flips
+
+    @property
+    def validation_split(self) -> Literal["train", "val"]:
+        """The split on which thresholds are chosen: train if each photograph has a head without it."""
+        return "val" if self.network.heads == 1 else "train"
 
     @property
     def folder(self) -> Path:

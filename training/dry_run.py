@@ -109,7 +109,7 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
         seen = sum(settings.steps for _, settings in config.stages) * trainer.config.batch_size
         images = 0 if trainer.features is None else min(trainer.features.images, seen)
         path = trainer.run().path
-        evaluate_run(path, "val")
+        evaluate_run(path, config.validation_split)
         export_run(path, Path(folder) / "model")
         measured = {record["stage"]: record for record in read_log(path) if record["kind"] == "train"}
         checkpoint = max((path / "checkpoints").iterdir())

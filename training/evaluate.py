@@ -7,7 +7,7 @@ from datasets.sample import Split
 from training.config import ExperimentConfig
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import list_dataset, record_reader
-from training.metrics.evaluation import evaluate
+from training.metrics.evaluation import Parts, evaluate_parts
 from training.metrics.rating import Rating, TrainingFacts, rate
 from training.metrics.storage import save_evaluation
 from training.reporting.gallery import read_and_predict
@@ -32,17 +32,19 @@ class EvaluationSummary:
         return "\n".join([self.text, "", *self.points.to_lines(), "", *describe_rating(self.rating)])
 
 
-def evaluate_run(path: Path, split: Split) -> EvaluationSummary:
+def evaluate_run(path: Path, split: Split, parts: Parts | None = None) -> EvaluationSummary:
     """Evaluates a finished run on a split, rates the model, and writes the evaluation and the report.
+
+    `parts` are the images of the split with predictors that are in memory; None to load them.
 
     Raises:
         SegdecError: If the run has not finished, or its images cannot be read.
     """
     folder = RunFolder.finished(path)
     experiment, result = folder.experiment(), folder.result()
-    records, predictor, read = folder.records(split), folder.predictor(), record_reader(experiment)
+    parts, read = parts or folder.parts(split), record_reader(experiment)
     pool = ReadingPool(experiment.data.decode_threads)
-    evaluation = evaluate(predictor, records, read, batch_size=experiment.batch_size, pool=pool)
+    evaluation = evaluate_parts(parts, read, batch_size=experiment.batch_size, pool=pool)
     rating = rate(evaluation, _training_facts(folder, experiment, result))
     points = describe_points(path, result)
     save_evaluation(path, evaluation, split=split, seed=experiment.seed, rating=rating)
@@ -53,7 +55,7 @@ def evaluate_run(path: Path, split: Split) -> EvaluationSummary:
         evaluation=evaluation,
         rating=rating,
         points=points,
-        show=read_and_predict(predictor, records, read),
+        show=read_and_predict(parts, read),
         warnings=result.warnings,
         history=[record for record in read_log(path) if record["kind"] == "train"],
     )
@@ -70,8 +72,9 @@ def describe_points(path: Path, result: RunResult) -> OperatingPoints:
 def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult) -> TrainingFacts:
     train = list_dataset(experiment.data, folder.splits).of_split("train")
     defective = [record for record in train if record.label > 0]
+    untrained = experiment.initial_weights is not None or experiment.network.memory > 0
     return TrainingFacts(
-        steps=None if experiment.initial_weights else sum(experiment.stages.steps.values()),
+        steps=None if untrained else sum(experiment.stages.steps.values()),
         defective=len(defective),
         unmasked=sum(record.supervision != "mask" for record in defective),
         decision_trained=UNTRAINED_DECISION not in result.warnings,
@@ -94,4 +97,5 @@ def _describe_network(experiment: ExperimentConfig) -> str:
     native = size.policy == "native"
     shape = "size of the image" if native else f"{size.policy} {size.width} × {size.height} px"
     finer = f", mask stride {stride} px" if stride != 8 else ""
-    return f"{experiment.network.preset}, input {shape}{finer}"
+    memory = f", memory of {experiment.network.memory} patches" if experiment.network.memory else ""
+    return f"{experiment.network.preset}{memory}, input {shape}{finer}"

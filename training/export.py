@@ -28,6 +28,9 @@ ReadRecord = Callable[[Record], Sample]
 CALIBRATION_IMAGES = 64
 """Validation images for the calibration of int8; more hardly change the ranges."""
 
+MAX_COMPARED = 200
+"""Validation images on which engines are compared with the network."""
+
 SAMPLE_CANDIDATES = 64
 """Defective images that are considered for the self-test."""
 
@@ -124,7 +127,8 @@ def _validation_photographs(
     """Validation images for the export; none if they can no longer be read."""
     read = _reader(predictor)
     try:
-        records = folder.records("val")
+        split = folder.experiment().validation_split
+        records = pick_evenly(folder.records(split), MAX_COMPARED)
         for record in records:
             read(record)
     except (SegdecError, OSError) as error:
@@ -162,7 +166,7 @@ def choose_sample(predictor: Predictor, records: Sequence[Record], read: ReadRec
 def _metrics(folder: RunFolder, validation: dict[str, float | None]) -> tuple[str, dict[str, float]]:
     """Split and scalar metrics of the last evaluation, or of validation without one."""
     path = folder.path / METRICS_FILE
-    metrics: dict[str, Any] = {"split": "val", **validation}
+    metrics: dict[str, Any] = {"split": folder.experiment().validation_split, **validation}
     if path.exists():
         metrics = json.loads(path.read_text(encoding="utf-8"))
     split = metrics.pop("split")

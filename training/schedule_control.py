@@ -14,6 +14,11 @@ class ScheduleControl:
         """Expected number of steps of the current stage."""
         return self._steps
 
+    @property
+    def may_encode(self) -> bool:
+        """Whether there is time to encode further examples before the stage."""
+        return False
+
     def begin_stage(self, stage: str, steps: int) -> None:  # noqa: ARG002 - for subclasses
         """Starts or resumes a stage with this number of steps."""
         self._steps = steps

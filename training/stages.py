@@ -23,7 +23,7 @@ class Stage:
         if self.trains_segmentation:
             variables += network.segmentation.trainable_variables
         if self.trains_decision:
-            variables += network.decision.trainable_variables
+            variables += [one for decision in network.decisions for one in decision.trainable_variables]
         return variables
 
     def trainable_kernels(self, network: SegDecNet) -> list[Any]:

@@ -23,7 +23,8 @@ from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
-from training.metrics.validation import Validator, choose_thresholds
+from training.memory_building import build_memory
+from training.metrics.validation import Validation, Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
 from training.optimization.initial import with_initial_sha256
 from training.optimization.numerics import compute_dtype, emulates_bfloat16, set_numerics
@@ -31,8 +32,9 @@ from training.optimization.pretrained import build_initial_network, load_pretrai
 from training.optimization.step import build_step
 from training.optimization.step_runner import AsynchronousStepRunner, StepRunner, SynchronousStepRunner
 from training.optimization.train_state import build_train_state
+from training.photograph_limits import add_limits
 from training.run.checkpoints import RunState
-from training.run.folder import RunFolder, run_digest
+from training.run.folder import RunFolder, parts_by_fold, run_digest
 from training.run.meter import Meter, NonFiniteError
 from training.run.nan_report import write_nan_report
 from training.run.records import UNTRAINED_DECISION, PhotographScores, RunResult
@@ -77,7 +79,7 @@ class Trainer:
         check_tracking(config.tracking)
         config = with_initial_sha256(config)
         data = load_run_data(config)
-        self.data_fingerprint, self.image_shape = data.fingerprint, data.shape
+        self.data_fingerprint, self.image_shape, self.examples = data.fingerprint, data.shape, data.examples
         self.training_photographs = data.training_photographs
 
         # === Devices and processes ===
@@ -97,16 +99,15 @@ class Trainer:
             adjustable = control is not None
             self.train_state = build_train_state(self.config, pretrained, adjustable_schedule=adjustable)
         self.validated = build_initial_network(self.config, pretrained)
+        self._last_validation: Validation | None = None
 
         # === Input ===
         pool = ReadingPool(config.data.decode_threads * self.process_group.input_replicas)
         self.features = self._feature_cache(data) if config.caches_features else None
         self.pipeline = InputPipeline(data.examples, data.shape, self.config, pool, self.features)
         self.predictor = Predictor(NetworkEngine(self.validated), data.model)
-        records, read = data.dataset.of_split("val"), cached_reader(record_reader(config), data.cache)
-        synthetic = synthetic_validation(records, read, data.model, config.seed, data.cache)
         # Prediction does not need a divisible batch size.
-        self.validator = Validator(self.predictor, records, read, config.batch_size, pool, synthetic)
+        self.validator = self._validator(data, config.batch_size, pool)
 
         # === Resume ===
         self.folder = self._open_folder(data, origin, fresh=fresh)
@@ -119,6 +120,15 @@ class Trainer:
         self.peak_flops_per_s = measure_strategy_peak(
             self.strategy, self.process_group.workers, compute_dtype(config)
         )
+
+    def _validator(self, data: RunData, batch_size: int, pool: ReadingPool) -> Validator:
+        read = cached_reader(record_reader(self.config), data.cache)
+        records = data.dataset.of_split(self.config.validation_split)
+        if self.config.network.heads > 1:
+            parts = parts_by_fold(self.validated, records, data.model, self.features)
+            return Validator(parts, read, batch_size, pool)
+        synthetic = synthetic_validation(records, read, data.model, self.config.seed, data.cache)
+        return Validator([(self.predictor, records)], read, batch_size, pool, synthetic)
 
     def _feature_cache(self, data: RunData) -> FeatureCache:
         """Features of the validated network's encoder, whose weights are the same in every strategy."""
@@ -191,10 +201,12 @@ class Trainer:
         return taken > 0 or any(self.config.stages[earlier.name].steps for earlier in STAGES[:stage])
 
     def _has_trained_decision(self) -> bool:
-        """Whether a step has trained the decision; not in a run that was stopped early."""
+        """Whether the decision is usable; not in a run that was stopped before a step trained it."""
         started = int(self.state.stage) + (self.state.steps_taken > 0)
         stages = self.config.stages
-        return any(stage.trains_decision and stages[stage.name].steps for stage in STAGES[:started])
+        return self.config.network.memory > 0 or any(
+            stage.trains_decision and stages[stage.name].steps for stage in STAGES[:started]
+        )
 
     def _open_log(self) -> AbstractContextManager[RunLog | None]:
         if not self.is_chief:
@@ -217,6 +229,7 @@ class Trainer:
         steps, first = config.stages[stage.name].steps, state.steps_taken
         if first == 0:
             self.train_state.ema.restart()
+        self._encode()
         self.control.begin_stage(stage.name, steps)
         self._update_schedule_offset()
         runner = self._step_runner(index, first)
@@ -253,6 +266,12 @@ class Trainer:
                 if last:
                     break
                 meter.set_total(self.control.expected_steps)
+
+    def _encode(self) -> None:
+        """Encodes the examples before a stage with a time limit, which then is the time of its steps."""
+        for _ in self.pipeline.encode() if self.control.may_encode else ():
+            if self._stop_requested or not self.control.may_encode:
+                break
 
     def _update_schedule_offset(self) -> None:
         """Sets the position in the schedule, which determines the learning rate of the next step."""
@@ -296,12 +315,14 @@ class Trainer:
         stage = STAGES[index]
         self.train_state.ema.copy_to(self.validated)
         validation = self.validator.measure()
-        key = validation.key(stage)
+        self._last_validation = validation if last else None
+        # With folds, the best of several validations would make the metrics of all photographs too good.
+        key = validation.key(stage) if self.config.network.heads == 1 else (float(step), 0.0)
         better = self.state.is_better(key)
         if better:
             self.state.save_best(key)
         if better or last or step <= self.config.validate_every:
-            images = draw_validation(self.predictor, self.validator.images)
+            images = draw_validation(self.validator.predictor, self.validator.images)
             log.images("val", stage.name, index, step, images)
             images = draw_batch(self.predictor, self.pipeline, index, step)
             log.images("train", stage.name, index, step, images)
@@ -334,23 +355,30 @@ class Trainer:
 
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
+        if self.config.network.memory:
+            build_memory(self.validated, self.examples, self.config.seed)
         # `calibrate` may have changed the thresholds of a finished run.
         result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
         if not self.dry_run:
-            predictor = Predictor(self.predictor.engine, result.model)
+            predictor = Predictor(self.validator.predictor.engine, result.model)
             log.draw("val", draw_validation(predictor, self.validator.images))
         self.folder.save_result(self.validated, result)
         thresholds = result.model.thresholds.model_dump(include={"score", "mask"})
         log.finish({**result.validation, **thresholds})
 
     def _choose_thresholds(self) -> RunResult:
-        measured, model, config = self.validator.measure_real(), self.predictor.config, self.config
+        model, config, measured = self.predictor.config, self.config, self._last_validation
+        if config.network.heads == 1 or measured is None:  # the best weights may be earlier ones
+            measured = self.validator.measure_real()
         chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
         warnings = [] if self.dry_run else [*chosen.notes]
         if not self._has_trained_decision():
             warnings.append(UNTRAINED_DECISION)
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
+        trained = self.training_photographs
+        if trained is not None and not self.dry_run:
+            trained = add_limits(trained, self.examples.photographs)
         return RunResult(
             model=chosen.model,
             validation=chosen.validation,
@@ -360,5 +388,5 @@ class Trainer:
             warnings=tuple(warnings),
             data_fingerprint=self.data_fingerprint,
             encoder=self.folder.encoder(),
-            training_photographs=self.training_photographs,
+            training_photographs=trained,
         )

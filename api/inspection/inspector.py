@@ -225,7 +225,9 @@ class Inspection:
     ) -> tuple[PhotographFacts, NDArray[np.uint8]]:
         started = time.perf_counter()
         photograph = self._read(source)
-        prepared = self._model.predictor.prepare(photograph.pixels)
+        predictor, unlike = self._model.predictor, self._inspector.settings.unlike_training
+        prepared = predictor.prepare(photograph.pixels)
+        differences = describe_differences(predictor.config, photograph, prepared, unlike)
         if on_decoded is not None:
             on_decoded(photograph.pixels, prepared)
         image = ImageFacts(
@@ -236,7 +238,7 @@ class Inspection:
             integrity=photograph.integrity,
         )
         queue_ms = (started - submitted) * 1000
-        warnings = *photograph.warnings, *describe_differences(self._model.predictor.config, photograph)
+        warnings = *photograph.warnings, *differences
         return PhotographFacts(image, warnings, queue_ms, _ms_since(started)), prepared
 
     def _read(self, source: Source) -> Photograph:

@@ -11,7 +11,7 @@ Artifacts are written atomically and rejected if any file has changed. Engines l
 files, which is compared with the checksums while it is made.
 """
 
-from segdec.artifact.differences import describe_differences
+from segdec.artifact.differences import UNLIKE_TRAINING, UnlikeAction, describe_differences, find_unlike
 from segdec.artifact.manifest import FORMAT_VERSION, MANIFEST, SCORE_TOLERANCE, Manifest, Parent, SelfTest
 from segdec.artifact.reading import (
     LABELS,
@@ -31,13 +31,16 @@ __all__ = [
     "MANIFEST",
     "SCORE_TOLERANCE",
     "STABLE",
+    "UNLIKE_TRAINING",
     "Artifact",
     "Manifest",
     "Parent",
     "SelfTest",
     "TrainingPhotographs",
+    "UnlikeAction",
     "check_writable",
     "describe_differences",
+    "find_unlike",
     "manifest_sha256",
     "open_artifact",
     "read_file",

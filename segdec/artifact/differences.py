@@ -1,18 +1,81 @@
 """Compares a photograph with those that a model was trained with."""
 
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
 from segdec.artifact.manifest import Manifest
-from segdec.config import ModelConfig
+from segdec.artifact.training_photographs import TrainingPhotographs
+from segdec.config import InputConfig, ModelConfig
+from segdec.errors import ImageError
 from segdec.images import PIXELS, Photograph
+from segdec.photograph_check import measure_photograph
 
 TOLERANCE = 0.1
 """Relative difference of size or aspect ratio that needs no warning."""
 
+UNLIKE_TRAINING = "unlike_training"
+"""Code of the error, and beginning of the warning."""
 
-def describe_differences(model: ModelConfig, photograph: Photograph) -> tuple[str, ...]:
-    """Returns a warning for each property that no training photograph of the model had, if they are known."""
+UnlikeAction = Literal["reject", "warn"]
+"""What happens to a photograph that is unlike those of the training."""
+
+
+def describe_differences(
+    model: ModelConfig,
+    photograph: Photograph,
+    prepared: NDArray[np.uint8],
+    unlike: UnlikeAction = "reject",
+) -> tuple[str, ...]:
+    """Returns a warning for each property that no training photograph of the model had, if they are known.
+
+    Args:
+        model: The model; only a manifest knows its training photographs.
+        photograph: The photograph.
+        prepared: The network's input, uint8 [h, w, c].
+        unlike: Whether a photograph that is unlike those of the training is an error or a warning.
+
+    Raises:
+        ImageError: With the code `unlike_training`.
+    """
     trained = model.training_photographs if isinstance(model, Manifest) else None
     if trained is None:
         return ()
+    height, width = photograph.pixels.shape[:2]
+    reason = find_unlike(trained, model.input, (height, width), prepared)
+    if reason is not None and unlike == "reject":
+        raise ImageError(
+            f"The photograph is {reason} than those of the training. Expected one like them: check light, "
+            "camera and part.",
+            code=UNLIKE_TRAINING,
+        )
+    warnings = [] if reason is None else [f"{UNLIKE_TRAINING}: {reason} than those of the training"]
+    return *warnings, *_describe_size(trained, photograph), *_describe_depth(trained, photograph)
+
+
+def find_unlike(
+    trained: TrainingPhotographs,
+    config: InputConfig,
+    size: tuple[int, int],
+    prepared: NDArray[np.uint8],
+) -> str | None:
+    """Returns how a photograph of height and width `size`, px, differs from those of the training.
+
+    For example `darker`; None if it is like them, or without limits. `prepared` is the network's input, uint8
+    [h, w, c], by `config`.
+    """
+    if trained.limits is None:
+        return None
+    height, width = size
+    if _is_outside(width / height, *trained.aspects):
+        return "of other proportions"
+    if config.policy in ("native", "tile") and _has_other_size(trained, height, width):
+        return "of another size"
+    return next(iter(trained.limits.differences(measure_photograph(prepared)).values()), None)
+
+
+def _describe_size(trained: TrainingPhotographs, photograph: Photograph) -> list[str]:
     height, width = photograph.pixels.shape[:2]
     size = f"the photograph has {width} × {height} px"
     warnings = []
@@ -22,14 +85,22 @@ def describe_differences(model: ModelConfig, photograph: Photograph) -> tuple[st
             f"aspect: {size}, width / height = {width / height:.2f}; in training it was {ratios}: defects "
             "may look distorted"
         )
-    if _is_outside(height, *trained.heights) or _is_outside(width, *trained.widths):
+    if _has_other_size(trained, height, width):
         sizes = f"{_list_range(*trained.widths)} × {_list_range(*trained.heights)} px"
         warnings.append(f"size: {size}, in training {sizes}: defects may have another size")
+    return warnings
+
+
+def _describe_depth(trained: TrainingPhotographs, photograph: Photograph) -> list[str]:
     depth, depths = photograph.bit_depth, trained.bit_depths
-    if photograph.format != PIXELS and depths and (depth > 8) not in {known > 8 for known in depths}:
-        known = " or ".join(map(str, depths))
-        warnings.append(f"bit_depth: the file has {depth} bits per channel, in training {known}")
-    return tuple(warnings)
+    if photograph.format == PIXELS or not depths or (depth > 8) in {known > 8 for known in depths}:
+        return []
+    known = " or ".join(map(str, depths))
+    return [f"bit_depth: the file has {depth} bits per channel, in training {known}"]
+
+
+def _has_other_size(trained: TrainingPhotographs, height: int, width: int) -> bool:
+    return _is_outside(height, *trained.heights) or _is_outside(width, *trained.widths)
 
 
 def _is_outside(value: float, lowest: float, highest: float) -> bool:

@@ -1,4 +1,4 @@
-"""The size and depth of the training photographs."""
+"""Facts about the training photographs: size, depth, and the limits of photographs like them."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -6,6 +6,7 @@ from typing import Self
 from pydantic import Field
 
 from segdec.config import Config
+from segdec.photograph_check import PhotographLimits
 
 Range = tuple[int, int]
 
@@ -17,6 +18,9 @@ class TrainingPhotographs(Config):
     widths: Range = Field(description="lowest and highest, px")
     aspects: tuple[float, float] = Field(description="lowest and highest ratio of width to height")
     bit_depths: tuple[int, ...] = Field((), description="bits per channel of the files; empty: unknown")
+    limits: PhotographLimits | None = Field(
+        None, description="of a photograph that is like them; absent: not checked"
+    )
 
     @classmethod
     def of(cls, sizes: Iterable[tuple[int, int]], bit_depths: Iterable[int]) -> Self | None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import describe_differences, open_artifact
+from segdec.artifact import UNLIKE_TRAINING, UnlikeAction, describe_differences, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.config import REVIEW
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
-from segdec.images import decode_image, read_file, read_image
+from segdec.images import Photograph, decode_image, read_file, read_image
 from segdec.imaging.integrity import Integrity
 from segdec.inference.batching import Batcher, PendingPhotograph
 from segdec.inference.pipeline import Stage
@@ -79,8 +79,8 @@ class PendingFile(PendingPhotograph):
     """A photograph read from `path`."""
 
     path: Path
-    integrity: Integrity
-    warnings: tuple[str, ...]
+    photograph: Photograph
+    warnings: tuple[str, ...] = ()
 
 
 class LocalInspector:
@@ -94,6 +94,7 @@ class LocalInspector:
         engine: As for `Predictor.load`.
         accept_webp: As for `decode_image`.
         trusted: File of public keys; the artifact must be signed by one of them. None: no signature needed.
+        unlike: Whether to reject a photograph that is unlike those of the training, or to warn.
 
     Raises:
         SegdecError: As `Predictor.load`.
@@ -113,6 +114,7 @@ class LocalInspector:
         engine: str | None = None,
         accept_webp: bool = False,
         trusted: Path | None = None,
+        unlike: UnlikeAction = "reject",
     ) -> None:
         artifact = open_artifact(model, None if trusted is None else TrustedKeys.read(trusted))
         name = choose_engine(model, artifact.manifest.preference, engine)  # before the slow import
@@ -126,12 +128,14 @@ class LocalInspector:
             "sha256": artifact.sha256,
             "engine": name,
             "threshold": threshold,
+            **({} if unlike == "reject" else {UNLIKE_TRAINING: unlike}),
         }
         self.labels = predictor.config.labels if threshold is None else predictor.config.classes
         self._white_level = predictor.config.input.white_level
         self._max_pixels = max_pixels
         self._accept_webp = accept_webp
-        self._batcher = Batcher(predictor, threshold=threshold)
+        self._unlike = unlike
+        self._batcher = Batcher(predictor, threshold=threshold, check=self._compare)
         batcher = self._batcher
         self.stages: tuple[Stage, ...] = (self._read, batcher.prepare, batcher.infer, self._interpret)
         self.max_in_flight = self._batcher.max_in_flight + 1
@@ -140,8 +144,11 @@ class LocalInspector:
         photograph = read_image(
             path, max_pixels=self._max_pixels, white_level=self._white_level, accept_webp=self._accept_webp
         )
-        warnings = *photograph.warnings, *describe_differences(self._config, photograph)
-        return PendingFile(photograph.pixels, path=path, integrity=photograph.integrity, warnings=warnings)
+        return PendingFile(photograph.pixels, path=path, photograph=photograph)
+
+    def _compare(self, pending: PendingFile, prepared: NDArray[np.uint8]) -> None:
+        differences = describe_differences(self._config, pending.photograph, prepared, self._unlike)
+        pending.warnings = *pending.photograph.warnings, *differences
 
     def _interpret(self, pending: PendingFile) -> InspectedFile:
         prediction = self._batcher.interpret(pending)
@@ -154,7 +161,7 @@ class LocalInspector:
             threshold=prediction.threshold,
             review_threshold=prediction.review_threshold,
             region_labels=tuple(region.label for region in prediction.regions),
-            integrity=pending.integrity,
+            integrity=pending.photograph.integrity,
             warnings=pending.warnings,
             pictures=pictures,
         )

@@ -1,9 +1,10 @@
 """Groups photographs into batches between the steps of a prediction."""
 
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ class Batcher:
 
     Waiting photographs of the same prepared size share a batch; none waits for later ones. Batches have 1, 2,
     4, 8… photographs, because some engines need set-up time for each new batch size. For the arguments see
-    `Predictor.predict_many`.
+    `Predictor.predict_many`; `check` is called with each photograph and the network's input.
 
     Attributes:
         max_in_flight: Photographs in progress that keep the network busy: one batch in the network, one
@@ -58,19 +59,28 @@ class Batcher:
     """
 
     def __init__(
-        self, steps: PredictionSteps, *, threshold: float | None = None, batch_size: int | None = None
+        self,
+        steps: PredictionSteps,
+        *,
+        threshold: float | None = None,
+        batch_size: int | None = None,
+        check: Callable[[Any, NDArray[np.uint8]], None] | None = None,
     ) -> None:
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size={batch_size}. Expected at least 1.")
         self._steps = steps
         self._threshold = threshold
+        self._check = check
         self._batch_size = batch_size or min(self._useful_size(steps.warmup_shape()), MAX_BATCH)
         self.max_in_flight = 2 * self._batch_size + 3
         self._waiting: deque[tuple[PendingPhotograph, NDArray[np.uint8]]] = deque()
 
     def prepare(self, pending: Pending) -> Pending:
-        """Fits the photograph to the network; raises the errors of `Predictor.prepare`."""
-        self._waiting.append((pending, self._steps.prepare(pending.pixels)))
+        """Fits the photograph to the network; raises the errors of `Predictor.prepare` and of `check`."""
+        prepared = self._steps.prepare(pending.pixels)
+        if self._check is not None:
+            self._check(pending, prepared)
+        self._waiting.append((pending, prepared))
         return pending
 
     def infer(self, pending: Pending) -> Pending:

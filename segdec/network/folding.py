@@ -1,13 +1,13 @@
 """Folds linear operations next to a convolution into its weights, for serving."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import keras
 import numpy as np
 from keras import layers
 from numpy.typing import NDArray
 
-from segdec.encoders import ENCODERS
+from segdec.encoders import ENCODERS, JOINED_STRIDES
 from segdec.network.convolution import normalized_convolutions
 from segdec.network.fourier import MIN_SAVING
 from segdec.network.fourier_convolution import FourierConv2D
@@ -22,8 +22,7 @@ def fold_network(network: SegDecNet, dtype: str | None = None) -> SegDecNet:
     """Returns a network with the same results and fewer operations; `dtype` is its Keras dtype policy."""
     served = build_network(network.config, ComputePolicy(dtype=dtype, folded=True))
     first = _first_kernel(served)
-    _copy_weights(network.segmentation, served.segmentation, first)
-    _copy_weights(network.decision, served.decision, first)
+    _copy_weights(network, served, first)
     return served
 
 
@@ -52,6 +51,7 @@ def _first_kernel(served: SegDecNet) -> tuple[str, Change]:
 def _copy_weights(trained: keras.Model, served: keras.Model, first: tuple[str, Change]) -> None:
     origin = {layer.name: layer for layer in trained.layers}
     norms, kept = normalized_convolutions(trained), {layer.name for layer in served.layers}
+    standardized = _fold_standardization(origin)
     for layer in served.layers:
         if not layer.weights:
             continue
@@ -64,8 +64,27 @@ def _copy_weights(trained: keras.Model, served: keras.Model, first: tuple[str, C
             weights[0] = first[1](weights[0])
         if norm is not None and norm not in kept:
             weights = _fold(before, weights, origin[norm])
+        if layer.name in standardized:
+            weights = standardized[layer.name]
         for variable, value in zip(layer.weights, weights, strict=True):
             variable.assign(value.reshape(variable.shape))  # a dense kernel [C, D] becomes one [1, 1, C, D]
+
+
+def _fold_standardization(layers_by_name: Mapping[str, keras.layers.Layer]) -> dict[str, list[Weights]]:
+    """Returns the weights of a head's adapters, by name, that include the standardisation of its features."""
+    folded: dict[str, list[Weights]] = {}
+    total = np.zeros(1)
+    for stride in JOINED_STRIDES:
+        scaling = layers_by_name.get(f"standardized_{stride}")
+        if scaling is None:
+            return {}
+        mean, variance = (np.asarray(weight, np.float64) for weight in scaling.get_weights())
+        (kernel,) = layers_by_name[f"adapted_{stride}"].get_weights()
+        scaled = kernel / np.sqrt(variance + scaling.epsilon)[:, None]
+        total = total - mean @ scaled[0, 0]
+        folded[f"adapted_{stride}"] = [scaled.astype(np.float32)]
+    folded[f"adapted_{JOINED_STRIDES[0]}"].append(total.astype(np.float32))
+    return folded
 
 
 def _fold(

@@ -281,6 +281,21 @@ def normalization(
     return FeatureNormalization(**common)
 
 
+def standardization(
+    config: NetworkConfig, *, policy: ComputePolicy = DEFAULT_POLICY, **kwargs: Any
+) -> keras.layers.Layer:
+    """Returns a layer that gives each channel a mean of 0 and a deviation of 1: batch normalisation alone."""
+    return ReplicaBatchNormalization(
+        momentum=config.batch_norm_momentum,
+        synchronized=policy.synchronized,
+        epsilon=EPSILON,
+        center=False,
+        scale=False,
+        dtype=policy.dtype,
+        **kwargs,
+    )
+
+
 def all_layers(model: keras.Model) -> Iterator[keras.layers.Layer]:
     """Yields the layers of a model, including those of nested models."""
     for layer in model.layers:

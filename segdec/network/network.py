@@ -1,6 +1,6 @@
 """The two-stage segmentation and decision network, built only from Keras layers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -20,8 +20,13 @@ from segdec.network.layers import (
     DefectAndClass,
     GradientGate,
     normalization,
+    standardization,
 )
 from segdec.network.mask_prior import MaskPrior
+from segdec.network.surface_memory import build_memory_decision, build_memory_head
+
+Segmented = tuple[Any, Any, Any]
+"""Features, coarse and final mask logits of a head."""
 
 PIXEL_SCALE = 1.0 / 255.0
 """Factor of the pixel values 0…255 before the first convolution."""
@@ -31,10 +36,12 @@ PIXEL_SCALE = 1.0 / 255.0
 class SegDecNet(keras.Model):
     """Segmentation network, and a decision network on its features and mask.
 
-    The parts `segmentation` and `decision` are separate models, so that a training stage can freeze one of
-    them. Pixel values are 0…255; the first layer scales them. For a mask stride below 8, a decoder in
-    `segmentation` refines the mask; the decision network uses the coarse mask, as published. With one mask
-    per defect class, it uses the maximum logit of each pixel. `policy` is not saved with the configuration.
+    The parts `segmentation` and `decisions` are separate models, so that a training stage can freeze one of
+    them. With several `heads`, each has its own part of `segmentation` after the encoder and its own decision
+    network; the outputs are means over the heads. Pixel values are 0…255; the first layer scales them. For a
+    mask stride below 8, a decoder in `segmentation` refines the mask; the decision network uses the coarse
+    mask, as published. With one mask per defect class, it uses the maximum logit of each pixel. `policy` is
+    not saved with the configuration.
 
     Input shape:
         `[B, H, W, input_channels]`, H and W divisible by 8.
@@ -55,13 +62,11 @@ class SegDecNet(keras.Model):
 
     def __init__(self, config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY, **kwargs: Any) -> None:
         segmentation = build_segmentation(config, policy)
-        decision = build_decision(config, policy)
+        decisions = [build_decision(config, policy, name) for name in _names("decision", config)]
         image = keras.Input((None, None, config.input_channels), name="image")
-        features, coarse_mask_logits, mask_logits = segmentation(image)
-        class_logits = decision((features, coarse_mask_logits))
-        outputs = {"mask_logits": mask_logits, "class_logits": class_logits}
+        outputs = _outputs(list(segmentation(image).values()), decisions, config)
         super().__init__(inputs=image, outputs=outputs, **kwargs)
-        self.config, self.segmentation, self.decision = config, segmentation, decision
+        self.config, self.segmentation, self.decisions = config, segmentation, decisions
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Runs both parts; raises ValueError if the height, the width or the channels are wrong."""
@@ -79,9 +84,29 @@ class SegDecNet(keras.Model):
         return self.encoder.get_layer(BACKBONE) if self.encoder is not None else None
 
     @property
-    def head(self) -> keras.Model | None:
-        """The part from the encoder's features to the mask; None for the published network."""
-        return self.segmentation.get_layer("head") if self.config.encoder != SEGDECNET else None
+    def heads(self) -> list[keras.Model]:
+        """The parts from the encoder's features to the mask; none for the published network."""
+        if self.config.encoder == SEGDECNET:
+            return []
+        return [self.segmentation.get_layer(name) for name in _names("head", self.config)]
+
+    def segment(self, inputs: Any, training: bool) -> list[Segmented]:
+        """Returns the outputs of each head for images, or for the encoder's features by name."""
+        if isinstance(inputs, dict):
+            return [head(inputs, training=training) for head in self.heads]
+        return list(self.segmentation(inputs, training=training).values())
+
+    def single_head(self, index: int, *, encoded: bool = False) -> keras.Model:
+        """Returns a model with the same outputs that shares the weights of one head.
+
+        Its input is an image, or with `encoded` the encoder's features by name.
+        """
+        if encoded:
+            head = self.heads[index]
+            inputs, segmented = head.input, head(head.input)
+        else:
+            inputs, segmented = self.input, list(self.segmentation(self.input).values())[index]
+        return keras.Model(inputs, _outputs([segmented], [self.decisions[index]], self.config))
 
     def get_config(self) -> dict[str, Any]:
         return {"config": self.config.model_dump(mode="json"), "name": self.name}
@@ -91,22 +116,59 @@ class SegDecNet(keras.Model):
         return cls(**{**config, "config": NetworkConfig.model_validate(config["config"])})
 
 
+def _names(part: str, config: NetworkConfig) -> list[str]:
+    """The names of a part of each head."""
+    return [part] if config.heads == 1 else [f"{part}_{number}" for number in range(1, config.heads + 1)]
+
+
+def _outputs(
+    segmented: Sequence[Segmented], decisions: list[keras.Model], config: NetworkConfig
+) -> dict[str, Any]:
+    """Returns the means over the heads of mask logits and class logits."""
+    decided = [
+        decide((features, coarse)) for decide, (features, coarse, _) in zip(decisions, segmented, strict=True)
+    ]
+    return {
+        "mask_logits": _mean([mask_logits for _, _, mask_logits in segmented], "mean_mask"),
+        "class_logits": classify(_mean(decided, "mean_decision"), config),
+    }
+
+
+def _mean(logits: list[Any], name: str) -> Any:
+    return logits[0] if len(logits) == 1 else layers.Average(dtype=keras.config.floatx(), name=name)(logits)
+
+
+def classify(decided: Any, config: NetworkConfig) -> Any:
+    """Returns the class logits [B, classes] from the last layer of a decision network.
+
+    With several defect classes, whether there is a defect and of which class it is are separate outputs of
+    that layer, so that classes that are hard to distinguish do not affect the score.
+    """
+    if config.num_classes == 2:
+        return decided
+    return DefectAndClass(dtype=keras.config.floatx(), name="defect_and_class")(decided)
+
+
 def build_network(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> SegDecNet:
     """Creates the network of `config` with random weights."""
     return SegDecNet(config, policy, name="segdec")
 
 
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds a model: image [B, H, W, C] → features [B, H/8, W/8, F], coarse and final mask logits.
+    """Builds a model: image [B, H, W, C] → `Segmented` by the name of the head.
 
-    Coarse logits are [B, H/8, W/8, M], final ones [B, H/s, W/s, M]; they are the same if the stride s is 8.
-    With an encoder, the parts `encoder` and `head` are separate models.
+    The features are [B, H/8, W/8, F]. Coarse logits are [B, H/8, W/8, M], final ones [B, H/s, W/s, M]; they
+    are the same if the stride s is 8. With an encoder, it and each head are separate models.
     """
     image = keras.Input((None, None, config.input_channels), name="image")
     if config.encoder != SEGDECNET:
         encoder = build_encoder(config, policy)
-        head = build_head(encoder, config, policy)
-        return keras.Model(image, head(encoder(image)), name="segmentation")
+        if config.memory:
+            heads = [build_memory_head(encoder, config)]
+        else:
+            heads = [build_head(encoder, config, policy, name) for name in _names("head", config)]
+        features = encoder(image)
+        return keras.Model(image, {head.name: head(features) for head in heads}, name="segmentation")
     x, skips = image, {}
     if not policy.folded:
         x = layers.Rescaling(PIXEL_SCALE, dtype=keras.config.floatx(), name="scale")(image)
@@ -115,24 +177,32 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
             x = convolution(x, config, policy, width, KERNEL, f"segmentation_{block}_{index}")
         skips[2 ** (block - 1)] = x
         x = layers.MaxPooling2D(dtype=policy.dtype, name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
-    return keras.Model(image, _masks(x, skips, config, policy), name="segmentation")
+    return keras.Model(image, {"head": _masks(x, skips, config, policy)}, name="segmentation")
 
 
-def build_head(encoder: keras.Model, config: NetworkConfig, policy: ComputePolicy) -> keras.Model:
+def build_head(
+    encoder: keras.Model, config: NetworkConfig, policy: ComputePolicy, name: str = "head"
+) -> keras.Model:
     """Builds a model: the encoder's features by name → the outputs of the published segmentation stage.
 
     A 1×1 convolution of the concatenated features is computed as a sum, one term per stride, which is faster
-    because the coarse features are convolved before they are upsampled.
+    because the coarse features are convolved before they are upsampled. If folded, the convolutions include
+    the standardisation of their features, and the first one its offset.
     """
     dtype = policy.dtype
+    offset = config.standardize_features and policy.folded
     features = {
         name: keras.Input(one.shape[1:], dtype=one.dtype, name=name) for name, one in encoder.output.items()
     }
     adapted = []
     for stride in JOINED_STRIDES:
         common = {"kernel_initializer": make_initializer(config), "dtype": dtype, "name": f"adapted_{stride}"}
-        adapt = layers.Conv2D(config.adapter_width, 1, use_bias=False, **common)
-        x = adapt(features[f"joined_{stride}"])
+        bias = offset and stride == JOINED_STRIDES[0]
+        adapt = layers.Conv2D(config.adapter_width, 1, use_bias=bias, **common)
+        x = features[f"joined_{stride}"]
+        if config.standardize_features and not policy.folded:
+            x = standardization(config, policy=policy, name=f"standardized_{stride}")(x)
+        x = adapt(x)
         if stride > STRIDE:
             x = BilinearUpsampling(stride // STRIDE, dtype=dtype, name=f"enlarged_{stride}")(x)
             x = CropToStride(1, dtype=dtype, name=f"cut_{stride}")([x, features[f"joined_{STRIDE}"]])
@@ -141,7 +211,7 @@ def build_head(encoder: keras.Model, config: NetworkConfig, policy: ComputePolic
     x = normalization(config, policy=policy, name="adapted_norm")(x)
     x = layers.ReLU(dtype=dtype, name="adapted_relu")(x)
     skips = {stride: features[f"skip_{stride}"] for stride in (4, 2, 1) if f"skip_{stride}" in features}
-    return keras.Model(features, _masks(x, skips, config, policy), name="head")
+    return keras.Model(features, _masks(x, skips, config, policy), name=name)
 
 
 def _masks(
@@ -155,12 +225,12 @@ def _masks(
     return features, coarse_logits, mask_logits
 
 
-def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds a model: features [B, h, w, F] and mask logits [B, h, w, M] → class logits [B, classes].
-
-    With several defect classes, whether there is a defect and of which class it is are separate outputs of
-    the last layer, so that classes that are hard to distinguish do not affect the score.
-    """
+def build_decision(
+    config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY, name: str = "decision"
+) -> keras.Model:
+    """Builds a model: features [B, h, w, F], mask logits [B, h, w, M] → input of `classify`, [B, classes]."""
+    if config.memory:
+        return build_memory_decision()
     dtype, exact = policy.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
     features = keras.Input((None, None, config.feature_width), dtype=half, name="features")
@@ -191,9 +261,7 @@ def build_decision(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY
         prior = MaskPrior(config.mask_prior, even, alone=not bounded)
         initializers = {"kernel_initializer": prior, "bias_initializer": prior}
     class_logits = layers.Dense(config.num_classes, dtype=exact, name="class_logits", **initializers)(vector)
-    if config.num_classes > 2:
-        class_logits = DefectAndClass(dtype=exact, name="defect_and_class")(class_logits)
-    return keras.Model((features, mask_logits), class_logits, name="decision")
+    return keras.Model((features, mask_logits), class_logits, name=name)
 
 
 def check_input_shape(shape: tuple[int | None, ...], channels: int) -> None:

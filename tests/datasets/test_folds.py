@@ -1,10 +1,12 @@
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from datasets.checking import CheckedPhotograph
+from datasets.checking import CheckedDataset, CheckedPhotograph
 from datasets.folds import (
+    assign_folds,
     find_clusters,
     keep_every_share,
     split_by_share,
@@ -141,3 +143,46 @@ def test_photographs_that_are_all_near_duplicates_are_split_as_if_they_were_not(
     kept, notes = keep_every_share(made, [made], [0.6, 0.2, 0.2], 0)
     assert kept == []
     assert "viewpoint" in notes[0]
+
+
+def in_split(photographs, split, fold=None):
+    moved = [replace(one, record=one.record.with_split(split, fold)) for one in photographs]
+    return CheckedDataset(as_dataset(moved), moved)
+
+
+def folds_of(checked):
+    return {record.name: record.fold for record in checked.dataset.records}
+
+
+def test_photographs_of_train_and_val_get_folds_and_keep_them(photographs):
+    checked = assign_folds(in_split(photographs, "val"), 3)
+    records = checked.dataset.records
+    assert {record.split for record in records} == {"train"}
+    assert {(record.fold, record.label) for record in records} == {(f, d) for f in (1, 2, 3) for d in (0, 1)}
+    by_group = {record.group: record.fold for record in records}
+    assert all(record.fold == by_group[record.group] for record in records)
+    assert by_group["item03"] == by_group["item20"]
+    assert [one.record for one in checked.photographs] == list(records)
+
+    added = [photograph("item99/0", 0), photograph("item03/new", 0)]
+    more = CheckedDataset(checked.dataset, (*checked.photographs, *in_split(added, "train").photographs))
+    more = replace(more, dataset=as_dataset(more.photographs))
+    found = folds_of(assign_folds(more, 3))
+    assert {name: found[name] for name in folds_of(checked)} == folds_of(checked)
+    assert found["item03/new"] == by_group["item03"]
+    assert found["item99/0"] in (1, 2, 3)
+
+
+def test_test_photographs_get_no_fold(photographs):
+    checked = in_split(photographs, "train")
+    held = [replace(one, record=one.record.with_split("test")) for one in checked.photographs[:8]]
+    mixed = (*held, *checked.photographs[8:])
+    records = assign_folds(CheckedDataset(as_dataset(mixed), mixed), 3).dataset.records
+    assert [(record.split, record.fold) for record in records[:8]] == [("test", None)] * 8
+    assert all(record.fold for record in records[8:])
+
+
+def test_a_fold_without_defects_is_refused():
+    made = [photograph(f"good{number}/0", 0) for number in range(6)] + [photograph("bad/0", 1)]
+    with pytest.raises(DatasetError, match=r"Fold 2 of 2 would hold 3 good and 0 defective.*fewer folds"):
+        assign_folds(in_split(made, "train"), 2)

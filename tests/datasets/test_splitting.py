@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from datasets.sample import Dataset, Record
-from datasets.splitting import apply_splits, default_split
+from datasets.splitting import apply_splits, default_split, write_splits
 from segdec.errors import DatasetError
 
 
@@ -26,6 +26,17 @@ def test_names_of_groups_and_records_are_assigned(items, split_file):
     found = {name: split for name, split in splits_of(apply_splits(items, path)).items() if split}
     train, test = dict.fromkeys(("kos01/Part0", "kos01/Part1"), "train"), ("kos03/Part0", "kos03/Part1")
     assert found == {**train, "kos02/Part1": "val", **dict.fromkeys(test, "test")}
+
+
+def test_folds_are_parts_of_train_and_are_written_again(items, split_file, tmp_path):
+    assigned = apply_splits(items, split_file("fold_1  kos01\nfold_10 kos02\ntest kos03\n"))
+    found = {record.group: (record.split, record.fold) for record in assigned.records if record.split}
+    assert found == {"kos01": ("train", 1), "kos02": ("train", 10), "kos03": ("test", None)}
+    written = tmp_path / "written.txt"
+    write_splits(written, assigned.records)
+    assert apply_splits(items, written) == assigned
+    record = assigned.records[0]
+    assert record.identity() != record.with_split("train", 2).identity()
 
 
 def test_names_may_hold_blanks_and_the_file_a_byte_order_mark(split_file):

@@ -70,6 +70,22 @@ def test_other_costs_choose_another_threshold_and_change_nothing_else(run, make_
     assert json.loads((run / "metrics.json").read_text())["threshold"] == after.model.thresholds.score
 
 
+def test_a_run_of_an_earlier_version_gets_limits_of_its_photographs(run, capsys):
+    folder, before = RunFolder(run), result_of(run)
+    trained = before.training_photographs
+    assert trained is not None and trained.limits is not None
+    without = before.model_copy(update={"training_photographs": trained.model_copy(update={"limits": None})})
+    folder.save_thresholds(folder.experiment(), without)
+    list(calibrate_run(run, ThresholdConfig()))
+    assert result_of(run).training_photographs == trained
+    experiment = folder.experiment()
+    moved = experiment.data.model_copy(update={"root": "elsewhere"})
+    folder.save_thresholds(experiment.model_copy(update={"data": moved}), without)
+    list(calibrate_run(run, ThresholdConfig(score=0.4)))
+    assert result_of(run).training_photographs == without.training_photographs
+    assert "note: The model inspects any photograph: its training photographs" in capsys.readouterr().err
+
+
 def test_the_command_takes_settings_of_thresholds_alone(run, capsys):
     main(["calibrate", str(run), "--threshold.miss-cost", "3", "--threshold.review"])
     assert "Defective from a score of" in capsys.readouterr().out

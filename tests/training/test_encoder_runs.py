@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from segdec.encoders import ENCODERS
-from segdec.errors import RunError
+from segdec.errors import ConfigError, RunError
 from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 
+from segdec.engines.tensorflow import NetworkEngine
+from segdec.predictor import Predictor
 from training.run.folder import RunFolder
 from training.trainer import Trainer
 
@@ -91,3 +93,82 @@ def test_a_trained_encoder_goes_on_where_it_was(load, tmp_path, interrupt_run, c
     config = load(tmp_path / "cut", *flags)
     interrupt_run(config, 6)
     check_same_run(Trainer(config).run().path, whole)
+
+
+# === Heads on folds ===
+
+HEADS = ("--network.heads", "3", "--network.standardize-features")
+
+
+@pytest.fixture(scope="module")
+def load_heads(load, toy_root, tmp_path_factory):
+    """The experiment with heads, without validation and test."""
+    splits = tmp_path_factory.mktemp("splits") / "splits.txt"
+    lines = (line.split()[1] for line in (toy_root / "splits.txt").read_text().splitlines() if line[0] != "#")
+    splits.write_text("".join(f"train {name}\n" for name in lines))
+    return lambda folder, *more: load(folder, *HEADS, "--data.splits", str(splits), *more)
+
+
+@pytest.fixture(scope="module")
+def heads_run(load_heads, tmp_path_factory):
+    return Trainer(load_heads(tmp_path_factory.mktemp("heads"))).run()
+
+
+def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(heads_run):
+    from training.data.run_data import record_reader
+    from training.evaluate import evaluate_run
+    from training.metrics.storage import load_evaluation
+
+    records, network, result = heads_run.records("train"), heads_run.network(), heads_run.result()
+    assert {record.fold for record in records} == {1, 2, 3}
+    assert len(result.scored.labels) == len(records)
+    assert "each scored by the head that was trained without it" in result.chosen_by
+    summary = evaluate_run(heads_run.path, "train")
+    assert "out-of-fold photographs" in summary.rating.reason
+    report = (heads_run.path / "report.html").read_text(encoding="utf-8")
+    assert "Each photograph was scored by the head that was trained without it" in report
+    found = {each.name: each for each in load_evaluation(heads_run.path).results}
+    assert found.keys() == {record.name for record in records}
+    read = record_reader(heads_run.experiment())
+    for record in (records[0], records[-1]):
+        predictor = Predictor(NetworkEngine(network.single_head(record.fold - 1)), result.model)
+        assert found[record.name].score == pytest.approx(
+            predictor.predict([read(record).image])[0].score, rel=1e-4
+        )
+        assert found[record.name].split == f"fold_{record.fold}"
+
+
+def test_a_run_with_heads_resumes_where_it_was(
+    load_heads, heads_run, tmp_path, interrupt_run, check_same_run
+):
+    config = load_heads(tmp_path)
+    interrupt_run(config, 6)
+    check_same_run(Trainer(config).run().path, heads_run.path)
+
+
+def test_versions_are_compared_out_of_fold(heads_run):
+    from training.evaluate import evaluate_run
+    from training.retrain.comparison import compare_with_parent, evaluate_parent
+
+    assert heads_run.compared_split == "train"
+    evaluate_run(heads_run.path, "train")
+    evaluate_parent(heads_run, heads_run)
+    by_set, verdict = compare_with_parent(heads_run, heads_run)
+    assert list(by_set) == ["the former train photographs"]
+    assert by_set["the former train photographs"].photographs == len(heads_run.records("train"))
+    assert verdict == "not worse"
+
+
+def test_the_exported_mean_of_the_heads_agrees_on_every_engine(heads_run, tmp_path):
+    from training.export import ExportOptions, export_run
+
+    pytest.importorskip("openvino")
+    options = ExportOptions(engines=("tensorflow", "openvino"))
+    manifest = export_run(heads_run.path, tmp_path / "model", options)
+    assert manifest.network.heads == 3
+    assert [one.verification.decisions_changed for one in manifest.variants.values()] == [0, 0]
+
+
+def test_heads_need_a_frozen_encoder(load, tmp_path):
+    with pytest.raises(ConfigError, match="train the encoder on the photographs of every fold"):
+        load(tmp_path, *HEADS, "--encoder-trainable", "top")

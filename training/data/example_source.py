@@ -78,6 +78,11 @@ class PhotographSource:
         self._input = input_config
         self._cache = cache
 
+    @property
+    def photographs(self) -> "PhotographSource":
+        """The photographs of the examples, as in `TileSource`."""
+        return self
+
     def __len__(self) -> int:
         return len(self.records)
 
@@ -93,6 +98,10 @@ class PhotographSource:
     def name(self, index: int) -> str:
         """Returns the name of an example for messages."""
         return self.records[index].name
+
+    def fold(self, index: int) -> int | None:
+        """Returns the fold of an example, from 1; None without folds."""
+        return self.records[index].fold
 
     def has_drawn_mask(self, index: int) -> bool:
         """Returns whether an example has a defect of one class with a drawn mask, not only a box or label."""
@@ -168,7 +177,7 @@ class TileSource:
     """
 
     def __init__(self, photographs: PhotographSource, input_config: InputConfig, overlap_px: int) -> None:
-        self._photographs = photographs
+        self.photographs = photographs
         self._input = input_config
         self._size = input_size(input_config, 1, 1)
         self._overlap = overlap_px
@@ -189,7 +198,7 @@ class TileSource:
     def __getitem__(self, index: int) -> Example:
         """Returns the example of a tile: views of its photograph's arrays."""
         tile = self._tiles[index]
-        whole, part = self._photographs[tile.photograph], self._part(tile.row, tile.column)
+        whole, part = self.photographs[tile.photograph], self._part(tile.row, tile.column)
         area = None if whole.area is None else whole.area[part]
         classes = None if whole.classes is None else whole.classes[part]
         return Example(
@@ -199,20 +208,24 @@ class TileSource:
     def name(self, index: int) -> str:
         """Returns the record's name, with the tile's first column and row."""
         tile = self._tiles[index]
-        return f"{self._photographs.name(tile.photograph)}[{tile.column},{tile.row}]"
+        return f"{self.photographs.name(tile.photograph)}[{tile.column},{tile.row}]"
+
+    def fold(self, index: int) -> int | None:
+        """Returns the fold of a tile's photograph, from 1; None without folds."""
+        return self.photographs.fold(self._tiles[index].photograph)
 
     def has_drawn_mask(self, index: int) -> bool:
         """Returns whether the tile has a part of a defect with a drawn mask."""
         tile = self._tiles[index]
-        return tile.label != 0 and self._photographs.has_drawn_mask(tile.photograph)
+        return tile.label != 0 and self.photographs.has_drawn_mask(tile.photograph)
 
     def common_shape(self) -> tuple[int, ...]:
         """Returns the shape (h, w, C) of every tile."""
-        return (*self._size, self._photographs.channels)
+        return (*self._size, self.photographs.channels)
 
     def _cut(self, index: int) -> list[Tile]:
-        shape, label = self._photographs.shape(index), self._photographs.labels[index]
-        whole = self._photographs[index] if self._photographs.records[index].mask_file else None
+        shape, label = self.photographs.shape(index), self.photographs.labels[index]
+        whole = self.photographs[index] if self.photographs.records[index].mask_file else None
         rows, columns = (
             tile_starts(side, tile, self._overlap) for side, tile in zip(shape, self._size, strict=False)
         )

@@ -1,11 +1,13 @@
 """Features of a frozen encoder, computed once per image."""
 
+import hashlib
 import math
 from collections.abc import Callable, Hashable
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from segdec.runtime.cli import hide_stderr
 from training.data.array_cache import BYTES_PER_MB, ArrayCache, Arrays
@@ -48,6 +50,7 @@ class FeatureCache:
             features = encoder(image[None], training=False)
             return {name: tf.cast(one[0], FEATURE_DTYPE) for name, one in features.items()}
 
+        self._keys: dict[bytes, Hashable] = {}
         self._encode = tf.function(encode, input_signature=[tf.TensorSpec(shape, tf.float32)])
 
     def get(self, key: Hashable, load: Callable[[], Arrays]) -> Arrays:
@@ -57,9 +60,17 @@ class FeatureCache:
         """
         features = self._cache.get(key)
         if features is None:
-            features = self.compute(load())
+            arrays = load()
+            features = self.compute(arrays)
             self._cache.put(key, features)
+            self._keys[_digest(arrays["image"].astype(np.uint8))] = key
         return features
+
+    def find(self, image: NDArray[np.uint8]) -> Arrays:
+        """Returns the features of an image [h, w, C], which are computed unless its example is stored."""
+        key = self._keys.get(_digest(image))
+        stored = None if key is None else self._cache.get(key)
+        return self.compute({"image": image.astype(np.float32)}) if stored is None else stored
 
     def describe_shortage(self) -> str | None:
         """Returns a warning if the cache is too small."""
@@ -78,3 +89,7 @@ class FeatureCache:
         features = self._encode(arrays["image"])
         others = {name: np.ascontiguousarray(array) for name, array in arrays.items() if name != "image"}
         return {**{name: one.numpy() for name, one in features.items()}, **others}
+
+
+def _digest(image: NDArray[np.uint8]) -> bytes:
+    return hashlib.blake2b(image.tobytes(), digest_size=16).digest()

@@ -1,6 +1,7 @@
 """The input pipeline: global batches of a stage, in an order determined by the seed."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -11,6 +12,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from segdec.errors import ConfigError, SegdecError
+from segdec.runtime.cli import progress_bar
 from training.config import AugmentationConfig, ExperimentConfig
 from training.data.array_cache import Arrays
 from training.data.augmentation import augment, draw_parameters, flipped_axes
@@ -28,7 +30,8 @@ Batch = dict[str, tf.Tensor]
 
 `image` [B, h, w, C] float32 0…255, or the features of a frozen encoder by their names, [B, ·, ·, ·] float16;
 `target` [B, h/s, w/s, M] and `weight` [B, h/s, w/s, 1] float32, s = `mask_stride`, M = `mask_channels`;
-`label` [B] int32, possibly `ANY_DEFECT`.
+`label` [B] int32, possibly `ANY_DEFECT`; with several heads `head_weight` [B, heads] float32, 0 for the head
+that is trained without the example's fold.
 """
 
 
@@ -84,6 +87,20 @@ class InputPipeline:
         self._features = features
         self.error: SegdecError | OSError | None = None
         self._check_masks()
+
+    def encode(self) -> Iterator[None]:
+        """Stores the features of all examples one by one; of none if the cache has no space for all."""
+        features = self._features
+        if features is None or features.describe_shortage():
+            return
+
+        def store(index: int) -> None:
+            features.get(index, lambda: self._unchanged(index))
+
+        examples = range(len(self._source))
+        stored = self._pool.map(store, examples, 2 * self._pool.threads)
+        with closing(stored):
+            yield from progress_bar(stored, total=len(examples), desc="encoding", unit="image", leave=False)
 
     def batches(
         self, stage_index: int, first_step: int, steps: int, shard: InputShard = WHOLE_BATCH
@@ -168,6 +185,9 @@ class InputPipeline:
         else:
             shapes = self._features.shapes.items()
             inputs = {name: tf.TensorSpec((size, *shape), FEATURE_DTYPE) for name, shape in shapes}
+        heads = self._config.network.heads
+        if heads > 1:
+            inputs["head_weight"] = tf.TensorSpec((size, heads), tf.float32)
         return {
             **inputs,
             "target": tf.TensorSpec((*grid, self._config.network.mask_channels), tf.float32),
@@ -194,6 +214,8 @@ class InputPipeline:
         """One row of a batch: image or features, target, weight and label."""
         config, shape = self._config, self._shape
         arrays = dict(load_input(row))
+        if config.network.heads > 1:
+            arrays["head_weight"] = self._head_weight(row)
         mask, area, classes, ignored = (
             arrays.pop(name, None) for name in ("mask", "area", "classes", "ignored")
         )
@@ -211,6 +233,12 @@ class InputPipeline:
             settings = config.target, config.network.mask_stride, config.network.mask_channels
             share = split_by_class(share, mask, label, *settings, classes=classes, area=area)
         return {**arrays, "target": share, "weight": weight, "label": np.asarray(label, np.int32)}
+
+    def _head_weight(self, row: _Row) -> NDArray[np.float32]:
+        """1 for each head that may see the example and the source of its defect, otherwise 0."""
+        folds = {self._source.fold(index) for index in (row.index, row.donor) if index >= 0}
+        heads = range(1, self._config.network.heads + 1)
+        return np.array([fold not in folds for fold in heads], np.float32)
 
     def _input(self, row: _Row) -> Arrays:
         """Image or features of a row, with the maps of `_augmented`."""

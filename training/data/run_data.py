@@ -12,14 +12,14 @@ from pydantic import ValidationError
 
 from datasets.check_cache import CheckCache
 from datasets.checking import CheckedDataset, UnreadPhotographs, check_dataset, describe_risks
-from datasets.leaks import raise_if_unusable, warn_of_near_leaks
+from datasets.folds import Duplicates, assign_folds
+from datasets.leaks import near_duplicates_for_split, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import load_dataset
 from datasets.mask_cover import check_mask_cover
-from datasets.name_lists import read_name_list
 from datasets.problems import describe_problems
 from datasets.reading import read
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of, unlocalized
-from datasets.splitting import SPLITS
+from datasets.splitting import SPLIT_WORDS, read_split_lines
 from segdec.artifact import TrainingPhotographs
 from segdec.config import ModelConfig, config_error
 from segdec.errors import DatasetError
@@ -74,7 +74,9 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     check_cache = open_check_cache(config, model.network.input_channels)
     checked = check_files(config, dataset, model.network.input_channels, check_cache)
 
-    # === 3. Find leaks ===
+    # === 3. Assign folds and find leaks ===
+    if model.network.heads > 1:
+        checked = assign_head_folds(checked, model.network.heads, config.seed)
     warn_of_near_leaks(dataset, checked.photographs, data.allowed_leaks)
     raise_if_unusable(dataset, checked, allowed_leaks=data.allowed_leaks, skip_broken=data.skip_broken)
 
@@ -92,6 +94,28 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     shape, digest, left_out = examples.common_shape(), fingerprint(records), checked.dataset.problems
     trained = describe_training(checked)
     return RunData(usable, model, examples, cache, shape, digest, check_cache, left_out, trained)
+
+
+def assign_head_folds(checked: CheckedDataset, heads: int, seed: int) -> CheckedDataset:
+    """Assigns the photographs of train and val to train, each to the fold of one of several heads.
+
+    Folds of a split file are kept. Near duplicates are searched for photographs without a fold.
+
+    Raises:
+        DatasetError: If a fold would lack good or defective photographs, or the photographs are packed.
+    """
+    if isinstance(checked.photographs, UnreadPhotographs):
+        raise DatasetError(
+            f"network.heads = {heads} needs folds, which packed photographs do not have. Expected "
+            "photographs in files, or network.heads = 1."
+        )
+    own = [one for one in checked.photographs if one.record.split in ("train", "val")]
+    duplicates: Duplicates = ()
+    if any(one.record.fold is None for one in own):
+        duplicates, notes = near_duplicates_for_split(own, [1] * heads, seed)
+        for note in notes:
+            print(f"note: {note}", file=sys.stderr)
+    return assign_folds(checked, heads, seed=seed, duplicates=duplicates)
 
 
 def describe_training(checked: CheckedDataset) -> TrainingPhotographs | None:
@@ -126,6 +150,7 @@ def list_dataset(config: DataConfig, splits: Path | None) -> Dataset:
         reviewed=config.reviewed,
         annotator=config.annotator,
         strict=config.strict,
+        test_root=config.test_root,
     )
 
 
@@ -139,7 +164,7 @@ def list_split_records(
     """
     data = config.data
     dataset = list_dataset(data, splits)
-    known = {line.name for line in read_name_list(splits, SPLITS, "split") if line.word == split}
+    known = {line.name for line in read_split_lines(splits) if SPLIT_WORDS[line.word][0] == split}
     if broken := [problem for problem in dataset.problems if problem.name in known]:
         raise DatasetError(describe_problems(broken))
     if dataset.classes != classes:
@@ -239,8 +264,9 @@ def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Datas
     Raises:
         DatasetError: If they lack good or defective photographs, or nothing distinguishes the classes.
     """
-    for split in ("train", "val"):
-        _check_split(split, dataset.of_split(split), synthetic=config.augmentation.synthetic > 0)
+    good_only = config.augmentation.synthetic > 0 or config.network.memory > 0
+    for split in ("train", "val") if model.network.heads == 1 else ("train",):
+        _check_split(split, dataset.of_split(split), good_only=good_only)
     training = dataset.of_split("train")
     if len(dataset.classes) > 2 and not labels_of(training).any():
         raise DatasetError(
@@ -253,18 +279,18 @@ def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Datas
         check_localized(training, dataset.classes)
 
 
-def _check_split(split: str, records: Sequence[Record], *, synthetic: bool) -> None:
-    """Checks that a split has good photographs, and defective ones unless there are `synthetic` defects."""
+def _check_split(split: str, records: Sequence[Record], *, good_only: bool) -> None:
+    """Checks that a split has good photographs, and defective ones unless `good_only` are enough."""
     defective = int(np.count_nonzero(labels_of(records)))
     good = len(records) - defective
-    if good and (defective or synthetic):
+    if good and (defective or good_only):
         return
     advice = "name them in a splits file and pass --data.splits FILE, or add photographs."
     if good:
-        advice += " To train on good photographs only, set augmentation.synthetic above 0."
+        advice += " For good photographs only, set network.memory or augmentation.synthetic above 0."
     raise DatasetError(
         f"The split '{split}' has {good} good and {defective} defective photographs. Expected "
-        f"{'some good ones' if synthetic else 'some of both'}, for training and thresholds: {advice}"
+        f"{'some good ones' if good_only else 'some of both'}, for training and thresholds: {advice}"
     )
 
 

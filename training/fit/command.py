@@ -11,7 +11,9 @@ from typing import Any
 
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
+from datasets.sample import Dataset
 from datasets.splitting import SPLITS, write_splits
+from datasets.test_folder import split_test_folder
 from segdec.artifact import check_writable
 from segdec.errors import ConfigError, RunError, SegdecError
 from segdec.process_memory import memory_limit
@@ -27,6 +29,7 @@ from training.fit.dataset_profile import (
     DatasetProfile,
     ProfiledDataset,
     ReadOptions,
+    has_own_split,
     merge_defects,
     profile_dataset,
     rare_classes,
@@ -49,13 +52,16 @@ from training.fit.messages import (
 )
 from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.time_control import (
+    MAX_STEPS,
     TimeControl,
+    memory_s,
     needed_s,
     planned_steps,
     reserved_s,
     validation_interval,
 )
 from training.formatting import format_duration, format_line
+from training.memory_building import MAX_PHOTOGRAPHS
 from training.metrics.rating import Rating
 from training.optimization.pretrained import (
     FIT_ENCODERS,
@@ -93,6 +99,7 @@ class FitOptions(ReadOptions):
     out: Path | None = None
     layout: str | None = None
     splits: Path | None = None
+    test: Path | None = None
     seed: int = 0
     encoder_weights: str = IMAGENET
     name: str | None = None
@@ -120,14 +127,16 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         # === Profile and split ===
         profiled = _profile(options)
         print_lines(*describe_profile(profiled.profile, profiled.notes))
-        profiled, split = _split(profiled)
+        resources = _find_resources(options)
+        profiled, split = _split(profiled, with_folds=resources.encoder_weights is not None)
         print_lines(*describe_split(split))
 
         # === Choose ===
-        resources = _find_resources(options)
         choice, forward_s = _choose_in_time(profiled.profile, split, resources, ends_at)
         train_until = ends_at - _reserved_s(forward_s, split)
-        interval = validation_interval(forward_s, _count_validated(split), train_until - clock())
+        interval = MAX_STEPS
+        if split.folds == 1:  # with folds, validation selects no weights
+            interval = validation_interval(forward_s, _count_validated(split), train_until - clock())
         config = _experiment(choice, name, options, interval)
         store_checks(profiled, open_check_cache(config, config.network.input_channels))
         print_lines(*describe_reasons(choice.reasons))
@@ -147,7 +156,9 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
 
     # === Evaluate and export ===
     with _with_trained_model(config, split, out):
-        evaluated = evaluate_run(trainer.folder.path, split.evaluated)
+        in_memory = trainer.validator.parts_with(trainer.folder.result().model)
+        parts = in_memory if split.evaluated == config.validation_split else None
+        evaluated = evaluate_run(trainer.folder.path, split.evaluated, parts)
         print_lines(evaluated.text)
         export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
     print_lines("", *_summary(config, out, clock() - began, evaluated.rating))
@@ -261,7 +272,10 @@ def _profile(options: FitOptions) -> ProfiledDataset:
         invert_masks=options.invert_masks,
         annotator=options.annotator,
         strict=options.strict,
+        test_root=options.test,
     )
+    if options.test is not None:
+        dataset = _use_all_to_train(dataset, options.root)
     if options.splits is not None:
         dataset = dataset.assigned()
     profiled = profile_dataset(dataset, layout, options.root, options)
@@ -270,13 +284,21 @@ def _profile(options: FitOptions) -> ProfiledDataset:
     return merge_defects(profiled, f"{', '.join(rare)}: fewer than {len(SPLITS)} parts, too few for a class")
 
 
-def _split(profiled: ProfiledDataset) -> tuple[ProfiledDataset, DatasetSplit]:
+def _use_all_to_train(dataset: Dataset, root: Path) -> Dataset:
+    """Moves the photographs besides a separate test folder to train, unless they have their own split."""
+    own, tests = split_test_folder(dataset)
+    if has_own_split(replace(dataset, records=tuple(own)), root):
+        return dataset
+    return replace(dataset, records=(*(record.with_split("train") for record in own), *tests))
+
+
+def _split(profiled: ProfiledDataset, *, with_folds: bool) -> tuple[ProfiledDataset, DatasetSplit]:
     """Splits the data set; merges the defect classes if no defect is in train."""
-    split = split_dataset(profiled)
+    split = split_dataset(profiled, with_folds=with_folds)
     if split.defective[0] or len(profiled.profile.classes) == 2:
         return profiled, split
     merged = merge_defects(profiled, "no defect in train, so classes cannot be distinguished")
-    split = split_dataset(merged)
+    split = split_dataset(merged, with_folds=with_folds)
     return merged, replace(split, reasons=(*split.reasons, merged.notes[-1]))
 
 
@@ -284,7 +306,8 @@ def _choose(
     profile: DatasetProfile, split: DatasetSplit, resources: Resources, area: int = DEFAULT_AREA
 ) -> ExperimentChoice:
     training = profile.with_annotations_of(split.dataset.of_split("train"))
-    return choose_experiment(training, split.defective, split.good[0] + split.defective[0], resources, area)
+    images = split.good[0] + split.defective[0]
+    return choose_experiment(training, split.defective, images, resources, area, folds=split.folds)
 
 
 def _choose_in_time(
@@ -298,7 +321,10 @@ def _choose_in_time(
     forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
     encoded = split.good[0] + split.defective[0] if config.caches_features else None
     left_s = ends_at - _reserved_s(forward_s, split) - clock()
-    share = left_s / needed_s(forward_s, config.batch_size, encoded)
+    needed = needed_s(forward_s, config.batch_size, encoded)
+    if config.network.memory:
+        needed = memory_s(forward_s, min(split.good[0], MAX_PHOTOGRAPHS))
+    share = left_s / needed
     area = max(int(share * choice.area), MIN_AREA)
     if area >= choice.area:
         return choice, forward_s
@@ -307,11 +333,16 @@ def _choose_in_time(
 
 
 def _reserved_s(forward_s: float, split: DatasetSplit) -> float:
-    return reserved_s(forward_s, _count_validated(split), len(split.dataset.of_split(split.evaluated)))
+    passes = 1 if split.folds > 1 else 2
+    return reserved_s(
+        forward_s, passes * _count_validated(split), len(split.dataset.of_split(split.evaluated))
+    )
 
 
 def _count_validated(split: DatasetSplit) -> int:
-    """Number of validated images, with synthetic copies if none is defective."""
+    """Number of validated images, with synthetic copies if none is defective; with folds all of train."""
+    if split.folds > 1:
+        return split.good[0] + split.defective[0]
     return split.good[1] * (1 if split.defective[1] else 2) + split.defective[1]
 
 
@@ -337,7 +368,7 @@ def _find_resources(options: FitOptions) -> Resources:
 
 
 def _experiment(choice: ExperimentChoice, name: str, options: FitOptions, interval: int) -> ExperimentConfig:
-    data = {**choice.settings["data"], "splits": _files(options.runs, name)[1]}
+    data = {**choice.settings["data"], "splits": _files(options.runs, name)[1], "test_root": options.test}
     fields = {"name": name, "runs": options.runs, "seed": options.seed, "data": data}
     return choice.config(planned_steps(choice.shares), **fields, validate_every=interval)
 

@@ -1,10 +1,13 @@
-"""Splitting of a data set: groups and near duplicates stay together, even with very few defects."""
+"""Splitting of a data set into folds or splits: groups and near duplicates stay together, even with very few
+defects.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from datasets.folds import Cluster, find_clusters, stratified_group_split
+from datasets.checking import CheckedDataset
+from datasets.folds import Cluster, assign_folds, find_clusters, stratified_group_split
 from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS
 from segdec.errors import DatasetError
@@ -27,6 +30,9 @@ VAL_SHARE = 0.25
 MIN_GOOD = 3
 SEED = 0
 
+FOLDS = 3
+"""Number of folds: more cost more time and improved no data set by more than chance."""
+
 TWO_PARTS_NOTE = "of two defective parts one is in train and the other in val: none is left to test"
 ONE_PART_NOTE = "the one defective part is in train: none is left to validate or to test"
 
@@ -39,6 +45,7 @@ class DatasetSplit:
         good, defective: Images in train, val and test.
         evaluated: The split that the finished model is evaluated on.
         reasons: Reasons for the split, and the reliability of metrics on it.
+        folds: Number of folds of the training images; 1 without folds.
     """
 
     dataset: Dataset
@@ -46,10 +53,13 @@ class DatasetSplit:
     defective: tuple[int, ...]
     evaluated: Split
     reasons: tuple[str, ...]
+    folds: int = 1
 
 
-def split_dataset(profiled: ProfiledDataset) -> DatasetSplit:
+def split_dataset(profiled: ProfiledDataset, *, with_folds: bool = False) -> DatasetSplit:
     """Splits a data set, or keeps its own split.
+
+    `with_folds` asks for folds instead of train and val, which needs enough good and defective parts.
 
     Raises:
         DatasetError: If there are too few good images to train and to validate.
@@ -62,6 +72,8 @@ def split_dataset(profiled: ProfiledDataset) -> DatasetSplit:
             "good parts."
         )
     clusters = find_clusters(profiled.checked.photographs, profiled.duplicates)
+    if with_folds and (in_folds := _split_into_folds(profiled, clusters)):
+        return in_folds
     split_records = _keep_own_split if profile.own_split else _new_split
     assigned, reasons = split_records(dataset, clusters)
     good, defective = _counts(assigned)
@@ -73,6 +85,36 @@ def split_dataset(profiled: ProfiledDataset) -> DatasetSplit:
             )
     evaluated, reliability = _choose_evaluated(good, defective)
     return DatasetSplit(assigned, good, defective, evaluated, (*reasons, *reliability))
+
+
+def _split_into_folds(profiled: ProfiledDataset, clusters: Sequence[Cluster]) -> DatasetSplit | None:
+    """The split into folds, besides the data set's own test split; None if there are too few parts."""
+    checked, own_split = profiled.checked, profiled.profile.own_split
+    places = {one.record.group: one.record.split for one in checked.photographs}
+    used = [one for one in clusters if not own_split or any(places[g] in SPLITS[:2] for g in one.groups)]
+    defective = sum(cluster.label > 0 for cluster in used)
+    if min(defective, len(used) - defective) < FOLDS:
+        return None
+    if not own_split:
+        checked = _all_in_train(checked)
+    dataset = assign_folds(checked, FOLDS, seed=SEED, duplicates=profiled.duplicates).dataset
+    good, defects = _counts(dataset)
+    reasons = [
+        f"{FOLDS} folds, each with a head that is trained on the others: all photographs train, and each is "
+        "scored by the head that was trained without it",
+        "groups, equal pictures and near duplicates stay together",
+        *(["test is that of the data set"] if good[2] + defects[2] else []),
+    ]
+    evaluated: Split = "test" if good[2] and defects[2] else "train"
+    place = "test" if evaluated == "test" else "the folds"
+    reasons.append(_describe_reliability(defects[SPLITS.index(evaluated)], place))
+    return DatasetSplit(dataset, good, defects, evaluated, tuple(reasons), FOLDS)
+
+
+def _all_in_train(checked: CheckedDataset) -> CheckedDataset:
+    records = tuple(record.with_split("train") for record in checked.dataset.records)
+    photographs = [replace(one, record=one.record.with_split("train")) for one in checked.photographs]
+    return CheckedDataset(replace(checked.dataset, records=records), photographs)
 
 
 def _new_split(dataset: Dataset, clusters: Sequence[Cluster]) -> tuple[Dataset, tuple[str, ...]]:
@@ -135,13 +177,7 @@ def _counts(dataset: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _choose_evaluated(good: Sequence[int], defective: Sequence[int]) -> tuple[Split, tuple[str, ...]]:
     """The split to evaluate on, and the reliability of metrics on it."""
     if defective[2]:
-        missed = format_percent(1 - 0.025 ** (1 / defective[2]))  # exact binomial interval, as in the report
-        tested = count_of(defective[2], "defective photograph")
-        confidence = format_percent(0.95)
-        return "test", (
-            f"if the model misses none of {tested} in test, its miss rate may be up to {missed} "
-            f"({confidence} confidence)",
-        )
+        return "test", (_describe_reliability(defective[2], "test"),)
     if defective[1]:
         return "val", (
             f"evaluated on val, whose {count_of(defective[1], 'defective photograph')} also select weights "
@@ -149,3 +185,13 @@ def _choose_evaluated(good: Sequence[int], defective: Sequence[int]) -> tuple[Sp
         )
     evaluated: Split = "test" if good[2] else "val"
     return evaluated, ("no defect is left to test: false alarms are counted, the miss rate stays unknown",)
+
+
+def _describe_reliability(defective: int, place: str) -> str:
+    missed = format_percent(1 - 0.025 ** (1 / defective))  # exact binomial interval, as in the report
+    tested = count_of(defective, "defective photograph")
+    confidence = format_percent(0.95)
+    return (
+        f"if the model misses none of {tested} in {place}, its miss rate may be up to {missed} "
+        f"({confidence} confidence)"
+    )

@@ -30,6 +30,9 @@ DRAWING_COST = 16
 RESERVED_S = 20.0
 """Duration of evaluation and export without their photographs, s."""
 
+BUILDING_S = 20.0
+"""Duration of building a memory of good surface without encoding its photographs, s."""
+
 EVALUATION_COST = 3.0
 """Duration of evaluating a photograph, in forward passes: it is read, measured and drawn as well."""
 
@@ -51,6 +54,7 @@ class TimeControl(ScheduleControl):
 
     def __init__(self, steps: Mapping[str, int], ends_at: float, clock: Clock) -> None:
         self._planned, self._ends_at, self._clock = dict(steps), ends_at, clock
+        self._encode_until = (clock() + ends_at) / 2
         self.taken: dict[str, int] = {}
 
     @property
@@ -63,6 +67,11 @@ class TimeControl(ScheduleControl):
         """Steps that the stage takes if it continues at this speed."""
         taken = self.taken[self._stage]
         return min(max(round(taken * self._steps / self._position), taken + 1), self._steps)
+
+    @property
+    def may_encode(self) -> bool:
+        """Whether there is time to encode further examples: until half of the time has passed."""
+        return self._clock() < self._encode_until
 
     def begin_stage(self, stage: str, steps: int) -> None:
         """Starts a stage; its share of the remaining time is its share of the remaining steps."""
@@ -99,12 +108,18 @@ def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:
     return forward_s * ((encoded or 0) + MIN_STEPS * batch_size * cost)
 
 
+def memory_s(forward_s: float, images: int) -> float:
+    """Returns the estimated duration of building a memory of good surface from so many images, s."""
+    return BUILDING_S + forward_s * images
+
+
 def reserved_s(forward_s: float, validated: int, evaluated: int) -> float:
     """Returns the estimated duration of everything after the last step, s.
 
-    The photographs to validate are predicted twice: at the end of the last stage, and to choose thresholds.
+    `validated` is the number of forward passes of validations, at the end of the last stage and to choose
+    thresholds.
     """
-    return RESERVED_S + forward_s * (2 * validated + EVALUATION_COST * evaluated)
+    return RESERVED_S + forward_s * (validated + EVALUATION_COST * evaluated)
 
 
 def validation_interval(forward_s: float, validated: int, left_s: float) -> int:

@@ -1,6 +1,6 @@
 """Evaluation of a model on a split: one result per image, and the metrics of all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -23,6 +23,9 @@ from training.metrics.pixel_counts import count_pixels
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.regions import Overlap, false_region_classes, measure_class_overlaps, measure_overlaps
 
+Parts = Sequence[tuple[Predictor, Sequence[Record]]]
+"""Records, each with the predictor that scores it: with folds, one that was not trained on it."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -30,7 +33,7 @@ class Evaluation:
 
     Attributes:
         classes: Names of the model's classes, the good one first.
-        results: One per image, in the order of the records.
+        results: One per image, in the order of the parts and their records.
         mask_scores: Histograms of the mask scores of all images whose defect pixels are known.
         defect_rate: Share of defective images for which the score is a probability; None if it is not
             calibrated, or this is unknown.
@@ -74,7 +77,27 @@ def evaluate(
     resamples: int = RESAMPLES,
     pool: ReadingPool | None = None,
 ) -> Evaluation:
-    """Evaluates the model on `records`, with the thresholds of its configuration.
+    """Evaluates the model on `records`; see `evaluate_parts`."""
+    return evaluate_parts(
+        [(predictor, records)],
+        read,
+        batch_size=batch_size,
+        progress=progress,
+        resamples=resamples,
+        pool=pool,
+    )
+
+
+def evaluate_parts(
+    parts: Parts,
+    read: Callable[[Record], Sample],
+    *,
+    batch_size: int = 8,
+    progress: bool = True,
+    resamples: int = RESAMPLES,
+    pool: ReadingPool | None = None,
+) -> Evaluation:
+    """Evaluates models of one configuration, each on its records, with its thresholds.
 
     Without records all metrics are None or 0. At most `batch_size` images and masks are in memory at a time;
     with a pool, which reads two batches ahead, three times as many. 0 `resamples` give no intervals.
@@ -83,24 +106,19 @@ def evaluate(
         DatasetError: If a record has a class that the model does not have.
         ImageError: If an image or mask cannot be read.
     """
-    config = predictor.config
-    check_classes(records, config.classes)
+    config = parts[0][0].config
     histogram = PixelHistogram()
     results: list[PhotographResult] = []
-    bar = progress_bar(total=len(records), desc="evaluate", unit="image", shown=progress)
-    samples = (
-        (read(record) for record in records) if pool is None else pool.map(read, records, 2 * batch_size)
-    )
-    with bar, closing(samples):
-        for start in range(0, len(records), batch_size):
-            batch = records[start : start + batch_size]
-            own = list(islice(samples, len(batch)))
-            predictions = predictor.predict([sample.image for sample in own], batch_size=batch_size)
-            for record, sample, prediction in zip(batch, own, predictions, strict=True):
+    for _, records in parts:
+        check_classes(records, config.classes)
+    count = sum(len(records) for _, records in parts)
+    with progress_bar(total=count, desc="evaluate", unit="image", shown=progress) as bar:
+        for predictor, records in parts:
+            for record, sample, prediction in _predict(predictor, records, read, batch_size, pool):
                 results.append(_compare(record, sample, prediction, config.classes))
                 if _is_known(sample):
                     histogram.add(prediction.mask_scores, sample.mask, sample.ignored)
-            bar.update(len(batch))
+                bar.update()
     metrics = compute_metrics(
         results,
         config.classes,
@@ -110,6 +128,24 @@ def evaluate(
         resamples=resamples,
     )
     return Evaluation(config.classes, tuple(results), metrics, histogram, config.calibration.defect_rate)
+
+
+def _predict(
+    predictor: Predictor,
+    records: Sequence[Record],
+    read: Callable[[Record], Sample],
+    batch_size: int,
+    pool: ReadingPool | None,
+) -> Iterator[tuple[Record, Sample, Prediction]]:
+    samples = (
+        (read(record) for record in records) if pool is None else pool.map(read, records, 2 * batch_size)
+    )
+    with closing(samples):
+        for start in range(0, len(records), batch_size):
+            batch = records[start : start + batch_size]
+            own = list(islice(samples, len(batch)))
+            predictions = predictor.predict([sample.image for sample in own], batch_size=batch_size)
+            yield from zip(batch, own, predictions, strict=True)
 
 
 def check_classes(records: Sequence[Record], classes: tuple[str, ...]) -> None:
@@ -136,7 +172,7 @@ def _compare(
     known = _is_known(sample)
     return PhotographResult(
         name=record.name,
-        split=record.split or "",
+        split=record.split_word or "",
         group=record.group,
         truth=record.label,
         true_label=classes[record.label],

@@ -50,7 +50,7 @@ class TrainingFacts:
     """What is known about the training of a model.
 
     Attributes:
-        steps: Steps of all stages; None if the training continued from another model.
+        steps: Steps of all stages; None if the training continued from another model, or there is none.
         defective: Defective training photographs; `unmasked` of them have no mask.
         decision_trained: Whether a step trained the decision network.
     """
@@ -97,7 +97,8 @@ def rate(evaluation: Evaluation, training: TrainingFacts) -> Rating:
     advice = (
         () if level == "usable" else tuple(_advise(metrics, training, separates=separates)) or (NO_CAUSE,)
     )
-    measured = _describe(metrics, "/".join(sorted(splits - {""})) or "evaluated")
+    places = {"out-of-fold" if split.startswith("fold_") else split for split in splits - {""}}
+    measured = _describe(metrics, "/".join(sorted(places)) or "evaluated")
     return Rating(level, " ".join([measured, *reasons]), advice, separates)
 
 

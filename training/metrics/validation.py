@@ -15,7 +15,7 @@ from training.data.synthetic_validation import ValidationImages
 from training.formatting import count_of
 from training.metrics.calibration import apply_calibration
 from training.metrics.classification import auroc, average_precision, count_errors
-from training.metrics.evaluation import evaluate
+from training.metrics.evaluation import Parts, evaluate_parts
 from training.metrics.operating_points import OperatingPoint, find_operating_points
 from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_histogram import PixelHistogram
@@ -84,35 +84,40 @@ class Validator:
     """Runs the model over the validation images, with the code of inference.
 
     Attributes:
-        images: The images that select the weights: `synthetic` ones if all validation images are good.
+        predictor: The first predictor.
+        images: Its images; `synthetic` ones, which then select the weights, if all of them are good.
         has_synthetic: Whether these have synthetic defects.
     """
 
     def __init__(
         self,
-        predictor: Predictor,
-        records: Sequence[Record],
+        parts: Parts,
         read: Callable[[Record], Sample],
         batch_size: int,
         pool: ReadingPool,
         synthetic: ValidationImages | None = None,
     ) -> None:
-        self._predictor = predictor
-        self._real = ValidationImages(records, read)
-        self.images = synthetic or self._real
+        self._parts, self._read = parts, read
+        self.predictor, records = parts[0]
+        self.images = synthetic or ValidationImages(records, read)
         self.has_synthetic = synthetic is not None
         self._batch_size = batch_size
         self._pool = pool
 
+    def parts_with(self, model: ModelConfig) -> Parts:
+        """Returns the real validation images with their predictors, for the thresholds of `model`."""
+        return [(Predictor(predictor.engine, model), records) for predictor, records in self._parts]
+
     def measure(self) -> Validation:
         """Evaluates the images that select the weights."""
-        return self._measure(self.images)
+        if self.has_synthetic:
+            return self._measure([(self.predictor, self.images.records)], self.images.read)
+        return self._measure(self._parts, self._read)
 
-    def _measure(self, photographs: ValidationImages) -> Validation:
-        evaluation = evaluate(
-            self._predictor,
-            photographs.records,
-            photographs.read,
+    def _measure(self, parts: Parts, read: Callable[[Record], Sample]) -> Validation:
+        evaluation = evaluate_parts(
+            parts,
+            read,
             batch_size=self._batch_size,
             progress=False,
             resamples=0,
@@ -123,8 +128,8 @@ class Validator:
 
     def measure_real(self) -> Validation:
         """Evaluates the real validation images, and those that select the weights if they differ."""
-        real = self._measure(self._real)
-        return real if self.images is self._real else replace(real, selection_pixels=self.measure().pixels)
+        real = self._measure(self._parts, self._read)
+        return replace(real, selection_pixels=self.measure().pixels) if self.has_synthetic else real
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,7 @@ def choose_thresholds(
             **replace(validation, scores=scores).metrics(),
             **measure_errors(validation.labels, scores, thresholds),
         },
-        chosen_by=_describe(validation.photographs, others),
+        chosen_by=_describe(validation.photographs, others, folds=model.network.heads > 1),
         notes=(*score.notes, *([note] if note else [])),
         points=find_operating_points(scored, score, settings),
         scored=scored,
@@ -184,7 +189,9 @@ def measure_errors(
     return {"false_positives": float(false_positives), "false_negatives": float(false_negatives)}
 
 
-def _describe(own: ScoredPhotographs, others: Sequence[ScoredPhotographs]) -> str:
+def _describe(own: ScoredPhotographs, others: Sequence[ScoredPhotographs], *, folds: bool) -> str:
+    if folds:
+        return f"{_count(own)}, each scored by the head that was trained without it"
     text = f"{_count(own)} of validation"
     if not others:
         return text

@@ -54,18 +54,20 @@ def count_step_flops(
         encoded: Whether the step gets features instead of images.
     """
     image = keras.KerasTensor(images)
-    features, coarse_logits, _ = network.segmentation.compute_output_spec(image)
+    outputs = network.segmentation.compute_output_spec(image).values()
     flops = _segmentation_flops(network, image, trained=stage.trains_segmentation, encoded=encoded)
     if stage.trains_decision:
-        flops += count_flops(network.decision, (features, coarse_logits), trained=True)
+        parts = zip(network.decisions, outputs, strict=True)
+        flops += sum(count_flops(decide, tuple(inputs), trained=True) for decide, (*inputs, _) in parts)
     return flops
 
 
 def _segmentation_flops(network: SegDecNet, image: Any, *, trained: bool, encoded: bool) -> int:
-    encoder, backbone, head = network.encoder, network.backbone, network.head
-    if encoder is None or backbone is None or head is None:
+    encoder, backbone = network.encoder, network.backbone
+    if encoder is None or backbone is None:
         return count_flops(network.segmentation, image, trained=trained)
-    flops = count_flops(head, encoder.compute_output_spec(image), trained=trained)
+    features = encoder.compute_output_spec(image)
+    flops = sum(count_flops(head, features, trained=trained) for head in network.heads)
     if encoded:
         return flops
     expected = keras.Model(encoder.input, encoder.get_layer(PADDED).output).compute_output_spec(image)

@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from segdec.config import STRIDE
-from segdec.network.network import SegDecNet
+from segdec.network.network import SegDecNet, classify
 from training.config import ExperimentConfig, StageConfig
 from training.data.input_pipeline import Batch
 from training.optimization.gradients import Losses
@@ -19,23 +19,24 @@ def stage_losses(
     """Computes the losses of one replica's images, [B] each; `loss` is the weighted sum of the others.
 
     The L2 term of the kernels is equal for all images: their average contains it once. The batch has images,
-    or the features of the network's encoder.
+    or the features of the network's encoder. With several heads, the losses are means over the heads, each
+    without the images of its own fold.
     """
     losses: Losses = {}
     settings = config.stages[stage.name]
-    if network.head is None or "image" in batch:
-        segment, inputs = network.segmentation, batch["image"]
-    else:
-        segment, inputs = network.head, {name: batch[name] for name in network.head.input}
-    features, coarse_logits, mask_logits = segment(inputs, training=stage.trains_segmentation)
-    total = tf.zeros_like(batch["label"], mask_logits.dtype)
+    inputs = batch["image"] if "image" in batch else {name: batch[name] for name in network.heads[0].input}
+    outputs = network.segment(inputs, training=stage.trains_segmentation)
+    total = tf.zeros_like(batch["label"], outputs[0][2].dtype)
     segmentation_factor, decision_factor = _balance(settings, steps_taken, total.dtype)
     if stage.trains_segmentation:
-        losses["segmentation_loss"] = _mask_loss(network, coarse_logits, mask_logits, batch, config)
+        each = [_mask_loss(network, coarse, fine, batch, config) for _, coarse, fine in outputs]
+        losses["segmentation_loss"] = _mean_of_heads(each, batch)
         total += segmentation_factor * losses["segmentation_loss"]
     if stage.trains_decision:
-        class_logits = network.decision((features, coarse_logits), training=True)
-        losses["decision_loss"] = decision_loss(class_logits, batch["label"])
+        parts = zip(network.decisions, outputs, strict=True)
+        decided = [decide((features, coarse), training=True) for decide, (features, coarse, _) in parts]
+        each = [decision_loss(classify(one, network.config), batch["label"]) for one in decided]
+        losses["decision_loss"] = _mean_of_heads(each, batch)
         total += decision_factor * losses["decision_loss"]
     if settings.weight_decay and settings.weight_decay_kind == "l2":
         squares = [tf.nn.l2_loss(kernel.value) for kernel in stage.trainable_kernels(network)]  # includes 1/2
@@ -44,6 +45,13 @@ def stage_losses(
         )
         total += losses["l2_loss"]
     return {"loss": total, **losses}
+
+
+def _mean_of_heads(losses: list[tf.Tensor], batch: Batch) -> tf.Tensor:
+    """The mean of the heads' losses [B]; an image of the fold that a head is trained without counts 0."""
+    if len(losses) == 1:
+        return losses[0]
+    return tf.reduce_mean(tf.stack(losses, axis=1) * tf.cast(batch["head_weight"], losses[0].dtype), axis=1)
 
 
 def _mask_loss(

@@ -1,7 +1,7 @@
 """Pictures of the report: images with truth and prediction, shrunk and embedded as JPEG."""
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from datasets.sample import Record, Sample
 from segdec.images import resize_mask
 from segdec.imaging.overlay import PREDICTED, draw_overlay
 from segdec.inference.postprocessing import Prediction
-from segdec.predictor import Predictor
+from training.metrics.evaluation import Parts
 from training.metrics.photograph_results import PhotographResult
 
 ReadAndPredict = Callable[[str], tuple[Sample, Prediction]]
@@ -135,14 +135,13 @@ def _shrunk_size(image: NDArray[Any], side_px: int) -> tuple[int, int]:
     return max(1, round(height * factor)), max(1, round(width * factor))
 
 
-def read_and_predict(
-    predictor: Predictor, records: Sequence[Record], read: Callable[[Record], Sample]
-) -> ReadAndPredict:
-    """Returns a function that reads and predicts one of the records."""
-    by_name = {record.name: record for record in records}
+def read_and_predict(parts: Parts, read: Callable[[Record], Sample]) -> ReadAndPredict:
+    """Returns a function that reads one of the records and predicts it with its predictor."""
+    by_name = {record.name: (predictor, record) for predictor, records in parts for record in records}
 
     def show(name: str) -> tuple[Sample, Prediction]:
-        sample = read(by_name[name])
+        predictor, record = by_name[name]
+        sample = read(record)
         return sample, predictor.predict([sample.image])[0]
 
     return show

@@ -12,7 +12,7 @@ from datasets.checking import CheckedPhotograph, check_dataset
 from datasets.layouts import manifest
 from datasets.problems import raise_if_problems
 from datasets.sample import Dataset
-from datasets.splitting import SPLITS, write_splits
+from datasets.splitting import write_splits
 from segdec.artifact import LABELS, MANIFEST, STABLE
 from segdec.errors import ConfigError, DatasetError, RunError
 from segdec.runtime.cli import progress_bar
@@ -31,7 +31,7 @@ from training.retrain.comparison import compare_with_parent, describe_comparison
 from training.retrain.experiment import next_experiment, with_steps
 from training.retrain.lineage import Lineage, find_lineage
 from training.retrain.messages import describe_counts, describe_left_out
-from training.retrain.splitting import split_reviewed
+from training.retrain.splitting import SHARES, TRAIN_SHARES, split_reviewed
 from training.run.folder import RunFolder
 from training.run.run_log import read_log
 from training.run_name import check_run_name, make_run_name
@@ -82,7 +82,7 @@ def retrain(options: RetrainOptions, began: float) -> None:
     folder = _train(config, control)
 
     # === Compare ===
-    evaluated = evaluate_run(folder.path, "test")
+    evaluated = evaluate_run(folder.path, parent.compared_split)
     print(evaluated, end="\n\n", flush=True)
     evaluate_parent(parent, folder)
     by_set, verdict = compare_with_parent(parent, folder)
@@ -142,11 +142,13 @@ def _split(parent: RunFolder, config: ExperimentConfig) -> None:
     if both.classes != old.classes:
         raise DatasetError(f"{config.data.root} has other classes than those '{parent.path}' was trained on.")
     reviewed = {record.name for record in manifest.index(config.data.reviewed[-1]).records}
-    former = {record.name: record.split for record in old.records}
+    former = {record.name: record for record in old.records}
     new = [record for record in both.records if record.name in reviewed - former.keys()]
     found = _check(replace(both, records=tuple(new), problems=()), config, skip=config.data.skip_broken)
     needs_masks = config.input.policy == "tile"
-    split = split_reviewed(_check(old, config, skip=True), found, seed=config.seed, needs_masks=needs_masks)
+    shares = SHARES if parent.compared_split == "test" else TRAIN_SHARES
+    checked = _check(old, config, skip=True)
+    split = split_reviewed(checked, found, shares=shares, seed=config.seed, needs_masks=needs_masks)
     print_line("reviewed", describe_counts(found, split, len(reviewed) - len(new)))
     for sentence in describe_left_out(split):
         print_line("note", sentence)
@@ -155,9 +157,9 @@ def _split(parent: RunFolder, config: ExperimentConfig) -> None:
             f"{config.data.reviewed[-1]} has no new photograph to train on for '{parent.path}'. Expected at "
             "least one: review more, and export again."
         )
-    kept = {name: former_split for name, former_split in former.items() if name not in split.replaced}
-    splits = {**kept, **split.splits}
-    records = tuple(record.with_split(splits.get(record.name)) for record in both.records)
+    kept = {name: (each.split, each.fold) for name, each in former.items() if name not in split.replaced}
+    splits = {**kept, **{name: (new_split, None) for name, new_split in split.splits.items()}}
+    records = tuple(record.with_split(*splits.get(record.name, (None, None))) for record in both.records)
     assert config.data.splits is not None
     write_splits(config.data.splits, records, comment=f"Made by: python -m training retrain {parent.path}")
 
@@ -184,15 +186,16 @@ def _limit_time(
     the control that ends it so that both networks are compared and the new one is exported at `ends_at`.
     """
     dataset = list_dataset(config.data, config.data.splits)
-    train, val, test = (dataset.of_split(split) for split in SPLITS)
-    size = record_reader(config)(train[0]).image.shape
+    size = record_reader(config)(dataset.of_split("train")[0]).image.shape
     forward_s = measure_forward(config, dataset.classes, (size[0], size[1]), clock)
-    train_until = ends_at - reserved_s(forward_s, len(val), 2 * len(test))
+    validated = len(dataset.of_split(config.validation_split))
+    compared = len(dataset.of_split("test")) or validated
+    train_until = ends_at - reserved_s(forward_s, 2 * validated, 2 * compared)
     if parent is not None:
         before = config.stages.steps
         total = sum(before.values())
         steps = planned_steps({name: number / total for name, number in before.items()})
-        interval = validation_interval(forward_s, len(val), train_until - clock())
+        interval = validation_interval(forward_s, validated, train_until - clock())
         config = with_steps(config, parent.experiment(), steps, interval)
     return config, TimeControl(config.stages.steps, train_until, clock)
 

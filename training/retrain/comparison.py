@@ -3,18 +3,17 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from datasets.name_lists import read_name_list
-from datasets.splitting import SPLITS
+from datasets.splitting import SPLIT_WORDS, read_split_lines
 from segdec.runtime.files import atomic_folder
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import record_reader
 from training.experiment_file import save_experiment
 from training.formatting import count_of
 from training.metrics.comparison import Comparison, Difference, Verdict, compare_evaluations
-from training.metrics.evaluation import evaluate
+from training.metrics.evaluation import Parts, evaluate_parts
 from training.metrics.storage import EvaluatedRun, load_evaluation, save_evaluation
 from training.reporting.tables import format_number
-from training.run.folder import RunFolder
+from training.run.folder import RunFolder, parts_by_fold
 
 PARENT = "parent"
 """Folder of a run with the evaluation of its parent on the test images of the run."""
@@ -28,23 +27,28 @@ SHOWN_METRICS = {
 
 
 def evaluate_parent(parent: RunFolder, run: RunFolder) -> Path:
-    """Evaluates the parent on the test images of a run; returns the folder of the evaluation.
+    """Evaluates the parent on the compared images of a run; returns the folder of the evaluation.
+
+    With folds, each image is scored by the parent's head of its fold, as by the run's.
 
     Raises:
         SegdecError: If an image cannot be read.
         OSError: If the folder cannot be written.
     """
-    experiment, records = run.experiment(), run.records("test")
+    experiment, split = run.experiment(), parent.compared_split
     pool, read = ReadingPool(experiment.data.decode_threads), record_reader(experiment)
-    evaluation = evaluate(parent.predictor(), records, read, batch_size=experiment.batch_size, pool=pool)
+    parts: Parts = [(parent.predictor(), run.records(split))]
+    if split == "train":
+        parts = parts_by_fold(parent.network(), run.records(split), parent.result().model)
+    evaluation = evaluate_parts(parts, read, batch_size=experiment.batch_size, pool=pool)
     with atomic_folder(run.path / PARENT, overwrite=True) as folder:
         (folder / "config.toml").write_text(save_experiment(parent.experiment()), encoding="utf-8")
-        save_evaluation(folder, evaluation, split="test", seed=experiment.seed)
+        save_evaluation(folder, evaluation, split=split, seed=experiment.seed)
     return run.path / PARENT
 
 
 def compare_with_parent(parent: RunFolder, run: RunFolder) -> tuple[dict[str, Comparison], Verdict]:
-    """Compares an evaluated run with its parent on the parent's test images, and on the new test images.
+    """Compares an evaluated run with its parent, on the parent's compared images and on the new ones.
 
     Returns the comparisons by name of the set, and the common verdict.
 
@@ -52,11 +56,12 @@ def compare_with_parent(parent: RunFolder, run: RunFolder) -> tuple[dict[str, Co
         RunError: If one of them was not evaluated.
     """
     old, new = load_evaluation(run.path / PARENT), load_evaluation(run.path)
-    tested = {line.name for line in read_name_list(parent.splits, SPLITS, "split") if line.word == "test"}
+    split = parent.compared_split
+    tested = {line.name for line in read_split_lines(parent.splits) if SPLIT_WORDS[line.word][0] == split}
     held = {result.name for result in new.results} - tested
     found = {
-        "the former test photographs": _compare(old, new, tested),
-        "the new test photographs": _compare(old, new, held),
+        f"the former {split} photographs": _compare(old, new, tested),
+        f"the new {split} photographs": _compare(old, new, held),
     }
     by_set = {what: comparison for what, comparison in found.items() if comparison is not None}
     return by_set, combine_verdicts([each.verdict for each in by_set.values()])

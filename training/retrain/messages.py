@@ -16,7 +16,9 @@ def describe_counts(found: Sequence[CheckedPhotograph], split: ReviewedSplit, kn
     )
     uses = zip(SPLITS, ("to train", "to validate", "held back to test both networks"), strict=True)
     listed = ", ".join(
-        f"{counts[name, False]} good + {counts[name, True]} defective {use}" for name, use in uses
+        f"{counts[name, False]} good + {counts[name, True]} defective {use}"
+        for name, use in uses
+        if name == "train" or counts[name, False] + counts[name, True]
     )
     before = f"; {count_of(known, 'photograph')} the run has already" if known else ""
     return f"{count_of(len(found), 'new photograph')}: {listed}{before}"

@@ -13,6 +13,9 @@ from datasets.splitting import SPLITS
 SHARES = (0.6, 0.2, 0.2)
 """Shares of the new parts: to train, to validate, and held back to test both networks."""
 
+TRAIN_SHARES = (1.0, 0.0, 0.0)
+"""Shares if each photograph is scored by a head that was trained without its fold."""
+
 
 @dataclass(frozen=True)
 class ReviewedSplit:
@@ -42,13 +45,14 @@ def split_reviewed(
     old: Sequence[CheckedPhotograph],
     reviewed: Sequence[CheckedPhotograph],
     *,
+    shares: Sequence[float] = SHARES,
     seed: int = 0,
     needs_masks: bool = False,
 ) -> ReviewedSplit:
     """Splits reviewed images, which the parent run did not have; its old images keep their splits.
 
-    Groups, equal pictures and near duplicates stay in one split. `needs_masks` says whether training needs
-    masks or boxes.
+    `shares` are those of the new parts in train, val and test. Groups, equal pictures and near duplicates
+    stay in one split. `needs_masks` says whether training needs masks or boxes.
     """
     same = defaultdict(list)
     for photograph in old:
@@ -62,7 +66,7 @@ def split_reviewed(
     ]
     near_duplicates, notes = near_duplicates_for_split((*old, *fresh))
     splits, related, conflicting = _assign_splits(
-        old, fresh, find_clusters((*old, *fresh), near_duplicates), seed
+        old, fresh, find_clusters((*old, *fresh), near_duplicates), shares, seed
     )
     unplaced = _find_unlocalized(fresh, splits) if needs_masks else ()
     return ReviewedSplit(
@@ -81,6 +85,7 @@ def _assign_splits(
     old: Sequence[CheckedPhotograph],
     fresh: Sequence[CheckedPhotograph],
     clusters: Sequence[Cluster],
+    shares: Sequence[float],
     seed: int,
 ) -> tuple[dict[str, Split], int, tuple[str, ...]]:
     """The split of each image, the number that follow a related one, and the names that fit no split."""
@@ -90,7 +95,7 @@ def _assign_splits(
         for cluster in clusters
     }
     new = stratified_group_split(
-        [cluster for cluster, split in by_cluster.items() if split is None], SHARES, seed
+        [cluster for cluster, split in by_cluster.items() if split is None], shares, seed
     )
     by_cluster |= {cluster: split for split, part in zip(SPLITS, new, strict=True) for cluster in part}
     by_group = {group: split for cluster, split in by_cluster.items() for group in cluster.groups}

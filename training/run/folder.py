@@ -14,16 +14,19 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from datasets.sample import Record, Split
-from datasets.splitting import write_splits
-from segdec.config import EncoderWeights, config_error
+from datasets.splitting import read_split_lines, write_splits
+from segdec.config import EncoderWeights, ModelConfig, config_error
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import RunError
 from segdec.network.network import SegDecNet, build_network
 from segdec.predictor import Predictor
 from segdec.runtime.files import atomic_folder, remove_temporary_files, write_text_atomic
 from training.config import ExperimentConfig, changeable_settings, differing_settings
+from training.data.feature_cache import FeatureCache
+from training.data.head_engine import HeadEngine
 from training.data.run_data import RunData, list_split_records
 from training.experiment_file import load_experiment, save_experiment
+from training.metrics.evaluation import Parts
 from training.run.disk_errors import explained_disk_errors
 from training.run.lock import LOCK, lock_folder
 from training.run.records import RunResult, record_environment, record_left_out
@@ -216,6 +219,24 @@ class RunFolder:
         """Loads the trained network with its thresholds."""
         return Predictor(NetworkEngine(self.network()), self.result().model)
 
+    @property
+    def compared_split(self) -> Split:
+        """The split on which versions are compared: test, or with folds train if no photograph is in test."""
+        tested = any(line.word == "test" for line in read_split_lines(self.splits))
+        return "test" if tested else self.experiment().validation_split
+
+    def parts(self, split: Split) -> Parts:
+        """Returns the images of a split with the predictor of each: the network with its thresholds, or the
+        head that was trained without the image's fold.
+
+        Raises:
+            SegdecError: If the images can no longer be found.
+        """
+        records, predictor = self.records(split), self.predictor()
+        if split != "train" or self.experiment().network.heads == 1:
+            return [(predictor, records)]
+        return parts_by_fold(self.network(), records, predictor.config)
+
     def records(self, split: Split) -> Sequence[Record]:
         """Lists the images of a split; raises a `SegdecError` if they can no longer be found."""
         return list_split_records(self.experiment(), self.splits, self.result().model.classes, split)
@@ -244,6 +265,25 @@ class RunFolder:
         with explained_disk_errors(self.path):
             write_text_atomic(self._result_path, result.model_dump_json(indent=2) + "\n")
             write_text_atomic(self._config_path, save_experiment(config))
+
+
+def parts_by_fold(
+    network: SegDecNet, records: Sequence[Record], model: ModelConfig, features: FeatureCache | None = None
+) -> Parts:
+    """Returns the records of each fold with the head that was trained without them.
+
+    With `features`, the heads run on cached features, which are rounded.
+    """
+    parts = []
+    for head in range(network.config.heads):
+        engine = (
+            NetworkEngine(network.single_head(head))
+            if features is None
+            else HeadEngine(network, head, features)
+        )
+        fold = [record for record in records if record.fold == head + 1]
+        parts.append((Predictor(engine, model), fold))
+    return parts
 
 
 def run_digest(config: ExperimentConfig, data: RunData, encoder: EncoderWeights | None = None) -> str:

@@ -5,8 +5,11 @@ import sqlite3
 import time
 from contextlib import closing
 
+import numpy as np
+
 from segdec.images import encode_png
 from tests.api.conftest import PNG, ServiceClient, part_image
+from tests.segdec.artifact.test_artifact import MANIFEST
 
 GOOD = encode_png(part_image(brightness=90))
 
@@ -59,6 +62,39 @@ def test_rejected_requests_are_misses(make_app, folder):
             assert found["misses"][0]["status"] == status and found["misses"][0]["detail"]
             assert (found["shift"]["inspected"], found["shift"]["not_inspected"]) == (0, count)
             assert found["last"] is None and not found["misses"][0]["followed"]
+
+
+def know_training(predictor, grey_training):
+    """Gives the stub limits of grey training photographs of 32 × 48 px."""
+    predictor.config = MANIFEST.model_copy(
+        update={"training_photographs": grey_training, "classes": predictor.config.classes}
+    )
+    return encode_png(np.full((32, 48, 1), 110, np.uint8)), encode_png(np.zeros((32, 48, 1), np.uint8))
+
+
+def test_a_photograph_unlike_those_of_the_training_is_a_miss(recorder, predictor, grey_training):
+    like, black = know_training(predictor, grey_training)
+    assert inspect(recorder, like, "?station=a&part_id=7").json()["decision"]["label"] == "good"
+    answer = inspect(recorder, black, "?station=a&part_id=8")
+    assert (answer.status_code, answer.json()["code"]) == (422, "unlike_training")
+    status = line(recorder)
+    (miss,) = status["misses"]
+    assert (miss["station"], miss["part_id"], miss["code"]) == ("a", "8", "unlike_training")
+    assert miss["detail"].startswith("The photograph is darker than those of the training.")
+    assert (status["shift"]["good"], status["shift"]["not_inspected"]) == (1, 1)
+    assert status["last"]["part_id"] == "7"
+
+
+def test_a_photograph_unlike_those_of_the_training_may_be_a_warning(
+    make_app, folder, predictor, grey_training
+):
+    _, black = know_training(predictor, grey_training)
+    app = make_app(record="required", record_folder=folder, unlike_training="warn")
+    with ServiceClient(app) as client:
+        answer = inspect(client, black)
+        assert answer.status_code == 200
+        assert answer.json()["warnings"] == ["unlike_training: darker than those of the training"]
+        assert missed(client) == []
 
 
 def test_a_miss_names_the_part_in_the_body(recorder, part):

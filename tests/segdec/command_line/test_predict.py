@@ -16,6 +16,7 @@ from segdec.artifact import TrainingPhotographs
 from segdec.command_line.overlay_folder import output_stems
 from segdec.config import ModelConfig
 from segdec.images import read_image, read_mask, write_png
+from segdec.predictor import Predictor
 from tests.forged_artifact import forge
 
 
@@ -67,7 +68,7 @@ def test_table_masks_and_overlays(tiny_artifact: Path, predict) -> None:
     assert count == "NOT INSPECTED: 1 of 4 photographs. Hold these parts; their state is unknown."
 
 
-def test_photograph_unlike_those_of_the_training_is_a_warning(
+def test_photograph_of_another_size_is_a_warning(
     tiny_network: Any, tiny_config: ModelConfig, predict
 ) -> None:
     from segdec.export.model_export import ModelCard, export_model
@@ -81,6 +82,35 @@ def test_photograph_unlike_those_of_the_training_is_a_warning(
     assert "alike.png: " not in err
     for kind in ("aspect", "size", "bit_depth"):
         assert f"{kind}: the " in err
+
+
+def test_photograph_unlike_those_of_the_training_is_not_inspected(
+    tiny_network: Any, tiny_config: ModelConfig, grey_training: TrainingPhotographs, predict
+) -> None:
+    from segdec.export.model_export import ModelCard, export_model
+
+    export_model(
+        tiny_network,
+        Path("model"),
+        tiny_config,
+        ModelCard("tiny", "1", training_photographs=grey_training),
+    )
+    for name, level in {"first": 105, "black": 0, "last": 112}.items():
+        cv2.imwrite(f"{name}.png", np.full((32, 48), level, np.uint8))
+    photographs = ("first.png", "black.png", "last.png")
+    code, rows, err = predict(*photographs, "--model", "model", "--out", "out")
+    assert code == 1 and [row[1] == "NOT_INSPECTED" for row in rows[-3:]] == [False, True, False]
+    assert "The photograph is darker than those of the training. Expected one like them" in err
+    assert not list(Path("out").glob("black*"))
+    code, rows, err = predict(*photographs, "--model", "model", "--unlike-training", "warn")
+    assert code == 0 and not any("NOT_INSPECTED" in row for row in rows)
+    assert "warning: black.png: unlike_training: darker than those of the training" in err
+    predictor = Predictor.load(Path("model"))
+    assert [predictor.find_unlike(read_image(Path(name)).pixels) for name in photographs] == [
+        None,
+        "darker",
+        None,
+    ]
 
 
 def test_webp_is_inspected_where_its_risk_is_accepted(tiny_artifact: Path, predict) -> None:

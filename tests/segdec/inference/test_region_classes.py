@@ -114,7 +114,7 @@ def test_decision_uses_the_highest_score_of_all_masks(tensorflow_devices: list[s
     features = random.normal(size=(1, 4, 4, 8)).astype(np.float32)
     masks = random.normal(size=(1, 4, 4, 3)).astype(np.float32)
     swapped = masks[..., [2, 0, 1]]
-    one, other = (network.decision((features, each)).numpy() for each in (masks, swapped))
+    one, other = (network.decisions[0]((features, each)).numpy() for each in (masks, swapped))
     np.testing.assert_array_equal(one, other)
 
 

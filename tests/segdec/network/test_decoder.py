@@ -29,7 +29,7 @@ def network(request, tensorflow_devices):  # noqa: ARG001
 
 def test_untrained_decoder_upsamples_the_coarse_mask(network):
     stride = network.config.mask_stride
-    features, coarse, fine = (np.asarray(output) for output in network.segmentation(IMAGES))
+    features, coarse, fine = (np.asarray(output) for output in network.segment(IMAGES, training=False)[0])
     assert features.shape == (2, 2, 3, 6)
     assert fine.shape == (2, 16 // stride, 24 // stride, 1)
     expected = [cv2.resize(one, (24 // stride, 16 // stride)) for one in coarse[..., 0]]
@@ -43,7 +43,7 @@ def test_gradient_reaches_the_decoder_after_one_step():
 
     def reached():
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean((part(IMAGES, training=True)[2] - 1.0) ** 2)
+            loss = tf.reduce_mean((part(IMAGES, training=True)["head"][2] - 1.0) ** 2)
         gradients = tape.gradient(loss, {name: kernel.value for name, kernel in kernels.items()})
         for name, kernel in kernels.items():
             kernel.assign(kernel - 0.1 * gradients[name])
@@ -66,7 +66,7 @@ def test_receptive_field_matches_an_impulse_response(stride, side):
             variable.assign(np.full(variable.shape, 1.0 / np.prod(variable.shape[:3])))
     columns, cell = 136, 8  # the cell from column 64 on, in the middle
     impulses = (255 * np.eye(columns, dtype=np.float32))[:, None, :, None].repeat(8, axis=1)
-    mask = np.asarray(part(impulses)[2])  # [columns, 8/s, 136/s, 1]
+    mask = np.asarray(part(impulses)["head"][2])  # [columns, 8/s, 136/s, 1]
     seen = mask[:, :, cell * 8 // stride : (cell + 1) * 8 // stride].max(axis=(1, 2, 3)) > 0
     assert config.receptive_field == side
     assert np.flatnonzero(seen).tolist() == list(range(68 - side // 2, 68 + side // 2))

@@ -49,6 +49,26 @@ def test_folded_network_equals_the_trained_one(normalization, mask):
 # === Encoders ===
 
 
+def test_heads_are_folded_and_their_logits_averaged():
+    config = NetworkConfig(**HEAD, encoder="tiny", heads=3, num_classes=3, standardize_features=True)
+    network, images = build_network(config), noise(2, 40, 56, 1)
+    for layer in all_layers(network):
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.momentum = 0.5
+    network(images, training=True)
+    outputs, served = network(images, training=False), fold_network(network)(images, training=False)
+    single = [network.single_head(head)(images, training=False) for head in range(3)]
+    mean = np.mean([one["mask_logits"] for one in single], axis=0)
+    np.testing.assert_allclose(outputs["mask_logits"], mean, atol=1e-6)
+    assert np.ptp([one["class_logits"] for one in single], axis=0).max() > 0
+    for name in outputs:
+        np.testing.assert_allclose(served[name], outputs[name], rtol=1e-5, atol=1e-5)
+    pairs = zip(network.decisions, network.segment(images, training=False), strict=True)
+    odds = np.mean([decide((features, coarse))[:, 0] for decide, (features, coarse, _) in pairs], axis=0)
+    score = np.exp(outputs["class_logits"][:, 1:]).sum(axis=1)
+    np.testing.assert_allclose(score, 1 / (1 + np.exp(-odds)), rtol=1e-5)
+
+
 @lru_cache(maxsize=1)  # large networks
 def signalling(encoder, channels):
     """A network with an encoder, random weights and measured statistics; tests do not change it."""

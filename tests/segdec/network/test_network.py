@@ -44,7 +44,7 @@ def test_gradient_gate(gate):
     network = build_network(NetworkConfig(**TINY, gradient_gate=gate))
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(network(make_images(2, 16, 16), training=True)["class_logits"] ** 2)
-    parts = (network.segmentation, network.decision)
+    parts = (network.segmentation, *network.decisions)
     weights = [[variable.value for variable in part.trainable_variables] for part in parts]
     segmentation, decision = tape.gradient(loss, weights)
     assert all(gradient is not None for gradient in decision)
@@ -55,8 +55,10 @@ def test_gradient_gate(gate):
 @pytest.mark.parametrize(("activation", "even", "others"), [("sigmoid", 0.5, True), ("linear", 0.0, False)])
 def test_the_mask_prior_makes_the_first_decision(activation, even, others, classes, weights):
     config = NetworkConfig(**TINY, num_classes=classes, mask_activation=activation, mask_prior=2.0)
-    kernel, bias = build_network(config).decision.get_layer("class_logits").get_weights()
-    plain = build_network(config.model_copy(update={"mask_prior": 0.0})).decision.get_layer("class_logits")
+    kernel, bias = build_network(config).decisions[0].get_layer("class_logits").get_weights()
+    plain = (
+        build_network(config.model_copy(update={"mask_prior": 0.0})).decisions[0].get_layer("class_logits")
+    )
     np.testing.assert_array_equal(kernel[-1], weights)
     np.testing.assert_array_equal(bias, -even * kernel[-1])
     assert np.abs(kernel[:-1]).max() < 1.0
@@ -89,6 +91,6 @@ def test_half_precision_keeps_weights_and_logits_in_float32(normalization, preci
     assert {output.dtype for output in outputs.values()} == {tf.float32}
     assert {variable.dtype for variable in network.variables} == {"float32"}
     half = precision.removeprefix("mixed_")
-    parts = (network.segmentation, network.decision)
+    parts = (network.segmentation, *network.decisions)
     kernels = [layer for part in parts for layer in part.layers if isinstance(layer, keras.layers.Conv2D)]
     assert {layer.compute_dtype for layer in kernels if "mask" not in layer.name} == {half}

@@ -116,6 +116,18 @@ def test_each_image_is_computed_once(make, data, tmp_path):
     assert len(computed) == asked
 
 
+def test_stored_features_are_found_by_the_image(make, data, monkeypatch):
+    pipeline, computed = make()
+    features = pipeline._features
+    features._needed = 0
+    assert len(list(pipeline.encode())) == len(computed) == len(data.examples)
+    image = data.examples[2].image
+    stored = features.get(2, lambda: pytest.fail("was not stored"))
+    monkeypatch.setattr(features, "compute", lambda arrays: {"computed": arrays["image"]})
+    assert features.find(image) is stored
+    np.testing.assert_array_equal(features.find(255 - image)["computed"], 255.0 - image)
+
+
 def test_examples_with_a_synthetic_defect_are_computed_each_time(make, config, data):
     changes = AugmentationConfig(synthetic=1.0)
     pipeline, computed = make(augmentation=changes)

@@ -153,12 +153,16 @@ def test_classes_of_which_none_trains_become_one(profiled_of):
     from training.fit.command import _split
 
     groups = [[(0, "train")]] * 4 + [[(0, "val")]] * 3 + [[(1, "test")], [(2, "test")]] * 3
-    profiled, division = _split(profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")))
+    profiled, division = _split(
+        profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")), with_folds=False
+    )
     assert profiled.profile.merged
     assert division.defective == (0, 0, 6)
     assert division.reasons[-1].startswith("no defect in train")
     groups += [[(1, "train")], [(2, "train")], [(1, "val")]]
-    profiled, _ = _split(profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")))
+    profiled, _ = _split(
+        profiled_of(groups, own_split=True, classes=("good", "dent", "scratch")), with_folds=False
+    )
     assert not profiled.profile.merged
 
 
@@ -168,7 +172,9 @@ def test_photographs_without_a_line_in_the_split_file_are_left_out(toy_root, tmp
 
     lines = [line for line in (toy_root / "splits.txt").read_text().splitlines() if line.startswith("train")]
     (tmp_path / "train.txt").write_text("\n".join(lines))
-    profiled, split = _split(_profile(FitOptions(root=toy_root, splits=tmp_path / "train.txt")))
+    profiled, split = _split(
+        _profile(FitOptions(root=toy_root, splits=tmp_path / "train.txt")), with_folds=False
+    )
     assert {photograph.record.name for photograph in profiled.checked.photographs} == {
         line.split()[1] for line in lines
     }

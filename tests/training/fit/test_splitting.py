@@ -67,3 +67,33 @@ def test_good_photographs_of_one_part_cannot_be_divided(profiled_of):
         DatasetError, match=r"'val' would hold no good photograph: the 5 good ones are in 1 g"
     ):
         split_dataset(profiled_of([[(0,)] * 5]))
+
+
+# === Folds ===
+
+
+def test_all_photographs_train_in_folds_of_good_and_defective_parts(profiled_of):
+    groups = [[(0,), (0,), (1,)] for _ in range(20)] + [GOOD] * 20
+    division = split_dataset(profiled_of(groups, twins=[(60, 61, 62)]), with_folds=True)
+    records = division.dataset.records
+    assert division.folds == 3
+    assert (division.good, division.defective) == ((60, 0, 0), (20, 0, 0))
+    assert {(record.split, record.fold) for record in records} == {("train", fold) for fold in (1, 2, 3)}
+    by_group = {record.group: record.fold for record in records}
+    assert all(record.fold == by_group[record.group] for record in records)
+    assert len({record.fold for record in records[60:63]}) == 1
+    assert division.evaluated == "train"
+    assert "20 defective photographs in the folds" in division.reasons[-1]
+
+
+def test_the_test_of_the_data_set_stays_apart_from_the_folds(profiled_of):
+    groups = [[(label, split)] for label in (0, 1) for split in ("train", "val", "test") for _ in range(4)]
+    division = split_dataset(profiled_of(groups, own_split=True), with_folds=True)
+    assert (division.good, division.defective) == ((8, 0, 4), (8, 0, 4))
+    assert division.evaluated == "test"
+    assert "test is that of the data set" in division.reasons
+
+
+@pytest.mark.parametrize("groups", [[GOOD] * 20 + [BAD] * 2, [GOOD] * 20, [[(0,)] * 9, GOOD, *[BAD] * 9]])
+def test_fewer_good_or_defective_parts_than_folds_are_split_without_folds(profiled_of, groups):
+    assert split_dataset(profiled_of(groups), with_folds=True).folds == 1

@@ -105,8 +105,8 @@ def test_validations_take_a_tenth_of_the_time(forward_s, left_s, expected):
 
 
 def test_time_is_reserved_for_what_follows_the_training():
-    fixed_s = reserved_s(0.0, validated=10, evaluated=10)
-    assert reserved_s(0.2, validated=10, evaluated=10) - fixed_s == pytest.approx(0.2 * 50)
+    fixed_s = reserved_s(0.0, validated=20, evaluated=10)
+    assert reserved_s(0.2, validated=20, evaluated=10) - fixed_s == pytest.approx(0.2 * 50)
 
 
 def test_stages_share_the_maximum_number_of_steps():

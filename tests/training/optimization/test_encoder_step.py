@@ -57,7 +57,7 @@ def test_frozen_encoder_stays_bit_identical(configure):
     before = training.weights()
     training.run(make_batches(1))
     network = training.network
-    parts = [*network.segmentation.variables, *network.decision.variables]
+    parts = [*network.segmentation.variables, *network.decisions[0].variables]
     expected = {variable.path for variable in parts} - encoder_paths(network)
     assert changed_paths(before, training.weights()) == expected
     assert {variable.path for variable in mutable_variables(network)} == expected

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from segdec.config import NetworkConfig
 from training.config import ExperimentConfig, LossConfig, StageConfig, StagesConfig, TargetConfig
 
 tf = pytest.importorskip("tensorflow")
@@ -48,7 +49,7 @@ def losses(network, *, target=None, terms=None, batch=None, steps_taken=0, **set
 
 def expected_segmentation(network, positive_weight):
     factor, batch = 8 // network.config.mask_stride, make_batch(network.config.mask_stride)
-    _, coarse, fine = network.segmentation(batch["image"], training=True)
+    ((_, coarse, fine),) = network.segment(batch["image"], training=True)
     maps = batch["target"], batch["weight"]
     pooled = [one.reshape(IMAGES, 2, factor, 2, factor, 1).mean(axis=(2, 4)) for one in maps]
     losses = [
@@ -88,3 +89,35 @@ def test_dynamic_balance_moves_from_segmentation_to_decision(network, steps_take
     ours = losses(network, steps_taken=step, balance="dynamic", **weights)
     expected = balance * 0.5 * ours["segmentation_loss"] + (1 - balance) * 4.0 * ours["decision_loss"]
     np.testing.assert_allclose(ours["loss"], expected, rtol=1e-6)
+
+
+# === Heads ===
+
+
+@pytest.fixture(scope="module")
+def heads(tiny_encoder):
+    widths = {"adapter_width": 4, "feature_width": 4, "feature_kernel": 3, "decision_widths": (2, 2)}
+    return build_network(NetworkConfig(encoder=tiny_encoder, **widths, heads=2))
+
+
+def test_an_example_trains_the_heads_of_the_other_folds_only(heads):
+    """Gradients of the first example alone, whose fold the second head is trained without."""
+    batch = {**make_batch(8), "head_weight": np.array([[1, 0], [0, 1], [1, 1]], np.float32)}
+    config = ExperimentConfig(stages=StagesConfig(joint=StageConfig(steps=8)))
+    with tf.GradientTape() as tape:
+        loss = stage_losses(heads, JOINT, config, batch)["loss"][0]
+    parts = [(head, decide) for head, decide in zip(heads.heads, heads.decisions, strict=True)]
+    variables = [[one.value for model in part for one in model.trainable_variables] for part in parts]
+    first, second = tape.gradient(loss, variables, unconnected_gradients="zero")
+    assert any(np.abs(gradient).max() > 0 for gradient in first)
+    assert not any(np.abs(gradient).max() > 0 for gradient in second)
+
+
+def test_the_loss_is_the_mean_of_the_heads(heads):
+    batch = {**make_batch(8), "head_weight": np.ones((IMAGES, 2), np.float32)}
+    both = losses(heads, batch=batch)
+    batch["head_weight"][:, 1] = 0
+    first = losses(heads, batch=batch)
+    batch["head_weight"][:] = [0, 1]
+    second = losses(heads, batch=batch)
+    np.testing.assert_allclose(both["loss"], first["loss"] + second["loss"], rtol=1e-5)

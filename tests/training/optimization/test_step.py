@@ -30,9 +30,13 @@ def test_a_stage_changes_only_its_variables(tiny_config, stage):
     training = Training(stage_config(tiny_config.network, stage))
     before = training.weights()
     losses = training.run(make_batches(2))
-    part = {"segment": "segmentation", "decision": "decision"}[stage]
+    network = training.network
+    part, model = {
+        "segment": ("segmentation", network.segmentation),
+        "decision": ("decision", network.decisions[0]),
+    }[stage]
     assert losses.keys() == {"loss", "gradient_norm", "learning_rate", f"{part}_loss"}
-    expected = {variable.path for variable in getattr(training.network, part).variables}
+    expected = {variable.path for variable in model.variables}
     assert changed_paths(before, training.weights()) == expected
 
 

@@ -24,7 +24,12 @@ def evaluation(predictor, mixed):
 
 
 def write(path, evaluation, predictor, samples, **options):
-    given = {"title": "toy", "facts": FACTS, "show": read_and_predict(predictor, *samples), **options}
+    given = {
+        "title": "toy",
+        "facts": FACTS,
+        "show": read_and_predict([(predictor, samples[0])], samples[1]),
+        **options,
+    }
     write_report(path, evaluation=evaluation, **given)
     return path.read_text(encoding="utf-8")
 

@@ -104,8 +104,8 @@ def test_what_becomes_of_them_is_told(old):
     reviewed += [photograph("kin", group="val_2")]
     division = split_reviewed(old, reviewed)
     assert describe_counts(reviewed, division, 1) == (
-        "3 new photographs: 0 good + 1 defective to train, 1 good + 0 defective to validate, 0 good + 0 "
-        "defective held back to test both networks; 1 photograph the run has already"
+        "3 new photographs: 0 good + 1 defective to train, 1 good + 0 defective to validate; 1 photograph "
+        "the run has already"
     )
     assert list(describe_left_out(division)) == [
         "1 of them validate or test, as a related photograph does",

@@ -1,0 +1,205 @@
+"""Photographs unlike those of the training that are rejected, and photographs that are rejected by mistake.
+
+    python -m benchmarks.unlike_training DATA
+
+DATA holds one folder for each data set, as for `benchmarks.suite`. The parts of a set are split into folds;
+the limits come from all photographs of the other folds. The table shows the percentage of the fold's
+photographs that is rejected: good and defective ones, and good ones after an alteration. A defocused
+photograph gets new noise, as a camera would add it; a shifted one repeats its border. Inputs are scaled, so
+that half the resolution is no reason to reject a photograph unless it looks less sharp.
+"""
+
+import argparse
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.harness import markdown_table
+from benchmarks.suite.sets import SuiteSet, list_sets
+from datasets.reading import read
+from segdec.artifact import TrainingPhotographs, find_unlike
+from segdec.config import InputConfig
+from segdec.errors import ConfigError
+from segdec.inference.preprocessing import prepare_image
+from segdec.photograph_check import measure_photograph
+from segdec.runtime.cli import clean_exit
+from training.photograph_limits import FALSE_ALARM_RATE, choose_limits
+
+Image = NDArray[np.uint8]
+Random = np.random.Generator
+
+FOLDS = 5
+SIDE = 256
+"""Shorter side of the network's input, px."""
+CHANNELS = 3
+NOISE = 1.0
+"""Standard deviation of a camera's noise, levels."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints a table with a row for each kind of photograph."""
+    parser = argparse.ArgumentParser(description="Photographs unlike those of the training.")
+    add = parser.add_argument
+    add("data", type=Path, metavar="DATA", help="folder with one folder for each data set")
+    add("--sets", nargs="+", default=[], metavar="NAME", help="default: all that can be measured")
+    add("--altered", type=int, default=10, help="good photographs of a fold; default: %(default)s")
+    add("--rate", type=float, default=FALSE_ALARM_RATE, help="of false alarms; default: %(default)s")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    sets, errors = list_sets(options.data, options.sets)
+    for name, error in errors.items():
+        print(f"left out: {name}: {error}", file=sys.stderr)
+    if not sets:
+        raise ConfigError(f"No data set of '{options.data}' can be measured. Expected one with a test split.")
+    print(tabulate([MeasuredSet(source) for source in sets], options.altered, options.rate, options.seed))
+    print(
+        f"\nStated rate of false alarms: {100 * options.rate:g} %. "
+        f"Check of a photograph of 512 × 512 px in colour: {measure_ms():.1f} ms."
+    )
+
+
+def tabulate(sets: Sequence["MeasuredSet"], altered: int, rate: float, seed: int) -> str:
+    """Returns the table of the percentages of rejected photographs."""
+    found = [measure_rejected(each, sets, altered, rate, seed) for each in sets]
+    kinds = dict.fromkeys(kind for rejected in found for kind in rejected)
+    rows = []
+    for kind in kinds:
+        of_sets = [rejected.get(kind, []) for rejected in found]
+        every = [hit for hits in of_sets for hit in hits]
+        rows.append([kind, *map(_percent, of_sets), _percent(every), str(len(every))])
+    return markdown_table(["rejected, %", *(each.name for each in sets), "all", "photographs"], rows)
+
+
+def _percent(hits: Sequence[bool]) -> str:
+    return f"{100 * float(np.mean(hits)):.3g}" if hits else "–"
+
+
+class MeasuredSet:
+    """The photographs of a data set, with the measures of each as the network's input.
+
+    Attributes:
+        config: Scales to the median proportions; the shorter side becomes 256 px.
+    """
+
+    def __init__(self, source: SuiteSet) -> None:
+        self.name = source.name
+        self.records = list(source.dataset.records)
+        self.images = [read(record, white_level=65535).image for record in self.records]
+        proportion = median(image.shape[0] / image.shape[1] for image in self.images)
+        height, width = (round(SIDE * max(value, 1) / 8) * 8 for value in (proportion, 1 / proportion))
+        self.config = InputConfig(policy="resize", height=height, width=width)
+        self.coloured = any(bool(np.ptp(image, axis=-1).max() > 30) for image in self.images[:20])
+        self.measured = [measure_photograph(self.prepare(image)) for image in self.images]
+
+    def prepare(self, image: Image) -> Image:
+        """Returns the network's input."""
+        return prepare_image(image, self.config, CHANNELS)
+
+
+def measure_rejected(
+    own: MeasuredSet, sets: Sequence[MeasuredSet], altered: int, rate: float, seed: int
+) -> dict[str, list[bool]]:
+    """Returns for each kind of photograph which ones are rejected."""
+    rejected: defaultdict[str, list[bool]] = defaultdict(list)
+    random = np.random.default_rng(seed)
+    groups = [record.group for record in own.records]
+    parts = random.permutation(sorted(set(groups)))
+    others = [image for each in sets if each is not own for image in each.images]
+    for fold in range(FOLDS):
+        held = set(parts[fold::FOLDS].tolist())
+        train = [index for index, group in enumerate(groups) if group not in held]
+        trained = TrainingPhotographs.of(((*own.images[index].shape[:2],) for index in train), [])
+        limits = choose_limits(
+            [own.measured[index] for index in train], [groups[index] for index in train], rate
+        )
+        if trained is None or limits is None:
+            raise ConfigError(f"{own.name} has too few photographs. Leave it out of --sets.")
+        trained = trained.model_copy(update={"limits": limits})
+
+        def is_rejected(image: Image, trained: TrainingPhotographs = trained) -> bool:
+            size = image.shape[0], image.shape[1]
+            return find_unlike(trained, own.config, size, own.prepare(image)) is not None
+
+        good: list[int] = []
+        for index in (index for index, group in enumerate(groups) if group in held):
+            defective = own.records[index].label > 0
+            rejected["defective" if defective else "good"].append(is_rejected(own.images[index]))
+            good += [] if defective else [index]
+        for index in random.permutation(good)[:altered].tolist():
+            for kind, image in alter(own.images[index], others, random, coloured=own.coloured):
+                rejected[kind].append(is_rejected(image))
+    return rejected
+
+
+# === Alterations ===
+
+
+def alter(
+    image: Image, others: Sequence[Image], random: Random, *, coloured: bool
+) -> Iterator[tuple[str, Image]]:
+    """Yields photographs that must be rejected, each with its kind."""
+    height, width = image.shape[:2]
+    levels = image.astype(np.float32)
+    yield "lamp off", _photograph(0.1 * levels, random)
+    yield "lens cap", _photograph(np.zeros_like(levels), random)
+    yield "overexposed", _photograph(4 * levels + 100, random)
+    yield "grey", np.full_like(image, 128)
+    ramp = np.linspace(0, 255, width, dtype=np.float32)[None, :, None]
+    yield "gradient", np.broadcast_to(ramp, image.shape).astype(np.uint8)
+    for share in (128, 64, 32):
+        blurred = cv2.GaussianBlur(levels, (0, 0), min(height, width) / share)
+        yield (
+            f"defocused, sigma 1/{share}",
+            _photograph(np.asarray(blurred, np.float32).reshape(image.shape), random),
+        )
+    shift = (height // 2, 0) if random.random() < 0.5 else (0, width // 2)
+    yield (
+        "shifted by half",
+        np.pad(image, ((0, shift[0]), (0, shift[1]), (0, 0)), "edge")[shift[0] :, shift[1] :],
+    )
+    yield "rotated by 90°", np.rot90(image)
+    yield "mirrored", image[:, ::-1]
+    if others:
+        other = others[int(random.integers(len(others)))]
+        yield "another product", _scaled(other, height, width)
+    if coloured:
+        yield "red and blue swapped", image[..., ::-1]
+    yield "12 bits read as 16", image // 16
+    yield "half the resolution", _scaled(image, height // 2, width // 2)
+
+
+def _photograph(levels: NDArray[np.float32], random: Random) -> Image:
+    """Adds a camera's noise, and rounds."""
+    noise = random.normal(0, NOISE, levels.shape[:2])[..., None]
+    return np.asarray(np.clip(np.round(levels + noise), 0, 255), np.uint8)
+
+
+def _scaled(image: Image, height: int, width: int) -> Image:
+    scaled = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    return np.asarray(scaled, np.uint8).reshape(height, width, -1)
+
+
+# === Cost ===
+
+
+def measure_ms(rounds: int = 50) -> float:
+    """Returns the median duration of the measures of a photograph of 512 × 512 px, milliseconds."""
+    image = np.random.default_rng(0).integers(0, 256, (512, 512, 3), np.uint8)
+    durations = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        measure_photograph(image)
+        durations.append(1000 * (time.perf_counter() - began))
+    return median(durations)
+
+
+if __name__ == "__main__":
+    with clean_exit():
+        main()

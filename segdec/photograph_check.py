@@ -1,0 +1,227 @@
+"""Measures a whole photograph and compares it with those of the training, whatever it shows.
+
+A measure is a vector. It is compared with the vectors of training photographs, in units of their spread
+(Mahalanobis 1936); the distance to the nearest one must not exceed a limit. `training.photograph_limits`
+chooses the limits. A further measure needs a name in `REASONS`, and its vector.
+"""
+
+import base64
+import binascii
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import Annotated, Self
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, Field, model_validator
+
+from segdec.config import Config
+
+Vector = NDArray[np.float64]
+Level = NDArray[np.float32]
+
+MIN_SIDE = 32
+"""Smaller photographs are enlarged to this side, px, before they are measured."""
+
+LAYOUT_CELLS = 6
+"""Cells of the layout along each side."""
+
+DETAIL_SCALES = 5
+"""Scales of details: differences within 2, 4, 8, 16 and 32 px."""
+
+QUANTISATION = 0.1
+"""Variance of rounding to whole levels, about; it is added to energies, so that their logarithm exists."""
+
+FLAT = 2.0
+"""Standard deviation of the cells, levels, below which a photograph has hardly any layout."""
+
+COLOUR_OFFSET = 8.0
+"""Levels added to the channels, so that noise in the dark changes their ratios little."""
+
+CONTRAST = "lower in contrast", "higher in contrast"
+SHARPNESS = "out of focus: less sharp", "noisier or finer in detail"
+
+REASONS: dict[str, tuple[tuple[str, str], ...]] = {
+    "brightness": (("darker", "brighter"), CONTRAST),
+    "colour": (("of other colours",) * 2,),
+    "sharpness": (SHARPNESS,),
+    "layout": (("of another scene or position",) * 2,),
+    "texture": (CONTRAST, SHARPNESS, SHARPNESS, SHARPNESS, ("of another surface or direction",) * 2),
+}
+"""Measures, with the meaning of a lower and a higher value than in training for each element; the last one is
+that of all further elements. In this order, a cause comes before its consequences."""
+
+
+def measure_photograph(prepared: NDArray[np.uint8]) -> dict[str, Vector]:
+    """Measures a photograph as it is fed to the network, uint8 [h, w, C].
+
+    Returns:
+        `brightness`: log-odds of the mean, logarithm of the standard deviation.
+        `sharpness`: logarithms of the energy of details of 2, 4, 8 and 16 px, as shares of the variance; a
+        change of lighting hardly changes them, nor does a defect.
+        `texture`: the same up to 32 px, the logarithm of the standard deviation, and those of the ratio of
+        horizontal to vertical differences at 2, 4 and 8 px.
+        `layout`: brightness of 6 × 6 cells, mean 0 and standard deviation 1.
+        `colour`, if C is 3: logarithms of the ratios red : green and blue : green, and of the standard
+        deviations of the differences red − green and blue − green.
+    """
+    prepared = _enlarged(prepared)
+    coloured = prepared.shape[2] == 3
+    grey = cv2.cvtColor(prepared, cv2.COLOR_RGB2GRAY) if coloured else prepared[..., 0]
+    levels = [np.asarray(grey, np.float32)]
+    for _ in range(DETAIL_SCALES):
+        levels.append(_shrunk(levels[-1], 2))
+    mean, contrast = float(cv2.mean(levels[0])[0]), math.log(_deviation(levels[0]) + 1)
+    variances = [_deviation(level) ** 2 for level in levels]
+    energies = [
+        math.log((max(fine - coarse, 0.0) + QUANTISATION) / (variances[0] + QUANTISATION))
+        for fine, coarse in pairwise(variances)
+    ]
+    measured = {
+        "brightness": [math.log((mean + 1) / (256 - mean)), contrast],
+        "sharpness": energies[:4],
+        "texture": [contrast, *energies, *map(_direction, levels[1:4])],
+        "layout": _layout(levels[2]),
+    }
+    if coloured:
+        measured["colour"] = _colour(prepared)
+    return {name: np.array(values, np.float64) for name, values in measured.items()}
+
+
+def _enlarged(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    height, width = image.shape[:2]
+    if min(height, width) >= MIN_SIDE:
+        return image
+    size = max(width, MIN_SIDE), max(height, MIN_SIDE)
+    return np.asarray(cv2.resize(image, size), np.uint8).reshape(*size[::-1], image.shape[2])
+
+
+def _shrunk(level: NDArray[np.float32], factor: int) -> Level:
+    size = max(level.shape[1] // factor, 1), max(level.shape[0] // factor, 1)
+    return np.asarray(cv2.resize(level, size, interpolation=cv2.INTER_AREA), np.float32)
+
+
+def _deviation(level: Level) -> float:
+    return float(cv2.meanStdDev(level)[1][0, 0])
+
+
+def _direction(level: Level) -> float:
+    across, down = (
+        cv2.norm(after, before, cv2.NORM_L2SQR) / after.size + QUANTISATION
+        for after, before in ((level[:, 1:], level[:, :-1]), (level[1:], level[:-1]))
+    )
+    return math.log(across / down)
+
+
+def _layout(level: Level) -> list[float]:
+    size = LAYOUT_CELLS, LAYOUT_CELLS
+    cells = np.asarray(cv2.resize(level, size, interpolation=cv2.INTER_AREA), np.float64).ravel()
+    cells -= cells.mean()
+    scaled: list[float] = (cells / math.hypot(float(cells.std()), FLAT)).tolist()
+    return scaled
+
+
+def _colour(image: NDArray[np.uint8]) -> list[float]:
+    height, width = image.shape[:2]
+    small = cv2.resize(image, (width // 4, height // 4), interpolation=cv2.INTER_AREA).astype(np.float32)
+    red, green, blue = cv2.split(small)
+    means = [float(cv2.mean(channel)[0]) + COLOUR_OFFSET for channel in (red, green, blue)]
+    ratios = [math.log(means[0] / means[1]), math.log(means[2] / means[1])]
+    return [*ratios, *(math.log(_deviation(channel - green) + 1) for channel in (red, blue))]
+
+
+# === Limits ===
+
+
+def encode_numbers(values: NDArray[np.float64]) -> str:
+    """Returns the base64 of the values as little-endian float16."""
+    return base64.b64encode(values.astype("<f2").tobytes()).decode("ascii")
+
+
+@lru_cache(maxsize=64)
+def decode_numbers(text: str) -> NDArray[np.float64]:
+    """Returns the values of `encode_numbers`; raises ValueError for other text."""
+    try:
+        values = np.frombuffer(base64.b64decode(text, validate=True), "<f2").astype(np.float64)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("not the base64 of float16 numbers; export the model again") from error
+    if not np.isfinite(values).all():
+        raise ValueError("numbers that are not finite; export the model again")
+    return values
+
+
+def _check_numbers(text: str) -> str:
+    decode_numbers(text)
+    return text
+
+
+Numbers = Annotated[str, AfterValidator(_check_numbers)]
+
+
+class MeasureLimit(Config):
+    """Vectors of a measure of training photographs, and the limit of the distance to them.
+
+    Attributes:
+        lowest: Lowest value of each element.
+        highest: Highest value of each element.
+        centre: Mean of each element.
+        scale: Matrix [P, P] that converts a difference from the centre to units of the spread.
+        references: Training photographs [N, P] in these units.
+        limit: Highest distance of a photograph that is like them, the logarithm of units of the spread.
+    """
+
+    lowest: tuple[float, ...] = Field(min_length=1)
+    highest: tuple[float, ...]
+    centre: tuple[float, ...]
+    scale: Numbers
+    references: Numbers
+    limit: float
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        size, scale, references = len(self.centre), *map(decode_numbers, (self.scale, self.references))
+        ranges = len(self.lowest), len(self.highest)
+        if ranges != (size, size) or scale.size != size**2 or not references.size or references.size % size:
+            raise ValueError(f"the numbers do not fit a measure of {size} elements; export the model again")
+        return self
+
+    def distance(self, vector: Vector) -> float:
+        """Returns the logarithm of the distance to the nearest training photograph, root mean square."""
+        size = len(self.centre)
+        scaled = (vector - self.centre) @ decode_numbers(self.scale).reshape(size, size)
+        differences = decode_numbers(self.references).reshape(-1, size) - scaled
+        return math.log(max(float(np.square(differences).mean(axis=1).min()), 1e-9)) / 2
+
+    def reason(self, name: str, vector: Vector) -> str:
+        """Returns how the vector differs from the training photographs: its first element far outside."""
+        spread = np.subtract(self.highest, self.lowest) + 1e-3
+        below, above = (np.array(self.lowest) - vector) / spread, (vector - self.highest) / spread
+        outside = np.maximum(below, above)
+        place = int((outside >= outside.max() / 2).argmax()) if outside.max() > 0 else int(outside.argmax())
+        phrases = REASONS[name]
+        return phrases[min(place, len(phrases) - 1)][int(above[place] > below[place])]
+
+
+class PhotographLimits(Config):
+    """Limits of the measures of a photograph that is like the training photographs."""
+
+    false_alarm_rate: float = Field(description="share of photographs like them that exceed a limit")
+    photographs: int = Field(description="number of measured training photographs")
+    measures: dict[str, MeasureLimit]
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        for name in self.measures.keys() - REASONS.keys():
+            raise ValueError(f"unknown measure '{name}'; expected one of {', '.join(REASONS)}")
+        return self
+
+    def differences(self, measured: Mapping[str, Vector]) -> dict[str, str]:
+        """Returns the measures whose limit a photograph exceeds, each with the reason; the cause first."""
+        return {
+            name: limit.reason(name, measured[name])
+            for name in REASONS
+            if (limit := self.measures.get(name)) and limit.distance(measured[name]) > limit.limit
+        }

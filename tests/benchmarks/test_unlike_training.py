@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from benchmarks.unlike_training import alter, main
+from datasets.layouts.toy import write_toy
+from segdec.images import encode_png, read_image
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A set of grey toy photographs, and the same brighter and in colour."""
+    root = tmp_path_factory.mktemp("data")
+    for name in ("grey", "red"):
+        write_toy(root / name, 40, size=32)
+    for path in [*(root / "red" / "good").iterdir(), *(root / "red" / "defect").iterdir()]:
+        grey = read_image(path).pixels.astype(np.float64)
+        path.write_bytes(encode_png((grey * [0.9, 0.5, 0.3]).astype(np.uint8)))
+    return root
+
+
+def test_table_has_a_row_for_each_kind_and_a_column_for_each_set(data, capsys):
+    main([str(data), "--altered", "1"])
+    heading, _, *rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert heading == "| rejected, % | grey | red | all | photographs |"
+    cells = {row.split(" | ")[0].strip("| "): row.strip("| ").split(" | ")[1:] for row in rows}
+    assert cells["good"][:3] == ["0", "0", "0"]
+    for kind in ("lens cap", "overexposed", "grey"):
+        assert cells[kind][:3] == ["100", "100", "100"], kind
+    assert cells["another product"][:2] == ["100", "100"]
+    assert cells["red and blue swapped"][:2] == ["–", "100"]  # a grey photograph stays the same
+
+
+def test_alterations_keep_depth_and_channels():
+    random = np.random.default_rng(0)
+    image = random.integers(0, 256, (40, 32, 3), np.uint8)
+    altered = dict(alter(image, [image[:20]], random, coloured=True))
+    assert {each.dtype for each in altered.values()} == {np.dtype(np.uint8)}
+    assert {
+        each.shape for name, each in altered.items() if name not in ("rotated by 90°", "half the resolution")
+    } == {image.shape}
+    np.testing.assert_array_equal(altered["mirrored"][:, 0], image[:, -1])
+    assert altered["12 bits read as 16"].max() == 15
+    moved = altered["shifted by half"]
+    down = np.array_equal(moved[:20], image[20:])
+    assert down or np.array_equal(moved[:, :16], image[:, 16:])

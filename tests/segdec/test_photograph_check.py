@@ -1,0 +1,162 @@
+import math
+import time
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from segdec.photograph_check import (
+    MIN_SIDE,
+    MeasureLimit,
+    PhotographLimits,
+    decode_numbers,
+    encode_numbers,
+    measure_photograph,
+)
+
+
+def flat(level, channels=1, height=64, width=48):
+    return np.full((height, width, channels), level, np.uint8)
+
+
+def stripes(period, along=1, low=64, high=192, side=64):
+    values = np.where(np.arange(side) // (period // 2) % 2, high, low).astype(np.uint8)
+    image = np.broadcast_to(values if along else values[:, None], (side, side))
+    return np.ascontiguousarray(image)[..., None]
+
+
+def test_measures_of_a_flat_photograph():
+    measured = measure_photograph(flat(127))
+    assert measured["brightness"] == pytest.approx([math.log(128 / 129), 0])
+    assert measured["sharpness"] == pytest.approx([math.log(0.1 / 0.1)] * 4)
+    assert measured["texture"] == pytest.approx([0] * 9)
+    assert measured["layout"] == pytest.approx([0] * 36)
+    assert set(measured) == {"brightness", "sharpness", "texture", "layout"}
+
+
+def test_brightness_reaches_black_and_white():
+    black, white = (measure_photograph(flat(level))["brightness"][0] for level in (0, 255))
+    assert (black, white) == pytest.approx((-math.log(256), math.log(256)))
+
+
+def test_stripes_have_their_contrast_and_energy_at_one_scale_and_in_one_direction():
+    """Levels 64 and 192 in columns of one pixel: averaging two of them leaves nothing."""
+    across, down = (measure_photograph(stripes(2, along)) for along in (1, 0))
+    assert across["brightness"][1] == pytest.approx(math.log(64 + 1))
+    rest = math.log(0.1 / (64**2 + 0.1))
+    assert across["sharpness"] == pytest.approx([0, rest, rest, rest], abs=1e-6)
+    wide = [measure_photograph(stripes(8, along))["texture"] for along in (1, 0)]
+    assert wide[0][6] > 5 and wide[0][6] == pytest.approx(-wide[1][6])
+    assert down["texture"][:6] == pytest.approx(across["texture"][:6])
+
+
+def test_half_the_light_changes_brightness_and_hardly_sharpness():
+    image = np.random.default_rng(0).integers(0, 256, (64, 64, 1), np.uint8)
+    full, half = measure_photograph(image), measure_photograph(image // 2)
+    assert full["brightness"][0] - half["brightness"][0] > 0.8
+    assert half["sharpness"] == pytest.approx(full["sharpness"], abs=0.02)
+
+
+def test_layout_is_the_brightness_of_the_cells_without_mean():
+    image = flat(50, height=96, width=96)
+    image[:48] = 150
+    layout = measure_photograph(image)["layout"].reshape(6, 6)
+    expected = 50 / math.hypot(50, 2)
+    assert layout[:3] == pytest.approx(np.full((3, 6), expected))
+    assert layout[3:] == pytest.approx(np.full((3, 6), -expected))
+
+
+def test_swapped_channels_swap_the_ratios_of_colour():
+    image = np.random.default_rng(1).integers(0, 60, (64, 64, 3), np.uint8) + np.array(
+        [150, 80, 20], np.uint8
+    )
+    colour = measure_photograph(image)["colour"]
+    means = image.reshape(-1, 3).mean(axis=0) + 8
+    assert colour[:2] == pytest.approx(np.log(means[[0, 2]] / means[1]), abs=0.01)
+    assert measure_photograph(image[..., ::-1])["colour"] == pytest.approx(colour[[1, 0, 3, 2]], abs=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(8, 8, 1), (8, 640, 3), (24, 16, 3), (MIN_SIDE, MIN_SIDE, 1)])
+def test_a_photograph_smaller_than_the_filters_is_enlarged(shape):
+    image = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    measured = measure_photograph(image)
+    assert all(np.isfinite(vector).all() for vector in measured.values())
+    assert len(measured["texture"]) == 9 and len(measured["layout"]) == 36
+
+
+def test_measures_cost_little():
+    """CPU time of this thread: no clock of the machine."""
+    image = np.random.default_rng(0).integers(0, 256, (512, 512, 3), np.uint8)
+    measure_photograph(image)
+    durations = []
+    for _ in range(5):
+        began = time.thread_time()
+        measure_photograph(image)
+        durations.append(time.thread_time() - began)
+    assert min(durations) < 0.05  # about 1 ms on one core
+
+
+# === Limits ===
+
+LIMIT = MeasureLimit(
+    lowest=(-1.0, 0.0),
+    highest=(1.0, 4.0),
+    centre=(0.0, 2.0),
+    scale=encode_numbers(np.array([[2.0, 0.0], [0.0, 1.0]])),
+    references=encode_numbers(np.array([[0.0, 0.0], [2.0, 2.0]])),
+    limit=0.0,
+)
+
+
+def test_numbers_survive_encoding():
+    values = np.array([[0.5, -2.0], [1024.0, 0.0]])
+    assert decode_numbers(encode_numbers(values)).tolist() == values.ravel().tolist()
+
+
+@pytest.mark.parametrize("text", ["?", "AAA", "AAAA", encode_numbers(np.array([np.inf]))])
+def test_damaged_numbers_are_rejected(text):
+    with pytest.raises(ValidationError, match="export the model again"):
+        MeasureLimit(**{**LIMIT.model_dump(), "scale": text})
+
+
+@pytest.mark.parametrize("field", ["lowest", "highest", "scale", "references"])
+def test_numbers_of_another_size_are_rejected(field):
+    values = LIMIT.model_dump()
+    short = encode_numbers(np.zeros(3)) if isinstance(values[field], str) else values[field][1:]
+    with pytest.raises(ValidationError, match="do not fit"):
+        MeasureLimit(**{**values, field: short})
+
+
+def test_distance_is_the_root_mean_square_to_the_nearest_reference():
+    """(1, 5) is scaled to (2, 3): (2, 2) is the nearest reference, at √((0² + 1²) / 2)."""
+    assert LIMIT.distance(np.array([1.0, 5.0])) == pytest.approx(math.log(math.sqrt(0.5)), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("vector", "reason"),
+    [
+        ((-3.0, 2.0), "darker"),
+        ((3.0, 2.0), "brighter"),
+        ((-1.5, -9.0), "lower in contrast"),
+        ((0.0, 9.0), "higher in contrast"),
+        ((-4.0, -4.0), "darker"),
+    ],
+)
+def test_the_reason_is_the_first_element_that_is_far_outside(vector, reason):
+    assert LIMIT.reason("brightness", np.array(vector)) == reason
+
+
+def test_differences_name_the_cause_first():
+    limits = PhotographLimits(
+        false_alarm_rate=0.001, photographs=20, measures={"sharpness": LIMIT, "brightness": LIMIT}
+    )
+    vector = np.array([-3.0, 2.0])
+    found = limits.differences({"brightness": vector, "sharpness": vector, "layout": np.zeros(36)})
+    assert list(found.items()) == [("brightness", "darker"), ("sharpness", "out of focus: less sharp")]
+    like = np.array([0.1, 2.0])
+    assert limits.differences({"brightness": like, "sharpness": like}) == {}
+
+
+def test_a_measure_of_a_later_version_is_rejected():
+    with pytest.raises(ValidationError, match="unknown measure 'patches'"):
+        PhotographLimits(false_alarm_rate=0.001, photographs=20, measures={"patches": LIMIT})

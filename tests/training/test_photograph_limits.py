@@ -1,0 +1,130 @@
+import math
+
+import cv2
+import numpy as np
+import pytest
+
+from segdec.photograph_check import measure_photograph
+from training.photograph_limits import (
+    MIN_LIMIT,
+    MIN_PHOTOGRAPHS,
+    choose_limits,
+    extrapolate,
+)
+
+
+def part(seed, *, light=1.0, channels=3):
+    """A reddish part with a grainy surface on a dark belt, at nearly the same place."""
+    random = np.random.default_rng(seed)
+    image = np.full((96, 128, 3), 20.0)
+    left, top = random.integers(28, 34), random.integers(18, 24)
+    image[top : top + 50, left : left + 60] = np.array([170, 110, 80]) * random.uniform(0.95, 1.05) * light
+    image += random.normal(0, 4, (96, 128, 1))
+    noise = cv2.GaussianBlur(random.normal(0, 40, (96, 128)), (0, 0), 2)
+    image[top : top + 50, left : left + 60] += noise[top : top + 50, left : left + 60, None] * light
+    return np.clip(image.round(), 0, 255).astype(np.uint8)[..., :channels]
+
+
+def limits_of(images, parts=None):
+    names = [str(number) for number in range(len(images))] if parts is None else parts
+    return choose_limits([measure_photograph(image) for image in images], names)
+
+
+@pytest.fixture(scope="module")
+def limits():
+    return limits_of([part(seed) for seed in range(60)])
+
+
+def differences(limits, image):
+    return limits.differences(measure_photograph(image))
+
+
+def test_photographs_like_those_of_the_training_pass(limits):
+    assert (limits.photographs, limits.false_alarm_rate) == (60, 0.001)
+    for seed in range(1000, 1040):
+        assert differences(limits, part(seed)) == {}, seed
+
+
+def test_a_defect_is_not_a_difference(limits):
+    for seed in range(1000, 1010):
+        image = part(seed)
+        cv2.line(image, (40, 30), (80, 60), (40, 30, 20), 2)
+        assert differences(limits, image) == {}, seed
+
+
+BLACK = np.random.default_rng(0).poisson(1, (96, 128, 1)).astype(np.uint8).repeat(3, axis=2)
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        (BLACK, "darker"),
+        (part(500, light=0.1), "darker"),
+        (np.full((96, 128, 3), 255, np.uint8), "brighter"),
+        (np.full((96, 128, 3), 50, np.uint8), "lower in contrast"),
+        (cv2.GaussianBlur(part(500), (0, 0), 3), "out of focus: less sharp"),
+        (part(500)[..., ::-1], "of other colours"),
+        (np.roll(part(500), 64, axis=1), "of another scene or position"),
+        (part(500) // 16, "darker"),
+    ],
+)
+def test_photographs_unlike_those_of_the_training_get_the_reason(limits, image, reason):
+    assert next(iter(differences(limits, image).values())) == reason
+
+
+def test_limits_survive_their_file(limits):
+    again = type(limits).model_validate_json(limits.model_dump_json())
+    assert again == limits
+    assert len(limits.model_dump_json()) < 50_000
+
+
+@pytest.mark.parametrize("degrees", [3, 100])
+def test_the_rate_of_false_alarms_is_kept(degrees):
+    """Correlated vectors with a heavy tail, and nearly normal ones; 100 of them are of the training."""
+    random = np.random.default_rng(3)
+    vectors = random.standard_t(degrees, size=(5_100, 4)) @ random.normal(size=(4, 4))
+    found = choose_limits([{"sharpness": each} for each in vectors[:100]], list(map(str, range(100))), 0.01)
+    assert found is not None
+    alarms = [bool(found.differences({"sharpness": vector})) for vector in vectors[100:]]
+    assert np.mean(alarms) < 0.01
+
+
+def test_extrapolation_by_hand():
+    """Of 0.00, 0.01 … 0.99 the 90 % quantile is 0.891; ten exceed it by 0.009 … 0.099, on average 0.054."""
+    scale = (10 * 0.054 + 10 * 0.2) / 20
+    expected = 0.891 + scale * math.log(0.1 / 0.0002) * (1 + 3 / 100)
+    assert extrapolate(np.arange(100) / 100, 100, 0.0002) == pytest.approx(expected)
+    assert extrapolate(np.arange(100) / 100 - 5, 100, 0.0002) == MIN_LIMIT
+    assert extrapolate(np.arange(100) / 100, 1, 0.0002) == pytest.approx(0.891 + 3.0)  # at most
+
+
+# === Bad input ===
+
+
+@pytest.mark.parametrize("count", [1, MIN_PHOTOGRAPHS - 1])
+def test_too_few_photographs_have_no_limits(count):
+    assert limits_of([part(seed) for seed in range(count)]) is None
+
+
+@pytest.mark.parametrize("first", ["7", "8"])
+def test_photographs_of_one_or_two_parts_have_limits(first):
+    """Of two, one has a single photograph."""
+    found = limits_of(
+        [part(seed) for seed in range(MIN_PHOTOGRAPHS)], [first, *["7"] * (MIN_PHOTOGRAPHS - 1)]
+    )
+    assert differences(found, part(99)) == {} and differences(found, BLACK)
+
+
+def test_identical_photographs_permit_noise_and_little_light():
+    found = limits_of([part(1)] * 20)
+    random = np.random.default_rng(0)
+    noisy = np.clip(part(1) * 1.03 + random.normal(0, 0.5, (96, 128, 1)), 0, 255).astype(np.uint8)
+    assert differences(found, noisy) == {}
+    assert differences(found, BLACK) and differences(found, part(500, light=0.1))
+
+
+def test_constant_photographs_have_limits():
+    found = limits_of([np.full((64, 64, 1), level, np.uint8) for level in range(90, 110)])
+    assert differences(found, np.full((64, 64, 1), 100, np.uint8)) == {}
+    assert list(differences(found, np.full((64, 64, 1), 0, np.uint8)).values()) == ["darker"]
+    assert differences(found, part(1, channels=1))
