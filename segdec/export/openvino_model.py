@@ -61,9 +61,14 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
         photographs: Prepared photographs, uint8 [h, w, C] each, that calibrate the value ranges.
 
     Raises:
-        ConfigError: If there are no photographs.
+        ConfigError: If there are no photographs, or the network has a memory of good surface.
         MissingExtraError: If NNCF, which quantises, is not installed.
     """
+    if network.config.memory:  # value ranges of good photographs cut off what is unusual in a defect
+        raise ConfigError(
+            "The rounding of int8 hides defects from a memory of good surface. Expected another engine: remove "
+            "openvino-int8 from --engines, or add openvino-bfloat16."
+        )
     if not photographs:
         raise ConfigError(
             "There is no validation photograph to calibrate int8. Expected the run's data set at its path; "

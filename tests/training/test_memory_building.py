@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from segdec.errors import DatasetError
+from segdec.errors import ConfigError, DatasetError
 from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
@@ -137,3 +137,9 @@ def test_engines_agree_with_the_network(network, engine, tmp_path):
             loaded,
             ModelConfig(network=network.config, input=InputConfig(), classes=("good", "defect")),
         )
+
+
+def test_int8_is_refused(network, tmp_path):
+    pytest.importorskip("openvino")
+    with pytest.raises(ConfigError, match="int8 hides defects"):
+        write_engine("openvino-int8", network, tmp_path / "int8", [surface(np.random.default_rng(1))])
