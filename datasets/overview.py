@@ -11,7 +11,8 @@ from datasets.splitting import SPLITS
 
 LEFT_OUT = "left out"
 NO_DEFECT = (
-    "No photograph shows a defect. Training can use synthetic defects: set augmentation.synthetic above 0."
+    "No photograph shows a defect. Training can use a memory of good surface or synthetic defects: set "
+    "network.memory or augmentation.synthetic above 0."
 )
 DECILES = (0, 10, 50, 90, 100)
 

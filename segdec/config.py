@@ -21,6 +21,9 @@ DECODER_KERNEL = 3
 SMOOTHING = 3
 """Window size over which the features of an encoder are averaged."""
 
+MAX_MEMORY = 8000
+"""Maximum number of remembered patches: 4 MB of weights."""
+
 GOOD = "good"
 """Name of class 0."""
 REVIEW = "review"
@@ -128,6 +131,13 @@ class NetworkConfig(Config):
     initializer: Literal["glorot_uniform", "glorot_normal", "normal_0.01"] = Field(
         "glorot_uniform", description="initializer of the convolution kernels"
     )
+    memory: int = Field(
+        0,
+        ge=0,
+        le=MAX_MEMORY,
+        description="patches of good surface that the network remembers; the distance to the nearest one "
+        "takes the place of trained networks, for training on good photographs alone; 0 = none",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -144,6 +154,21 @@ class NetworkConfig(Config):
         if self.heads > 1 and self.encoder == SEGDECNET:
             raise ValueError(
                 f"heads={self.heads} needs an encoder, whose features they share; set encoder, or heads=1"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_memory(self) -> Self:
+        if self.memory and self.encoder == SEGDECNET:
+            raise ValueError(
+                f"memory={self.memory} needs an encoder, whose features it compares; set encoder, or memory=0"
+            )
+        fixed = {"heads": 1, "mask_stride": STRIDE, "mask_classes": False, "num_classes": 2}
+        wrong = [f"{name}={getattr(self, name)}" for name in fixed if getattr(self, name) != fixed[name]]
+        if self.memory and wrong:
+            raise ValueError(
+                f"memory={self.memory} with {', '.join(wrong)}; expected the default: a memory of good "
+                f"surface has one mask of stride {STRIDE} and distinguishes no classes of defects"
             )
         return self
 
@@ -173,7 +198,8 @@ class NetworkConfig(Config):
         margin = 0  # mask or decoder pixels beyond the cell on each side
         for _ in range((STRIDE // self.mask_stride).bit_length() - 1):
             margin = -(-(margin + DECODER_KERNEL // 2 + 1) // 2)  # convolution, then interpolation to half
-        side = 1 + 2 * margin + self.feature_kernel - 1
+        kernel = 2 * SMOOTHING - 1 if self.memory else self.feature_kernel  # the memory smooths its map twice
+        side = 1 + 2 * margin + kernel - 1
         if self.encoder != SEGDECNET:
             offset = 2 * ENCODER_STRIDE - STRIDE  # a cell is off the centre of a coarse one, and between two
             shift = ENCODER_STRIDE - 1  # strided convolutions are asymmetric by one pixel at each scale

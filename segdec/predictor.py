@@ -102,7 +102,7 @@ class Predictor:
             check_versions(name, manifest.variants[name])
         artifact.check_files(except_folder=name)
         with artifact.private_copy(name) as files:
-            loaded = ENGINES[name].load(files, threads)
+            loaded = ENGINES[name].load(files, threads, usual_size(manifest))
         _check_answer(loaded, manifest, artifact.folder)
         return cls(loaded, manifest, batch_pixels=batch_pixels, engine_name=name)
 
@@ -118,10 +118,9 @@ class Predictor:
             release()
 
     def warmup_shape(self) -> tuple[int, int, int]:
-        """Returns the likely shape [h, w, c] of prepared photographs: of the self-test, or 256 × 256 px."""
-        test = self.manifest.self_test if self.manifest else None
-        size = (test.height, test.width) if test else (DEFAULT_SIZE, DEFAULT_SIZE)
-        return (*input_size(self.config.input, *size), self.config.network.input_channels)
+        """Returns the likely shape [h, w, c] of prepared photographs."""
+        size = input_size(self.config.input, *_usual_photograph(self.config))
+        return (*size, self.config.network.input_channels)
 
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Converts a photograph to the network's input: uint8 [H, W, C] → [h, w, c]; see `prepare_image`."""
@@ -219,19 +218,38 @@ class Predictor:
         )
 
 
+def usual_size(config: ModelConfig) -> tuple[int, int]:
+    """Returns height and width, px, of what the network usually gets: a tile, or a prepared photograph."""
+    if config.input.policy == "tile":
+        return config.input.size
+    return input_size(config.input, *_usual_photograph(config))
+
+
+def _usual_photograph(config: ModelConfig) -> tuple[int, int]:
+    """Returns height and width, px, of all training photographs, else of the self-test, else 256 × 256."""
+    if not isinstance(config, Manifest):
+        return DEFAULT_SIZE, DEFAULT_SIZE
+    if (trained := config.training_photographs) is not None:
+        (height, highest), (width, widest) = trained.heights, trained.widths
+        if (height, width) == (highest, widest):
+            return height, width
+    return config.self_test.height, config.self_test.width
+
+
 def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> None:
     """Checks that the loaded engine's output matches the manifest."""
     network = config.network
+    height, width = getattr(engine, "size", None) or (STRIDE, STRIDE)  # others take longer at first
     try:
-        found = engine.infer(np.zeros((1, STRIDE, STRIDE, network.input_channels), np.uint8))
+        found = engine.infer(np.zeros((1, height, width, network.input_channels), np.uint8))
         shapes = found.mask.shape, found.classes.shape
     except Exception as error:  # engines raise any exception
         raise ArtifactError(
             f"The model in {folder} cannot run ({type(error).__name__}). Expected the network that its "
             "manifest describes; export the model again."
         ) from error
-    side = STRIDE // network.mask_stride
-    expected = (1, side, side, network.mask_channels), (1, network.num_classes)
+    sides = height // network.mask_stride, width // network.mask_stride
+    expected = (1, *sides, network.mask_channels), (1, network.num_classes)
     if shapes != expected:
         raise ArtifactError(
             f"The model in {folder} returns mask logits {shapes[0]} and class logits {shapes[1]}. Expected "

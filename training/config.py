@@ -438,8 +438,12 @@ class ExperimentConfig(BaseSettings):
         noise_without = not (self.caches_features and self.augmentation.synthetic)
         rules = (
             (
-                not any(stage.steps for _, stage in self.stages),
+                not any(stage.steps for _, stage in self.stages) and not self.network.memory,
                 "no stage has steps; expected at least one of stages.{segment,decision,joint}.steps",
+            ),
+            (
+                any(stage.steps for _, stage in self.stages) and self.network.memory > 0,
+                "stages with steps and network.memory; expected one of them: a memory has no trained weights",
             ),
             (
                 weights_kept,
@@ -496,7 +500,8 @@ class ExperimentConfig(BaseSettings):
     @property
     def caches_features(self) -> bool:
         """Whether training uses cached features of a frozen encoder."""
-        return self.has_encoder and self.encoder_trainable == "frozen" and self.augmentation.only_flips
+        frozen = self.has_encoder and self.encoder_trainable == "frozen" and not self.network.memory
+        return frozen and self.augmentation.only_flips
 
     @property
     def validation_split(self) -> Literal["train", "val"]:

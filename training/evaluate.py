@@ -72,8 +72,9 @@ def describe_points(path: Path, result: RunResult) -> OperatingPoints:
 def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult) -> TrainingFacts:
     train = list_dataset(experiment.data, folder.splits).of_split("train")
     defective = [record for record in train if record.label > 0]
+    untrained = experiment.initial_weights is not None or experiment.network.memory > 0
     return TrainingFacts(
-        steps=None if experiment.initial_weights else sum(experiment.stages.steps.values()),
+        steps=None if untrained else sum(experiment.stages.steps.values()),
         defective=len(defective),
         unmasked=sum(record.supervision != "mask" for record in defective),
         decision_trained=UNTRAINED_DECISION not in result.warnings,
@@ -96,4 +97,5 @@ def _describe_network(experiment: ExperimentConfig) -> str:
     native = size.policy == "native"
     shape = "size of the image" if native else f"{size.policy} {size.width} × {size.height} px"
     finer = f", mask stride {stride} px" if stride != 8 else ""
-    return f"{experiment.network.preset}, input {shape}{finer}"
+    memory = f", memory of {experiment.network.memory} patches" if experiment.network.memory else ""
+    return f"{experiment.network.preset}{memory}, input {shape}{finer}"

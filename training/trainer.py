@@ -23,6 +23,7 @@ from training.distribution.cluster import Cluster
 from training.distribution.interruption import Interruption, RunInterruptedError
 from training.distribution.process_group_context import ProcessGroupContext
 from training.distribution.strategies import divisible_batch_size
+from training.memory_building import build_memory
 from training.metrics.validation import Validation, Validator, choose_thresholds
 from training.optimization.flops import Workload, count_step_flops, measure_strategy_peak
 from training.optimization.initial import with_initial_sha256
@@ -78,8 +79,8 @@ class Trainer:
         check_tracking(config.tracking)
         config = with_initial_sha256(config)
         data = load_run_data(config)
-        self.data_fingerprint, self.image_shape = data.fingerprint, data.shape
-        self.training_photographs, self.photographs = data.training_photographs, data.examples.photographs
+        self.data_fingerprint, self.image_shape, self.examples = data.fingerprint, data.shape, data.examples
+        self.training_photographs = data.training_photographs
 
         # === Devices and processes ===
         set_numerics(config)
@@ -200,10 +201,12 @@ class Trainer:
         return taken > 0 or any(self.config.stages[earlier.name].steps for earlier in STAGES[:stage])
 
     def _has_trained_decision(self) -> bool:
-        """Whether a step has trained the decision; not in a run that was stopped early."""
+        """Whether the decision is usable; not in a run that was stopped before a step trained it."""
         started = int(self.state.stage) + (self.state.steps_taken > 0)
         stages = self.config.stages
-        return any(stage.trains_decision and stages[stage.name].steps for stage in STAGES[:started])
+        return self.config.network.memory > 0 or any(
+            stage.trains_decision and stages[stage.name].steps for stage in STAGES[:started]
+        )
 
     def _open_log(self) -> AbstractContextManager[RunLog | None]:
         if not self.is_chief:
@@ -352,6 +355,8 @@ class Trainer:
 
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
+        if self.config.network.memory:
+            build_memory(self.validated, self.examples, self.config.seed)
         # `calibrate` may have changed the thresholds of a finished run.
         result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
         if not self.dry_run:
@@ -373,7 +378,7 @@ class Trainer:
             print(f"warning: {warning}", file=sys.stderr)
         trained = self.training_photographs
         if trained is not None and not self.dry_run:
-            trained = add_limits(trained, self.photographs)
+            trained = add_limits(trained, self.examples.photographs)
         return RunResult(
             model=chosen.model,
             validation=chosen.validation,

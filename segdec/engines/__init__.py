@@ -55,8 +55,14 @@ class EngineKind:
             return sys.modules[self.package] is not None
         return find_spec(self.package) is not None
 
-    def load(self, folder: Path, threads: int | None = None) -> Engine:
-        """Loads the engine from its folder inside an artifact; `threads` None: all cores of the process.
+    def load(self, folder: Path, threads: int | None = None, size: tuple[int, int] | None = None) -> Engine:
+        """Loads the engine from its folder inside an artifact.
+
+        Args:
+            folder: The engine's files.
+            threads: None: all cores of the process.
+            size: Usual height and width of the network's input, px, for which the engine may be faster. It
+                accepts all others.
 
         Raises:
             ArtifactError: If the files are missing or invalid.
@@ -64,7 +70,7 @@ class EngineKind:
             MissingExtraError: If its package is not installed; the extra has the same name.
         """
         module = import_module(f"segdec.engines.{self.package}")
-        engine: Engine = module.ENGINE.load(folder, self.precision, threads)
+        engine: Engine = module.ENGINE.load(folder, self.precision, threads, size)
         return engine
 
 

@@ -19,9 +19,9 @@ BEGINNING = b'<?xml version="1.0"?>\n<net '
 
 OPERATIONS = {
     "opset1": "Add AvgPool Clamp Concat Const Convert ConvertLike Convolution Divide FakeQuantize Gather "
-    "GroupConvolution Less LogicalAnd MatMul Maximum Multiply NotEqual Pad Parameter Power ReLU ReduceMax "
-    "ReduceMean ReduceSum Reshape Result Mod Select Sigmoid Split SquaredDifference Squeeze StridedSlice "
-    "Subtract Transpose Unsqueeze",
+    "GroupConvolution Less Log LogicalAnd MatMul Maximum Multiply NotEqual Pad Parameter Power ReLU "
+    "ReduceMax ReduceMean ReduceSum Reshape Result Mod Select Sigmoid Split SquaredDifference Squeeze "
+    "StridedSlice Subtract Transpose Unsqueeze",
     "opset2": "LogicalXor",
     "opset3": "ShapeOf",
     "opset4": "HSwish Range SoftPlus Swish",

@@ -47,7 +47,13 @@ class TensorFlowEngine:
         self.notes = notes
 
     @classmethod
-    def load(cls, folder: Path, precision: Precision = "float32", threads: int | None = None) -> Self:
+    def load(
+        cls,
+        folder: Path,
+        precision: Precision = "float32",
+        threads: int | None = None,
+        _size: tuple[int, int] | None = None,
+    ) -> Self:
         """Loads the SavedModel in `folder`, see `EngineKind.load`."""
         if threads is not None:
             set_tensorflow_threads(threads)

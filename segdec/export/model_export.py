@@ -29,7 +29,7 @@ from segdec.inference.postprocessing import Prediction
 from segdec.inference.preprocessing import prepare_image
 from segdec.network.folding import fold_network
 from segdec.network.network import SegDecNet
-from segdec.predictor import Predictor
+from segdec.predictor import Predictor, usual_size
 from segdec.runtime.cpu_features import cpu_name
 from segdec.runtime.threads import available_cores
 
@@ -39,8 +39,8 @@ TOLERANCE = 1e-4
 Verify = Callable[[str, Predictor], Verification]
 """Compares the results of the named engine with the network's; raises to reject the engine."""
 
-PROBES = ((1, 8, 8), (4, 5, 11))
-"""Batch size, rows and columns (in units of 8 px) of the images for the comparison."""
+PROBES = ((1, 64, 64), (4, 40, 88))
+"""Batch size, height and width, px, of the images for the comparison."""
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,10 @@ def export_model(
         cpu_ms: dict[str, float] = {}
         for engine in engines:
             write_engine(engine, network, staged / engine, inputs, example if measure else None)
-            loaded = ENGINES[engine].load(staged / engine)
+            loaded = ENGINES[engine].load(staged / engine, size=usual_size(manifest))
             with full_precision():
                 if ENGINES[engine].precision == "float32":
-                    check_parity(reference, loaded, config)
+                    check_parity(reference, loaded, config, usual_size(manifest))
                 variant = _describe(engine, Predictor(loaded, config), photograph, answer, validation.verify)
                 described = described.model_copy(update={"variants": {**described.variants, engine: variant}})
                 run_self_test(Predictor(loaded, described, engine_name=engine), staged)
@@ -185,10 +185,13 @@ def write_engine(
     transformed = openvino_model.save_float(served, folder, kind.precision)
     if transformed and example is not None:
         with tempfile.TemporaryDirectory() as place:
-            direct = Path(place)
+            direct, size = Path(place), (example.shape[0], example.shape[1])
             openvino_model.save_float(served, direct, kind.precision, transform=False)
             cpu_ms = min_cpu_ms(
-                {str(one): partial(kind.load(one).infer, example[None]) for one in (direct, folder)}
+                {
+                    str(one): partial(kind.load(one, size=size).infer, example[None])
+                    for one in (direct, folder)
+                }
             )
             if cpu_ms[str(direct)] * MIN_SPEEDUP <= cpu_ms[str(folder)]:
                 shutil.rmtree(folder)
@@ -231,15 +234,15 @@ def full_precision() -> Iterator[None]:
         tf.config.experimental.enable_tensor_float_32_execution(before)
 
 
-def check_parity(reference: Engine, exported: Engine, config: ModelConfig) -> None:
-    """Compares the results of two engines on random images.
+def check_parity(reference: Engine, exported: Engine, config: ModelConfig, size: tuple[int, int]) -> None:
+    """Compares the results of two engines on random images of several sizes, one of them `size`.
 
     Raises:
         ArtifactError: If a logit differs by more than `TOLERANCE` or is NaN.
     """
     random = np.random.default_rng(0)
-    for batch, rows, columns in PROBES:
-        shape = (batch, rows * STRIDE, columns * STRIDE, config.network.input_channels)
+    for batch, height, width in (*PROBES, (1, *size)):
+        shape = (batch, height, width, config.network.input_channels)
         images = random.integers(0, 256, shape, dtype=np.uint8)
         expected, found = reference.infer(images), exported.infer(images)
         for part in ("mask", "classes"):

@@ -23,6 +23,7 @@ from segdec.network.layers import (
     standardization,
 )
 from segdec.network.mask_prior import MaskPrior
+from segdec.network.surface_memory import build_memory_decision, build_memory_head
 
 Segmented = tuple[Any, Any, Any]
 """Features, coarse and final mask logits of a head."""
@@ -162,7 +163,10 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
     image = keras.Input((None, None, config.input_channels), name="image")
     if config.encoder != SEGDECNET:
         encoder = build_encoder(config, policy)
-        heads = [build_head(encoder, config, policy, name) for name in _names("head", config)]
+        if config.memory:
+            heads = [build_memory_head(encoder, config)]
+        else:
+            heads = [build_head(encoder, config, policy, name) for name in _names("head", config)]
         features = encoder(image)
         return keras.Model(image, {head.name: head(features) for head in heads}, name="segmentation")
     x, skips = image, {}
@@ -225,6 +229,8 @@ def build_decision(
     config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY, name: str = "decision"
 ) -> keras.Model:
     """Builds a model: features [B, h, w, F], mask logits [B, h, w, M] → input of `classify`, [B, classes]."""
+    if config.memory:
+        return build_memory_decision()
     dtype, exact = policy.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
     features = keras.Input((None, None, config.feature_width), dtype=half, name="features")

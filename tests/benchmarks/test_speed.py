@@ -34,6 +34,7 @@ def folder(tmp_path_factory):
 
 def test_artifact_and_plain_conversion_return_the_same_logits(folder):
     images = workload.photographs(2, 64, 48)
+    np.save(folder / workload.IMAGES, images)
     assert (images[0] != images[1]).any()
     ours, version = artifact_inference.load(folder, "tensorflow")
     plain, _ = plain_conversion.load(folder, "tensorflow")

@@ -39,6 +39,19 @@ def test_error_shows_the_wrong_value() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"preset": "compact", "memory": 10}, "memory=10 needs an encoder"),
+        ({"preset": "mobilenet", "memory": 10, "num_classes": 3}, "memory=10 with num_classes=3; expected"),
+        ({"preset": "mobilenet", "memory": 10, "heads": 2, "mask_stride": 4}, "heads=2, mask_stride=4; exp"),
+        ({"preset": "mobilenet", "memory": 8001}, "memory: Input should be less than or equal to 8000"),
+    ],
+)
+def test_a_memory_has_one_mask_from_an_encoder(values: dict[str, object], found: str) -> None:
+    assert found in message(NetworkConfig, values)
+
+
+@pytest.mark.parametrize(
     ("values", "side"),
     [
         # A cell 1, 15×15: 15; pooling and four 5×5: 2 · 15 + 16 = 46, three: 2 · 46 + 12 = 104, two: 216.

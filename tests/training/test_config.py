@@ -74,6 +74,10 @@ def test_environment_variables_are_ignored(experiment, monkeypatch):
         ),
         (MINIMAL + "balance = 'dynamic'\n", "segment.balance=dynamic, but this stage trains one loss"),
         ("", "no stage has steps"),
+        (
+            "[network]\npreset = 'mobilenet'\nmemory = 100\n" + MINIMAL,
+            "stages with steps and network.memory; expected one of them",
+        ),
         ("a = [", "is not valid TOML"),
     ],
 )

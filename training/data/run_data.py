@@ -264,8 +264,9 @@ def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Datas
     Raises:
         DatasetError: If they lack good or defective photographs, or nothing distinguishes the classes.
     """
+    good_only = config.augmentation.synthetic > 0 or config.network.memory > 0
     for split in ("train", "val") if model.network.heads == 1 else ("train",):
-        _check_split(split, dataset.of_split(split), synthetic=config.augmentation.synthetic > 0)
+        _check_split(split, dataset.of_split(split), good_only=good_only)
     training = dataset.of_split("train")
     if len(dataset.classes) > 2 and not labels_of(training).any():
         raise DatasetError(
@@ -278,18 +279,18 @@ def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Datas
         check_localized(training, dataset.classes)
 
 
-def _check_split(split: str, records: Sequence[Record], *, synthetic: bool) -> None:
-    """Checks that a split has good photographs, and defective ones unless there are `synthetic` defects."""
+def _check_split(split: str, records: Sequence[Record], *, good_only: bool) -> None:
+    """Checks that a split has good photographs, and defective ones unless `good_only` are enough."""
     defective = int(np.count_nonzero(labels_of(records)))
     good = len(records) - defective
-    if good and (defective or synthetic):
+    if good and (defective or good_only):
         return
     advice = "name them in a splits file and pass --data.splits FILE, or add photographs."
     if good:
-        advice += " To train on good photographs only, set augmentation.synthetic above 0."
+        advice += " For good photographs only, set network.memory or augmentation.synthetic above 0."
     raise DatasetError(
         f"The split '{split}' has {good} good and {defective} defective photographs. Expected "
-        f"{'some good ones' if synthetic else 'some of both'}, for training and thresholds: {advice}"
+        f"{'some good ones' if good_only else 'some of both'}, for training and thresholds: {advice}"
     )
 
 

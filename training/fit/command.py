@@ -54,12 +54,14 @@ from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.time_control import (
     MAX_STEPS,
     TimeControl,
+    memory_s,
     needed_s,
     planned_steps,
     reserved_s,
     validation_interval,
 )
 from training.formatting import format_duration, format_line
+from training.memory_building import MAX_PHOTOGRAPHS
 from training.metrics.rating import Rating
 from training.optimization.pretrained import (
     FIT_ENCODERS,
@@ -319,7 +321,10 @@ def _choose_in_time(
     forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
     encoded = split.good[0] + split.defective[0] if config.caches_features else None
     left_s = ends_at - _reserved_s(forward_s, split) - clock()
-    share = left_s / needed_s(forward_s, config.batch_size, encoded)
+    needed = needed_s(forward_s, config.batch_size, encoded)
+    if config.network.memory:
+        needed = memory_s(forward_s, min(split.good[0], MAX_PHOTOGRAPHS))
+    share = left_s / needed
     area = max(int(share * choice.area), MIN_AREA)
     if area >= choice.area:
         return choice, forward_s

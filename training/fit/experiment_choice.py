@@ -47,6 +47,11 @@ MEMORY_SHARE = 0.4
 
 SEED = 0
 
+MEMORY = 1000
+"""Patches of good surface that a network remembers if no photograph shows a defect."""
+
+MEMORY_REGIME = f"parts that differ from remembered good surface are defective (network.memory {MEMORY})"
+
 ENCODER_STAGE: Settings = {
     "learning_rate": 2e-3,
     "weight_decay": 1e-3,
@@ -113,17 +118,27 @@ def choose_experiment(
     masked = profile.masks + profile.boxes > 0
     validated = folds > 1 or defective[1] > 0
     regime, augmentation = _data_regime(profile, training_defects, masked=masked, validated=validated)
-    synthetic = bool(augmentation)
     has_encoder = resources.encoder_weights is not None
-    network, why = _network(training_defects, resources, folds)
+    memory = MEMORY if has_encoder and not training_defects and images > 1 else 0
+    if memory:
+        regime, augmentation = f"good only: no defects in train: {MEMORY_REGIME}", {}
+    synthetic = bool(augmentation)
+    network, why = _network(training_defects, resources, folds, memory)
     size, why_size = _input(
-        profile, default_area, masked=masked, synthetic=synthetic, has_encoder=has_encoder
+        profile,
+        default_area,
+        masked=masked,
+        synthetic=synthetic,
+        has_encoder=has_encoder,
+        labels_only=has_encoder and not masked and not synthetic and not memory,
     )
     channels, why_colour = _colour(profile)
     if channels == 1 and profile.stored_in_colour:
         size["convert_color"] = True
     network["input_channels"] = channels
-    stages, shares, why_stages = _stages(has_encoder=has_encoder, localized=masked or synthetic)
+    stages, shares, why_stages = _stages(
+        has_encoder=has_encoder, localized=masked or synthetic, memory=memory
+    )
     if "segment" not in shares:  # the decision trains the segmentation network too
         network["gradient_gate"] = False
     if not has_encoder:
@@ -159,7 +174,7 @@ def choose_experiment(
         "network": why,
         "input": why_size,
         "colour": why_colour,
-        "changes": _describe_augmentation(augmentation, has_encoder=has_encoder),
+        "changes": "none" if memory else _describe_augmentation(augmentation, has_encoder=has_encoder),
         "stages": why_stages,
     }
     return ExperimentChoice(settings, reasons, shares, area)
@@ -195,12 +210,15 @@ def _annotation(profile: DatasetProfile) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in known.items())
 
 
-def _network(training_defects: int, resources: Resources, folds: int) -> tuple[Settings, str]:
+def _network(training_defects: int, resources: Resources, folds: int, memory: int) -> tuple[Settings, str]:
     network: Settings
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
         text = f"{resources.encoder}: a pretrained, frozen encoder with weights of {source}"
-        network = {"preset": "mobilenet", "encoder": resources.encoder, "standardize_features": True}
+        network = {"preset": "mobilenet", "encoder": resources.encoder}
+        if memory:
+            return {**network, "memory": memory}, text
+        network["standardize_features"] = True
         if folds == 1:
             return network, text
         return {**network, "heads": folds}, f"{text}, with {folds} heads, which are averaged"
@@ -219,14 +237,19 @@ def _colour(profile: DatasetProfile) -> tuple[int, str]:
 
 
 def _input(
-    profile: DatasetProfile, default_area: int, *, masked: bool, synthetic: bool, has_encoder: bool
+    profile: DatasetProfile,
+    default_area: int,
+    *,
+    masked: bool,
+    synthetic: bool,
+    has_encoder: bool,
+    labels_only: bool,
 ) -> tuple[Settings, str]:
     """Policy and size of the input, so that the smallest defect keeps `MIN_DEFECT_PX`."""
     height, width = profile.height, profile.width
     area, smallest = height * width, profile.smallest_px
     needed = min(1.0, MIN_DEFECT_PX / smallest) if smallest else 0.0
     highest = max(1.0, math.sqrt(ENCODER_AREA / area)) if has_encoder else 1.0
-    labels_only = has_encoder and not masked and not synthetic
     allowed = min(default_area, LABELS_AREA) if labels_only else default_area
     scale = max(needed, min(highest, math.sqrt(allowed / area)))
     if scale**2 * area > MAX_AREA and masked and not profile.labels:  # each tile needs its mask
@@ -272,8 +295,10 @@ def _describe_augmentation(augmentation: Settings, *, has_encoder: bool) -> str:
     return f"flips, brightness and contrast: a network from random weights needs variety{also}"
 
 
-def _stages(*, has_encoder: bool, localized: bool) -> tuple[Settings, dict[str, float], str]:
+def _stages(*, has_encoder: bool, localized: bool, memory: int) -> tuple[Settings, dict[str, float], str]:
     """Settings of each stage, its share of the steps, and the reason."""
+    if memory:
+        return {}, {}, "none: the memory is built from the photographs, without training"
     if has_encoder:
         stages = {"joint": ENCODER_STAGE}
         return stages, {"joint": 1.0}, "joint only: with a frozen encoder, both networks train together"

@@ -49,6 +49,8 @@ def describe_reasons(reasons: Mapping[str, str]) -> Iterator[str]:
 
 def describe_plan(config: ExperimentConfig, left_s: float, minutes: float) -> str:
     """Returns the planned steps and the time for them."""
+    if config.network.memory:
+        return format_line("time", "a few seconds after all photographs were encoded once")
     if left_s <= 0:
         return format_line("time", f"none of --minutes {minutes:g} is left to train: one step per stage")
     return format_line(
@@ -62,4 +64,4 @@ def describe_steps(config: ExperimentConfig) -> str:
     """Returns the number of steps, and that of each stage."""
     steps = config.stages.steps
     listed = ", ".join(f"{name} {number}" for name, number in steps.items())
-    return f"{sum(steps.values())} steps ({listed})"
+    return f"{sum(steps.values())} steps ({listed})" if listed else "no steps"

@@ -30,6 +30,9 @@ DRAWING_COST = 16
 RESERVED_S = 20.0
 """Duration of evaluation and export without their photographs, s."""
 
+BUILDING_S = 20.0
+"""Duration of building a memory of good surface without encoding its photographs, s."""
+
 EVALUATION_COST = 3.0
 """Duration of evaluating a photograph, in forward passes: it is read, measured and drawn as well."""
 
@@ -103,6 +106,11 @@ def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:
     """
     cost = STEP_COST if encoded is None else CACHED_STEP_COST
     return forward_s * ((encoded or 0) + MIN_STEPS * batch_size * cost)
+
+
+def memory_s(forward_s: float, images: int) -> float:
+    """Returns the estimated duration of building a memory of good surface from so many images, s."""
+    return BUILDING_S + forward_s * images
 
 
 def reserved_s(forward_s: float, validated: int, evaluated: int) -> float:

@@ -50,7 +50,7 @@ class TrainingFacts:
     """What is known about the training of a model.
 
     Attributes:
-        steps: Steps of all stages; None if the training continued from another model.
+        steps: Steps of all stages; None if the training continued from another model, or there is none.
         defective: Defective training photographs; `unmasked` of them have no mask.
         decision_trained: Whether a step trained the decision network.
     """

@@ -3,13 +3,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from segdec.artifact import TrainingPhotographs
 from segdec.artifact.variants import Speed, Variant, check_versions, order_by_speed
-from segdec.config import ModelConfig, NetworkConfig
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.engines import ENGINES, choose_engine
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, ConfigError, MissingExtraError
@@ -151,6 +153,59 @@ def test_several_classes_are_the_same_in_each_engine(name, tmp_path):
     found = ENGINES[name].load(tmp_path / "model").infer(asked)
     np.testing.assert_allclose(found.classes, network(asked)["class_logits"], rtol=0, atol=1e-4)
     np.testing.assert_allclose(np.exp(found.classes).sum(axis=1), 1.0, rtol=1e-5)
+
+
+# === One size ===
+
+
+def test_openvino_compiles_for_the_usual_size_and_gives_the_same_answers(tiny_network, tmp_path, monkeypatch):
+    import segdec.engines.openvino as engine
+
+    write_engine("openvino", tiny_network, tmp_path / "model", [])
+    compiled, core = [], engine.openvino_core()
+
+    def compile_model(model, *settings):
+        compiled.append(str(model.input("images").partial_shape))
+        return core.compile_model(model, *settings)
+
+    counting = SimpleNamespace(read_model=core.read_model, compile_model=compile_model)
+    monkeypatch.setattr(engine, "openvino_core", lambda: counting)
+    loaded = ENGINES["openvino"].load(tmp_path / "model", size=(64, 48))
+    (tmp_path / "model" / "model.xml").unlink()  # as the private copy
+    assert compiled == ["[1,64,48,1]"]
+    for batch, height, width in ((1, 64, 48), (2, 64, 48), (1, 32, 16)):
+        asked = images(batch, height, width)
+        found, expected = loaded.infer(asked), tiny_network(asked)
+        np.testing.assert_allclose(found.mask, expected["mask_logits"], rtol=0, atol=1e-4)
+        np.testing.assert_allclose(found.classes, expected["class_logits"], rtol=0, atol=1e-4)
+    assert compiled == ["[1,64,48,1]", "[?,?,?,1]"]
+    loaded.release_memory()
+    assert np.isfinite(loaded.infer(images(1, 64, 48)).mask).all()
+
+
+def test_openvino_compiles_fourier_transforms_once(every_engine):
+    """Another compilation would hold the kernels' spectra once more."""
+    assert load(every_engine, "openvino").engine.size is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "trained", "size"),
+    [
+        ({}, None, (256, 256)),  # of the self-test
+        ({}, ((100, 100), (50, 50)), (104, 56)),
+        ({}, ((100, 120), (50, 50)), (256, 256)),
+        ({"policy": "resize", "height": 64, "width": 48}, ((100, 100), (50, 50)), (64, 48)),
+        ({"policy": "tile", "height": 64, "width": 48, "overlap_px": 8}, ((100, 100), (50, 50)), (64, 48)),
+    ],
+)
+def test_the_usual_size_is_that_of_a_tile_or_of_the_training_photographs(
+    settings, trained, size, tiny_network, tiny_config, tmp_path
+):
+    config = tiny_config.model_copy(update={"input": InputConfig(**settings)})
+    ranges = trained and TrainingPhotographs(heights=trained[0], widths=trained[1], aspects=(0.4, 2.0))
+    card = ModelCard("t", "1", training_photographs=ranges)
+    export_model(tiny_network, tmp_path / "model", config, card, engines=["openvino"])
+    assert Predictor.load(tmp_path / "model").engine.size == size
 
 
 def test_older_package_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:

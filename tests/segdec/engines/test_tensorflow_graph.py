@@ -277,7 +277,7 @@ def test_exports_of_all_presets_and_encoders_pass_the_check(
     photograph = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
     for engine in engines.split():
         write_engine(engine, network, tmp_path / engine, list(photograph))
-        loaded = ENGINES[engine].load(tmp_path / engine)
+        loaded = ENGINES[engine].load(tmp_path / engine, size=(64, 48))
         if ENGINES[engine].precision == "float32":
-            check_parity(NetworkEngine(network), loaded, model)
+            check_parity(NetworkEngine(network), loaded, model, (64, 48))
         assert np.isfinite(loaded.infer(photograph).mask).all()

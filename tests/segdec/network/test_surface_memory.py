@@ -1,0 +1,74 @@
+"""The memory of good surface against the same computation with numpy."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+import cv2
+import keras
+
+from segdec.config import NetworkConfig
+from segdec.network.folding import fold_network
+from segdec.network.network import build_network
+from segdec.network.surface_memory import POSITIONS, Deviation, NearestPatch
+
+pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
+
+
+def test_distance_to_the_nearest_patch():
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2, 3, 5, 8)).astype(np.float32)
+    patches = random.normal(size=(7, 8)).astype(np.float32)
+    x[0, 1, 2] = patches[4]  # a distance of 0
+    layer = NearestPatch(7)
+    layer.build(x.shape)
+    layer.set_patches(patches)
+    distances = np.sqrt(((x[..., None, :] - patches) ** 2).sum(-1)).min(-1)
+    np.testing.assert_allclose(np.exp(layer(x))[..., 0], np.maximum(distances, 1e-3), rtol=1e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize(("height", "width"), [(POSITIONS, 2 * POSITIONS), (10, 13), (3, 1)])
+def test_deviation_depends_on_the_position(height, width):
+    random = np.random.default_rng(0)
+    layer, x = Deviation(), random.normal(size=(2, height, width, 1)).astype(np.float32)
+    layer.build(x.shape)
+    usual, spread = random.uniform(0.5, 1.0, (2, POSITIONS, POSITIONS)).astype(np.float32)
+    layer.set_weights([usual, spread, np.float32(2.5)])
+    usual, spread = (
+        cv2.resize(grid, (width, height), interpolation=cv2.INTER_NEAREST)[..., None]
+        for grid in (usual, spread)
+    )
+    expected = (x - usual) / spread - 2.5
+    np.testing.assert_allclose(layer(x), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def network(tiny_encoder):
+    """A network with a memory of random patches; tests do not change it."""
+    keras.utils.set_random_seed(3)
+    return build_network(NetworkConfig(preset="mobilenet", encoder=tiny_encoder, memory=20))
+
+
+def test_the_score_is_the_highest_mask_score(network):
+    images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
+    outputs = network(images)
+    assert outputs["mask_logits"].shape == (2, 5, 7, 1)
+    highest = np.max(outputs["mask_logits"], axis=(1, 2, 3))
+    np.testing.assert_array_equal(outputs["class_logits"], np.stack([0 * highest, highest], axis=1))
+    assert not any(part.trainable_variables for part in (*network.heads, *network.decisions))
+
+
+def test_folding_keeps_the_memory(network):
+    images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
+    expected, found = network(images, training=False), fold_network(network)(images, training=False)
+    for name, answer in expected.items():
+        np.testing.assert_allclose(found[name], answer, rtol=1e-4, atol=1e-4)
+
+
+def test_a_saved_network_is_the_same(network, tmp_path):
+    network.save_weights(tmp_path / "network.weights.h5")
+    other = build_network(network.config)
+    other.load_weights(tmp_path / "network.weights.h5")
+    images = np.random.default_rng(2).integers(0, 256, (1, 32, 32, 1)).astype(np.float32)
+    np.testing.assert_array_equal(other(images)["mask_logits"], network(images)["mask_logits"])
