@@ -52,7 +52,8 @@ RUN = (
     "http://127.0.0.1:8000/v1/predict",
     'curl -F file=@part.png -F file=@part.png "http://127.0.0.1:8000/v1/predict/batch?mask=none"',
     "python -m segdec predict part.png --url http://127.0.0.1:8000 --out inspected_by_url",
-    "python -m segdec predict data/parts --model models/parts --results found_in_parts --shard 1/2",
+    "python -m segdec predict data/parts/good data/parts/defect --model models/parts "
+    "--results found_in_parts --shard 1/2",
     "python -m segdec keygen release.key",
     "python -m segdec sign models/parts --key release.key",
     "python -m segdec verify models/parts --key release.pub",

@@ -97,6 +97,8 @@ def _add_fit(commands: "Commands") -> None:
         "a download; none: a network without encoder"
     )
     add("--encoder-weights", default="imagenet", metavar="FILE", help=encoder)
+    limit = "choose the first encoder with which the exported model predicts a photograph within this time"
+    add("--max-ms", type=float, metavar="MS", help=limit)
     add("--overwrite", action="store_true", help="replace the run and the model of this name")
     add("--skip-broken", action="store_true", help="skip unusable images")
     white = "white value of 16-bit images, if the camera has fewer bits"

@@ -12,9 +12,10 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from api.records.inspection import Row
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from segdec.config import GOOD, REVIEW
 
-EventType = Literal["inspected", "reviewed"]
+EventType = Literal["inspected", "reviewed", "not_inspected"]
 TYPE_PREFIX = "segdec."
 MEDIA_TYPE = "application/cloudevents+json"
 MAX_REGIONS = 50
@@ -41,7 +42,7 @@ def inspected_event(row: Row) -> str:
             for region in regions[:MAX_REGIONS]
         ],
     }
-    return _wrap("inspected", row, row["inspected_at"], data)
+    return _wrap("inspected", row["station"], f"records/{row['id']}", row["inspected_at"], data)
 
 
 def reviewed_event(row: Row, now: datetime) -> str:
@@ -53,7 +54,16 @@ def reviewed_event(row: Row, now: datetime) -> str:
         "reviewed_at": None if label is None else moment.isoformat(),
         "revision": row["revision"],
     }
-    return _wrap("reviewed", row, now, data)
+    return _wrap("reviewed", row["station"], f"records/{row['id']}", now, data)
+
+
+def not_inspected_event(photograph: UninspectedPhotograph) -> str:
+    """Returns the event of a photograph without a verdict, or of `count` similar ones."""
+    names = ("station", "part_id", "status", "code", "detail", "count")
+    facts = {name: getattr(photograph, name) for name in names}
+    data = {"record_id": None, "label": None, "verdict": "not_inspected", **facts}
+    subject = f"stations/{_quoted(photograph.station)}/not_inspected"
+    return _wrap("not_inspected", photograph.station, subject, photograph.missed_at, data)
 
 
 def _facts(row: Row) -> dict[str, Any]:
@@ -61,14 +71,18 @@ def _facts(row: Row) -> dict[str, Any]:
     return {"record_id": row["id"], **named, "verdict": verdict_of(row["label"])}
 
 
-def _wrap(kind: EventType, row: Row, moment: datetime, data: Mapping[str, Any]) -> str:
+def _quoted(station: str) -> str:
+    return quote(station, safe="", errors="replace")
+
+
+def _wrap(kind: EventType, station: str, subject: str, moment: datetime, data: Mapping[str, Any]) -> str:
     return json.dumps(
         {
             "specversion": "1.0",
             "id": str(uuid4()),
-            "source": f"/stations/{quote(row['station'], safe='', errors='replace')}",
+            "source": f"/stations/{_quoted(station)}",
             "type": f"{TYPE_PREFIX}{kind}",
-            "subject": f"records/{row['id']}",
+            "subject": subject,
             "time": moment.isoformat(),
             "datacontenttype": "application/json",
             "data": data,

@@ -1,4 +1,4 @@
-"""Queues events for other systems, in the transaction that stores the inspection or review."""
+"""Queues events for other systems, in the transaction that stores the inspection, review or miss."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, insert
 
-from api.records.events import inspected_event, reviewed_event
+from api.records.events import inspected_event, not_inspected_event, reviewed_event
 from api.records.inspection import Row
+from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.tables import outbox
 
 
@@ -15,7 +16,7 @@ from api.records.tables import outbox
 class Outbox:
     """The queue of events, with a row for each of the receivers in `sinks`.
 
-    An event and its inspection or review are in one transaction: both are stored, or neither.
+    An event and its inspection, review or miss are in one transaction: both are stored, or neither.
     """
 
     sinks: tuple[str, ...] = ()
@@ -29,6 +30,13 @@ class Outbox:
         """Queues the event of a review or of its withdrawal; `row` is the inspection after it."""
         if self.sinks:
             self._add(connection, [(row["station"], reviewed_event(row, datetime.now(UTC)))])
+
+    def enqueue_not_inspected(
+        self, connection: Connection, photographs: Sequence[UninspectedPhotograph]
+    ) -> None:
+        """Queues the events of photographs without a verdict."""
+        if self.sinks:
+            self._add(connection, [(each.station, not_inspected_event(each)) for each in photographs])
 
     def _add(self, connection: Connection, events: Sequence[tuple[str, str]]) -> None:
         now = datetime.now(UTC)

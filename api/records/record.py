@@ -81,7 +81,7 @@ class Record:
     ) -> None:
         self.outbox = outbox
         self._engine = open_database(database_url(url, folder))
-        self.misses = UninspectedLog(self._engine)
+        self.misses = UninspectedLog(self._engine, outbox=outbox)
         self._folder, self._rules, self._retry_after_s = folder, rules, retry_after_s
         self.metrics, self._given_pictures = metrics, pictures
         self._failed_at: float | None = None

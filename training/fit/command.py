@@ -35,6 +35,7 @@ from training.fit.dataset_profile import (
     rare_classes,
     store_checks,
 )
+from training.fit.encoder_choice import choose_encoder
 from training.fit.experiment_choice import (
     DEFAULT_AREA,
     MIN_AREA,
@@ -42,7 +43,7 @@ from training.fit.experiment_choice import (
     Resources,
     choose_experiment,
 )
-from training.fit.forward_time import measure_forward
+from training.fit.forward_time import measure_forward, measure_serving
 from training.fit.messages import (
     describe_plan,
     describe_profile,
@@ -67,9 +68,9 @@ from training.optimization.pretrained import (
     FIT_ENCODERS,
     IMAGENET,
     RANDOM,
-    find_encoder,
     install_command,
     load_pretrained,
+    present_encoders,
 )
 from training.reporting.summary import describe_rating
 from training.run.folder import RunFolder
@@ -102,6 +103,7 @@ class FitOptions(ReadOptions):
     test: Path | None = None
     seed: int = 0
     encoder_weights: str = IMAGENET
+    max_ms: float | None = None
     name: str | None = None
     runs: Path = Path("runs")
     overwrite: bool = False
@@ -132,6 +134,7 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         print_lines(*describe_split(split))
 
         # === Choose ===
+        resources = _keep_limit(options, profiled.profile, split, resources)
         choice, forward_s = _choose_in_time(profiled.profile, split, resources, ends_at)
         train_until = ends_at - _reserved_s(forward_s, split)
         interval = MAX_STEPS
@@ -351,7 +354,7 @@ def _find_resources(options: FitOptions) -> Resources:
     memory = memory_limit()
     if options.encoder_weights == RANDOM:
         return Resources(None, "--encoder-weights none", memory)
-    encoder = find_encoder() if options.encoder_weights == IMAGENET else FIT_ENCODERS[0]
+    encoder, *_ = (present_encoders() if options.encoder_weights == IMAGENET else []) or FIT_ENCODERS
     network, stages = {"preset": "mobilenet", "encoder": encoder}, {"joint": {"steps": 1}}
     config = ExperimentConfig(encoder_weights=options.encoder_weights, network=network, stages=stages)
     try:
@@ -362,6 +365,26 @@ def _find_resources(options: FitOptions) -> Resources:
         (reason, *_) = str(error).split(" Expected")
         return Resources(None, f"{reason} {NO_ENCODER}", memory)
     return Resources(options.encoder_weights, memory_bytes=memory, encoder=encoder)
+
+
+def _keep_limit(
+    options: FitOptions, profile: DatasetProfile, split: DatasetSplit, resources: Resources
+) -> Resources:
+    """Chooses the encoder by `--max-ms`, if given, among those whose weights are present."""
+    if options.max_ms is None:
+        return resources
+    names = [resources.encoder if resources.encoder_weights is not None else "compact"]
+    if resources.encoder_weights == IMAGENET:
+        names = present_encoders()
+
+    def measure(name: str) -> float:
+        choice = _choose(profile, split, replace(resources, encoder=name))
+        config = choice.config(planned_steps(choice.shares))
+        return measure_serving(config, profile.classes, (profile.height, profile.width), clock)
+
+    name, text = choose_encoder(names, options.max_ms, measure)
+    print_lines(format_line("speed", text))
+    return resources if resources.encoder_weights is None else replace(resources, encoder=name)
 
 
 # === The experiment ===

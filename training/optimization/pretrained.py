@@ -112,9 +112,9 @@ def available_weights(name: str) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def find_encoder() -> str:
-    """Returns the first encoder of `FIT_ENCODERS` whose weights are on this machine, else the very first."""
-    return next((name for name in FIT_ENCODERS if available_weights(name)), FIT_ENCODERS[0])
+def present_encoders() -> list[str]:
+    """Returns the encoders of `FIT_ENCODERS` whose ImageNet weights are on this machine."""
+    return [name for name in FIT_ENCODERS if available_weights(name)]
 
 
 def _published_path(row: Encoder) -> Path | None:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.records.database import write_transaction
 from api.records.line.uninspected_photograph import UninspectedPhotograph
+from api.records.outbox import Outbox
 from api.records.tables import misses
 
 BURST = 500
@@ -29,14 +30,20 @@ RETRY_S = 2.0
 """Seconds after a failure without another attempt."""
 READER_TIMEOUT_S = 2.0
 """Seconds that a reader waits for a running transaction."""
+NO_OUTBOX = Outbox()
 logger = logging.getLogger(__name__)
 
 
 class UninspectedLog:
-    """Entries that are not yet in the database, and the thread that writes them."""
+    """Entries that are not yet in the database, and the thread that writes them.
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
-        self._engine, self._clock = engine, clock
+    A row and its event in the `outbox` are in one transaction.
+    """
+
+    def __init__(
+        self, engine: Engine, clock: Callable[[], float] = time.monotonic, outbox: Outbox = NO_OUTBOX
+    ) -> None:
+        self._engine, self._clock, self._outbox = engine, clock, outbox
         self._rows, self._counted_at = float(BURST), clock()
         self._waiting: dict[Hashable, UninspectedPhotograph] = {}
         self._writing: dict[Hashable, UninspectedPhotograph] = {}
@@ -106,6 +113,7 @@ class UninspectedLog:
             try:
                 with write_transaction(self._engine) as connection:
                     connection.execute(insert(misses), [asdict(photograph) for photograph in chosen])
+                    self._outbox.enqueue_not_inspected(connection, chosen)
                     _delete_oldest(connection)
             except BaseException:
                 self._restore()

@@ -61,6 +61,26 @@ def test_the_event_of_an_inspection(sender, tmp_path, part):
     assert second["data"]["record_id"] == other["record_id"]
 
 
+def test_the_event_of_a_photograph_that_is_not_inspected(sender, tmp_path):
+    answer = sender.post(QUERY, content=b"no picture", headers=PNG)
+    (event,) = events(tmp_path, 1)
+    missed_at = sender.get("/v1/line").json()["misses"][0]["missed_at"]
+    assert datetime.fromisoformat(event.pop("time")) == datetime.fromisoformat(missed_at)
+    assert len(event.pop("id")) == 36
+    assert event == {
+        "specversion": "1.0",
+        "source": "/stations/line%203%2Fcam1",
+        "type": "segdec.not_inspected",
+        "subject": "stations/line%203%2Fcam1/not_inspected",
+        "datacontenttype": "application/json",
+        "data": {
+            "record_id": None,
+            **{"station": "line 3/cam1", "part_id": "A17", "verdict": "not_inspected", "label": None},
+            **{"status": 422, "code": "unsupported_type", "detail": answer.json()["detail"], "count": 1},
+        },
+    }
+
+
 def test_an_event_contains_the_largest_regions():
     regions = [{"bbox": [0, 0, n, 1], "area_px": n, "score_max": 1.0, "polygon": []} for n in range(1, 80)]
     event = json.loads(inspected_event(inspection(1, "a", answer=json.dumps({"regions": regions}))))
