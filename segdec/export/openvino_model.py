@@ -66,8 +66,8 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     """
     if network.config.memory:  # value ranges of good photographs cut off what is unusual in a defect
         raise ConfigError(
-            "The rounding of int8 hides defects from a memory of good surface. Expected another engine: remove "
-            "openvino-int8 from --engines, or add openvino-bfloat16."
+            "The rounding of int8 hides defects from a memory of good surface. Expected another engine: "
+            "remove openvino-int8 from --engines, or add openvino-bfloat16."
         )
     if not photographs:
         raise ConfigError(

@@ -132,11 +132,8 @@ def test_engines_agree_with_the_network(network, engine, tmp_path):
         np.testing.assert_allclose(found.mask, expected.mask, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(found.classes, expected.classes, rtol=1e-4, atol=1e-4)
     with full_precision():
-        check_parity(
-            reference,
-            loaded,
-            ModelConfig(network=network.config, input=InputConfig(), classes=("good", "defect")),
-        )
+        config = ModelConfig(network=network.config, input=InputConfig(), classes=("good", "defect"))
+        check_parity(reference, loaded, config, (64, 64))
 
 
 def test_int8_is_refused(network, tmp_path):
