@@ -28,7 +28,7 @@ ReadRecord = Callable[[Record], Sample]
 CALIBRATION_IMAGES = 64
 """Validation images for the calibration of int8; more hardly change the ranges."""
 
-MAX_COMPARED = 200
+MAX_COMPARED = 100
 """Validation images on which engines are compared with the network."""
 
 SAMPLE_CANDIDATES = 64

@@ -336,10 +336,10 @@ def _choose_in_time(
 
 
 def _reserved_s(forward_s: float, split: DatasetSplit) -> float:
-    passes = 1 if split.folds > 1 else 2
-    return reserved_s(
-        forward_s, passes * _count_validated(split), len(split.dataset.of_split(split.evaluated))
-    )
+    validated, tested = _count_validated(split), len(split.dataset.of_split("test"))
+    if split.folds > 1:
+        return reserved_s(forward_s, 0, tested, in_folds=validated)
+    return reserved_s(forward_s, validated, tested if split.evaluated == "test" else validated)
 
 
 def _count_validated(split: DatasetSplit) -> int:

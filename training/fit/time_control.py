@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 
+from training.export import MAX_COMPARED
 from training.metrics.rating import ENOUGH_STEPS
 from training.schedule_control import ScheduleControl
 
@@ -35,6 +36,9 @@ BUILDING_S = 20.0
 
 EVALUATION_COST = 3.0
 """Duration of evaluating a photograph, in forward passes: it is read, measured and drawn as well."""
+
+HEAD_COST = 1.5
+"""Duration of validating and evaluating a photograph on cached features, in forward passes."""
 
 
 class TimeControl(ScheduleControl):
@@ -113,13 +117,18 @@ def memory_s(forward_s: float, images: int) -> float:
     return BUILDING_S + forward_s * images
 
 
-def reserved_s(forward_s: float, validated: int, evaluated: int) -> float:
+def reserved_s(forward_s: float, validated: int, evaluated: int, *, in_folds: int = 0) -> float:
     """Returns the estimated duration of everything after the last step, s.
 
-    `validated` is the number of forward passes of validations, at the end of the last stage and to choose
-    thresholds.
+    Args:
+        forward_s: Duration of a forward pass of one photograph, s.
+        validated: Photographs of the validation, at the end of the last stage and to choose thresholds.
+        evaluated: Photographs of the evaluation.
+        in_folds: Photographs that are validated and evaluated on cached features.
     """
-    return RESERVED_S + forward_s * (validated + EVALUATION_COST * evaluated)
+    compared = min(validated + in_folds, MAX_COMPARED)
+    passes = 2 * (validated + compared) + EVALUATION_COST * evaluated + HEAD_COST * in_folds
+    return RESERVED_S + forward_s * passes
 
 
 def validation_interval(forward_s: float, validated: int, left_s: float) -> int:

@@ -190,7 +190,7 @@ def _limit_time(
     forward_s = measure_forward(config, dataset.classes, (size[0], size[1]), clock)
     validated = len(dataset.of_split(config.validation_split))
     compared = len(dataset.of_split("test")) or validated
-    train_until = ends_at - reserved_s(forward_s, 2 * validated, 2 * compared)
+    train_until = ends_at - reserved_s(forward_s, validated, 2 * compared)
     if parent is not None:
         before = config.stages.steps
         total = sum(before.values())

@@ -105,8 +105,10 @@ def test_validations_take_a_tenth_of_the_time(forward_s, left_s, expected):
 
 
 def test_time_is_reserved_for_what_follows_the_training():
-    fixed_s = reserved_s(0.0, validated=20, evaluated=10)
-    assert reserved_s(0.2, validated=20, evaluated=10) - fixed_s == pytest.approx(0.2 * 50)
+    fixed_s = reserved_s(0.0, 20, 10)
+    assert reserved_s(0.2, 20, 10) - fixed_s == pytest.approx(0.2 * (2 * (20 + 20) + 3 * 10))
+    assert reserved_s(0.2, 0, 10, in_folds=20) - fixed_s == pytest.approx(0.2 * (2 * 20 + 3 * 10 + 1.5 * 20))
+    assert reserved_s(0.2, 5000, 0) - reserved_s(0.2, 4999, 0) == pytest.approx(0.2 * 2)
 
 
 def test_stages_share_the_maximum_number_of_steps():
