@@ -131,6 +131,7 @@ def choose_experiment(
         synthetic=synthetic,
         has_encoder=has_encoder,
         labels_only=has_encoder and not masked and not synthetic and not memory,
+        may_stretch=has_encoder and not memory,
     )
     channels, why_colour = _colour(profile)
     if channels == 1 and profile.stored_in_colour:
@@ -244,6 +245,7 @@ def _input(
     synthetic: bool,
     has_encoder: bool,
     labels_only: bool,
+    may_stretch: bool,
 ) -> tuple[Settings, str]:
     """Policy and size of the input, so that the smallest defect keeps `MIN_DEFECT_PX`."""
     height, width = profile.height, profile.width
@@ -274,6 +276,8 @@ def _input(
         policy, why = "resize", "all have about the same aspect ratio"
     if synthetic and not profile.one_shape:
         why = "aspect ratios differ, and synthetic defects must not be placed on padding"
+    elif may_stretch and not profile.one_shape:
+        policy, why = "resize", "aspect ratios differ, but an encoder finds less on padded photographs"
     size = {"policy": policy, "height": rows, "width": columns}
     return size, f"{policy} to {columns} × {rows} px: {why}{notes}"
 

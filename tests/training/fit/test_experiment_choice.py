@@ -104,7 +104,7 @@ def test_the_encoder_is_taken_where_its_weights_are(profile_of):
         ({"height": 1024, "width": 1024, "smallest_px": 5.0}, "native", None, None),
         ({"height": 1500, "width": 1000, "smallest_px": 10.0}, "resize", 752, 512),
         ({"height": 4000, "width": 3000, "smallest_px": 8.0}, "tile", 512, 512),
-        ({"one_size": False, "one_shape": False}, "letterbox", 512, 512),
+        ({"one_size": False, "one_shape": False}, "resize", 512, 512),
     ],
 )
 def test_the_smallest_defect_keeps_five_pixels(profile_of, facts, policy, height, width):
@@ -113,6 +113,11 @@ def test_the_smallest_defect_keeps_five_pixels(profile_of, facts, policy, height
     assert (size.policy, size.height, size.width) == (policy, height, width)
     if size.height is not None and policy != "tile":
         assert profile.smallest_px * size.height / profile.height >= 4.9
+
+
+def test_without_an_encoder_proportions_are_kept(profile_of):
+    chosen = choose_experiment(profile_of(one_size=False, one_shape=False), (15, 5, 5), 100, NONE)
+    assert config(chosen).input.policy == "letterbox"
 
 
 def test_where_time_is_short_the_input_is_smaller_but_keeps_the_smallest_defect(profile_of):
