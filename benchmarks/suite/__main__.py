@@ -8,6 +8,7 @@ them as it was exported. Results are stored in --out at once; the same command m
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,6 +27,9 @@ GOOD_ONLY = ("capsule", "dagm_class1", "kolektorsdd", "leather")
 
 
 Measurement = FitRun | BaselineRun
+
+LINE_WIDTH = 120
+"""Maximum number of characters of a line in the documentation."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -151,11 +155,12 @@ def _parse_defects(text: str) -> int | None:
 def _describe(settings: FitSettings, seeds: Sequence[int]) -> str:
     machine = describe_machine()
     listed = ", ".join(map(str, seeds))
-    return (
+    text = (
         f"`{settings}`; seeds {listed}, medians; {machine['cores']} cores of {machine['processor']}, "
         f"{machine['date']}. defects: defective training photographs; s: duration of `fit`; ms: inference of "
         "one photograph; above the better one: difference of AP and AUROC to the better baseline."
     )
+    return textwrap.fill(text, LINE_WIDTH, break_on_hyphens=False)
 
 
 def _print_error(text: str) -> None:
