@@ -31,7 +31,7 @@ MIN_GOOD = 3
 SEED = 0
 
 FOLDS = 3
-"""Number of folds: more cost more time and improved no data set by more than chance."""
+"""Number of folds; the duration of a training step is proportional to it."""
 
 TWO_PARTS_NOTE = "of two defective parts one is in train and the other in val: none is left to test"
 ONE_PART_NOTE = "the one defective part is in train: none is left to validate or to test"
