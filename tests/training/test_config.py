@@ -116,8 +116,8 @@ def test_settings_that_may_change_when_a_run_is_resumed():
     """Devices, places of the data, outputs, thresholds; a change of this list must be intended."""
     names = """
         name runs strategy devices cluster_timeout_s checkpoint_every checkpoint_minutes keep_checkpoints
-        log_every tracking encoder_weights initial_weights data.layout data.root data.reviewed data.splits
-        data.supervision data.max_pixels data.allowed_leaks data.skip_broken data.cache_mb data.cache_folder
+        log_every tracking encoder_weights initial_weights data.layout data.root data.reviewed data.test_root
+        data.splits data.supervision data.max_pixels data.allowed_leaks data.skip_broken data.cache_mb data.cache_folder
         data.disk_cache_mb data.checked_folder data.recheck data.drop_remainder data.decode_threads
         threshold.miss_cost threshold.defect_rate threshold.score threshold.review threshold.missed_share
         threshold.refused_share threshold.confidence
