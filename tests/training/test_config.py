@@ -117,9 +117,9 @@ def test_settings_that_may_change_when_a_run_is_resumed():
     names = """
         name runs strategy devices cluster_timeout_s checkpoint_every checkpoint_minutes keep_checkpoints
         log_every tracking encoder_weights initial_weights data.layout data.root data.reviewed data.test_root
-        data.splits data.supervision data.max_pixels data.allowed_leaks data.skip_broken data.cache_mb data.cache_folder
-        data.disk_cache_mb data.checked_folder data.recheck data.drop_remainder data.decode_threads
-        threshold.miss_cost threshold.defect_rate threshold.score threshold.review threshold.missed_share
-        threshold.refused_share threshold.confidence
+        data.splits data.supervision data.max_pixels data.allowed_leaks data.skip_broken data.cache_mb
+        data.cache_folder data.disk_cache_mb data.checked_folder data.recheck data.drop_remainder
+        data.decode_threads threshold.miss_cost threshold.defect_rate threshold.score threshold.review
+        threshold.missed_share threshold.refused_share threshold.confidence
     """
     assert changeable_settings() == set(names.split())
