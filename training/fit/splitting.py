@@ -92,12 +92,14 @@ def _split_into_folds(profiled: ProfiledDataset, clusters: Sequence[Cluster]) ->
     checked, own_split = profiled.checked, profiled.profile.own_split
     places = {one.record.group: one.record.split for one in checked.photographs}
     used = [one for one in clusters if not own_split or any(places[g] in SPLITS[:2] for g in one.groups)]
-    defective = sum(cluster.label > 0 for cluster in used)
-    if min(defective, len(used) - defective) < FOLDS:
+    if sum(cluster.label > 0 for cluster in used) < FOLDS:
         return None
     if not own_split:
         checked = _all_in_train(checked)
-    dataset = assign_folds(checked, FOLDS, seed=SEED, duplicates=profiled.duplicates).dataset
+    try:
+        dataset = assign_folds(checked, FOLDS, seed=SEED, duplicates=profiled.duplicates).dataset
+    except DatasetError:  # a fold would lack good or defective photographs
+        return None
     good, defects = _counts(dataset)
     reasons = [
         f"{FOLDS} folds, each with a head that is trained on the others: all photographs train, and each is "

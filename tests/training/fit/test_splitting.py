@@ -86,6 +86,11 @@ def test_all_photographs_train_in_folds_of_good_and_defective_parts(profiled_of)
     assert "20 defective photographs in the folds" in division.reasons[-1]
 
 
+def test_parts_with_good_and_defective_photographs_are_enough(profiled_of):
+    division = split_dataset(profiled_of([[(0,), (0,), (1,)] for _ in range(5)]), with_folds=True)
+    assert (division.folds, division.good[0], division.defective[0]) == (3, 10, 5)
+
+
 def test_the_test_of_the_data_set_stays_apart_from_the_folds(profiled_of):
     groups = [[(label, split)] for label in (0, 1) for split in ("train", "val", "test") for _ in range(4)]
     division = split_dataset(profiled_of(groups, own_split=True), with_folds=True)
