@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     AddArgument = Callable[..., argparse.Action]
 
 FRESH, SPLITS = "--fresh", ("train", "val", "test")
-COMPARED = "split of the images; default: test, or with folds train if no image is in test"
+SPLIT_HELP = "split of the images; default: test, or with folds train if no image is in test"
 RUN_USAGE = (
     "Usage: python -m training run EXPERIMENT.toml [--fresh] [--field value]… "
     "(--fresh replaces an existing run)"
@@ -132,7 +132,7 @@ def _add_retrain(commands: "Commands") -> None:
 def _add_measuring(commands: "Commands") -> None:
     add = _add_command(commands, evaluate)
     add("run", type=Path, help="run folder")
-    add("--split", choices=SPLITS, help=COMPARED)
+    add("--split", choices=SPLITS, help=SPLIT_HELP)
     add = _add_command(commands, join)
     add("runs", type=Path, nargs="+", metavar="RUN", help="run folder, evaluated")
     add("--out", type=Path, help="folder for joined.json, joined.csv and report.html")
@@ -160,7 +160,7 @@ def _add_artifacts(commands: "Commands") -> None:
     add = _add_command(commands, verify)
     add("run", type=Path, help="run folder")
     add("model", type=Path, help="artifact that was exported from it")
-    add("--split", choices=SPLITS, help=COMPARED)
+    add("--split", choices=SPLITS, help=SPLIT_HELP)
     add = _add_command(commands, encoders)
     fetch = "download the ImageNet weights of this encoder unless they are present"
     add("--fetch", metavar="NAME", help=fetch)

@@ -7,9 +7,9 @@ from pathlib import Path
 from benchmarks.defect_subsets import keep_defects
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
-from datasets.name_lists import read_name_list, records_of_lines
+from datasets.name_lists import records_of_lines
 from datasets.sample import Dataset, Record, Split
-from datasets.splitting import SPLITS, SPLITS_FILE
+from datasets.splitting import SPLITS_FILE, read_split_lines
 from segdec.errors import ConfigError, DatasetError
 
 LAST_TRAINING_ITEM = "kos15"
@@ -88,10 +88,7 @@ def list_sets(data: Path, names: Sequence[str]) -> tuple[list[SuiteSet], dict[st
 def _places(dataset: Dataset, root: Path, layout: str) -> dict[str, Split]:
     path = root / SPLITS_FILE
     if path.exists():
-        words = [
-            (line.word, record)
-            for line, record in records_of_lines(dataset, read_name_list(path, SPLITS, "split"))
-        ]
+        words = [(line.word, record) for line, record in records_of_lines(dataset, read_split_lines(path))]
     elif layout == "kolektor":
         words = [
             ("train" if record.group <= LAST_TRAINING_ITEM else "test", record) for record in dataset.records

@@ -74,7 +74,7 @@ def build_memory_decision() -> keras.Model:
         keras.Input((None, None, 1), dtype=exact, name=name) for name in ("features", "mask_logits")
     )
     highest = layers.GlobalMaxPooling2D(dtype=exact, name="mask_max")(mask_logits)
-    class_logits = AgainstZero(dtype=exact, name="class_logits")(highest)
+    class_logits = TwoClassLogits(dtype=exact, name="class_logits")(highest)
     return keras.Model((features, mask_logits), class_logits, name="decision")
 
 
@@ -167,7 +167,7 @@ def _product(x: Any, kernel: Any) -> Any:
 
 
 @keras.saving.register_keras_serializable(package="segdec")
-class AgainstZero(keras.layers.Layer):
+class TwoClassLogits(keras.layers.Layer):
     """Converts log-odds to logits of two classes: [B, 1] → [B, 2], the first of them 0."""
 
     def call(self, inputs: Any) -> Any:

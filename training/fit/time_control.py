@@ -37,7 +37,7 @@ BUILDING_S = 20.0
 EVALUATION_COST = 3.0
 """Duration of evaluating a photograph, in forward passes: it is read, measured and drawn as well."""
 
-HEAD_COST = 1.5
+CACHED_EVALUATION_COST = 1.5
 """Duration of validating and evaluating a photograph on cached features, in forward passes."""
 
 
@@ -127,7 +127,7 @@ def reserved_s(forward_s: float, validated: int, evaluated: int, *, in_folds: in
         in_folds: Photographs that are validated and evaluated on cached features.
     """
     compared = min(validated + in_folds, MAX_COMPARED)
-    passes = 2 * (validated + compared) + EVALUATION_COST * evaluated + HEAD_COST * in_folds
+    passes = 2 * (validated + compared) + EVALUATION_COST * evaluated + CACHED_EVALUATION_COST * in_folds
     return RESERVED_S + forward_s * passes
 
 
