@@ -170,8 +170,6 @@ class NetworkConfig(Config):
             )
         if self.memory and self.heads:
             raise ValueError(f"memory={self.memory} with heads={self.heads}; expected heads=0, or memory=0")
-        if 0 < self.memory < self.folds:
-            raise ValueError(f"memory={self.memory}; expected at least {self.folds}, one for each fold, or 0")
         fixed = {"mask_stride": STRIDE, "mask_classes": False, "num_classes": 2}
         wrong = [f"{name}={getattr(self, name)}" for name in fixed if getattr(self, name) != fixed[name]]
         if not self.heads and wrong:

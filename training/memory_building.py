@@ -49,8 +49,8 @@ SEED = 2**32 - 5
 def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, seed: int) -> None:
     """Sets the weights of a network's memory from the good ones among the training examples.
 
-    The patches of each fold are chosen among its own photographs. Which distances are usual, and how much
-    they spread, is measured on the photographs of each fold without its patches.
+    Which distances are usual, and how much they spread, is measured on the photographs of each fold with
+    patches that are chosen without them.
 
     Args:
         network: A network with a memory.
@@ -75,12 +75,11 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
     by_fold = [[next(own) for _ in indices] for indices in chosen]
 
     # === Memory ===
-    nearest = memory.get_layer(NEAREST)
-    kept = [
-        choose_coreset(_candidates(each, CANDIDATES // folds, random), size)
-        for each, size in zip(by_fold, nearest.fold_sizes, strict=True)
-    ]
-    nearest.set_patches(np.concatenate(kept))
+    nearest, size = memory.get_layer(NEAREST), network.config.memory
+    candidates = [_candidates(each, CANDIDATES // folds, random) for each in by_fold]
+    for fold in (None, *range(folds)):
+        others = [each for number, each in enumerate(candidates) if number != fold]
+        nearest.set_patches(choose_coreset(np.concatenate(others), size), fold)
 
     # === Usual distances ===
     measured = [one for fold, each in enumerate(by_fold) for one in _distances(memory, fold, each)]
@@ -149,7 +148,7 @@ def _candidates(patches: Sequence[Floats], number: int, random: np.random.Genera
 def _distances(memory: keras.Model, fold: int, patches: Sequence[Floats]) -> Iterator[Floats]:
     """Yields the smoothed logarithms of the distances [h, w] of each photograph's patches [h, w, D].
 
-    The photographs are those of a fold, whose patches are left out.
+    The photographs are those of a fold; the memory is the one without them.
     """
     part = distances_without_fold(memory, fold)
     measure = tf.function(lambda one: part(one, training=False))

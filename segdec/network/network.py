@@ -110,7 +110,7 @@ class SegDecNet(keras.Model):
         """Returns a model with the same outputs, made of what was built without a fold (from 0).
 
         It shares the weights of the head that was trained without the fold, and of the memory without its
-        patches. Its input is an image, or with `encoded` the encoder's features by name.
+        photographs. Its input is an image, or with `encoded` the encoder's features by name.
         """
         encoder = self.segmentation.get_layer("encoder")
         inputs = feature_inputs(encoder) if encoded else self.input
@@ -183,7 +183,7 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
         encoder = build_encoder(config, policy)
         parts = [build_head(encoder, config, policy, name) for name in _names("head", config)]
         if config.memory:
-            parts.append(build_memory(feature_inputs(encoder), config))
+            parts.append(build_memory(feature_inputs(encoder), config, folded=policy.folded))
         features = encoder(image)
         return keras.Model(image, {part.name: part(features) for part in parts}, name="segmentation")
     x, skips = image, {}

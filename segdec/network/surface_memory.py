@@ -29,9 +29,6 @@ POSITIONS = 64
 
 EPSILON = 1e-6
 
-LEFT_OUT = 1e9
-"""Squared distance that is added to patches that are left out."""
-
 UNCHANGED: dict[str, Any] = {"trainable": False, "autocast": False}
 """Settings of weights that no training changes."""
 
@@ -42,10 +39,11 @@ SMOOTHED = ("smoothed_1", "smoothed_2")
 """Names of the layers that smooth the distances."""
 
 
-def build_memory(features: dict[str, Any], config: NetworkConfig) -> keras.Model:
+def build_memory(features: dict[str, Any], config: NetworkConfig, *, folded: bool) -> keras.Model:
     """Builds a model: the encoder's features by name → logits [B, H/8, W/8, 1], high on unknown surface.
 
-    They are computed in float32, since differences of large numbers decide.
+    They are computed in float32, since differences of large numbers decide. If `folded`, it has no patches
+    for folds.
     """
     exact = keras.config.floatx()
     channels = sum(features[f"joined_{stride}"].shape[-1] for stride in PATCH_STRIDES)
@@ -59,7 +57,7 @@ def build_memory(features: dict[str, Any], config: NetworkConfig) -> keras.Model
             x = CropToStride(1, dtype=exact, name=f"cut_{stride}")([x, patches[0]])
         patches.append(x)
     x = layers.Add(dtype=exact, name=PATCHES)(patches)  # [B, H/8, W/8, width]
-    x = NearestPatch(config.memory, config.folds, dtype=exact, name=NEAREST)(x)
+    x = NearestPatch(config.memory, 0 if folded else config.folds, dtype=exact, name=NEAREST)(x)
     for name in SMOOTHED:
         x = layers.AveragePooling2D(SMOOTHING, 1, padding="same", dtype=exact, name=name)(x)
     return keras.Model(features, Deviation(dtype=exact, name=DEVIATION)(x), name="memory")
@@ -68,7 +66,7 @@ def build_memory(features: dict[str, Any], config: NetworkConfig) -> keras.Model
 def distances_without_fold(memory: keras.Model, fold: int) -> keras.Model:
     """Returns a model: patches [B, h, w, D] → smoothed logarithms of distances [B, h, w, 1].
 
-    They are distances to the patches of other folds.
+    They are distances to the patches that were chosen without a fold, from 0.
     """
     patches = memory.get_layer(PATCHES).output
     x = memory.get_layer(NEAREST)(patches, without=fold)
@@ -78,7 +76,7 @@ def distances_without_fold(memory: keras.Model, fold: int) -> keras.Model:
 
 
 def without_fold(memory: keras.Model, fold: int) -> keras.Model:
-    """Returns the model of `build_memory` without the patches of a fold; it shares the weights."""
+    """Returns the model of `build_memory` with the patches without a fold; it shares the weights."""
     distances = distances_without_fold(memory, fold)(memory.get_layer(PATCHES).output)
     return keras.Model(memory.input, memory.get_layer(DEVIATION)(distances))
 
@@ -120,8 +118,9 @@ class PatchProjection(keras.layers.Layer):
 class NearestPatch(keras.layers.Layer):
     """Returns the logarithm of the distance to the nearest of `size` patches: [B, H, W, C] → [B, H, W, 1].
 
-    The squared distance is |x|² − max(2 x·m − |m|²) over the patches m: one matrix product. The patches are
-    those of each fold, one fold after the other; the call argument `without` leaves out those of one fold.
+    The squared distance is |x|² − max(2 x·m − |m|²) over the patches m: one matrix product. For training
+    there are also as many patches for each of `folds`, chosen without its photographs; the call argument
+    `without`, from 0, selects them.
     """
 
     def __init__(self, size: int, folds: int, **kwargs: Any) -> None:
@@ -129,33 +128,31 @@ class NearestPatch(keras.layers.Layer):
         self.size, self.folds = size, folds
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        self.kernel = self.add_weight(
-            (input_shape[-1], self.size), "random_normal", name="kernel", **UNCHANGED
-        )
-        self.bias = self.add_weight((self.size,), "zeros", name="bias", **UNCHANGED)
+        self.memories = []
+        for end in ("", *(f"_without_{fold}" for fold in range(1, self.folds + 1))):
+            shape = (input_shape[-1], self.size)
+            kernel = self.add_weight(shape, "random_normal", name=f"kernel{end}", **UNCHANGED)
+            bias = self.add_weight(shape[1:], "zeros", name=f"bias{end}", **UNCHANGED)
+            self.memories.append((kernel, bias))
 
-    @property
-    def fold_sizes(self) -> list[int]:
-        """Number of patches of each fold."""
-        return [len(places) for places in np.array_split(np.arange(self.size), self.folds)]
-
-    def set_patches(self, patches: NDArray[np.float32]) -> None:
+    def set_patches(self, patches: NDArray[np.float32], without: int | None = None) -> None:
         """Sets the remembered patches [size, C]."""
-        self.kernel.assign(2.0 * patches.T)
-        self.bias.assign(-np.square(patches).sum(axis=1))
+        kernel, bias = self._select(without)
+        kernel.assign(2.0 * patches.T)
+        bias.assign(-np.square(patches).sum(axis=1))
 
     def call(self, inputs: Any, without: int | None = None) -> Any:
         x = ops.cast(inputs, self.compute_dtype)
-        bias = self.bias
-        if without is not None:
-            left_out = np.repeat(np.arange(self.folds) == without, self.fold_sizes)
-            bias = bias - np.where(left_out, LEFT_OUT, 0).astype(np.float32)
-        nearest = ops.max(_product(x, self.kernel) + bias, axis=-1, keepdims=True)
+        kernel, bias = self._select(without)
+        nearest = ops.max(_product(x, kernel) + bias, axis=-1, keepdims=True)
         squared = ops.sum(ops.square(x), axis=-1, keepdims=True) - nearest
         return 0.5 * ops.log(ops.maximum(squared, MIN_DISTANCE**2))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "size": self.size, "folds": self.folds}
+
+    def _select(self, without: int | None) -> tuple[Any, Any]:
+        return self.memories[0 if without is None else without + 1]
 
 
 @keras.saving.register_keras_serializable(package="segdec")

@@ -45,10 +45,6 @@ def test_error_shows_the_wrong_value() -> None:
         ({"preset": "mobilenet", "memory": 10}, "memory=10 with heads=1; expected heads=0"),
         ({"preset": "mobilenet", "heads": 0}, "heads=0 without memory"),
         (
-            {"preset": "mobilenet", "heads": 0, "memory": 2},
-            "memory=2; expected at least 3, one for each fold",
-        ),
-        (
             {"preset": "mobilenet", "heads": 0, "memory": 9, "num_classes": 3},
             "heads=0 with num_classes=3; exp",
         ),

@@ -147,6 +147,11 @@ def test_a_run_on_good_photographs_alone(load, tmp_path, capsys):
     assert run.compared_split == "test"
     (own, *_) = run.parts("train")
     assert own[0].config == result.model and {one.fold for one in own[1]} == {1}
+
+
+@pytest.mark.slow
+def test_a_run_on_good_photographs_alone_is_repeatable_and_evaluated(load, tmp_path):
+    run = Trainer(load(tmp_path)).run()
     assert evaluate_run(run.path, "train").rating.level == "not measurable"
     evaluated = evaluate_run(run.path, "test")
     assert evaluated.rating.level != "useless" or "No stage trained" not in evaluated.rating.reason
