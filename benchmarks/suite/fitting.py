@@ -123,7 +123,7 @@ def measure_model(run: FitRun, seconds: float) -> FitResult:
     source, dataset = run.source, run.source.dataset
     if predictor.config.classes != dataset.classes:
         dataset = merged_defects(dataset)
-    evaluation = evaluate(predictor, dataset.of_split("test"), read, progress=False, resamples=0)
+    evaluation = evaluate([(predictor, dataset.of_split("test"))], read, progress=False, resamples=0)
     metrics, stages = evaluation.metrics, RunFolder(run.options.out / "runs" / run.name).experiment().stages
     results = evaluation.results
     has_masks = any(result.truth and result.pixels for result in results)
