@@ -24,7 +24,8 @@ SCALES = {"proj": "ls1.gamma", "fc2": "ls2.gamma"}
 def state_dict_shapes(width: int, depth: int, grid: int, **_: Any) -> dict[str, tuple[int, ...]]:
     """Returns the shape of each tensor by name, for arguments of `build_vision_transformer`."""
     hidden = EXPANSION * width
-    sides = {"qkv": (3 * width, width), "proj": (width, width), "fc1": (hidden, width), "fc2": (width, hidden)}
+    sides = {"qkv": (3 * width, width), "proj": (width, width)}
+    sides |= {"fc1": (hidden, width), "fc2": (width, hidden)}
     block: dict[str, tuple[int, ...]] = dict.fromkeys(SCALES.values(), (width,))
     for name, shape in sides.items():
         block |= {f"{DENSE[name]}.weight": shape, f"{DENSE[name]}.bias": shape[:1]}
