@@ -30,7 +30,7 @@ from training.metrics.thresholds import ScoredPhotographs, choose_score_threshol
 from training.metrics.validation import collect_scored
 
 BASELINE_RULE = "fewest errors"
-"""The former rule."""
+"""The rule with which the others are compared."""
 
 Floats = NDArray[np.float64]
 Rule = Callable[[Floats, Floats], float]
@@ -130,18 +130,18 @@ def choose_min_errors(good: Floats, defective: Floats) -> float:
 
 
 def describe(lines: Sequence[Excess]) -> str:
-    """Returns a Markdown table with the excess of each rule, and its ratio to the former rule's excess."""
+    """Returns a Markdown table with the excess of each rule, and its ratio to that of `BASELINE_RULE`."""
     rules = [name for name in lines[0].costs if name != "best"]
     rows = []
     for line in lines:
-        former = {rule: line.excess(BASELINE_RULE) for rule in rules if rule != BASELINE_RULE}
-        cells = [_cell(line.excess(rule), former.get(rule, 0.0)) for rule in rules]
+        baseline = {rule: line.excess(BASELINE_RULE) for rule in rules if rule != BASELINE_RULE}
+        cells = [_cell(line.excess(rule), baseline.get(rule, 0.0)) for rule in rules]
         rows.append([line.defects, f"{line.costs['best']:.3f}", *cells])
     return markdown_table(["defects", "best possible", f"excess: {rules[0]}", *rules[1:]], rows)
 
 
-def _cell(excess: float, old: float) -> str:
-    return f"{excess:.3f} ({excess / old:.2f})" if old > 0 else f"{excess:.3f}"
+def _cell(excess: float, baseline: float) -> str:
+    return f"{excess:.3f} ({excess / baseline:.2f})" if baseline > 0 else f"{excess:.3f}"
 
 
 def _part(values: Floats, count: int, generator: np.random.Generator) -> tuple[Floats, Floats]:

@@ -84,7 +84,7 @@ class NetworkConfig(Config):
     encoder: Annotated[str, AfterValidator(_check_encoder)] = Field(
         SEGDECNET,
         description="encoder of the segmentation network: segdecnet = its own convolutions, as published, or "
-        f"a network of keras.applications: {', '.join(ENCODERS)}",
+        f"a pretrained network: {', '.join(ENCODERS)}",
     )
     heads: int = Field(
         1,
@@ -196,9 +196,9 @@ class NetworkConfig(Config):
 
     @property
     def has_global_context(self) -> bool:
-        """Whether a mask logit depends on the whole image, by normalisation or squeeze-and-excitation."""
+        """Whether a mask logit depends on the whole image, by normalisation or the encoder."""
         return self.normalization != "batch" or (
-            self.encoder != SEGDECNET and ENCODERS[self.encoder].has_squeeze_excitation
+            self.encoder != SEGDECNET and ENCODERS[self.encoder].has_global_context
         )
 
     @property

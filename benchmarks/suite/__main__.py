@@ -88,7 +88,7 @@ def measure_suite(options: argparse.Namespace, flags: tuple[str, ...]) -> bool:
     results |= measure_missing(missing, options.out)
 
     rows = [row for cell in cells if (row := _row(*cell, runs, baselines, results)) is not None]
-    text = f"{tabulate(rows)}\n\n{_describe(settings, options.seeds)}"
+    text = f"{tabulate(rows)}\n\n{_describe(settings, options.seeds, with_baselines=options.baselines)}"
     print(text, flush=True)
     complete = len(results) == len(measurements) and not (errors and options.sets)
     if options.write is not None:
@@ -152,15 +152,17 @@ def _parse_defects(text: str) -> int | None:
     return int(text)
 
 
-def _describe(settings: FitSettings, seeds: Sequence[int]) -> str:
+def _describe(settings: FitSettings, seeds: Sequence[int], *, with_baselines: bool) -> str:
     machine = describe_machine()
     listed = ", ".join(map(str, seeds))
     text = (
         f"`{settings}`; seeds {listed}, medians; {machine['cores']} cores of {machine['processor']}, "
-        f"{machine['date']}. defects: defective training photographs; s: duration of `fit`; ms: inference of "
-        "one photograph; above the better one: difference of AP and AUROC to the better baseline."
+        f"{machine['date']}. defects: defective training photographs; excess cost: beyond that of the "
+        "best threshold, in false alarms; s: duration of `fit`; ms: inference of one photograph"
     )
-    return textwrap.fill(text, LINE_WIDTH, break_on_hyphens=False)
+    if with_baselines:
+        text += "; above the better one: difference of AP and AUROC to the better baseline"
+    return textwrap.fill(f"{text}.", LINE_WIDTH, break_on_hyphens=False)
 
 
 def _print_error(text: str) -> None:

@@ -78,7 +78,8 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
         import nncf
     except ImportError as error:
         raise MissingExtraError("nncf", group="quantize") from error
-    nncf.set_log_level(logging.ERROR)  # else it logs each layer
+    # It logs each layer. Its `set_log_level` would also change the handlers, which others may share.
+    logging.getLogger("nncf").setLevel(logging.ERROR)
     layers = fourier_layers(network, MIN_SAVING["int8"])
     model = _convert(network, layers)
     spectra = {SPECTRA + one.name: kernel_spectra(np.asarray(one.kernel, np.float32)) for one in layers}

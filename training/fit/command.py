@@ -15,6 +15,7 @@ from datasets.sample import Dataset
 from datasets.splitting import SPLITS, write_splits
 from datasets.test_folder import split_test_folder
 from segdec.artifact import check_writable
+from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError, RunError, SegdecError
 from segdec.process_memory import memory_limit
 from segdec.runtime.cli import EXIT_INTERRUPTED
@@ -101,6 +102,7 @@ class FitOptions(ReadOptions):
     splits: Path | None = None
     test: Path | None = None
     seed: int = 0
+    encoder: str | None = None
     encoder_weights: str = IMAGENET
     max_ms: float | None = None
     name: str | None = None
@@ -350,16 +352,22 @@ def _count_validated(split: DatasetSplit) -> int:
 
 def _find_resources(options: FitOptions) -> Resources:
     """The encoder weights, if available, and the memory limit."""
-    memory = memory_limit()
+    memory, encoder = memory_limit(), options.encoder
+    if encoder is not None and (encoder not in ENCODERS or options.encoder_weights == RANDOM):
+        raise ConfigError(
+            f"--encoder {encoder} --encoder-weights {options.encoder_weights}. Expected one of "
+            f"{', '.join(ENCODERS)} with its weights, see python -m training encoders."
+        )
     if options.encoder_weights == RANDOM:
         return Resources(None, "--encoder-weights none", memory)
-    encoder, *_ = (present_encoders() if options.encoder_weights == IMAGENET else []) or FIT_ENCODERS
+    if encoder is None:
+        encoder, *_ = (present_encoders() if options.encoder_weights == IMAGENET else []) or FIT_ENCODERS
     network, stages = {"preset": "mobilenet", "encoder": encoder}, {"joint": {"steps": 1}}
     config = ExperimentConfig(encoder_weights=options.encoder_weights, network=network, stages=stages)
     try:
         load_pretrained(config)
     except ConfigError as error:
-        if options.encoder_weights != IMAGENET:
+        if options.encoder is not None or options.encoder_weights != IMAGENET:
             raise
         (reason, *_) = str(error).split(" Expected")
         return Resources(None, f"{reason} {NO_ENCODER}", memory)
@@ -373,7 +381,7 @@ def _keep_limit(
     if options.max_ms is None:
         return resources
     names = [resources.encoder if resources.encoder_weights is not None else "compact"]
-    if resources.encoder_weights == IMAGENET:
+    if options.encoder is None and resources.encoder_weights == IMAGENET:
         names = present_encoders()
 
     def measure(name: str) -> float:

@@ -1,5 +1,6 @@
 """Counts the operations of the exported graph, because times would depend on the machine."""
 
+import logging
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,16 @@ POOLED = 2
 """Means in the decision network, of its features and of the mask."""
 
 
+@pytest.fixture
+def shared_handler():
+    """A handler that the quantiser's logger shares with others, as pytest's own: its level must stay."""
+    pytest.importorskip("nncf")
+    logger, handler = logging.getLogger("nncf"), logging.NullHandler()
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)
+
+
 @pytest.mark.parametrize(
     ("fields", "engine", "normalizations"),
     [
@@ -31,7 +42,7 @@ POOLED = 2
     ],
     ids=str,
 )
-def test_instance_normalisation_is_one_operation(fields, engine, normalizations, tmp_path):
+def test_instance_normalisation_is_one_operation(fields, engine, normalizations, tmp_path, shared_handler):
     """As means, squares and products of their own they take three times as long as all convolutions."""
     config = NetworkConfig.model_validate(SMALL | fields | {"normalization": "instance"})
     photograph = np.random.default_rng(0).integers(0, 256, (64, 48, 1), dtype=np.uint8)
@@ -39,6 +50,7 @@ def test_instance_normalisation_is_one_operation(fields, engine, normalizations,
     nodes = openvino_core().read_model(tmp_path / MODEL).get_ops()
     found = Counter(node.get_type_name() for node in nodes)
     assert (found["MVN"], found["ReduceMean"], found["SquaredDifference"]) == (normalizations, POOLED, 0)
+    assert shared_handler.level == 0
 
 
 @pytest.mark.parametrize(
