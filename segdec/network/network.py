@@ -147,8 +147,8 @@ def _outputs(
 ) -> dict[str, Any]:
     """Returns the means over the heads of mask logits and class logits; without heads those of the memory.
 
-    `segmented` are the outputs of the segmentation by name. With a combination, the memory changes the class
-    logits.
+    `segmented` are the outputs of the segmentation by name. With a combination, the memory changes the
+    decision.
     """
     if not config.heads:
         return {"mask_logits": segmented[MEMORY], "class_logits": highest_logit(segmented[MEMORY])}
@@ -157,12 +157,11 @@ def _outputs(
         decide((features, coarse)) for decide, (features, coarse, _) in zip(decisions, heads, strict=True)
     ]
     mask_logits = _mean([mask_logits for _, _, mask_logits in heads], "mean_mask")
-    class_logits = classify(_mean(decided, "mean_decision"), config)
+    decision = _mean(decided, "mean_decision")
     if combination is not None:
-        evidence = Evidence(dtype=keras.config.floatx(), name=EVIDENCE)
-        described = evidence([class_logits, mask_logits, segmented[MEMORY]])
-        class_logits = combination([class_logits, described])
-    return {"mask_logits": mask_logits, "class_logits": class_logits}
+        describe = Evidence(dtype=keras.config.floatx(), name=EVIDENCE)
+        decision = combination([decision, describe([decision, mask_logits, segmented[MEMORY]])])
+    return {"mask_logits": mask_logits, "class_logits": classify(decision, config)}
 
 
 def _mean(logits: list[Any], name: str) -> Any:

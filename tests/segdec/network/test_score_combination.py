@@ -15,33 +15,26 @@ from segdec.network.score_combination import Evidence, ScoreCombination
 pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
 
 
-def log_odds(class_logits):
-    return np.logaddexp.reduce(class_logits[:, 1:], axis=1) - class_logits[:, 0]
-
-
-def test_the_evidence_is_the_log_odds_and_the_highest_logits():
-    """By hand: log(e¹ + e¹) − 0; the highest of all masks; the highest of the memory."""
+@pytest.mark.parametrize("decided", [[1.0, 4], [3, 7, -2]])
+def test_the_evidence_is_the_log_odds_and_the_highest_logits(decided):
+    """The difference of two logits, or the first of several; the highest of all masks; that of the memory."""
     masks, memory = np.full((1, 2, 2, 2), -5.0), np.full((1, 1, 2, 1), -3.0)
     masks[0, 1, 0, 1], memory[0, 0, 1] = 4, 2
-    found = Evidence()([np.array([[0.0, 1, 1]]), masks, memory])
-    np.testing.assert_allclose(found, [[1 + np.log(2), 4, 2]], rtol=1e-6)
+    found = Evidence()([np.array([decided]), masks, memory])
+    np.testing.assert_allclose(found, [[3, 4, 2]], rtol=1e-6)
 
 
-def test_at_first_the_decision_alone_counts():
-    logits = np.array([[0.3, 1.7, -20], [5, -3, 2.5]], np.float32)
-    combined = ScoreCombination()([logits, np.stack([log_odds(logits), [9, 99], [999, -9]], axis=1)])
-    np.testing.assert_allclose(combined, logits, rtol=1e-6)
-
-
-def test_an_unusual_photograph_is_not_outvoted():
-    """By hand: 2 · 1 + 0.5 · 4 − 1 = 3; with the memory at 31, log(e³ + e³⁰) = 30."""
-    layer = ScoreCombination()
-    layer.build([(None, 3), (None, 3)])
+@pytest.mark.parametrize("decided", [[1.0, 4], [3, 7, -2]])
+def test_an_unusual_photograph_is_not_outvoted(decided):
+    """By hand: 2 · 3 + 0.5 · 4 − 1 = 7; with the memory at 31, log(e⁷ + e³⁰) = 30. At first nothing changes."""
+    layer, decided = ScoreCombination(), np.tile(np.array([decided], np.float32), (2, 1))
+    evidence = np.array([[3, 4, -9], [3, 4, 31]], np.float32)
+    np.testing.assert_array_equal(layer([decided, evidence]), decided)
     layer.set_combination(np.array([2, 0.5, 0]), -1)
-    logits = np.tile(np.array([[0, 1 - np.log(2), 1 - np.log(2)]], np.float32), (2, 1))
-    combined = np.array(layer([logits, np.array([[1, 4, -9], [1, 4, 31]], np.float32)]))
-    np.testing.assert_allclose(log_odds(combined), [3, 30], rtol=1e-5)
-    np.testing.assert_allclose(combined[:, 1], combined[:, 2])  # the classes keep their ratio
+    changed = np.array(layer([decided, evidence])) - decided
+    place = 0 if decided.shape[1] > 2 else 1
+    np.testing.assert_allclose(changed[:, place], [4, 27], rtol=1e-5)
+    assert not np.delete(changed, place, axis=1).any()
 
 
 @pytest.fixture(scope="module")
