@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean, median
+from typing import ClassVar
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class UnseenRun(FitRun):
 
     unseen: str
 
-    kind = UnseenResult
+    kind: ClassVar[type[FitResult]] = UnseenResult
 
     @property
     def name(self) -> str:
@@ -84,14 +85,10 @@ def leave_out(source: SuiteSet) -> Iterator[tuple[str, SuiteSet]]:
             "least two, since one of them is left out: check --sets."
         )
     for label in sorted({record.label for record in source.test if record.label}):
-        kept = {
-            "train": lambda own, left=label: own != left,
-            "test": lambda own, left=label: own in (0, left),
-        }
         records = tuple(
             record
             for record in source.dataset.records
-            if record.split in kept and kept[record.split](record.label)
+            if (record.label in (0, label) if record.split == "test" else record.label != label)
         )
         yield classes[label], replace(source, dataset=replace(source.dataset, records=records))
 
