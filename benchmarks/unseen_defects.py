@@ -31,7 +31,7 @@ from datasets.reading import read
 from segdec.errors import ConfigError
 from segdec.runtime.cli import clean_exit, import_tensorflow, parse_seed
 
-SETS = ("capsule", "leather", "magnetic_tile")
+SETS = ("leather", "magnetic_tile")
 """Data sets with several kinds of defects."""
 
 MARKER = "<!-- unseen defects -->"
@@ -81,8 +81,8 @@ def leave_out(source: SuiteSet) -> Iterator[tuple[str, SuiteSet]]:
     trained = Counter(record.label for record in source.training(None, 0) if record.label)
     if len(trained) < 2:
         raise ConfigError(
-            f"The training photographs of '{source.name}' have {len(trained)} kinds of defects. Expected at "
-            "least two, since one of them is left out: check --sets."
+            f"The training photographs of '{source.name}' show {len(trained)} kind of defects. Expected at "
+            "least two kinds, since one of them is left out: check --sets."
         )
     for label in sorted({record.label for record in source.test if record.label}):
         records = tuple(

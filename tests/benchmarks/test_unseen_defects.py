@@ -36,7 +36,7 @@ def test_each_kind_is_left_out_of_training_and_tested_alone(source):
 
 def test_one_kind_of_defect_is_too_few(source):
     (_, part), _ = leave_out(source)
-    with pytest.raises(ConfigError, match=r"'parts' have 1 kinds of defects\. Expected at least two"):
+    with pytest.raises(ConfigError, match=r"'parts' show 1 kind of defects\. Expected at least two"):
         list(leave_out(part))
 
 
