@@ -63,7 +63,6 @@ from training.fit.time_control import (
     validation_interval,
 )
 from training.formatting import format_duration, format_line
-from training.memory_building import MAX_PHOTOGRAPHS
 from training.metrics.rating import Rating
 from training.optimization.pretrained import (
     FIT_ENCODERS,
@@ -300,7 +299,7 @@ def _use_all_to_train(dataset: Dataset, root: Path) -> Dataset:
 def _split(profiled: ProfiledDataset, *, with_folds: bool) -> tuple[ProfiledDataset, DatasetSplit]:
     """Splits the data set; merges the defect classes if no defect is in train."""
     split = split_dataset(profiled, with_folds=with_folds)
-    if split.defective[0] or len(profiled.profile.classes) == 2:
+    if (split.heads and split.defective[0]) or len(profiled.profile.classes) == 2:
         return profiled, split
     merged = merge_defects(profiled, "no defect in train, so classes cannot be distinguished")
     split = split_dataset(merged, with_folds=with_folds)
@@ -312,7 +311,7 @@ def _choose(
 ) -> ExperimentChoice:
     training = profile.with_annotations_of(split.dataset.of_split("train"))
     images = split.good[0] + split.defective[0]
-    return choose_experiment(training, split.defective, images, resources, area, folds=split.folds)
+    return choose_experiment(training, split.defective, images, resources, area, heads=split.heads)
 
 
 def _choose_in_time(
@@ -327,8 +326,8 @@ def _choose_in_time(
     encoded = split.good[0] + split.defective[0] if config.caches_features else None
     left_s = ends_at - _reserved_s(forward_s, split) - clock()
     needed = needed_s(forward_s, config.batch_size, encoded)
-    if config.network.memory:
-        needed = memory_s(forward_s, min(split.good[0], MAX_PHOTOGRAPHS))
+    if not config.network.heads:
+        needed = memory_s(forward_s, split.good[0] + split.defective[0])
     share = left_s / needed
     area = max(int(share * choice.area), MIN_AREA)
     if area >= choice.area:
