@@ -1,8 +1,7 @@
 """Encoders for the segmentation stage, one row each.
 
-A row names a network of `keras.applications` or of `segdec.network.efficientnet_lite`, the layers whose
-features are used, and the pixel values that its published weights expect. To add an encoder, add a row, and
-its licence to `docs/training.md`.
+A row names a network of `keras.applications` or one of ours (`segdec.network.encoder.BUILDERS`), the layers
+whose features are used, and the pixel values that its published weights expect. To add an encoder, add a row.
 """
 
 from collections.abc import Mapping
@@ -24,21 +23,21 @@ class Encoder:
     """A pretrained network as encoder.
 
     Attributes:
-        application: Its function in `keras.applications`, or its name if `package` is given.
+        application: Its function in `keras.applications` or in `BUILDERS`.
         layers: Stride → last layer with features of that stride: 4, 8 and 16, and 2 if it exists.
-        weights_file: File name of its ImageNet weights without the top, in the cache of `keras.applications`,
-            or path inside the package.
+        weights_file: File name of its published weights without the top, in the cache of
+            `keras.applications`, or path inside the package; `.pth` is a PyTorch state dict.
         licence: Licence of these weights.
         receptive_field: Side of the square of the image, px, that a feature of stride 16 depends on, without
-            squeeze-and-excitation.
+            what is global.
         mean: Mean of red, green and blue, 0…255, that is subtracted.
         deviation: Divisor of the difference.
         blue_first: Whether the weights expect blue, green, red.
-        has_squeeze_excitation: Whether squeeze-and-excitation scales channels by their means over the image.
+        has_global_context: Whether features depend on the whole image: squeeze-and-excitation, attention.
         arguments: Further arguments of the function.
-        package: Python package of the weights, a PyTorch state dict of EfficientNet-Lite; None for a network
-            of `keras.applications`.
-        sha256: SHA-256 of the file in the package.
+        package: Python package of the weights, if there is one.
+        url: Address of the weights, if neither a package nor `keras.applications` has them.
+        sha256: SHA-256 of the file of the package or the address.
     """
 
     application: str
@@ -49,10 +48,16 @@ class Encoder:
     mean: tuple[float, float, float]
     deviation: tuple[float, float, float]
     blue_first: bool = False
-    has_squeeze_excitation: bool = False
+    has_global_context: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
     package: str | None = None
+    url: str | None = None
     sha256: str | None = None
+
+    @property
+    def is_state_dict(self) -> bool:
+        """Whether the published weights are a PyTorch state dict."""
+        return self.weights_file.endswith(".pth")
 
 
 _MIDDLE = (127.5, 127.5, 127.5)
@@ -82,7 +87,7 @@ ENCODERS: dict[str, Encoder] = {
         receptive_field=275,
         mean=_MIDDLE,
         deviation=_MIDDLE,
-        has_squeeze_excitation=True,
+        has_global_context=True,
         arguments={"include_preprocessing": False},
     ),
     "efficientnet_v2_b0": Encoder(
@@ -93,11 +98,11 @@ ENCODERS: dict[str, Encoder] = {
         receptive_field=283,
         mean=_IMAGENET_MEAN,
         deviation=_IMAGENET_DEVIATION,
-        has_squeeze_excitation=True,
+        has_global_context=True,
         arguments={"include_preprocessing": False},
     ),
     "efficientnet_lite0": Encoder(
-        "EfficientNetLite0",
+        "EfficientNetLite",
         {2: "block_0_project_bn", 4: "block_2_add", 8: "block_4_add", 16: "block_10_add"},
         "models/efficientnet-lite0-57934424.pth",
         "Apache-2.0",
@@ -109,7 +114,7 @@ ENCODERS: dict[str, Encoder] = {
         sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
     ),
     "efficientnet_lite2": Encoder(
-        "EfficientNetLite2",
+        "EfficientNetLite",
         {2: "block_0_project_bn", 4: "block_3_add", 8: "block_6_add", 16: "block_14_add"},
         "models/efficientnet-lite2-9656183e.pth",
         "Apache-2.0",
@@ -143,5 +148,18 @@ ENCODERS: dict[str, Encoder] = {
         mean=_IMAGENET_MEAN,
         deviation=_IMAGENET_DEVIATION,
         arguments={"include_preprocessing": False},
+    ),
+    "dinov2_small": Encoder(
+        "VisionTransformer",
+        {4: "upsampled_4", 8: "upsampled_8", 16: "patch_map_16"},
+        "dinov2_vits14_pretrain.pth",
+        "Apache-2.0",
+        receptive_field=16,
+        mean=_IMAGENET_MEAN,
+        deviation=_IMAGENET_DEVIATION,
+        has_global_context=True,
+        arguments={"width": 384, "depth": 12, "heads": 6, "grid": 37},
+        url="https://dl.fbaipublicfiles.com/dinov2/dinov2_vits14/dinov2_vits14_pretrain.pth",
+        sha256="b938bf1bc15cd2ec0feacfe3a1bb553fe8ea9ca46a7e1d8d00217f29aef60cd9",
     ),
 }

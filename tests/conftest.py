@@ -56,6 +56,12 @@ def tiny_encoder() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def tiny_transformer(tiny_encoder) -> str:  # noqa: ARG001
+    """Name of a vision transformer of two blocks, which is one of the encoders while tests run."""
+    return tiny.TRANSFORMER
+
+
+@pytest.fixture(scope="session")
 def tiny_encoder_weights(tmp_path_factory, tensorflow_devices) -> Path:  # noqa: ARG001
     """Weights file of the tiny encoder, as Keras writes one."""
     path = tmp_path_factory.mktemp("encoder") / "tiny.weights.h5"

@@ -26,6 +26,7 @@ WITH_TENSORFLOW = {
     "segdec/network/convolution.py",
     "segdec/network/decoder.py",
     "segdec/network/efficientnet_lite.py",
+    "segdec/network/vision_transformer.py",
     "segdec/network/encoder.py",
     "segdec/engines/tensorflow.py",
     "segdec/engines/tensorflow_graph.py",

@@ -9,7 +9,7 @@ import numpy as np
 
 from segdec.encoders import ENCODERS
 
-NAME = "tiny"
+NAME, TRANSFORMER = "tiny", "tiny_transformer"
 MOBILENET = ENCODERS["mobilenet"]
 TINY = replace(
     MOBILENET,
@@ -20,20 +20,24 @@ TINY = replace(
 )
 """A MobileNet with two channels where the published one has 32, cut after seven blocks of eleven."""
 
+TINY_TRANSFORMER = replace(
+    ENCODERS["dinov2_small"], arguments={"width": 32, "depth": 2, "heads": 2, "grid": 5}, sha256="0" * 64
+)
+
 
 def register() -> None:
-    """Makes it one of the encoders, in this process."""
-    ENCODERS[NAME] = TINY
+    """Makes them encoders, in this process."""
+    ENCODERS.update({NAME: TINY, TRANSFORMER: TINY_TRANSFORMER})
 
 
 @contextmanager
 def registered() -> Iterator[str]:
-    """Makes it one of the encoders for a while; yields its name in a configuration."""
+    """Makes them encoders for a while; yields the name of the first in a configuration."""
     register()
     try:
         yield NAME
     finally:
-        del ENCODERS[NAME]
+        del ENCODERS[NAME], ENCODERS[TRANSFORMER]
 
 
 def write_weights(path: Path) -> None:

@@ -92,10 +92,11 @@ def _add_fit(commands: "Commands") -> None:
     test = "folder of test photographs, in the same layout, that are only measured"
     add("--test", type=Path, metavar="FOLDER", help=test)
     add("--seed", type=parse_seed, metavar="N", default=0, help="seed of the training (default: %(default)s)")
-    encoder = (
-        "weights file of mobilenet; default: an encoder whose weights are installed or in Keras' cache, else "
-        "a download; none: a network without encoder"
+    listed = (
+        "encoder, see python -m training encoders; default: one whose weights are present, else mobilenet"
     )
+    add("--encoder", metavar="NAME", help=listed)
+    encoder = "its weights file; default: installed, in Keras' cache, or downloaded; none: no encoder"
     add("--encoder-weights", default="imagenet", metavar="FILE", help=encoder)
     limit = "choose the first encoder with which the exported model predicts a photograph within this time"
     add("--max-ms", type=float, metavar="MS", help=limit)

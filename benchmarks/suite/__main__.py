@@ -157,8 +157,8 @@ def _describe(settings: FitSettings, seeds: Sequence[int], *, with_baselines: bo
     listed = ", ".join(map(str, seeds))
     text = (
         f"`{settings}`; seeds {listed}, medians; {machine['cores']} cores of {machine['processor']}, "
-        f"{machine['date']}. defects: defective training photographs; s: duration of `fit`; ms: inference of "
-        "one photograph"
+        f"{machine['date']}. defects: defective training photographs; excess cost: beyond that of the "
+        "best threshold, in false alarms; s: duration of `fit`; ms: inference of one photograph"
     )
     if with_baselines:
         text += "; above the better one: difference of AP and AUROC to the better baseline"

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.suite.child_process import call_in_process
-from benchmarks.suite.results import FitResult, measure_scores
+from benchmarks.suite.results import FitResult, lowest_cost, measure_scores
 from benchmarks.suite.sets import SuiteSet
 from datasets.reading import read
 from datasets.sample import Record
@@ -123,11 +123,14 @@ def measure_model(run: FitRun, seconds: float) -> FitResult:
     source, dataset = run.source, run.source.dataset
     if predictor.config.classes != dataset.classes:
         dataset = merged_defects(dataset)
-    evaluation = evaluate(predictor, dataset.of_split("test"), read, progress=False, resamples=0)
-    metrics, stages = evaluation.metrics, RunFolder(run.options.out / "runs" / run.name).experiment().stages
-    results = evaluation.results
+    evaluation = evaluate([(predictor, dataset.of_split("test"))], read, progress=False, resamples=0)
+    metrics, results = evaluation.metrics, evaluation.results
+    experiment = RunFolder(run.options.out / "runs" / run.name).experiment()
     has_masks = any(result.truth and result.pixels for result in results)
-    average_precision, auroc = measure_scores([r.truth > 0 for r in results], [r.score for r in results])
+    truths, scores = [result.truth > 0 for result in results], [result.score for result in results]
+    average_precision, auroc = measure_scores(truths, scores)
+    miss_cost = experiment.threshold.miss_cost
+    cost = miss_cost * metrics.false_negatives + metrics.false_positives
     return FitResult(
         name=source.name,
         settings=run.settings,
@@ -140,9 +143,10 @@ def measure_model(run: FitRun, seconds: float) -> FitResult:
         defective=metrics.defective,
         missed=metrics.false_negatives,
         false_alarms=metrics.false_positives,
+        excess_cost=cost - lowest_cost(truths, scores, miss_cost),
         reviews=metrics.reviews,
         mask_iou=metrics.pixels.iou if has_masks else None,
-        steps=sum(stage.steps for _, stage in stages),
+        steps=sum(stage.steps for _, stage in experiment.stages),
         ms_per_photograph=_time_ms(predictor, source.test),
     )
 

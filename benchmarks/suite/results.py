@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from segdec.errors import RunError
 from segdec.runtime.files import write_text_atomic
 
@@ -58,6 +60,7 @@ class FitResult(Result):
     Attributes:
         defects: Defective training photographs; None = all.
         missed, false_alarms, reviews: Test photographs at the thresholds of the model.
+        excess_cost: Cost of the misses and false alarms beyond that of the best threshold, in false alarms.
         mask_iou: Over all pixels, at the mask threshold; None without test masks.
         steps: Training steps.
         ms_per_photograph: Median duration of the inference of one photograph, without reading the file.
@@ -69,6 +72,7 @@ class FitResult(Result):
     defective: int
     missed: int
     false_alarms: int
+    excess_cost: float
     reviews: int
     mask_iou: float | None
     steps: int
@@ -80,3 +84,13 @@ def measure_scores(defective: Sequence[bool], scores: Sequence[float]) -> tuple[
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     return float(average_precision_score(defective, scores)), float(roc_auc_score(defective, scores))
+
+
+def lowest_cost(defective: Sequence[bool], scores: Sequence[float], miss_cost: float) -> float:
+    """Returns the cost of the best threshold for these scores, in false alarms."""
+    defects, values = np.asarray(defective), np.asarray(scores)
+    thresholds = [*values, np.inf]
+    return min(
+        float(miss_cost * (defects & (values < one)).sum() + (~defects & (values >= one)).sum())
+        for one in thresholds
+    )

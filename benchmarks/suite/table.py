@@ -21,6 +21,7 @@ HEADING = (
     "AUROC",
     "missed",
     "false alarms",
+    "excess cost",
     "for review",
     "mask IoU",
     "s",
@@ -109,6 +110,7 @@ def _cells(row: Row, *, with_baselines: bool) -> list[str]:
         _number(row.figure("average_precision"), 3),
         _number(row.figure("auroc"), 3),
         *(f"{_count(count)} of {of}" for count, of in counts),
+        _count(row.figure("excess_cost")),
         _count(row.figure("reviews")),
         _number(row.figure("mask_iou"), 3),
         _number(row.figure("seconds"), 0),
@@ -123,7 +125,7 @@ def _mean_cells(rows: Sequence[Row], *, with_baselines: bool) -> list[str]:
         name: _mean([row.figure(name) for row in rows]) for name in ("average_precision", "auroc", "mask_iou")
     }
     first = [_number(figures["average_precision"], 3), _number(figures["auroc"], 3)]
-    cells = ["mean", rows[0].defects, *first, "", "", "", _number(figures["mask_iou"], 3), "", "", ""]
+    cells = ["mean", rows[0].defects, *first, "", "", "", "", _number(figures["mask_iou"], 3), "", "", ""]
     return cells + (_baseline_cells(rows) if with_baselines else [])
 
 

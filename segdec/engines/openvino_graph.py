@@ -28,7 +28,8 @@ OPERATIONS = {
     "opset5": "HSigmoid LogSoftmax",
     "opset6": "MVN",
     "opset7": "Gelu",
-    "opset8": "Gather MaxPool Slice",
+    "opset8": "Gather MaxPool Slice Softmax",
+    "opset13": "ScaledDotProductAttention",
 }
 """Version → operations of the networks of all presets and encoders. Extensions have no `opset`."""
 

@@ -23,7 +23,7 @@ OPERATIONS = frozenset(
         *("Max", "Mean", "Sum", "Less", "LogicalAnd", "SelectV2", "Cast", "StopGradient"),
         *("ConcatV2", "GatherV2", "Pack", "Pad", "Reshape", "Shape", "Slice", "Squeeze", "StridedSlice"),
         *("Transpose", "Unpack", "Const", "Identity", "NoOp", "Range", "ReadVariableOp"),
-        *("AvgPool", "DepthwiseConv2dNative", "Erf", "Log", "LogSoftmax", "Relu6", "Softplus"),
+        *("AvgPool", "DepthwiseConv2dNative", "Erf", "Log", "LogSoftmax", "Relu6", "Softmax", "Softplus"),
         *("StatelessWhile", "While"),
         *("TensorListFromTensor", "TensorListGetItem", "TensorListReserve", "TensorListSetItem"),
         "TensorListStack",

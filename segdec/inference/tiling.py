@@ -3,7 +3,7 @@
 At the inner edge of a tile the network sees zero padding instead of the photograph. Mask logits that depend
 on it (a border of half the receptive field) are taken from the neighbouring tile; between the borders of both
 tiles, logits are blended linearly. With batch normalisation the result equals that of the photograph in one
-piece. Instance and feature normalisation and encoders with squeeze-and-excitation use statistics of the tile,
+piece. Instance and feature normalisation, squeeze-and-excitation and attention use all pixels of the tile,
 so that neighbours always differ; for these networks at least half of the overlap is blended. Tiles outside
 the inspected area are skipped.
 

@@ -1,6 +1,7 @@
 """A pretrained network as encoder: smoothed features of several strides."""
 
 import warnings
+from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
@@ -13,6 +14,13 @@ from segdec.network.convolution import normalized_convolutions
 from segdec.network.efficientnet_lite import build_efficientnet_lite
 from segdec.network.layers import DEFAULT_POLICY, ComputePolicy, ReplicaBatchNormalization
 from segdec.network.served_layers import serve_layer
+from segdec.network.vision_transformer import build_vision_transformer
+
+BUILDERS: dict[str, Callable[..., keras.Model]] = {
+    "EfficientNetLite": build_efficientnet_lite,
+    "VisionTransformer": build_vision_transformer,
+}
+"""Networks that `keras.applications` lacks, up to stride 16."""
 
 BACKBONE, PADDED = "backbone", "padded"
 """Names, inside the encoder, of the pretrained network and of its input."""
@@ -59,12 +67,12 @@ def _expected(row: Encoder, config: NetworkConfig, policy: ComputePolicy) -> dic
 
 
 def load_application(row: Encoder, weights: str | None = None) -> keras.Model:
-    """Builds the whole network of `keras.applications` without its top, or EfficientNet-Lite up to stride 16.
+    """Builds the whole network of `keras.applications` without its top, or one of `BUILDERS`.
 
     `weights` are those that `keras.applications` loads.
     """
-    if row.package is not None:
-        return build_efficientnet_lite(**row.arguments)
+    if row.application in BUILDERS:
+        return BUILDERS[row.application](**row.arguments)
     build = getattr(keras.applications, row.application)
     with warnings.catch_warnings(action="ignore"):  # weights trained on 224 × 224 px fit any size
         return build(include_top=False, weights=weights, input_shape=(None, None, 3), **row.arguments)

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.suite import __main__ as suite
 from benchmarks.suite import fitting
 from benchmarks.suite.fitting import FitRun, FitSettings
-from benchmarks.suite.results import FitResult, Result
+from benchmarks.suite.results import FitResult, Result, lowest_cost
 from benchmarks.suite.sets import SuiteSet, list_sets, load_set
 from benchmarks.suite.table import MARKER, Row, replace_marked, tabulate
 from datasets.layouts.toy import write_toy
@@ -30,6 +30,7 @@ FIT = FitResult(
     defective=8,
     missed=1,
     false_alarms=2,
+    excess_cost=4.0,
     reviews=0,
     mask_iou=None,
     steps=100,
@@ -43,6 +44,14 @@ def records(*numbers, split="train"):
     return [
         Record(f"{n:02}", Path(f"{n}.png"), None, label=n % 2, group=str(n), split=split) for n in numbers
     ]
+
+
+def test_the_lowest_cost_is_that_of_the_best_threshold():
+    defective = [False, True, False, False, True]
+    scores = [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert lowest_cost(defective, scores, 10.0) == 2  # two false alarms from 0.2
+    assert lowest_cost(defective, scores, 1.5) == 1.5  # one miss from 0.5
+    assert lowest_cost([False, False], [0.2, 0.3], 10.0) == 0
 
 
 # === Sets ===
@@ -133,7 +142,7 @@ def test_stored_results_are_not_measured_again(data, tmp_path, capsys):
     assert run_suite(tmp_path, "--sets", "parts") == 0
     assert data == ["parts_all_seed0", "parts_all_seed1"]
     printed = capsys.readouterr().out
-    assert "| parts | all | 0.812 | 0.500 | 1 of 8 | 2 of 40 | 0 | – | 61 | 100 | 12 |" in printed
+    assert "| parts | all | 0.812 | 0.500 | 1 of 8 | 2 of 40 | 4 | 0 | – | 61 | 100 | 12 |" in printed
     assert "better baseline" not in printed
     (tmp_path / "out" / "results" / "parts_all_seed1.json").unlink()
     assert run_suite(tmp_path, "--sets", "parts") == 0
@@ -200,14 +209,14 @@ def test_the_table_has_medians_means_and_differences():
     baselines = {"head": HEAD, "memory": MEMORY}
     rows = [Row(seeds, baselines), Row([FIT]), Row([good_only], baselines)]
     lines = tabulate(rows).splitlines()
-    counts, pace = "1 of 8 | 2 of 40 | 0", "61 | 100 | 12"
+    counts, pace = "1 of 8 | 2 of 40 | 4 | 0", "61 | 100 | 12"
     memory = "– / – | 0.250 / 0.750 | +0.500 / -0.250"
     both = "0.500 / 0.625 | 0.250 / 0.750 | +0.125 / -0.250"
     assert lines[2:] == [
         f"| parts | all | 0.625 | 0.500 | {counts} | 0.500 | {pace} | {both} |",
         f"| parts | all | 0.750 | 0.500 | {counts} | – | {pace} | – / – | – / – | – / – |",
         f"| parts | 0 | 0.750 | 0.500 | 0{counts[1:]} | – | {pace} | {memory} |",
-        f"| mean | all | 0.688 | 0.500 |  |  |  | 0.500 |  |  |  | {both} |",
+        f"| mean | all | 0.688 | 0.500 |  |  |  |  | 0.500 |  |  |  | {both} |",
     ]
     assert len({line.count("|") for line in lines}) == 1
 

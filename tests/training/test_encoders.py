@@ -35,7 +35,7 @@ def test_each_line_has_cost_weights_licence_and_place(present, tmp_path):
 
 def test_weights_are_downloaded_once(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
-    monkeypatch.setattr(pretrained, "download_imagenet", lambda _, path: path.touch())
+    monkeypatch.setattr(pretrained, "download_weights", lambda _, path: path.touch())
     path = tmp_path / "models" / "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
     main(["encoders", "--fetch", "resnet50"])
     main(["encoders", "--fetch", "resnet50"])

@@ -15,6 +15,7 @@ from datasets.sample import Dataset
 from datasets.splitting import SPLITS, write_splits
 from datasets.test_folder import split_test_folder
 from segdec.artifact import check_writable
+from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError, RunError, SegdecError
 from segdec.process_memory import memory_limit
 from segdec.runtime.cli import EXIT_INTERRUPTED
@@ -62,7 +63,6 @@ from training.fit.time_control import (
     validation_interval,
 )
 from training.formatting import format_duration, format_line
-from training.memory_building import MAX_PHOTOGRAPHS
 from training.metrics.rating import Rating
 from training.optimization.pretrained import (
     FIT_ENCODERS,
@@ -102,6 +102,7 @@ class FitOptions(ReadOptions):
     splits: Path | None = None
     test: Path | None = None
     seed: int = 0
+    encoder: str | None = None
     encoder_weights: str = IMAGENET
     max_ms: float | None = None
     name: str | None = None
@@ -298,7 +299,7 @@ def _use_all_to_train(dataset: Dataset, root: Path) -> Dataset:
 def _split(profiled: ProfiledDataset, *, with_folds: bool) -> tuple[ProfiledDataset, DatasetSplit]:
     """Splits the data set; merges the defect classes if no defect is in train."""
     split = split_dataset(profiled, with_folds=with_folds)
-    if split.defective[0] or len(profiled.profile.classes) == 2:
+    if (split.heads and split.defective[0]) or len(profiled.profile.classes) == 2:
         return profiled, split
     merged = merge_defects(profiled, "no defect in train, so classes cannot be distinguished")
     split = split_dataset(merged, with_folds=with_folds)
@@ -310,7 +311,7 @@ def _choose(
 ) -> ExperimentChoice:
     training = profile.with_annotations_of(split.dataset.of_split("train"))
     images = split.good[0] + split.defective[0]
-    return choose_experiment(training, split.defective, images, resources, area, folds=split.folds)
+    return choose_experiment(training, split.defective, images, resources, area, heads=split.heads)
 
 
 def _choose_in_time(
@@ -325,8 +326,8 @@ def _choose_in_time(
     encoded = split.good[0] + split.defective[0] if config.caches_features else None
     left_s = ends_at - _reserved_s(forward_s, split) - clock()
     needed = needed_s(forward_s, config.batch_size, encoded)
-    if config.network.memory:
-        needed = memory_s(forward_s, min(split.good[0], MAX_PHOTOGRAPHS))
+    if not config.network.heads:
+        needed = memory_s(forward_s, split.good[0] + split.defective[0])
     share = left_s / needed
     area = max(int(share * choice.area), MIN_AREA)
     if area >= choice.area:
@@ -351,16 +352,22 @@ def _count_validated(split: DatasetSplit) -> int:
 
 def _find_resources(options: FitOptions) -> Resources:
     """The encoder weights, if available, and the memory limit."""
-    memory = memory_limit()
+    memory, encoder = memory_limit(), options.encoder
+    if encoder is not None and (encoder not in ENCODERS or options.encoder_weights == RANDOM):
+        raise ConfigError(
+            f"--encoder {encoder} --encoder-weights {options.encoder_weights}. Expected one of "
+            f"{', '.join(ENCODERS)} with its weights, see python -m training encoders."
+        )
     if options.encoder_weights == RANDOM:
         return Resources(None, "--encoder-weights none", memory)
-    encoder, *_ = (present_encoders() if options.encoder_weights == IMAGENET else []) or FIT_ENCODERS
+    if encoder is None:
+        encoder, *_ = (present_encoders() if options.encoder_weights == IMAGENET else []) or FIT_ENCODERS
     network, stages = {"preset": "mobilenet", "encoder": encoder}, {"joint": {"steps": 1}}
     config = ExperimentConfig(encoder_weights=options.encoder_weights, network=network, stages=stages)
     try:
         load_pretrained(config)
     except ConfigError as error:
-        if options.encoder_weights != IMAGENET:
+        if options.encoder is not None or options.encoder_weights != IMAGENET:
             raise
         (reason, *_) = str(error).split(" Expected")
         return Resources(None, f"{reason} {NO_ENCODER}", memory)
@@ -374,7 +381,7 @@ def _keep_limit(
     if options.max_ms is None:
         return resources
     names = [resources.encoder if resources.encoder_weights is not None else "compact"]
-    if resources.encoder_weights == IMAGENET:
+    if options.encoder is None and resources.encoder_weights == IMAGENET:
         names = present_encoders()
 
     def measure(name: str) -> float:

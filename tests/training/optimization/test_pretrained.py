@@ -178,7 +178,7 @@ def publish(tmp_path, monkeypatch, tiny_encoder):
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
 
     def publish(download):
-        monkeypatch.setattr(pretrained, "download_imagenet", lambda _, path: download(path))
+        monkeypatch.setattr(pretrained, "download_weights", lambda _, path: download(path))
         return tmp_path / "models" / ENCODERS[tiny_encoder].weights_file
 
     return publish
@@ -223,10 +223,10 @@ def test_a_download_is_complete_or_absent(tmp_path, monkeypatch, capsys):
     begin = "import os, sys; folder = os.environ['KERAS_HOME']; os.mkdir(folder + '/models'); "
     monkeypatch.setattr(weights_download, "SCRIPT", f"{begin}{WRITE}; {FAIL}")
     with pytest.raises(ConfigError, match=r"^Exception: refused$"):
-        weights_download.download_imagenet(row, path)
+        weights_download.download_weights(row, path)
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setattr(weights_download, "SCRIPT", begin + WRITE)
-    weights_download.download_imagenet(row, path)
+    weights_download.download_weights(row, path)
     assert (list(tmp_path.iterdir()), path.read_text()) == ([path], "weights")
     assert capsys.readouterr().out.splitlines() == [f"Downloading weights.h5 to {tmp_path}"] * 2
 

@@ -1,11 +1,8 @@
 """The state dict of a Python package is read completely, and nothing in it is executed."""
 
-import collections
 import hashlib
 import io
 import os
-import pickle
-import struct
 import sys
 from dataclasses import replace
 
@@ -14,6 +11,7 @@ import pytest
 
 from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError
+from tests.torch_files import Reference, Writer, encode
 from training.config import ExperimentConfig
 
 keras = pytest.importorskip("keras")
@@ -25,48 +23,6 @@ from training.optimization.pretrained import available_weights, load_pretrained 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
 
 NAME = "efficientnet_lite0"
-
-
-class Reference:
-    """Pickled as a name of PyTorch, which is not installed."""
-
-    def __init__(self, module, name, *arguments):
-        self.module, self.name, self.arguments = module, name, arguments
-
-
-class Writer(pickle._Pickler):
-    """Writes protocol 2 as PyTorch did."""
-
-    def persistent_id(self, obj):
-        return obj[1:] if isinstance(obj, tuple) and obj[:1] == ("storage id",) else None
-
-    def save_reference(self, obj):
-        self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
-        if obj.arguments:
-            self.save(obj.arguments)
-            self.write(pickle.REDUCE)
-
-    dispatch = {**pickle._Pickler.dispatch, Reference: save_reference}  # noqa: RUF012
-
-
-def encode(tensors):
-    """A state dict in the format before PyTorch 1.6; kernels are stored transposed, as in the packages."""
-    described, storages = collections.OrderedDict(), {}
-    for number, (name, value) in enumerate(tensors.items()):
-        stored = np.array(value.T, order="C")
-        strides = tuple(step // stored.itemsize for step in stored.T.strides)
-        kind = "FloatStorage" if value.dtype == np.float32 else "LongStorage"
-        place = ("storage id", "storage", Reference("torch", kind), str(number), "cpu", stored.size, None)
-        hooks = collections.OrderedDict()
-        rebuilt = (place, 0, value.shape, strides, False, hooks)
-        described[name] = Reference("torch._utils", "_rebuild_tensor_v2", *rebuilt)
-        storages[str(number)] = stored
-    file = io.BytesIO()
-    for part in (torch_weights.MAGIC_NUMBER, torch_weights.PROTOCOL, {}, described, list(storages)):
-        Writer(file, 2).dump(part)
-    for stored in storages.values():
-        file.write(struct.pack("<q", stored.size) + stored.tobytes())
-    return file.getvalue()
 
 
 def torch_tensors(network):
