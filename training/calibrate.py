@@ -6,7 +6,6 @@ was trained like the run, without this fold, or by the runs of a cross-validatio
 
 import shlex
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,9 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold
 
 from datasets.checking import CheckedPhotograph, check_dataset
-from datasets.folds import find_clusters
+from datasets.folds import find_clusters, stratified_group_split
 from datasets.leaks import near_duplicates_for_split
 from datasets.sample import Split
 from datasets.splitting import SPLIT_WORDS, read_split_lines, write_splits
@@ -226,24 +224,18 @@ def split_into_folds(photographs: Sequence[CheckedPhotograph], folds: int, seed:
     duplicates, notes = near_duplicates_for_split(photographs, [1] * folds, seed)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
-    clusters = find_clusters(photographs, duplicates)
-    number = {group: place for place, cluster in enumerate(clusters) for group in cluster.groups}
-    labels = np.array([each.record.label for each in photographs])
-    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-    try:
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # classes with too few images
-            parts = list(splitter.split(labels, labels, [number[each.record.group] for each in photographs]))
-    except ValueError as error:
-        raise ConfigError(f"--folds {folds}: {error} Expected fewer.") from error
-    for _, own in parts:
-        defective = labels[own] > 0
-        if defective.all() or (labels.any() and not defective.any()):
+    parts = stratified_group_split(find_clusters(photographs, duplicates), [1] * folds, seed)
+    groups = [frozenset(group for cluster in part for group in cluster.groups) for part in parts]
+    with_defects = any(each.record.label for each in photographs)
+    for own in groups:
+        defective = [each.record.label > 0 for each in photographs if each.record.group in own]
+        if all(defective) or (with_defects and not any(defective)):
             raise ConfigError(
-                f"--folds {folds} would leave a fold with {(~defective).sum()} good and {defective.sum()} "
-                "defective training photographs; groups, equal pictures and near duplicates stay together. "
-                "Expected some of both: ask for fewer folds."
+                f"--folds {folds} would leave a fold with {defective.count(False)} good and "
+                f"{defective.count(True)} defective training photographs; groups, equal pictures and near "
+                "duplicates stay together. Expected some of both: ask for fewer folds."
             )
-    return [frozenset(photographs[place].record.group for place in own) for _, own in parts]
+    return groups
 
 
 # === Other runs ===

@@ -7,7 +7,7 @@ from datasets.sample import Split
 from training.config import ExperimentConfig
 from training.data.reading_pool import ReadingPool
 from training.data.run_data import list_dataset, record_reader
-from training.metrics.evaluation import Parts, evaluate_parts
+from training.metrics.evaluation import Parts, evaluate
 from training.metrics.rating import Rating, TrainingFacts, rate
 from training.metrics.storage import save_evaluation
 from training.reporting.gallery import read_and_predict
@@ -44,7 +44,7 @@ def evaluate_run(path: Path, split: Split, parts: Parts | None = None) -> Evalua
     experiment, result = folder.experiment(), folder.result()
     parts, read = parts or folder.parts(split), record_reader(experiment)
     pool = ReadingPool(experiment.data.decode_threads)
-    evaluation = evaluate_parts(parts, read, batch_size=experiment.batch_size, pool=pool)
+    evaluation = evaluate(parts, read, batch_size=experiment.batch_size, pool=pool)
     rating = rate(evaluation, _training_facts(folder, experiment, result))
     points = describe_points(path, result)
     save_evaluation(path, evaluation, split=split, seed=experiment.seed, rating=rating)

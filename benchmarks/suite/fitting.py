@@ -123,7 +123,7 @@ def measure_model(run: FitRun, seconds: float) -> FitResult:
     source, dataset = run.source, run.source.dataset
     if predictor.config.classes != dataset.classes:
         dataset = merged_defects(dataset)
-    evaluation = evaluate(predictor, dataset.of_split("test"), read, progress=False, resamples=0)
+    evaluation = evaluate([(predictor, dataset.of_split("test"))], read, progress=False, resamples=0)
     metrics, results = evaluation.metrics, evaluation.results
     experiment = RunFolder(run.options.out / "runs" / run.name).experiment()
     has_masks = any(result.truth and result.pixels for result in results)

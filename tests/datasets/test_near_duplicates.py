@@ -4,6 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
+from datasets import near_duplicates
 from datasets.near_duplicates import (
     MIN_PHOTOGRAPHS,
     Pairs,
@@ -141,3 +142,16 @@ def test_duplicates_of_duplicates_are_one_cluster():
 def test_each_photograph_is_named_with_its_nearest_duplicate():
     found = nearest_pairs(as_pairs((1, 2, 0.1), (0, 1, 0.2), (0, 2, 0.3), (1, 3, 0.4)))
     assert list(zip(found.first.tolist(), found.second.tolist(), strict=True)) == [(1, 2), (0, 1), (1, 3)]
+
+
+def test_the_same_set_is_searched_once(monkeypatch):
+    """`fit` and then its training need the near duplicates of the same photographs."""
+    thumbnails = [normalized_thumbnail(surface(seed)) for seed in range(900, 912)]
+    searched = []
+    candidates = near_duplicates._candidates
+    monkeypatch.setattr(near_duplicates, "_candidates", lambda own: searched.append(own) or candidates(own))
+    first, again = near_duplicate_pairs(thumbnails), near_duplicate_pairs(list(thumbnails))
+    assert len(searched) == 1
+    assert first is again
+    near_duplicate_pairs(thumbnails[1:])
+    assert len(searched) == 2

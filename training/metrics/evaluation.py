@@ -68,27 +68,6 @@ class Evaluation:
 
 
 def evaluate(
-    predictor: Predictor,
-    records: Sequence[Record],
-    read: Callable[[Record], Sample],
-    *,
-    batch_size: int = 8,
-    progress: bool = True,
-    resamples: int = RESAMPLES,
-    pool: ReadingPool | None = None,
-) -> Evaluation:
-    """Evaluates the model on `records`; see `evaluate_parts`."""
-    return evaluate_parts(
-        [(predictor, records)],
-        read,
-        batch_size=batch_size,
-        progress=progress,
-        resamples=resamples,
-        pool=pool,
-    )
-
-
-def evaluate_parts(
     parts: Parts,
     read: Callable[[Record], Sample],
     *,

@@ -15,7 +15,7 @@ from training.data.synthetic_validation import ValidationImages
 from training.formatting import count_of
 from training.metrics.calibration import apply_calibration
 from training.metrics.classification import auroc, average_precision, count_errors
-from training.metrics.evaluation import Parts, evaluate_parts
+from training.metrics.evaluation import Parts, evaluate
 from training.metrics.operating_points import OperatingPoint, find_operating_points
 from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_histogram import PixelHistogram
@@ -115,7 +115,7 @@ class Validator:
         return self._measure(self._parts, self._read)
 
     def _measure(self, parts: Parts, read: Callable[[Record], Sample]) -> Validation:
-        evaluation = evaluate_parts(
+        evaluation = evaluate(
             parts,
             read,
             batch_size=self._batch_size,

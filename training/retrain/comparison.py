@@ -10,7 +10,7 @@ from training.data.run_data import record_reader
 from training.experiment_file import save_experiment
 from training.formatting import count_of
 from training.metrics.comparison import Comparison, Difference, Verdict, compare_evaluations
-from training.metrics.evaluation import Parts, evaluate_parts
+from training.metrics.evaluation import Parts, evaluate
 from training.metrics.storage import EvaluatedRun, load_evaluation, save_evaluation
 from training.reporting.tables import format_number
 from training.run.folder import RunFolder, parts_by_fold
@@ -40,7 +40,7 @@ def evaluate_parent(parent: RunFolder, run: RunFolder) -> Path:
     parts: Parts = [(parent.predictor(), run.records(split))]
     if split == "train":
         parts = parts_by_fold(parent.network(), run.records(split), parent.result().model)
-    evaluation = evaluate_parts(parts, read, batch_size=experiment.batch_size, pool=pool)
+    evaluation = evaluate(parts, read, batch_size=experiment.batch_size, pool=pool)
     with atomic_folder(run.path / PARENT, overwrite=True) as folder:
         (folder / "config.toml").write_text(save_experiment(parent.experiment()), encoding="utf-8")
         save_evaluation(folder, evaluation, split=split, seed=experiment.seed)

@@ -12,7 +12,7 @@ from training.metrics.pixel_counts import PixelCounts
 
 @pytest.fixture(scope="module")
 def evaluation(predictor, mixed):
-    return evaluate(predictor, *mixed, batch_size=2, progress=False)
+    return evaluate([(predictor, mixed[0])], mixed[1], batch_size=2, progress=False)
 
 
 def test_rows_hold_truth_and_answer_in_the_order_of_the_records(evaluation, mixed):
@@ -50,7 +50,7 @@ def test_boxes_are_no_truth_for_pixels(predictor, mixed, evaluation, supervision
     def read_boxed(record):
         return replace(read(record), supervision=supervision if record.label else "mask")
 
-    result = evaluate(predictor, records, read_boxed, progress=False)
+    result = evaluate([(predictor, records)], read_boxed, progress=False)
     assert [result.pixels is None for result in result.results] == [False, False, True, True, True]
     assert result.metrics.pixel_images == 2
     assert result.metrics.aupro is result.metrics.pixel_average_precision is None
@@ -66,7 +66,7 @@ def test_ignored_pixels_do_not_count(predictor, mixed, evaluation):
         sample = read(record)
         return replace(sample, ignored=ignored, mask=sample.mask if sample.mask is None else 0 * sample.mask)
 
-    result = evaluate(predictor, records, read_ignored, progress=False)
+    result = evaluate([(predictor, records)], read_ignored, progress=False)
     assert [each.pixels for each in result.results] == [*[PixelCounts()] * 4, None]
     assert [each.score for each in result.results] == [each.score for each in evaluation.results]
     counted = [each.mask_scores.to_arrays()["background"].sum() for each in (evaluation, result)]
@@ -84,7 +84,9 @@ def test_no_more_than_a_batch_is_read_ahead(make_predictor, mixed):
         return predict(images, **options)
 
     predictor.predict = count_before_predicting
-    evaluate(predictor, records, lambda each: seen.append(each) or read(each), batch_size=2, progress=False)
+    evaluate(
+        [(predictor, records)], lambda each: seen.append(each) or read(each), batch_size=2, progress=False
+    )
     assert most == [2, 2, 1]
     assert predictor.engine.largest_batch == 2
 
@@ -97,9 +99,9 @@ def test_a_pool_reads_several_at_a_time_and_changes_nothing(predictor, make_samp
         meeting.wait()
         return read(record)
 
-    alone = evaluate(predictor, records, read, batch_size=3, progress=False)
+    alone = evaluate([(predictor, records)], read, batch_size=3, progress=False)
     pool = ReadingPool(2)
-    together = evaluate(predictor, records, read_shard_files, batch_size=3, progress=False, pool=pool)
+    together = evaluate([(predictor, records)], read_shard_files, batch_size=3, progress=False, pool=pool)
     assert together.results == alone.results
     assert together.metrics == alone.metrics
 
@@ -108,7 +110,7 @@ def test_several_classes_count_a_wrong_class_apart_from_a_miss(make_predictor, m
     records, read = make_samples(
         ("a", 0, None, False), ("b", 1, 220, True), ("c", 2, 220, True), ("d", 2, 100, True)
     )
-    result = evaluate(make_predictor("scratch", "stain"), records, read, progress=False)
+    result = evaluate([(make_predictor("scratch", "stain"), records)], read, progress=False)
     outcomes = [result.outcome for result in result.results]
     assert outcomes == ["correct", "correct", "wrong class", "false negative"]
     assert result.metrics.confusion == ((1, 0, 0), (0, 1, 0), (1, 1, 0))
@@ -116,7 +118,7 @@ def test_several_classes_count_a_wrong_class_apart_from_a_miss(make_predictor, m
 
 
 def test_no_records_give_figures_without_values(predictor):
-    result = evaluate(predictor, [], lambda record: record, progress=False)
+    result = evaluate([(predictor, [])], lambda record: record, progress=False)
     assert result.results == ()
     assert (result.metrics.images, result.metrics.average_precision, result.metrics.errors) == (0, None, 0)
 
@@ -124,4 +126,4 @@ def test_no_records_give_figures_without_values(predictor):
 def test_unknown_class_is_refused_before_anything_is_read(predictor, make_samples):
     records, _ = make_samples(("a", 1, None, True), ("b", 3, None, True))
     with pytest.raises(DatasetError, match=r"'b' with class 3.*Expected 0 to 1 \(good, defect\)"):
-        evaluate(predictor, records, lambda _: pytest.fail("was read"), progress=False)
+        evaluate([(predictor, records)], lambda _: pytest.fail("was read"), progress=False)

@@ -20,7 +20,7 @@ FACTS = {"Model": "compact", "Score threshold": "0.5, chosen on validation"}
 
 @pytest.fixture(scope="module")
 def evaluation(predictor, mixed):
-    return evaluate(predictor, *mixed, progress=False)
+    return evaluate([(predictor, mixed[0])], mixed[1], progress=False)
 
 
 def write(path, evaluation, predictor, samples, **options):
@@ -44,7 +44,7 @@ def write_page(tmp_path):
     """Evaluates samples and writes the report; returns its text."""
 
     def write_page(predictor, samples, **options):
-        found = evaluate(predictor, *samples, progress=False)
+        found = evaluate([(predictor, samples[0])], samples[1], progress=False)
         return write(tmp_path / "report.html", found, predictor, samples, **options)
 
     return write_page
