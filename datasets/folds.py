@@ -85,14 +85,19 @@ def split_into_folds(
 
 
 def assign_folds(
-    checked: CheckedDataset, folds: int, *, seed: int = 0, duplicates: Duplicates = ()
+    checked: CheckedDataset,
+    folds: int,
+    *,
+    seed: int = 0,
+    duplicates: Duplicates = (),
+    good_only: bool = False,
 ) -> CheckedDataset:
     """Assigns all photographs of train and val to train, each to one of `folds` folds.
 
     Clusters in which a photograph has a fold keep it.
 
     Raises:
-        DatasetError: If a fold would hold no good or no defective photograph.
+        DatasetError: If a fold would hold no good photograph, or no defective one unless `good_only`.
     """
     own = [one for one in checked.photographs if one.record.split in ("train", "val")]
     known = {one.record.group: one.record.fold for one in own if one.record.fold in range(1, folds + 1)}
@@ -108,11 +113,12 @@ def assign_folds(
         places |= {group: fold for cluster in part for group in cluster.groups}
     for fold in range(1, folds + 1):
         labels = [one.record.label > 0 for one in own if places[one.record.group] == fold]
-        if all(labels) or not any(labels):
+        if all(labels) or not (any(labels) or good_only):
+            expected = "good ones" if good_only else "both kinds"
             raise DatasetError(
                 f"Fold {fold} of {folds} would hold {labels.count(False)} good and {labels.count(True)} "
                 "defective photographs; groups, equal pictures and near duplicates stay together. Expected "
-                "both kinds: add photographs of more parts, or use fewer folds."
+                f"{expected}: add photographs of more parts, or use fewer folds."
             )
 
     def assign(record: Record) -> Record:

@@ -24,6 +24,9 @@ SMOOTHING = 3
 MAX_MEMORY = 8000
 """Maximum number of remembered patches: 4 MB of weights."""
 
+MEMORY_FOLDS = 3
+"""Number of folds of the photographs of a memory that is used without heads."""
+
 GOOD = "good"
 """Name of class 0."""
 REVIEW = "review"
@@ -85,10 +88,10 @@ class NetworkConfig(Config):
     )
     heads: int = Field(
         1,
-        ge=1,
+        ge=0,
         le=10,
         description="heads on the features of a frozen encoder, each trained without one fold of the "
-        "photographs; their logits are averaged",
+        "photographs; their logits are averaged; 0 = the memory alone",
     )
     standardize_features: bool = Field(
         False, description="give each channel of an encoder's features mean 0 and deviation 1 before the head"
@@ -135,8 +138,8 @@ class NetworkConfig(Config):
         0,
         ge=0,
         le=MAX_MEMORY,
-        description="patches of good surface that the network remembers; the distance to the nearest one "
-        "takes the place of trained networks, for training on good photographs alone; 0 = none",
+        description="patches of good surface that the network remembers; without heads, the distance to the "
+        "nearest one is the mask, so that nothing is trained; 0 = none",
     )
 
     @model_validator(mode="before")
@@ -155,6 +158,8 @@ class NetworkConfig(Config):
             raise ValueError(
                 f"heads={self.heads} needs an encoder, whose features they share; set encoder, or heads=1"
             )
+        if not self.heads and not self.memory:
+            raise ValueError("heads=0 without memory; expected one of them above 0")
         return self
 
     @model_validator(mode="after")
@@ -163,14 +168,21 @@ class NetworkConfig(Config):
             raise ValueError(
                 f"memory={self.memory} needs an encoder, whose features it compares; set encoder, or memory=0"
             )
-        fixed = {"heads": 1, "mask_stride": STRIDE, "mask_classes": False, "num_classes": 2}
+        if self.memory and self.heads:
+            raise ValueError(f"memory={self.memory} with heads={self.heads}; expected heads=0, or memory=0")
+        fixed = {"mask_stride": STRIDE, "mask_classes": False, "num_classes": 2}
         wrong = [f"{name}={getattr(self, name)}" for name in fixed if getattr(self, name) != fixed[name]]
-        if self.memory and wrong:
+        if not self.heads and wrong:
             raise ValueError(
-                f"memory={self.memory} with {', '.join(wrong)}; expected the default: a memory of good "
-                f"surface has one mask of stride {STRIDE} and distinguishes no classes of defects"
+                f"heads=0 with {', '.join(wrong)}; expected the default: a memory of good surface has one "
+                f"mask of stride {STRIDE} and distinguishes no classes of defects"
             )
         return self
+
+    @property
+    def folds(self) -> int:
+        """Number of folds of the photographs, each of which is scored without it; 1 without folds."""
+        return self.heads or MEMORY_FOLDS
 
     @property
     def mask_channels(self) -> int:
@@ -198,7 +210,7 @@ class NetworkConfig(Config):
         margin = 0  # mask or decoder pixels beyond the cell on each side
         for _ in range((STRIDE // self.mask_stride).bit_length() - 1):
             margin = -(-(margin + DECODER_KERNEL // 2 + 1) // 2)  # convolution, then interpolation to half
-        kernel = 2 * SMOOTHING - 1 if self.memory else self.feature_kernel  # the memory smooths its map twice
+        kernel = self.feature_kernel if self.heads else 2 * SMOOTHING - 1  # the memory smooths its map twice
         side = 1 + 2 * margin + kernel - 1
         if self.encoder != SEGDECNET:
             offset = 2 * ENCODER_STRIDE - STRIDE  # a cell is off the centre of a coarse one, and between two

@@ -180,10 +180,10 @@ def score_folds(folder: RunFolder, experiment: ExperimentConfig, folds: int) -> 
     """Yields the scores of each fold by a network trained without it; trains networks that are missing."""
     if not folds:
         return
-    if experiment.network.heads > 1:
+    if experiment.network.folds > 1:
         raise ConfigError(
-            f"--folds {folds} is not needed: each photograph of this run was scored by the head that was "
-            "trained without it. Omit --folds."
+            f"--folds {folds} is not needed: each photograph of this run was scored by a network built "
+            "without it. Omit --folds."
         )
     if experiment.initial_weights is not None:
         raise ConfigError(

@@ -438,12 +438,13 @@ class ExperimentConfig(BaseSettings):
         noise_without = not (self.caches_features and self.augmentation.synthetic)
         rules = (
             (
-                not any(stage.steps for _, stage in self.stages) and not self.network.memory,
+                self.network.heads > 0 and not any(stage.steps for _, stage in self.stages),
                 "no stage has steps; expected at least one of stages.{segment,decision,joint}.steps",
             ),
             (
-                any(stage.steps for _, stage in self.stages) and self.network.memory > 0,
-                "stages with steps and network.memory; expected one of them: a memory has no trained weights",
+                not self.network.heads and any(stage.steps for _, stage in self.stages),
+                "network.heads=0 and stages with steps; expected heads to train, or no steps: a memory has "
+                "no trained weights",
             ),
             (
                 weights_kept,
@@ -451,7 +452,7 @@ class ExperimentConfig(BaseSettings):
                 "weights; expected encoder_trainable=all, or encoder_weights=imagenet or a file",
             ),
             (
-                self.network.heads > 1 and self.encoder_trainable != "frozen",
+                self.network.heads != 1 and self.encoder_trainable != "frozen",
                 f"network.heads={self.network.heads} with encoder_trainable={self.encoder_trainable} would "
                 "train the encoder on the photographs of every fold; expected encoder_trainable=frozen",
             ),
@@ -500,13 +501,13 @@ class ExperimentConfig(BaseSettings):
     @property
     def caches_features(self) -> bool:
         """Whether training uses cached features of a frozen encoder."""
-        frozen = self.has_encoder and self.encoder_trainable == "frozen" and not self.network.memory
-        return frozen and self.augmentation.only_flips
+        frozen = self.has_encoder and self.encoder_trainable == "frozen"
+        return frozen and (self.augmentation.only_flips or not self.network.heads)
 
     @property
     def validation_split(self) -> Literal["train", "val"]:
-        """The split on which thresholds are chosen: train if each photograph has a head without it."""
-        return "val" if self.network.heads == 1 else "train"
+        """The split on which thresholds are chosen: train if each photograph is scored without its fold."""
+        return "val" if self.network.folds == 1 else "train"
 
     @property
     def folder(self) -> Path:

@@ -72,7 +72,7 @@ def describe_points(path: Path, result: RunResult) -> OperatingPoints:
 def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult) -> TrainingFacts:
     train = list_dataset(experiment.data, folder.splits).of_split("train")
     defective = [record for record in train if record.label > 0]
-    untrained = experiment.initial_weights is not None or experiment.network.memory > 0
+    untrained = experiment.initial_weights is not None or not experiment.network.heads
     return TrainingFacts(
         steps=None if untrained else sum(experiment.stages.steps.values()),
         defective=len(defective),

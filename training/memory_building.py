@@ -1,6 +1,6 @@
 """Builds the memory of good surface from good photographs, without gradient steps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import cv2
@@ -17,22 +17,20 @@ from segdec.network.surface_memory import (
     PATCH_STRIDES,
     PATCHES,
     POSITIONS,
-    SMOOTHED,
+    distances_without_fold,
 )
+from training.data.array_cache import Arrays
 from training.data.example_source import ExampleSource
 from training.data.subsets import pick_evenly
 
 Floats = NDArray[np.floating[Any]]
+Encode = Callable[[NDArray[np.uint8]], Arrays]
 
 MAX_PHOTOGRAPHS = 250
 """Maximum number of photographs; with more of them, evenly chosen ones are used."""
 
 CANDIDATES = 20_000
 """Patches among which the remembered ones are chosen."""
-
-BLOCKS = 8
-"""Blocks of consecutive photographs, of which every other one belongs to the same half: photographs of one
-part are mostly consecutive, and a memory must not be measured on parts that it knows."""
 
 BORDER = 4
 """Distance from the sides of the image, in cells, from which zero padding is hardly noticeable."""
@@ -48,43 +46,60 @@ SEED = 2**32 - 5
 """Separates these random numbers from those of training."""
 
 
-def build_memory(network: SegDecNet, examples: ExampleSource, seed: int) -> None:
+def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, seed: int) -> None:
     """Sets the weights of a network's memory from the good ones among the training examples.
 
-    Which distances are usual, and how much they spread, is measured on photographs that are not in the
-    memory: each half of them with a memory of the other half.
+    Which distances are usual, and how much they spread, is measured on the photographs of each fold with
+    patches that are chosen without them.
+
+    Args:
+        network: A network with a memory.
+        examples: The training examples, each with its fold.
+        encode: Returns the encoder's features by name of a prepared image, uint8 [h, w, C].
+        seed: Seed of the choice.
 
     Raises:
-        DatasetError: If there are fewer than two good examples.
+        DatasetError: If a fold has no good example.
     """
-    good = [index for index, label in enumerate(examples.labels) if not label]
-    if len(good) < 2:
-        raise DatasetError(
-            f"The training split has {len(good)} good examples. Expected two or more for network.memory: add "
-            "good photographs, or set network.memory to 0 and augmentation.synthetic above 0."
-        )
-    chosen = [good[place] for place in pick_evenly(range(len(good)), MAX_PHOTOGRAPHS)]
+    memory, folds = network.memory, network.config.folds
+    chosen = _choose_examples(examples, folds)
     random = np.random.default_rng([seed, SEED])
-    (head,) = network.heads
 
     # === Patches ===
-    _set_projection(head, random)
-    images = (examples[index].image for index in chosen)
-    patches = [one.astype(np.float16) for one in _encode(network.encoder, head, images)]
+    _set_projection(memory, random)
+    features = (encode(examples[index].image) for indices in chosen for index in indices)
+    patches = [one.astype(np.float16) for one in _describe(memory, features)]
     center = np.mean([one.mean(axis=(0, 1), dtype=np.float32) for one in patches], axis=0)
-    head.get_layer(f"{PATCHES}_8").bias.assign(-center)
-    patches = [one - center.astype(np.float16) for one in patches]
-
-    # === Usual distances ===
-    memory, size = head.get_layer(NEAREST), network.config.memory
-    measured: list[Floats] = []
-    for known, others in _halves(patches):
-        memory.set_patches(choose_coreset(_candidates(known, CANDIDATES // 2, random), size))
-        measured += _distances(head, others)
-    _set_deviation(head, np.stack(measured))
+    memory.get_layer(f"{PATCHES}_8").bias.assign(-center)
+    own = iter([one - center.astype(np.float16) for one in patches])
+    by_fold = [[next(own) for _ in indices] for indices in chosen]
 
     # === Memory ===
-    memory.set_patches(choose_coreset(_candidates(patches, CANDIDATES, random), size))
+    nearest, size = memory.get_layer(NEAREST), network.config.memory
+    candidates = [_candidates(each, CANDIDATES // folds, random) for each in by_fold]
+    for fold in (None, *range(folds)):
+        others = [each for number, each in enumerate(candidates) if number != fold]
+        nearest.set_patches(choose_coreset(np.concatenate(others), size), fold)
+
+    # === Usual distances ===
+    measured = [one for fold, each in enumerate(by_fold) for one in _distances(memory, fold, each)]
+    _set_deviation(memory, np.stack(measured))
+
+
+def _choose_examples(examples: ExampleSource, folds: int) -> list[list[int]]:
+    """The indices of good examples of each fold, at most `MAX_PHOTOGRAPHS` together."""
+    good: list[list[int]] = [[] for _ in range(folds)]
+    for index, label in enumerate(examples.labels):
+        fold = examples.fold(index)
+        if not label and fold is not None:
+            good[fold - 1].append(index)
+    if not all(good):
+        raise DatasetError(
+            f"The {folds} folds of the training photographs have {', '.join(str(len(own)) for own in good)} "
+            "good examples. Expected some in each for network.memory: add good photographs, or set "
+            "network.memory to 0."
+        )
+    return [pick_evenly(own, MAX_PHOTOGRAPHS // folds) for own in good]
 
 
 def choose_coreset(patches: Floats, size: int) -> Floats:
@@ -102,9 +117,9 @@ def choose_coreset(patches: Floats, size: int) -> Floats:
     return coreset
 
 
-def _set_projection(head: keras.Model, random: np.random.Generator) -> None:
+def _set_projection(memory: keras.Model, random: np.random.Generator) -> None:
     """Sets the projections to orthogonal ones, which keep distances on average."""
-    layers = [head.get_layer(f"{PATCHES}_{stride}") for stride in PATCH_STRIDES]
+    layers = [memory.get_layer(f"{PATCHES}_{stride}") for stride in PATCH_STRIDES]
     channels = [layer.kernel.shape[0] for layer in layers]
     # With fewer channels than numbers of a patch, the columns cannot all be orthogonal.
     width = layers[0].width
@@ -114,21 +129,12 @@ def _set_projection(head: keras.Model, random: np.random.Generator) -> None:
         layer.set_weights([part, np.zeros(width)])
 
 
-def _encode(encoder: Any, head: keras.Model, images: Iterator[NDArray[np.uint8]]) -> Iterator[Floats]:
-    """Yields the patches [h / 8, w / 8, D] of each image [h, w, C]."""
-    patches = keras.Model(head.input, head.get_layer(PATCHES).output)
-    encode = tf.function(lambda image: patches(encoder(image, training=False)))
-    for image in images:
-        yield encode(tf.constant(image[None], tf.float32))[0].numpy()
-
-
-def _halves(patches: Sequence[Floats]) -> Iterator[tuple[list[Floats], list[Floats]]]:
-    """Yields each half of the photographs, together with the other one."""
-    places = np.arange(len(patches))
-    sides = places % 2 if len(patches) < BLOCKS else places * BLOCKS // len(patches) % 2
-    halves = [[one for one, own in zip(patches, sides, strict=True) if own == side] for side in (0, 1)]
-    yield halves[0], halves[1]
-    yield halves[1], halves[0]
+def _describe(memory: keras.Model, features: Iterator[Arrays]) -> Iterator[Floats]:
+    """Yields the patches [h / 8, w / 8, D] of the features of each image."""
+    part = keras.Model(memory.input, memory.get_layer(PATCHES).output)
+    names, describe = list(memory.input), tf.function(lambda inputs: part(inputs, training=False))
+    for one in features:
+        yield describe({name: tf.constant(one[name][None], tf.float32) for name in names})[0].numpy()
 
 
 def _candidates(patches: Sequence[Floats], number: int, random: np.random.Generator) -> Floats:
@@ -139,15 +145,18 @@ def _candidates(patches: Sequence[Floats], number: int, random: np.random.Genera
     return np.concatenate(drawn).astype(np.float32)
 
 
-def _distances(head: keras.Model, patches: Sequence[Floats]) -> Iterator[Floats]:
-    """Yields the smoothed logarithms of the distances [h, w] of each photograph's patches [h, w, ·]."""
-    part = keras.Model(head.get_layer(PATCHES).output, head.get_layer(SMOOTHED).output)
+def _distances(memory: keras.Model, fold: int, patches: Sequence[Floats]) -> Iterator[Floats]:
+    """Yields the smoothed logarithms of the distances [h, w] of each photograph's patches [h, w, D].
+
+    The photographs are those of a fold; the memory is the one without them.
+    """
+    part = distances_without_fold(memory, fold)
     measure = tf.function(lambda one: part(one, training=False))
     for one in patches:
         yield measure(tf.constant(one[None], tf.float32))[0, ..., 0].numpy()
 
 
-def _set_deviation(head: keras.Model, distances: Floats) -> None:
+def _set_deviation(memory: keras.Model, distances: Floats) -> None:
     """Sets what is usual from the distances [N, h, w] of photographs that are not in the memory."""
     usual = _blur(distances.mean(axis=0), 1.0)
     exceeding = distances - usual
@@ -156,7 +165,7 @@ def _set_deviation(head: keras.Model, distances: Floats) -> None:
     deviation = max(float(highest.std(ddof=1)), MIN_DEVIATION)
     bias = np.float32(highest.mean() / deviation - USUAL_LOG_ODDS)
     cells = np.ix_(*(_grid_cells(side) for side in usual.shape))
-    head.get_layer(DEVIATION).set_weights([usual[cells], deviation * spread[cells], bias])
+    memory.get_layer(DEVIATION).set_weights([usual[cells], deviation * spread[cells], bias])
 
 
 def _spread(variance: Floats) -> Floats:

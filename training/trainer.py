@@ -14,6 +14,7 @@ from segdec.engines.tensorflow import NetworkEngine
 from segdec.predictor import Predictor
 from segdec.runtime.gpu import gpu_unused_reason
 from training.config import ExperimentConfig
+from training.data.array_cache import ArrayCache
 from training.data.feature_cache import FeatureCache
 from training.data.input_pipeline import InputPipeline
 from training.data.reading_pool import ReadingPool
@@ -124,7 +125,7 @@ class Trainer:
     def _validator(self, data: RunData, batch_size: int, pool: ReadingPool) -> Validator:
         read = cached_reader(record_reader(self.config), data.cache)
         records = data.dataset.of_split(self.config.validation_split)
-        if self.config.network.heads > 1:
+        if self.config.network.folds > 1:
             parts = parts_by_fold(self.validated, records, data.model, self.features)
             return Validator(parts, read, batch_size, pool)
         synthetic = synthetic_validation(records, read, data.model, self.config.seed, data.cache)
@@ -204,7 +205,7 @@ class Trainer:
         """Whether the decision is usable; not in a run that was stopped before a step trained it."""
         started = int(self.state.stage) + (self.state.steps_taken > 0)
         stages = self.config.stages
-        return self.config.network.memory > 0 or any(
+        return not self.config.network.heads or any(
             stage.trains_decision and stages[stage.name].steps for stage in STAGES[:started]
         )
 
@@ -317,7 +318,7 @@ class Trainer:
         validation = self.validator.measure()
         self._last_validation = validation if last else None
         # With folds, the best of several validations would make the metrics of all photographs too good.
-        key = validation.key(stage) if self.config.network.heads == 1 else (float(step), 0.0)
+        key = validation.key(stage) if self.config.network.folds == 1 else (float(step), 0.0)
         better = self.state.is_better(key)
         if better:
             self.state.save_best(key)
@@ -356,7 +357,7 @@ class Trainer:
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
         if self.config.network.memory:
-            build_memory(self.validated, self.examples, self.config.seed)
+            self._build_memory()
         # `calibrate` may have changed the thresholds of a finished run.
         result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
         if not self.dry_run:
@@ -366,9 +367,15 @@ class Trainer:
         thresholds = result.model.thresholds.model_dump(include={"score", "mask"})
         log.finish({**result.validation, **thresholds})
 
+    def _build_memory(self) -> None:
+        for _ in self.pipeline.encode():
+            pass
+        features = self.features or FeatureCache(self.validated.encoder, self.image_shape, ArrayCache(0), 0)
+        build_memory(self.validated, self.examples, features.find, self.config.seed)
+
     def _choose_thresholds(self) -> RunResult:
         model, config, measured = self.predictor.config, self.config, self._last_validation
-        if config.network.heads == 1 or measured is None:  # the best weights may be earlier ones
+        if config.network.folds == 1 or measured is None:  # the best weights may be earlier ones
             measured = self.validator.measure_real()
         chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
         warnings = [] if self.dry_run else [*chosen.notes]

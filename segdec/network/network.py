@@ -23,10 +23,13 @@ from segdec.network.layers import (
     standardization,
 )
 from segdec.network.mask_prior import MaskPrior
-from segdec.network.surface_memory import build_memory_decision, build_memory_head
+from segdec.network.surface_memory import build_memory, highest_logit, without_fold
 
 Segmented = tuple[Any, Any, Any]
 """Features, coarse and final mask logits of a head."""
+
+MEMORY = "memory"
+"""Name of the part of the segmentation that remembers good surface."""
 
 PIXEL_SCALE = 1.0 / 255.0
 """Factor of the pixel values 0…255 before the first convolution."""
@@ -38,10 +41,11 @@ class SegDecNet(keras.Model):
 
     The parts `segmentation` and `decisions` are separate models, so that a training stage can freeze one of
     them. With several `heads`, each has its own part of `segmentation` after the encoder and its own decision
-    network; the outputs are means over the heads. Pixel values are 0…255; the first layer scales them. For a
-    mask stride below 8, a decoder in `segmentation` refines the mask; the decision network uses the coarse
-    mask, as published. With one mask per defect class, it uses the maximum logit of each pixel. `policy` is
-    not saved with the configuration.
+    network; the outputs are means over the heads. Without heads, a memory of good surface gives both outputs:
+    its logits are the mask, the highest of them the score. Pixel values are 0…255; the first layer scales
+    them. For a mask stride below 8, a decoder in `segmentation` refines the mask; the decision network uses
+    the coarse mask, as published. With one mask per defect class, it uses the maximum logit of each pixel.
+    `policy` is not saved with the configuration.
 
     Input shape:
         `[B, H, W, input_channels]`, H and W divisible by 8.
@@ -64,7 +68,7 @@ class SegDecNet(keras.Model):
         segmentation = build_segmentation(config, policy)
         decisions = [build_decision(config, policy, name) for name in _names("decision", config)]
         image = keras.Input((None, None, config.input_channels), name="image")
-        outputs = _outputs(list(segmentation(image).values()), decisions, config)
+        outputs = _outputs(segmentation(image), decisions, config)
         super().__init__(inputs=image, outputs=outputs, **kwargs)
         self.config, self.segmentation, self.decisions = config, segmentation, decisions
 
@@ -90,23 +94,31 @@ class SegDecNet(keras.Model):
             return []
         return [self.segmentation.get_layer(name) for name in _names("head", self.config)]
 
+    @property
+    def memory(self) -> Any:
+        """The memory of good surface, see `segdec.network.surface_memory`; None without one."""
+        return self.segmentation.get_layer(MEMORY) if self.config.memory else None
+
     def segment(self, inputs: Any, training: bool) -> list[Segmented]:
         """Returns the outputs of each head for images, or for the encoder's features by name."""
         if isinstance(inputs, dict):
             return [head(inputs, training=training) for head in self.heads]
-        return list(self.segmentation(inputs, training=training).values())
+        segmented = self.segmentation(inputs, training=training)
+        return [segmented[name] for name in _names("head", self.config)]
 
-    def single_head(self, index: int, *, encoded: bool = False) -> keras.Model:
-        """Returns a model with the same outputs that shares the weights of one head.
+    def without_fold(self, fold: int, *, encoded: bool = False) -> keras.Model:
+        """Returns a model with the same outputs, made of what was built without a fold (from 0).
 
-        Its input is an image, or with `encoded` the encoder's features by name.
+        It shares the weights of the head that was trained without the fold, and of the memory without its
+        photographs. Its input is an image, or with `encoded` the encoder's features by name.
         """
-        if encoded:
-            head = self.heads[index]
-            inputs, segmented = head.input, head(head.input)
-        else:
-            inputs, segmented = self.input, list(self.segmentation(self.input).values())[index]
-        return keras.Model(inputs, _outputs([segmented], [self.decisions[index]], self.config))
+        encoder = self.segmentation.get_layer("encoder")
+        inputs = feature_inputs(encoder) if encoded else self.input
+        features = inputs if encoded else encoder(inputs)
+        segmented = {head.name: head(features) for head in self.heads[fold : fold + 1]}
+        if self.memory is not None:
+            segmented[MEMORY] = without_fold(self.memory, fold)(features)
+        return keras.Model(inputs, _outputs(segmented, self.decisions[fold : fold + 1], self.config))
 
     def get_config(self) -> dict[str, Any]:
         return {"config": self.config.model_dump(mode="json"), "name": self.name}
@@ -122,14 +134,20 @@ def _names(part: str, config: NetworkConfig) -> list[str]:
 
 
 def _outputs(
-    segmented: Sequence[Segmented], decisions: list[keras.Model], config: NetworkConfig
+    segmented: Mapping[str, Any], decisions: Sequence[keras.Model], config: NetworkConfig
 ) -> dict[str, Any]:
-    """Returns the means over the heads of mask logits and class logits."""
+    """Returns the means over the heads of mask logits and class logits; without heads those of the memory.
+
+    `segmented` are the outputs of the segmentation by name.
+    """
+    if not config.heads:
+        return {"mask_logits": segmented[MEMORY], "class_logits": highest_logit(segmented[MEMORY])}
+    heads = [one for name, one in segmented.items() if name != MEMORY]
     decided = [
-        decide((features, coarse)) for decide, (features, coarse, _) in zip(decisions, segmented, strict=True)
+        decide((features, coarse)) for decide, (features, coarse, _) in zip(decisions, heads, strict=True)
     ]
     return {
-        "mask_logits": _mean([mask_logits for _, _, mask_logits in segmented], "mean_mask"),
+        "mask_logits": _mean([mask_logits for _, _, mask_logits in heads], "mean_mask"),
         "class_logits": classify(_mean(decided, "mean_decision"), config),
     }
 
@@ -155,7 +173,7 @@ def build_network(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY)
 
 
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds a model: image [B, H, W, C] → `Segmented` by the name of the head.
+    """Builds a model: image [B, H, W, C] → `Segmented` by the name of the head, and the memory's logits.
 
     The features are [B, H/8, W/8, F]. Coarse logits are [B, H/8, W/8, M], final ones [B, H/s, W/s, M]; they
     are the same if the stride s is 8. With an encoder, it and each head are separate models.
@@ -163,12 +181,11 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
     image = keras.Input((None, None, config.input_channels), name="image")
     if config.encoder != SEGDECNET:
         encoder = build_encoder(config, policy)
+        parts = [build_head(encoder, config, policy, name) for name in _names("head", config)]
         if config.memory:
-            heads = [build_memory_head(encoder, config)]
-        else:
-            heads = [build_head(encoder, config, policy, name) for name in _names("head", config)]
+            parts.append(build_memory(feature_inputs(encoder), config, folded=policy.folded))
         features = encoder(image)
-        return keras.Model(image, {head.name: head(features) for head in heads}, name="segmentation")
+        return keras.Model(image, {part.name: part(features) for part in parts}, name="segmentation")
     x, skips = image, {}
     if not policy.folded:
         x = layers.Rescaling(PIXEL_SCALE, dtype=keras.config.floatx(), name="scale")(image)
@@ -178,6 +195,13 @@ def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_PO
         skips[2 ** (block - 1)] = x
         x = layers.MaxPooling2D(dtype=policy.dtype, name=f"segmentation_{block}_pool")(x)  # H/2, H/4, H/8
     return keras.Model(image, {"head": _masks(x, skips, config, policy)}, name="segmentation")
+
+
+def feature_inputs(encoder: keras.Model) -> dict[str, Any]:
+    """Returns inputs for the features of an encoder, by name."""
+    return {
+        name: keras.Input(one.shape[1:], dtype=one.dtype, name=name) for name, one in encoder.output.items()
+    }
 
 
 def build_head(
@@ -191,9 +215,7 @@ def build_head(
     """
     dtype = policy.dtype
     offset = config.standardize_features and policy.folded
-    features = {
-        name: keras.Input(one.shape[1:], dtype=one.dtype, name=name) for name, one in encoder.output.items()
-    }
+    features = feature_inputs(encoder)
     adapted = []
     for stride in JOINED_STRIDES:
         common = {"kernel_initializer": make_initializer(config), "dtype": dtype, "name": f"adapted_{stride}"}
@@ -229,8 +251,6 @@ def build_decision(
     config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY, name: str = "decision"
 ) -> keras.Model:
     """Builds a model: features [B, h, w, F], mask logits [B, h, w, M] → input of `classify`, [B, classes]."""
-    if config.memory:
-        return build_memory_decision()
     dtype, exact = policy.dtype, keras.config.floatx()
     half = keras.dtype_policies.get(dtype).compute_dtype
     features = keras.Input((None, None, config.feature_width), dtype=half, name="features")

@@ -32,20 +32,20 @@ EPSILON = 1e-6
 UNCHANGED: dict[str, Any] = {"trainable": False, "autocast": False}
 """Settings of weights that no training changes."""
 
-PATCHES, NEAREST, SMOOTHED, DEVIATION = "patches", "nearest_patch", "smoothed_2", "deviation"
-"""Names of layers: the patches, from `patches_8` and `patches_16`; the memory; the distances; the logits."""
+PATCHES, NEAREST, DEVIATION = "patches", "nearest_patch", "deviation"
+"""Names of layers: the patches, from `patches_8` and `patches_16`; the distances; the logits."""
+
+SMOOTHED = ("smoothed_1", "smoothed_2")
+"""Names of the layers that smooth the distances."""
 
 
-def build_memory_head(encoder: keras.Model, config: NetworkConfig) -> keras.Model:
-    """Builds a model: the encoder's features by name → features, coarse and final mask logits.
+def build_memory(features: dict[str, Any], config: NetworkConfig, *, folded: bool) -> keras.Model:
+    """Builds a model: the encoder's features by name → logits [B, H/8, W/8, 1], high on unknown surface.
 
-    It takes the place of the trained head. All three outputs are the mask logits [B, H/8, W/8, 1]. They are
-    computed in float32, since differences of large numbers decide.
+    They are computed in float32, since differences of large numbers decide. If `folded`, it has no patches
+    for folds.
     """
     exact = keras.config.floatx()
-    features = {
-        name: keras.Input(one.shape[1:], dtype=one.dtype, name=name) for name, one in encoder.output.items()
-    }
     channels = sum(features[f"joined_{stride}"].shape[-1] for stride in PATCH_STRIDES)
     width = min(max(round(CHANNELS_SHARE * channels), MIN_WIDTH), MAX_WIDTH)
     patches: list[Any] = []
@@ -57,25 +57,35 @@ def build_memory_head(encoder: keras.Model, config: NetworkConfig) -> keras.Mode
             x = CropToStride(1, dtype=exact, name=f"cut_{stride}")([x, patches[0]])
         patches.append(x)
     x = layers.Add(dtype=exact, name=PATCHES)(patches)  # [B, H/8, W/8, width]
-    x = NearestPatch(config.memory, dtype=exact, name=NEAREST)(x)
-    for step in (1, 2):
-        x = layers.AveragePooling2D(SMOOTHING, 1, padding="same", dtype=exact, name=f"smoothed_{step}")(x)
-    logits = Deviation(dtype=exact, name=DEVIATION)(x)
-    return keras.Model(features, (logits, logits, logits), name="head")
+    x = NearestPatch(config.memory, 0 if folded else config.folds, dtype=exact, name=NEAREST)(x)
+    for name in SMOOTHED:
+        x = layers.AveragePooling2D(SMOOTHING, 1, padding="same", dtype=exact, name=name)(x)
+    return keras.Model(features, Deviation(dtype=exact, name=DEVIATION)(x), name="memory")
 
 
-def build_memory_decision() -> keras.Model:
-    """Builds a model: features (not used) and mask logits [B, h, w, 1] → class logits [B, 2].
+def distances_without_fold(memory: keras.Model, fold: int) -> keras.Model:
+    """Returns a model: patches [B, h, w, D] → smoothed logarithms of distances [B, h, w, 1].
 
-    The log-odds of a defect are the highest mask logit.
+    They are distances to the patches that were chosen without a fold, from 0.
     """
+    patches = memory.get_layer(PATCHES).output
+    x = memory.get_layer(NEAREST)(patches, without=fold)
+    for name in SMOOTHED:
+        x = memory.get_layer(name)(x)
+    return keras.Model(patches, x)
+
+
+def without_fold(memory: keras.Model, fold: int) -> keras.Model:
+    """Returns the model of `build_memory` with the patches without a fold; it shares the weights."""
+    distances = distances_without_fold(memory, fold)(memory.get_layer(PATCHES).output)
+    return keras.Model(memory.input, memory.get_layer(DEVIATION)(distances))
+
+
+def highest_logit(logits: Any) -> Any:
+    """Returns the highest of the memory's logits [B, h, w, 1] as class logits [B, 2]."""
     exact = keras.config.floatx()
-    features, mask_logits = (
-        keras.Input((None, None, 1), dtype=exact, name=name) for name in ("features", "mask_logits")
-    )
-    highest = layers.GlobalMaxPooling2D(dtype=exact, name="mask_max")(mask_logits)
-    class_logits = TwoClassLogits(dtype=exact, name="class_logits")(highest)
-    return keras.Model((features, mask_logits), class_logits, name="decision")
+    highest = layers.GlobalMaxPooling2D(dtype=exact, name="memory_max")(logits)
+    return TwoClassLogits(dtype=exact, name="class_logits")(highest)
 
 
 @keras.saving.register_keras_serializable(package="segdec")
@@ -108,32 +118,41 @@ class PatchProjection(keras.layers.Layer):
 class NearestPatch(keras.layers.Layer):
     """Returns the logarithm of the distance to the nearest of `size` patches: [B, H, W, C] → [B, H, W, 1].
 
-    The squared distance is |x|² − max(2 x·m − |m|²) over the patches m: one matrix product.
+    The squared distance is |x|² − max(2 x·m − |m|²) over the patches m: one matrix product. For training
+    there are also as many patches for each of `folds`, chosen without its photographs; the call argument
+    `without`, from 0, selects them.
     """
 
-    def __init__(self, size: int, **kwargs: Any) -> None:
+    def __init__(self, size: int, folds: int, **kwargs: Any) -> None:
         super().__init__(trainable=False, **kwargs)
-        self.size = size
+        self.size, self.folds = size, folds
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        self.kernel = self.add_weight(
-            (input_shape[-1], self.size), "random_normal", name="kernel", **UNCHANGED
-        )
-        self.bias = self.add_weight((self.size,), "zeros", name="bias", **UNCHANGED)
+        self.memories = []
+        for end in ("", *(f"_without_{fold}" for fold in range(1, self.folds + 1))):
+            shape = (input_shape[-1], self.size)
+            kernel = self.add_weight(shape, "random_normal", name=f"kernel{end}", **UNCHANGED)
+            bias = self.add_weight(shape[1:], "zeros", name=f"bias{end}", **UNCHANGED)
+            self.memories.append((kernel, bias))
 
-    def set_patches(self, patches: NDArray[np.float32]) -> None:
+    def set_patches(self, patches: NDArray[np.float32], without: int | None = None) -> None:
         """Sets the remembered patches [size, C]."""
-        self.kernel.assign(2.0 * patches.T)
-        self.bias.assign(-np.square(patches).sum(axis=1))
+        kernel, bias = self._select(without)
+        kernel.assign(2.0 * patches.T)
+        bias.assign(-np.square(patches).sum(axis=1))
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any, without: int | None = None) -> Any:
         x = ops.cast(inputs, self.compute_dtype)
-        nearest = ops.max(_product(x, self.kernel) + self.bias, axis=-1, keepdims=True)
+        kernel, bias = self._select(without)
+        nearest = ops.max(_product(x, kernel) + bias, axis=-1, keepdims=True)
         squared = ops.sum(ops.square(x), axis=-1, keepdims=True) - nearest
         return 0.5 * ops.log(ops.maximum(squared, MIN_DISTANCE**2))
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "size": self.size}
+        return {**super().get_config(), "size": self.size, "folds": self.folds}
+
+    def _select(self, without: int | None) -> tuple[Any, Any]:
+        return self.memories[0 if without is None else without + 1]
 
 
 @keras.saving.register_keras_serializable(package="segdec")

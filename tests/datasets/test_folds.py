@@ -186,3 +186,6 @@ def test_a_fold_without_defects_is_refused():
     made = [photograph(f"good{number}/0", 0) for number in range(6)] + [photograph("bad/0", 1)]
     with pytest.raises(DatasetError, match=r"Fold 2 of 2 would hold 3 good and 0 defective.*fewer folds"):
         assign_folds(in_split(made, "train"), 2)
+    assert set(folds_of(assign_folds(in_split(made, "train"), 2, good_only=True)).values()) == {1, 2}
+    with pytest.raises(DatasetError, match=r"Fold \d of 8 would hold 0 good.*Expected good ones"):
+        assign_folds(in_split(made, "train"), 8, good_only=True)

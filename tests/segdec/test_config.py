@@ -41,9 +41,14 @@ def test_error_shows_the_wrong_value() -> None:
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        ({"preset": "compact", "memory": 10}, "memory=10 needs an encoder"),
-        ({"preset": "mobilenet", "memory": 10, "num_classes": 3}, "memory=10 with num_classes=3; expected"),
-        ({"preset": "mobilenet", "memory": 10, "heads": 2, "mask_stride": 4}, "heads=2, mask_stride=4; exp"),
+        ({"preset": "compact", "heads": 0, "memory": 10}, "memory=10 needs an encoder"),
+        ({"preset": "mobilenet", "memory": 10}, "memory=10 with heads=1; expected heads=0"),
+        ({"preset": "mobilenet", "heads": 0}, "heads=0 without memory"),
+        (
+            {"preset": "mobilenet", "heads": 0, "memory": 9, "num_classes": 3},
+            "heads=0 with num_classes=3; exp",
+        ),
+        ({"preset": "mobilenet", "heads": 0, "memory": 9, "mask_stride": 4}, "mask_stride=4; expected the"),
         ({"preset": "mobilenet", "memory": 8001}, "memory: Input should be less than or equal to 8000"),
     ],
 )

@@ -75,8 +75,8 @@ def test_environment_variables_are_ignored(experiment, monkeypatch):
         (MINIMAL + "balance = 'dynamic'\n", "segment.balance=dynamic, but this stage trains one loss"),
         ("", "no stage has steps"),
         (
-            "[network]\npreset = 'mobilenet'\nmemory = 100\n" + MINIMAL,
-            "stages with steps and network.memory; expected one of them",
+            "[network]\npreset = 'mobilenet'\nheads = 0\nmemory = 100\n" + MINIMAL,
+            "network.heads=0 and stages with steps; expected heads",
         ),
         ("a = [", "is not valid TOML"),
     ],

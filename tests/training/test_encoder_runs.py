@@ -123,18 +123,18 @@ def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(head
     records, network, result = heads_run.records("train"), heads_run.network(), heads_run.result()
     assert {record.fold for record in records} == {1, 2, 3}
     assert len(result.scored.labels) == len(records)
-    assert "each scored by the head that was trained without it" in result.chosen_by
+    assert "each scored by a network built without it" in result.chosen_by
     (heads_run.path / ENCODERS_FILE).write_text("encoder     tiny: the fastest\n            tiny  AP 0.9\n")
     summary = evaluate_run(heads_run.path, "train")
     assert "out-of-fold photographs" in summary.rating.reason
     report = (heads_run.path / "report.html").read_text(encoding="utf-8")
-    assert "Each photograph was scored by the head that was trained without it" in report
+    assert "Each photograph was scored by a network built without it" in report
     assert "encoder tiny: the fastest tiny AP 0.9" in report
     found = {each.name: each for each in load_evaluation(heads_run.path).results}
     assert found.keys() == {record.name for record in records}
     read = record_reader(heads_run.experiment())
     for record in (records[0], records[-1]):
-        predictor = Predictor(NetworkEngine(network.single_head(record.fold - 1)), result.model)
+        predictor = Predictor(NetworkEngine(network.without_fold(record.fold - 1)), result.model)
         assert found[record.name].score == pytest.approx(
             predictor.predict([read(record).image])[0].score, rel=1e-4
         )

@@ -44,19 +44,28 @@ def surface(random, *, defective=False, side=64):
     return image.clip(0, 255).astype(np.uint8)
 
 
-def examples_of(images, labels):
+def build(network, images, labels=None):
+    """Builds the memory from images, in turns of the three folds."""
+
     class Examples:
         def __getitem__(self, index):
             return SimpleNamespace(image=images[index])
 
+        def fold(self, index):
+            return index % 3 + 1
+
     examples = Examples()
-    examples.labels = labels
-    return examples
+    examples.labels = labels or [0] * len(images)
+
+    def encode(image):
+        return {name: one[0].numpy() for name, one in network.encoder(image[None].astype(np.float32)).items()}
+
+    build_memory(network, examples, encode, seed=0)
 
 
 @pytest.fixture(scope="module")
 def network(tiny_encoder, tiny_encoder_weights):
-    network = build_network(NetworkConfig(preset="mobilenet", encoder=tiny_encoder, memory=200))
+    network = build_network(NetworkConfig(preset="mobilenet", encoder=tiny_encoder, heads=0, memory=200))
     application = load_application(ENCODER_ROWS[tiny_encoder])
     application.load_weights(tiny_encoder_weights)
     for layer in network.backbone.layers:
@@ -68,7 +77,7 @@ def network(tiny_encoder, tiny_encoder_weights):
 def test_defects_score_above_good_surface(network):
     random = np.random.default_rng(1)
     good = [surface(random) for _ in range(12)]
-    build_memory(network, examples_of([*good, surface(random, defective=True)], [0] * 12 + [1]), seed=0)
+    build(network, [*good, surface(random, defective=True)], [0] * 12 + [1])
     score = lambda images: network(np.stack(images).astype(np.float32))["class_logits"][:, 1].numpy()  # noqa: E731
     unseen, defective = (score([surface(random, defective=kind) for _ in range(6)]) for kind in (False, True))
     assert unseen.max() < defective.min()
@@ -77,26 +86,48 @@ def test_defects_score_above_good_surface(network):
 
 def test_identical_photographs_give_finite_scores(network):
     image = surface(np.random.default_rng(1))
-    build_memory(network, examples_of([image] * 3, [0] * 3), seed=0)
+    build(network, [image] * 3)
     outputs = network(image[None].astype(np.float32))
     assert np.isfinite(outputs["mask_logits"]).all()
     assert outputs["class_logits"][0, 1] < 0
 
 
-def test_one_photograph_is_too_few(network):
+def test_each_fold_needs_a_photograph(network):
     image = surface(np.random.default_rng(1))
-    with pytest.raises(DatasetError, match=r"has 1 good examples\. Expected two or more"):
-        build_memory(network, examples_of([image, image], [0, 1]), seed=0)
+    with pytest.raises(DatasetError, match=r"have 1, 1, 0 good examples\. Expected some in each"):
+        build(network, [image] * 3, [0, 0, 1])
+
+
+def test_without_a_fold_its_photographs_are_unknown(network):
+    """A photograph is nearer to the whole memory than to that without its fold, and unlike other surface."""
+    random = np.random.default_rng(1)
+    images = [surface(random) for _ in range(9)]
+    build(network, images)
+    memories = [network.without_fold(fold) for fold in range(3)]
+    score = lambda part, image: float(part(image[None].astype(np.float32))["class_logits"][0, 1])  # noqa: E731
+    own = [score(memories[index % 3], image) for index, image in enumerate(images)]
+    assert all(high > score(network, image) for high, image in zip(own, images, strict=True))
+    assert abs(np.mean(own) - USUAL_LOG_ODDS) < 1e-3
+    assert np.std(own, ddof=1) == pytest.approx(1, abs=1e-3)
 
 
 @pytest.fixture(scope="module")
 def load(tiny_experiment, tiny_encoder, tiny_encoder_weights, toy_root, tmp_path_factory):
-    """Loads the tiny experiment with a memory, on good photographs alone."""
+    """Loads the tiny experiment with a memory, on good photographs alone, in folds."""
     splits = tmp_path_factory.mktemp("good") / "splits.txt"
     lines = (toy_root / "splits.txt").read_text().splitlines(keepends=True)
     splits.write_text("".join(line for line in lines if "defect/" not in line or line.startswith("test")))
     flags = ["--network.encoder", tiny_encoder, "--encoder-weights", str(tiny_encoder_weights)]
-    flags += ["--network.memory", "100", "--data.splits", str(splits), "--input.policy", "resize"]
+    flags += [
+        "--network.heads",
+        "0",
+        "--network.memory",
+        "100",
+        "--data.splits",
+        str(splits),
+        "--input.policy",
+        "resize",
+    ]
     flags += ["--input.height", "64", "--input.width", "64"]
     steps = [word for stage in ("segment", "decision", "joint") for word in (f"--stages.{stage}.steps", "0")]
     return lambda folder, *more: load_experiment(
@@ -105,12 +136,23 @@ def load(tiny_experiment, tiny_encoder, tiny_encoder_weights, toy_root, tmp_path
 
 
 def test_a_run_on_good_photographs_alone(load, tmp_path, capsys):
-    """Without a step; thresholds come from good validation photographs, which the memory does not know."""
+    """Without a step; thresholds come from all photographs, each scored without its fold."""
     run = Trainer(load(tmp_path)).run()
-    result = run.result()
+    result, records = run.result(), run.records("train")
     assert "The threshold is based on" in capsys.readouterr().err
     assert 0 < result.model.thresholds.score < 1
-    assert result.model.network.memory == 100
+    assert result.model.thresholds.mask == pytest.approx(result.model.thresholds.score)
+    assert "each scored by a network built without it" in result.chosen_by
+    assert len(result.scored.labels) == len(records) and {one.fold for one in records} == {1, 2, 3}
+    assert run.compared_split == "test"
+    (own, *_) = run.parts("train")
+    assert own[0].config == result.model and {one.fold for one in own[1]} == {1}
+
+
+@pytest.mark.slow
+def test_a_run_on_good_photographs_alone_is_repeatable_and_evaluated(load, tmp_path):
+    run = Trainer(load(tmp_path)).run()
+    assert evaluate_run(run.path, "train").rating.level == "not measurable"
     evaluated = evaluate_run(run.path, "test")
     assert evaluated.rating.level != "useless" or "No stage trained" not in evaluated.rating.reason
     again = Trainer(load(tmp_path / "again")).run()
@@ -122,7 +164,7 @@ def test_a_run_on_good_photographs_alone(load, tmp_path, capsys):
 def test_engines_agree_with_the_network(network, engine, tmp_path):
     pytest.importorskip(engine)
     random = np.random.default_rng(1)
-    build_memory(network, examples_of([surface(random) for _ in range(6)], [0] * 6), seed=0)
+    build(network, [surface(random) for _ in range(6)])
     write_engine(engine, network, tmp_path / engine, [])
     loaded, reference = ENGINES[engine].load(tmp_path / engine), NetworkEngine(network)
     for sides in ((64, 64), (8, 8), (40, 88)):

@@ -21,7 +21,7 @@ from datasets.reading import read
 from datasets.sample import Dataset, LazyRecords, Problem, Record, Sample, Split, labels_of, unlocalized
 from datasets.splitting import SPLIT_WORDS, read_split_lines
 from segdec.artifact import TrainingPhotographs
-from segdec.config import ModelConfig, config_error
+from segdec.config import ModelConfig, NetworkConfig, config_error
 from segdec.errors import DatasetError
 from segdec.runtime.cli import progress_bar
 from training.config import DataConfig, ExperimentConfig
@@ -75,8 +75,8 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     checked = check_files(config, dataset, model.network.input_channels, check_cache)
 
     # === 3. Assign folds and find leaks ===
-    if model.network.heads > 1:
-        checked = assign_head_folds(checked, model.network.heads, config.seed)
+    if model.network.folds > 1:
+        checked = assign_network_folds(checked, model.network, config.seed)
     warn_of_near_leaks(dataset, checked.photographs, data.allowed_leaks)
     raise_if_unusable(dataset, checked, allowed_leaks=data.allowed_leaks, skip_broken=data.skip_broken)
 
@@ -96,26 +96,28 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     return RunData(usable, model, examples, cache, shape, digest, check_cache, left_out, trained)
 
 
-def assign_head_folds(checked: CheckedDataset, heads: int, seed: int) -> CheckedDataset:
-    """Assigns the photographs of train and val to train, each to the fold of one of several heads.
+def assign_network_folds(checked: CheckedDataset, network: NetworkConfig, seed: int) -> CheckedDataset:
+    """Assigns the photographs of train and val to train, each to a fold of the network.
 
     Folds of a split file are kept. Near duplicates are searched for photographs without a fold.
 
     Raises:
-        DatasetError: If a fold would lack good or defective photographs, or the photographs are packed.
+        DatasetError: If a fold would lack good photographs, or those for its head defective ones, or the
+            photographs are packed.
     """
     if isinstance(checked.photographs, UnreadPhotographs):
         raise DatasetError(
-            f"network.heads = {heads} needs folds, which packed photographs do not have. Expected "
+            f"network.heads = {network.heads} needs folds, which packed photographs do not have. Expected "
             "photographs in files, or network.heads = 1."
         )
     own = [one for one in checked.photographs if one.record.split in ("train", "val")]
     duplicates: Duplicates = ()
     if any(one.record.fold is None for one in own):
-        duplicates, notes = near_duplicates_for_split(own, [1] * heads, seed)
+        duplicates, notes = near_duplicates_for_split(own, [1] * network.folds, seed)
         for note in notes:
             print(f"note: {note}", file=sys.stderr)
-    return assign_folds(checked, heads, seed=seed, duplicates=duplicates)
+    good_only = not network.heads
+    return assign_folds(checked, network.folds, seed=seed, duplicates=duplicates, good_only=good_only)
 
 
 def describe_training(checked: CheckedDataset) -> TrainingPhotographs | None:
@@ -264,8 +266,8 @@ def check_learnable(config: ExperimentConfig, model: ModelConfig, dataset: Datas
     Raises:
         DatasetError: If they lack good or defective photographs, or nothing distinguishes the classes.
     """
-    good_only = config.augmentation.synthetic > 0 or config.network.memory > 0
-    for split in ("train", "val") if model.network.heads == 1 else ("train",):
+    good_only = config.augmentation.synthetic > 0 or not config.network.heads
+    for split in ("train", "val") if model.network.folds == 1 else ("train",):
         _check_split(split, dataset.of_split(split), good_only=good_only)
     training = dataset.of_split("train")
     if len(dataset.classes) > 2 and not labels_of(training).any():
@@ -287,7 +289,10 @@ def _check_split(split: str, records: Sequence[Record], *, good_only: bool) -> N
         return
     advice = "name them in a splits file and pass --data.splits FILE, or add photographs."
     if good:
-        advice += " For good photographs only, set network.memory or augmentation.synthetic above 0."
+        advice += (
+            " For good photographs only, set network.memory above 0 and network.heads to 0, or "
+            "augmentation.synthetic above 0."
+        )
     raise DatasetError(
         f"The split '{split}' has {good} good and {defective} defective photographs. Expected "
         f"{'some good ones' if good_only else 'some of both'}, for training and thresholds: {advice}"

@@ -73,7 +73,6 @@ from training.fit.time_control import (
     validation_interval,
 )
 from training.formatting import format_duration, format_line
-from training.memory_building import MAX_PHOTOGRAPHS
 from training.metrics.rating import Rating
 from training.optimization.pretrained import (
     FIT_ENCODERS,
@@ -313,7 +312,7 @@ def _use_all_to_train(dataset: Dataset, root: Path) -> Dataset:
 def _split(profiled: ProfiledDataset, *, with_folds: bool) -> tuple[ProfiledDataset, DatasetSplit]:
     """Splits the data set; merges the defect classes if no defect is in train."""
     split = split_dataset(profiled, with_folds=with_folds)
-    if split.defective[0] or len(profiled.profile.classes) == 2:
+    if (split.heads and split.defective[0]) or len(profiled.profile.classes) == 2:
         return profiled, split
     merged = merge_defects(profiled, "no defect in train, so classes cannot be distinguished")
     split = split_dataset(merged, with_folds=with_folds)
@@ -325,7 +324,7 @@ def _choose(
 ) -> ExperimentChoice:
     training = profile.with_annotations_of(split.dataset.of_split("train"))
     images = split.good[0] + split.defective[0]
-    return choose_experiment(training, split.defective, images, resources, area, folds=split.folds)
+    return choose_experiment(training, split.defective, images, resources, area, heads=split.heads)
 
 
 def _choose_in_time(
@@ -340,8 +339,8 @@ def _choose_in_time(
     encoded = split.good[0] + split.defective[0] if config.caches_features else None
     left_s = ends_at - _reserved_s(forward_s, split) - clock()
     needed = needed_s(forward_s, config.batch_size, encoded)
-    if config.network.memory:
-        needed = memory_s(forward_s, min(split.good[0], MAX_PHOTOGRAPHS))
+    if not config.network.heads:
+        needed = memory_s(forward_s, split.good[0] + split.defective[0])
     share = left_s / needed
     area = max(int(share * choice.area), MIN_AREA)
     if area >= choice.area:
@@ -407,7 +406,7 @@ def _choose_encoder(
 
     needed, name = minutes_needed(len(names)), names[0]
     durations: dict[str, float] = {}
-    if len(names) > 1 and split.folds > 1 and options.minutes >= needed:
+    if len(names) > 1 and split.heads > 1 and options.minutes >= needed:
         durations = {name: measure(name) for name in names}
     if options.max_ms is not None:
         name, text = choose_encoder(names, options.max_ms, durations.__getitem__ if durations else measure)
@@ -425,7 +424,7 @@ def _choose_encoder(
             comparison = _compare(options, profiled, split, resources, compared)
             resources, lines = replace(resources, encoder=comparison.chosen), [*comparison.to_lines()]
     if left_out:
-        why = f"--minutes {math.ceil(needed)}" if split.folds > 1 else "three defective and three good parts"
+        why = f"--minutes {math.ceil(needed)}" if split.heads > 1 else "three defective and three good parts"
         text = f"{', '.join(left_out)} not compared, which would need at least {why}"
         lines.append(format_line("encoder", text if lines else f"{name}, the first one; {text}"))
     print_lines(*lines)

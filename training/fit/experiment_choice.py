@@ -107,23 +107,24 @@ def choose_experiment(
     resources: Resources,
     default_area: int = DEFAULT_AREA,
     *,
-    folds: int = 1,
+    heads: int = 1,
 ) -> ExperimentChoice:
     """Chooses all settings except the lengths of the stages.
 
     `profile` has the annotation counts of the `images` training images; `defective` has the numbers of
-    defective images in train, val and test. With several `folds` the network has one head for each.
+    defective images in train, val and test. `heads` is the number of heads, each for a fold; without heads
+    the network has a memory of good surface.
     """
     training_defects = defective[0]
     masked = profile.masks + profile.boxes > 0
-    validated = folds > 1 or defective[1] > 0
+    validated = heads > 1 or defective[1] > 0
     regime, augmentation = _data_regime(profile, training_defects, masked=masked, validated=validated)
     has_encoder = resources.encoder_weights is not None
-    memory = MEMORY if has_encoder and not training_defects and images > 1 else 0
+    memory = 0 if heads else MEMORY
     if memory:
         regime, augmentation = f"good only: no defects in train: {MEMORY_REGIME}", {}
     synthetic = bool(augmentation)
-    network, why = _network(training_defects, resources, folds, memory)
+    network, why = _network(training_defects, resources, heads, memory)
     size, why_size = _input(
         profile,
         default_area,
@@ -211,18 +212,18 @@ def _annotation(profile: DatasetProfile) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in known.items())
 
 
-def _network(training_defects: int, resources: Resources, folds: int, memory: int) -> tuple[Settings, str]:
+def _network(training_defects: int, resources: Resources, heads: int, memory: int) -> tuple[Settings, str]:
     network: Settings
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
         text = f"{resources.encoder}: a pretrained, frozen encoder with weights of {source}"
         network = {"preset": "mobilenet", "encoder": resources.encoder}
         if memory:
-            return {**network, "memory": memory}, text
+            return {**network, "heads": 0, "memory": memory}, text
         network["standardize_features"] = True
-        if folds == 1:
+        if heads == 1:
             return network, text
-        return {**network, "heads": folds}, f"{text}, with {folds} heads, which are averaged"
+        return {**network, "heads": heads}, f"{text}, with {heads} heads, which are averaged"
     network = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if training_defects < MANY_DEFECTIVE:
         network["mask_prior"] = 3.0

@@ -49,7 +49,7 @@ def describe_reasons(reasons: Mapping[str, str]) -> Iterator[str]:
 
 def describe_plan(config: ExperimentConfig, left_s: float, minutes: float) -> str:
     """Returns the planned steps and the time for them."""
-    if config.network.memory:
+    if not config.network.heads:
         return format_line("time", "a few seconds after all photographs were encoded once")
     if left_s <= 0:
         return format_line("time", f"none of --minutes {minutes:g} is left to train: one step per stage")

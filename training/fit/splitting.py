@@ -5,11 +5,13 @@ defects.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from datasets.checking import CheckedDataset
 from datasets.folds import Cluster, assign_folds, find_clusters, stratified_group_split
 from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS
+from segdec.config import MEMORY_FOLDS
 from segdec.errors import DatasetError
 from training.fit.dataset_profile import ProfiledDataset
 from training.formatting import count_of, format_percent
@@ -30,10 +32,11 @@ VAL_SHARE = 0.25
 MIN_GOOD = 3
 SEED = 0
 
-FOLDS = 3
+FOLDS = MEMORY_FOLDS
 """Number of folds; the duration of a training step is proportional to it."""
 
 TWO_PARTS_NOTE = "of two defective parts one is in train and the other in val: none is left to test"
+NO_DEFECT_NOTE = "no defect is left to test: false alarms are counted, the miss rate stays unknown"
 ONE_PART_NOTE = "the one defective part is in train: none is left to validate or to test"
 
 
@@ -46,6 +49,7 @@ class DatasetSplit:
         evaluated: The split that the finished model is evaluated on.
         reasons: Reasons for the split, and the reliability of metrics on it.
         folds: Number of folds of the training images; 1 without folds.
+        heads: Number of heads of the network; 0 for a memory of good surface.
     """
 
     dataset: Dataset
@@ -54,6 +58,7 @@ class DatasetSplit:
     evaluated: Split
     reasons: tuple[str, ...]
     folds: int = 1
+    heads: int = 1
 
 
 def split_dataset(profiled: ProfiledDataset, *, with_folds: bool = False) -> DatasetSplit:
@@ -92,25 +97,32 @@ def _split_into_folds(profiled: ProfiledDataset, clusters: Sequence[Cluster]) ->
     checked, own_split = profiled.checked, profiled.profile.own_split
     places = {one.record.group: one.record.split for one in checked.photographs}
     used = [one for one in clusters if not own_split or any(places[g] in SPLITS[:2] for g in one.groups)]
-    if sum(cluster.label > 0 for cluster in used) < FOLDS:
+    trained = [one for one in used if not own_split or any(places[g] == "train" for g in one.groups)]
+    defective = sum(cluster.label > 0 for cluster in used)
+    good_only = defective < FOLDS and not any(cluster.label for cluster in trained)
+    if defective < FOLDS and not good_only:
         return None
     if not own_split:
         checked = _all_in_train(checked)
+    common: Any = {"seed": SEED, "duplicates": profiled.duplicates, "good_only": good_only}
     try:
-        dataset = assign_folds(checked, FOLDS, seed=SEED, duplicates=profiled.duplicates).dataset
+        dataset = assign_folds(checked, FOLDS, **common).dataset
     except DatasetError:  # a fold would lack good or defective photographs
         return None
     good, defects = _counts(dataset)
+    built = "a memory of good surface" if good_only else "a head"
     reasons = [
-        f"{FOLDS} folds, each with a head that is trained on the others: all photographs train, and each is "
-        "scored by the head that was trained without it",
+        f"{FOLDS} folds, each with {built} of the others: all photographs are used, and each is scored "
+        "without its fold",
         "groups, equal pictures and near duplicates stay together",
         *(["test is that of the data set"] if good[2] + defects[2] else []),
     ]
     evaluated: Split = "test" if good[2] and defects[2] else "train"
     place = "test" if evaluated == "test" else "the folds"
-    reasons.append(_describe_reliability(defects[SPLITS.index(evaluated)], place))
-    return DatasetSplit(dataset, good, defects, evaluated, tuple(reasons), FOLDS)
+    tested = defects[SPLITS.index(evaluated)]
+    reasons.append(_describe_reliability(tested, place) if tested else NO_DEFECT_NOTE)
+    heads = 0 if good_only else FOLDS
+    return DatasetSplit(dataset, good, defects, evaluated, tuple(reasons), FOLDS, heads)
 
 
 def _all_in_train(checked: CheckedDataset) -> CheckedDataset:
@@ -186,7 +198,7 @@ def _choose_evaluated(good: Sequence[int], defective: Sequence[int]) -> tuple[Sp
             "and thresholds: the metrics are too good",
         )
     evaluated: Split = "test" if good[2] else "val"
-    return evaluated, ("no defect is left to test: false alarms are counted, the miss rate stays unknown",)
+    return evaluated, (NO_DEFECT_NOTE,)
 
 
 def _describe_reliability(defective: int, place: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from datasets.sample import Record, Sample
 from segdec.config import ModelConfig, Thresholds
@@ -24,6 +25,7 @@ from training.metrics.thresholds import (
     choose_mask_threshold,
     choose_score_thresholds,
     concatenate_scored,
+    log_odds_at,
 )
 from training.stages import Stage
 
@@ -165,6 +167,8 @@ def choose_thresholds(
     mask, note = choose_mask_threshold(
         validation.selection_pixels or validation.pixels, model.thresholds.mask
     )
+    if note and not model.network.heads:  # the highest mask logit is the log-odds of the score
+        mask, note = float(expit(log_odds_at(score.calibration, score.threshold))), None
     thresholds = Thresholds(score=score.threshold, mask=mask, review=score.review)
     scores = apply_calibration(score.calibration, validation.photographs.log_odds)
     return ChosenThresholds(
@@ -173,7 +177,7 @@ def choose_thresholds(
             **replace(validation, scores=scores).metrics(),
             **measure_errors(validation.labels, scores, thresholds),
         },
-        chosen_by=_describe(validation.photographs, others, folds=model.network.heads > 1),
+        chosen_by=_describe(validation.photographs, others, folds=model.network.folds > 1),
         notes=(*score.notes, *([note] if note else [])),
         points=find_operating_points(scored, score, settings),
         scored=scored,
@@ -191,7 +195,7 @@ def measure_errors(
 
 def _describe(own: ScoredPhotographs, others: Sequence[ScoredPhotographs], *, folds: bool) -> str:
     if folds:
-        return f"{_count(own)}, each scored by the head that was trained without it"
+        return f"{_count(own)}, each scored by a network built without it"
     text = f"{_count(own)} of validation"
     if not others:
         return text

@@ -83,8 +83,8 @@ def list_split_warnings(results: Sequence[PhotographResult]) -> list[str]:
         return ["The model was trained on these photographs: the metrics do not apply to new ones."]
     if any(split.startswith("fold_") for split in splits):
         return [
-            "Each photograph was scored by the head that was trained without it. The thresholds were chosen "
-            "on these scores: errors are slightly fewer here than on new photographs."
+            "Each photograph was scored by a network built without it. The thresholds were chosen on these "
+            "scores: errors are slightly fewer here than on new photographs."
         ]
     if "val" in splits:
         return [

@@ -14,7 +14,7 @@ SHARES = (0.6, 0.2, 0.2)
 """Shares of the new parts: to train, to validate, and held back to test both networks."""
 
 TRAIN_SHARES = (1.0, 0.0, 0.0)
-"""Shares if each photograph is scored by a head that was trained without its fold."""
+"""Shares if each photograph is scored by a network built without its fold."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from segdec.predictor import Predictor
 from segdec.runtime.files import atomic_folder, remove_temporary_files, write_text_atomic
 from training.config import ExperimentConfig, changeable_settings, differing_settings
 from training.data.feature_cache import FeatureCache
-from training.data.head_engine import HeadEngine
+from training.data.fold_engine import FoldEngine
 from training.data.run_data import RunData, list_split_records
 from training.experiment_file import load_experiment, save_experiment
 from training.metrics.evaluation import Parts
@@ -226,14 +226,14 @@ class RunFolder:
         return "test" if tested else self.experiment().validation_split
 
     def parts(self, split: Split) -> Parts:
-        """Returns the images of a split with the predictor of each: the network with its thresholds, or the
-        head that was trained without the image's fold.
+        """Returns the images of a split with the predictor of each: the network with its thresholds, or its
+        part that was built without the image's fold.
 
         Raises:
             SegdecError: If the images can no longer be found.
         """
         records, predictor = self.records(split), self.predictor()
-        if split != "train" or self.experiment().network.heads == 1:
+        if split != "train" or self.experiment().network.folds == 1:
             return [(predictor, records)]
         return parts_by_fold(self.network(), records, predictor.config)
 
@@ -270,19 +270,19 @@ class RunFolder:
 def parts_by_fold(
     network: SegDecNet, records: Sequence[Record], model: ModelConfig, features: FeatureCache | None = None
 ) -> Parts:
-    """Returns the records of each fold with the head that was trained without them.
+    """Returns the records of each fold with the part of the network that was built without them.
 
-    With `features`, the heads run on cached features, which are rounded.
+    With `features`, it runs on cached features, which are rounded.
     """
     parts = []
-    for head in range(network.config.heads):
+    for fold in range(network.config.folds):
         engine = (
-            NetworkEngine(network.single_head(head))
+            NetworkEngine(network.without_fold(fold))
             if features is None
-            else HeadEngine(network, head, features)
+            else FoldEngine(network, fold, features)
         )
-        fold = [record for record in records if record.fold == head + 1]
-        parts.append((Predictor(engine, model), fold))
+        own = [record for record in records if record.fold == fold + 1]
+        parts.append((Predictor(engine, model), own))
     return parts
 
 

@@ -57,7 +57,7 @@ def test_heads_are_folded_and_their_logits_averaged():
             layer.momentum = 0.5
     network(images, training=True)
     outputs, served = network(images, training=False), fold_network(network)(images, training=False)
-    single = [network.single_head(head)(images, training=False) for head in range(3)]
+    single = [network.without_fold(head)(images, training=False) for head in range(3)]
     mean = np.mean([one["mask_logits"] for one in single], axis=0)
     np.testing.assert_allclose(outputs["mask_logits"], mean, atol=1e-6)
     assert np.ptp([one["class_logits"] for one in single], axis=0).max() > 0

@@ -21,11 +21,13 @@ def test_distance_to_the_nearest_patch():
     x = random.normal(size=(2, 3, 5, 8)).astype(np.float32)
     patches = random.normal(size=(7, 8)).astype(np.float32)
     x[0, 1, 2] = patches[4]  # a distance of 0
-    layer = NearestPatch(7)
+    layer = NearestPatch(7, folds=2)
     layer.build(x.shape)
-    layer.set_patches(patches)
-    distances = np.sqrt(((x[..., None, :] - patches) ** 2).sum(-1)).min(-1)
-    np.testing.assert_allclose(np.exp(layer(x))[..., 0], np.maximum(distances, 1e-3), rtol=1e-4, atol=2e-3)
+    for fold, own in {None: patches, 0: patches + 1, 1: patches - 1}.items():
+        layer.set_patches(own, fold)
+        distances = np.sqrt(((x[..., None, :] - own) ** 2).sum(-1)).min(-1)
+        found = np.exp(layer(x, without=fold))[..., 0]
+        np.testing.assert_allclose(found, np.maximum(distances, 1e-3), rtol=1e-4, atol=2e-3)
 
 
 @pytest.mark.parametrize(("height", "width"), [(POSITIONS, 2 * POSITIONS), (10, 13), (3, 1)])
@@ -47,7 +49,7 @@ def test_deviation_depends_on_the_position(height, width):
 def network(tiny_encoder):
     """A network with a memory of random patches; tests do not change it."""
     keras.utils.set_random_seed(3)
-    return build_network(NetworkConfig(preset="mobilenet", encoder=tiny_encoder, memory=20))
+    return build_network(NetworkConfig(preset="mobilenet", encoder=tiny_encoder, heads=0, memory=20))
 
 
 def test_the_score_is_the_highest_mask_score(network):
@@ -56,7 +58,7 @@ def test_the_score_is_the_highest_mask_score(network):
     assert outputs["mask_logits"].shape == (2, 5, 7, 1)
     highest = np.max(outputs["mask_logits"], axis=(1, 2, 3))
     np.testing.assert_array_equal(outputs["class_logits"], np.stack([0 * highest, highest], axis=1))
-    assert not any(part.trainable_variables for part in (*network.heads, *network.decisions))
+    assert not network.heads and not network.decisions and not network.memory.trainable_variables
 
 
 def test_folding_keeps_the_memory(network):

@@ -264,7 +264,7 @@ def test_each_split_needs_good_images_and_defective_or_synthetic_ones(
     keep_lines(path, lambda line: not (line.startswith(split) and left_out in line))
     flags, synthetic = ["--data.splits", str(path)], ["--augmentation.synthetic", "0.1"]
     expected = (
-        rf"split '{split}' has \d+ good and 0 defective .*network.memory or augmentation.synthetic above"
+        rf"split '{split}' has \d+ good and 0 defective .*network.memory above 0 and network.heads to 0, or"
     )
     if left_out == "good/":
         with pytest.raises(DatasetError, match=r"split 'train' has 0 good and \d+ defective"):

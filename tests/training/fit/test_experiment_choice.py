@@ -47,16 +47,15 @@ def test_few_defects_get_company(profile_of, learnt, word, synthetic, transplant
 
 
 @pytest.mark.parametrize(
-    ("images", "resources", "memory", "synthetic"),
-    [(100, ENCODER, 1000, 0.0), (1, ENCODER, 0, 0.5), (100, NONE, 0, 0.5)],
+    ("heads", "resources", "memory", "synthetic"),
+    [(0, ENCODER, 1000, 0.0), (1, ENCODER, 0, 0.5), (1, NONE, 0, 0.5)],
 )
-def test_without_a_defect_the_network_remembers_good_surface(
-    profile_of, images, resources, memory, synthetic
-):
+def test_without_a_defect_the_network_remembers_good_surface(profile_of, heads, resources, memory, synthetic):
     profile = profile_of(masks=0, smallest_px=None, one_shape=False, one_size=False)
-    choice = choose_experiment(profile, (0, 0, 0), images, resources)
+    choice = choose_experiment(profile, (0, 0, 0), 100, resources, heads=heads)
     chosen = config(choice)
-    assert (chosen.network.memory, chosen.augmentation.synthetic) == (memory, synthetic)
+    assert (chosen.network.heads, chosen.network.memory) == (heads, memory)
+    assert chosen.augmentation.synthetic == synthetic
     assert chosen.input.policy == ("letterbox" if memory else "resize")
     assert chosen.input.size == (512, 512)
     assert (not any(chosen.stages.steps.values())) == bool(memory)

@@ -99,6 +99,19 @@ def test_the_test_of_the_data_set_stays_apart_from_the_folds(profiled_of):
     assert "test is that of the data set" in division.reasons
 
 
-@pytest.mark.parametrize("groups", [[GOOD] * 20 + [BAD] * 2, [GOOD] * 20, [[(0,)] * 9, GOOD, *[BAD] * 9]])
+@pytest.mark.parametrize(
+    ("groups", "good", "defective"),
+    [
+        ([GOOD] * 20, (20, 0, 0), (0, 0, 0)),
+        ([[(0, "train")]] * 8 + [[(1, "val")]] * 2 + [[(0, "test")], [(1, "test")]], (8, 0, 1), (2, 0, 1)),
+    ],
+)
+def test_without_defects_in_train_the_folds_are_those_of_a_memory(profiled_of, groups, good, defective):
+    division = split_dataset(profiled_of(groups, own_split=len(groups[0][0]) > 1), with_folds=True)
+    assert (division.heads, division.folds) == (0, 3)
+    assert (division.good, division.defective) == (good, defective)
+
+
+@pytest.mark.parametrize("groups", [[GOOD] * 20 + [BAD] * 2, [[(0,)] * 9, GOOD, *[BAD] * 9]])
 def test_fewer_good_or_defective_parts_than_folds_are_split_without_folds(profiled_of, groups):
     assert split_dataset(profiled_of(groups), with_folds=True).folds == 1

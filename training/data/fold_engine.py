@@ -1,4 +1,4 @@
-"""Runs one head of a network on cached features, to validate it during training."""
+"""Runs the part of a network that was built without a fold on cached features."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,11 +10,11 @@ from segdec.network.network import SegDecNet
 from training.data.feature_cache import FEATURE_DTYPE, FeatureCache
 
 
-class HeadEngine:
+class FoldEngine:
     """An engine for prepared images [B, h, w, C] of the training shape; see `segdec.engines.Engine`."""
 
-    def __init__(self, network: SegDecNet, head: int, features: FeatureCache) -> None:
-        model = network.single_head(head, encoded=True)
+    def __init__(self, network: SegDecNet, fold: int, features: FeatureCache) -> None:
+        model = network.without_fold(fold, encoded=True)
         shapes = features.shapes.items()
         signature = {name: tf.TensorSpec([None, *shape], FEATURE_DTYPE) for name, shape in shapes}
         self._infer = tf.function(lambda inputs: model(inputs, training=False), input_signature=[signature])
@@ -22,7 +22,7 @@ class HeadEngine:
         self.batch_pixels = default_batch_pixels()
 
     def infer(self, images: NDArray[np.uint8]) -> Logits:
-        """Runs the head on the features of `images`."""
+        """Returns the logits from the features of `images`."""
         found = [self._features.find(image) for image in images]
         inputs = {name: np.stack([each[name] for each in found]) for name in self._features.shapes}
         return to_logits(self._infer(inputs))
