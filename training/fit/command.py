@@ -446,8 +446,8 @@ def _compare(
         choice = _choose(profiled.profile, split, replace(resources, encoder=name))
         config = _experiment(choice, name, options, MAX_STEPS)
         store_checks(profiled, open_check_cache(config, config.network.input_channels))
-        precision = measure_average_precision(config, records, share_s, clock)
-        encoders.append(ComparedEncoder(name, duration_ms, precision))
+        precision, steps = measure_average_precision(config, records, share_s, clock)
+        encoders.append(ComparedEncoder(name, duration_ms, precision, steps))
     defective = sum(record.label > 0 for record in records)
     return EncoderComparison(tuple(encoders), share_s, len(records), defective)
 

@@ -13,6 +13,9 @@ SHARE, TOTAL_SHARE = 0.1, 0.3
 MAX_PHOTOGRAPHS, MIN_PHOTOGRAPHS = 300, 50
 """Limits of the number of photographs on which encoders are compared."""
 
+MAX_STEPS, MIN_STEPS = 200, 100
+"""Limits of the number of training steps; after fewer, scores depend on chance."""
+
 SETUP_S = 20.0
 """Duration of the comparison of one encoder without encoding and steps, s."""
 
@@ -22,11 +25,12 @@ NOISE = 0.1
 
 @dataclass(frozen=True)
 class ComparedEncoder:
-    """An encoder, the duration of a prediction with it, and the out-of-fold AP of heads trained on it."""
+    """An encoder, the duration of a prediction with it, and the out-of-fold AP of heads after some steps."""
 
     name: str
     duration_ms: float
     average_precision: float
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -49,22 +53,37 @@ class EncoderComparison:
         return NOISE / math.sqrt(self.defective)
 
     @property
+    def is_valid(self) -> bool:
+        """Whether the first encoder and another one took enough steps."""
+        return self.encoders[0].steps >= MIN_STEPS and len(self._trained) > 1
+
+    @property
     def chosen(self) -> str:
-        """The fastest encoder whose AP differs from the highest one by less than noise."""
-        highest = max(one.average_precision for one in self.encoders)
-        similar = [one for one in self.encoders if one.average_precision >= highest - self.noise]
+        """The fastest encoder whose AP differs from the highest one by less than noise; else the first."""
+        if not self.is_valid:
+            return self.encoders[0].name
+        highest = max(one.average_precision for one in self._trained)
+        similar = [one for one in self._trained if one.average_precision >= highest - self.noise]
         return min(similar, key=lambda one: one.duration_ms).name
+
+    @property
+    def _trained(self) -> list[ComparedEncoder]:
+        return [one for one in self.encoders if one.steps >= MIN_STEPS]
 
     def to_lines(self) -> Iterator[str]:
         """Yields the choice with its reason, and a line for each encoder."""
+        why = (
+            f"the fastest of those whose out-of-fold AP is at most {self.noise:.3f} below the highest one"
+            if self.is_valid
+            else "the first one, since a comparison needs more time"
+        )
         yield format_line(
             "encoder",
-            f"{self.chosen}: the fastest of those whose out-of-fold AP is at most {self.noise:.3f} below the "
-            f"highest one, after {self.share_s:.0f} s each on {self.photographs} photographs, "
-            f"{self.defective} of them defective",
+            f"{self.chosen}: {why}; {self.share_s:.0f} s each, {self.photographs} photographs, "
+            f"{self.defective} of them defective, at least {MIN_STEPS} steps",
         )
         for one in self.encoders:
-            precision = f"AP {format_figure(one.average_precision)}"
+            precision = f"AP {format_figure(one.average_precision)} after {one.steps:>3} steps"
             yield format_line("", f"{one.name:<20} {precision}  {one.duration_ms:.3g} ms per photograph")
 
 

@@ -12,11 +12,9 @@ from datasets.sample import Record
 from datasets.splitting import write_splits
 from training.config import ExperimentConfig
 from training.dry_run import shorten
+from training.fit.encoder_choice import MAX_STEPS
 from training.fit.time_control import Clock, TimeControl
 from training.trainer import Trainer
-
-STEPS = 200
-"""Maximum number of steps."""
 
 
 def pick_photographs(records: Sequence[Record], number: int, seed: int) -> list[Record]:
@@ -37,8 +35,11 @@ def pick_photographs(records: Sequence[Record], number: int, seed: int) -> list[
 
 def measure_average_precision(
     config: ExperimentConfig, records: Sequence[Record], share_s: float, clock: Clock
-) -> float:
-    """Trains the heads of an experiment for a short time, in a temporary folder; returns the out-of-fold AP.
+) -> tuple[float, int]:
+    """Trains the heads of an experiment for a short time, in a temporary folder.
+
+    Returns:
+        The out-of-fold AP, and the number of steps.
 
     Args:
         config: The experiment, with one head for each fold.
@@ -53,8 +54,8 @@ def measure_average_precision(
     with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):
         splits = Path(folder) / "splits.txt"
         write_splits(splits, records)
-        short = shorten(config, Path(folder), STEPS)
+        short = shorten(config, Path(folder), MAX_STEPS)
         short = short.model_copy(update={"data": short.data.model_copy(update={"splits": splits})})
         control = TimeControl(short.stages.steps, clock() + share_s, clock)
         result = Trainer(short, dry_run=True, control=control).run().result()
-    return result.validation["average_precision"] or 0.0
+    return result.validation["average_precision"] or 0.0, sum(control.taken.values())

@@ -66,7 +66,7 @@ def test_the_exported_network_is_measured(tiny_config):
 
 
 def compared(*rows, defective=25):
-    encoders = tuple(ComparedEncoder(*row) for row in rows)
+    encoders = tuple(ComparedEncoder(*row, *([] if len(row) > 3 else [200])) for row in rows)
     return EncoderComparison(encoders, share_s=60.0, photographs=200, defective=defective)
 
 
@@ -81,13 +81,31 @@ def test_the_fastest_within_noise_of_the_best_is_chosen(precision, defective, ch
         assert compared(*order, defective=defective).chosen == chosen
 
 
+@pytest.mark.parametrize(
+    ("steps", "chosen"),
+    [
+        ((100, 100, 100), "resnet50"),
+        ((200, 100, 99), "lite"),
+        ((200, 99, 99), "mobilenet"),
+        ((99, 200, 200), "mobilenet"),
+    ],
+)
+def test_encoders_with_too_few_steps_are_not_chosen(steps, chosen):
+    found = compared(
+        ("mobilenet", 45.0, 0.8, steps[0]), ("lite", 40.0, 0.9, steps[1]), ("resnet50", 210.0, 0.99, steps[2])
+    )
+    assert found.chosen == chosen
+    assert ("needs more time" in next(found.to_lines())) == (not found.is_valid)
+
+
 def test_the_table_has_a_line_for_each_encoder():
     lines = "\n".join(compared(("mobilenet", 45.2, 0.9), ("resnet50", 210.0, 0.95)).to_lines())
     words = " ".join(lines.split())
     assert words.startswith("encoder resnet50: the fastest of those whose out-of-fold AP is at most 0.020 ")
     assert words.endswith(
-        "after 60 s each on 200 photographs, 25 of them defective "
-        "mobilenet AP 0.900 45.2 ms per photograph resnet50 AP 0.950 210 ms per photograph"
+        "60 s each, 200 photographs, 25 of them defective, at least 100 steps "
+        "mobilenet AP 0.900 after 200 steps 45.2 ms per photograph "
+        "resnet50 AP 0.950 after 200 steps 210 ms per photograph"
     )
 
 
@@ -136,7 +154,7 @@ def choose(profiled_of, monkeypatch, tmp_path):
 
     def train(config, records, *_):
         trained.append((config.network.encoder, len(records)))
-        return precisions[config.network.encoder]
+        return precisions[config.network.encoder], 200
 
     monkeypatch.setattr(command, "measure_serving", measure)
     monkeypatch.setattr(command, "measure_average_precision", train)
@@ -218,7 +236,7 @@ def test_encoders_are_compared_by_training_heads(toy_root, tmp_path, monkeypatch
         monkeypatch.setitem(ENCODERS, name, row)
     monkeypatch.setattr(command, "present_encoders", lambda: names)
     monkeypatch.setattr(command, "measure_serving", lambda *_: 10.0)
-    monkeypatch.setattr(encoder_comparison, "STEPS", 2)
+    monkeypatch.setattr(encoder_comparison, "MAX_STEPS", 2)
     monkeypatch.setattr(experiment_choice, "ENCODER_AREA", 32 * 32)  # images are not enlarged
     monkeypatch.setattr(command, "clock", lambda: 0.0)
     options = command.FitOptions(root=toy_root, runs=tmp_path / "runs", max_ms=20.0)
@@ -226,8 +244,7 @@ def test_encoders_are_compared_by_training_heads(toy_root, tmp_path, monkeypatch
     resources = Resources("imagenet", encoder="tiny_one")
     resources, lines = command._choose_encoder(options, profiled, split, resources)
     assert resources.encoder in names
-    assert [line.split()[:2] for line in "\n".join(lines).splitlines()[-2:]] == [
-        [name, "AP"] for name in names
-    ]
+    rows = [line.split() for line in "\n".join(lines).splitlines()[-2:]]
+    assert [(row[0], row[4]) for row in rows] == [(name, "2") for name in names]
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [".checked"]
     assert capsys.readouterr().err == ""
