@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection, RowMapping, func, select
 
 from api.records.events import verdict_of
-from api.records.line.line_queries import COLUMNS, count_labels, last_inspection
+from api.records.line.line_queries import COLUMNS, count_labels, is_inspected, last_inspection
 from api.records.line.shifts import ShiftPlan
 from api.records.queries import start_of_hour
 from api.records.tables import hours, inspections, misses
@@ -77,7 +77,8 @@ class LineStateReader:
             self._seen = connection.execute(select(func.max(inspections.c.id))).scalar() or 0
             self._load_recent(connection)
         while True:
-            newer = select(*COLUMNS).where(inspections.c.id > self._seen).order_by(inspections.c.id)
+            newer = select(*COLUMNS).where(inspections.c.id > self._seen, is_inspected)
+            newer = newer.order_by(inspections.c.id)
             rows = connection.execute(newer.limit(PAGE_SIZE)).mappings().all()
             for row in rows:
                 self._add(row)

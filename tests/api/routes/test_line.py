@@ -5,11 +5,9 @@ import sqlite3
 import time
 from contextlib import closing
 
-import numpy as np
-
 from segdec.images import encode_png
 from tests.api.conftest import PNG, ServiceClient, part_image
-from tests.segdec.artifact.test_artifact import MANIFEST
+from tests.api.routes.conftest import know_training
 
 GOOD = encode_png(part_image(brightness=90))
 
@@ -62,14 +60,6 @@ def test_rejected_requests_are_misses(make_app, folder):
             assert found["misses"][0]["status"] == status and found["misses"][0]["detail"]
             assert (found["shift"]["inspected"], found["shift"]["not_inspected"]) == (0, count)
             assert found["last"] is None and not found["misses"][0]["followed"]
-
-
-def know_training(predictor, grey_training):
-    """Gives the stub limits of grey training photographs of 32 × 48 px."""
-    predictor.config = MANIFEST.model_copy(
-        update={"training_photographs": grey_training, "classes": predictor.config.classes}
-    )
-    return encode_png(np.full((32, 48, 1), 110, np.uint8)), encode_png(np.zeros((32, 48, 1), np.uint8))
 
 
 def test_a_photograph_unlike_those_of_the_training_is_a_miss(recorder, predictor, grey_training):
