@@ -176,9 +176,9 @@ def test_defects_are_a_number_or_all(data, tmp_path):
     assert run_suite(tmp_path, "--defects", "-1") == 2
 
 
-def test_fit_gets_the_encoder_too(data, tmp_path, capsys):
-    words = ["--sets", "parts", "--encoder", "resnet50", "--", "--strict"]
-    assert run_suite(tmp_path, *words) == 0
+@pytest.mark.usefixtures("data")
+def test_fit_gets_the_encoder_too(tmp_path, capsys):
+    assert run_suite(tmp_path, "--sets", "parts", "--encoder", "resnet50", "--", "--strict") == 0
     assert "`fit --minutes 3 --encoder-weights none --encoder resnet50 --strict`" in capsys.readouterr().out
 
 
