@@ -131,11 +131,7 @@ class Predictor:
 
         None if it is like them, or if the artifact has no limits. `predict` does not compare photographs.
         """
-        trained = None if self.manifest is None else self.manifest.training_photographs
-        if trained is None:
-            return None
-        size = image.shape[0], image.shape[1]
-        return compare_pixels(trained, self.config.input, size, self.prepare(image)).reason
+        return compare_pixels(self.config, (image.shape[0], image.shape[1]), self.prepare(image)).reason
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         """Runs the network on prepared photographs [B, h, w, c], with the policy `tile` on their tiles."""

@@ -91,6 +91,9 @@ class CandidateReport(AnswerPart):
     since: datetime | None = Field(description="the first photograph that it predicted; null: none yet")
     answered: int
     differing: int = Field(description="predictions with another label than the answer")
+    not_inspected: int = Field(
+        description="of the differing ones: not inspected because they are unlike its training photographs"
+    )
     skipped: dict[str, int] = Field(
         description="photographs without a prediction, by reason, since the start of this replica"
     )
@@ -122,7 +125,7 @@ class ShadowVerdict(AnswerPart):
     model: str
     version: str
     label: str
-    score: float = Field(description="1 − P(good)")
+    score: float | None = Field(description="1 − P(good); null: not inspected")
 
 
 class ReviewTask(AnswerPart):

@@ -36,6 +36,7 @@ from api.routes.responses import HEADER_PREFIX, answer_headers, make_answer
 from api.routes.roles import require_role
 from api.routes.uploads import JsonInspection
 from api.service import Service
+from api.shadow.shadow_photograph import ShadowPhotograph
 from segdec.schemas import Answer, InspectAnswer
 
 logger = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ async def _inspect(
             try:
                 inferred = await asked.infer(upload, None if shadow is None else shadow.set_image)
             except UnlikeTrainingError as error:
-                await _keep_for_review(asked, subject, upload.data, error)
+                await _keep_for_review(asked, subject, upload.data, error, shadow)
                 raise
             inspected = await asked.encode(inferred, encode)
             kept, warning = await recording.store(inspected.inspection, asked.params.deadline)
@@ -118,9 +119,16 @@ async def _inspect(
 
 
 async def _keep_for_review(
-    asked: PhotographRequest[InspectQuery], subject: PartInfo, picture: bytes, error: UnlikeTrainingError
+    asked: PhotographRequest[InspectQuery],
+    subject: PartInfo,
+    picture: bytes,
+    error: UnlikeTrainingError,
+    shadow: ShadowPhotograph | None,
 ) -> None:
-    """Stores a photograph without a verdict for review, unless there are many; a failure is only logged."""
+    """Stores a photograph without a verdict for review, unless there are many; a failure is only logged.
+
+    A candidate may inspect it.
+    """
     recording, model = asked.service.recording, asked.model
     kept_refusals = asked.request.app.state.kept_refusals
     if recording.record is None or kept_refusals.take_token(subject.station) > 0:
@@ -133,10 +141,13 @@ async def _keep_for_review(
         labels=list(model.config.classes),
     )
     make = partial(make_uninspected, refusal, model.config, picture, subject, error.distances)
+    inspection = await asyncio.to_thread(make)
     try:
-        await recording.store(await asyncio.to_thread(make), asked.params.deadline)
+        kept, _ = await recording.store(inspection, asked.params.deadline)
     except RequestError as failure:
         logger.warning("A photograph without a verdict is not kept for review: %s", failure)
+    else:
+        asked.service.shadowing.enqueue(shadow, inspection, kept)
 
 
 def _subject(asked: PhotographRequest[InspectQuery], in_body: PartFields | None, key: str | None) -> PartInfo:

@@ -63,19 +63,24 @@ def compare_photograph(model: ModelConfig, photograph: Photograph, prepared: NDA
     trained = model.training_photographs if isinstance(model, Manifest) else None
     if trained is None:
         return Comparison()
-    height, width = photograph.pixels.shape[:2]
-    found = compare_pixels(trained, model.input, (height, width), prepared)
+    found = compare_pixels(model, (photograph.pixels.shape[0], photograph.pixels.shape[1]), prepared)
     warnings = *_describe_size(trained, photograph), *_describe_depth(trained, photograph)
     return replace(found, warnings=warnings)
 
 
-def compare_pixels(
+def compare_pixels(model: ModelConfig, size: tuple[int, int], prepared: NDArray[np.uint8]) -> Comparison:
+    """Compares a photograph of height and width `size`, px, as `compare_photograph`, but without its file."""
+    trained = model.training_photographs if isinstance(model, Manifest) else None
+    return Comparison() if trained is None else compare_with(trained, model.input, size, prepared)
+
+
+def compare_with(
     trained: TrainingPhotographs,
     config: InputConfig,
     size: tuple[int, int],
     prepared: NDArray[np.uint8],
 ) -> Comparison:
-    """Compares a photograph of height and width `size`, px, without warnings about its file.
+    """Compares a photograph of height and width `size`, px, with the photographs `trained`.
 
     `prepared` is the network's input, uint8 [h, w, c], by `config`.
     """

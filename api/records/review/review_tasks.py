@@ -42,8 +42,10 @@ def _describe(connection: Connection, record_ids: Sequence[int], lease_until: da
     predicted = select(shadows).where(shadows.c.record_id.in_(record_ids)).order_by(shadows.c.id)
     predictions: dict[int, list[ShadowVerdict]] = {number: [] for number in record_ids}
     for row in connection.execute(predicted).mappings():
-        verdict = ShadowVerdict(**{name: row[name] for name in ShadowVerdict.model_fields})
-        predictions[row["record_id"]].append(verdict)
+        values = {name: row[name] for name in ShadowVerdict.model_fields}
+        if row["label"] == NOT_INSPECTED:
+            values["score"] = None
+        predictions[row["record_id"]].append(ShadowVerdict(**values))
     return [_make_task(by_id[number], lease_until, verdicts) for number, verdicts in predictions.items()]
 
 
