@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     numbers = f"defective training photographs; default: all, and also 0 for {', '.join(GOOD_ONLY)}"
     add("--defects", nargs="+", type=_parse_defects, metavar="N", help=numbers)
     add("--encoder-weights", default="imagenet", metavar="FILE", help="of fit and the baselines")
-    add("--encoder", metavar="NAME", help="that of the weights; default: as fit chooses, baselines: mobilenet")
+    add("--encoder", metavar="NAME", help="default: as fit chooses; mobilenet for the baselines")
     add("--out", type=Path, default=Path("build/suite"), help="folder of the results (default: %(default)s)")
     add("--baselines", action="store_true", help="measure and show the baselines too")
     add("--write", type=Path, metavar="FILE", help="Markdown file whose table is replaced")
