@@ -49,6 +49,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     app.state.limiter = None
     if settings.rate_limit is not None:
         app.state.limiter = RateLimiter(settings.rate_limit, settings.rate_burst)
+    app.state.kept_refusals = RateLimiter(1 / inspect.KEPT_INTERVAL_S, inspect.MAX_KEPT)
     add_error_handlers(app)
     modules = (predict, inspect, batch, models, admin, v2, health, metrics)
     routers = [v2.public_router, *(module.router for module in modules)]

@@ -1,6 +1,6 @@
 """Counters, gauges and histograms of the service, for Prometheus."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from prometheus_client import (
@@ -58,6 +58,8 @@ SCORE_BUCKETS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
 """Bucket ends, finer near the scores of good and of clearly defective parts."""
 LOG_ODDS_BUCKETS = tuple(range(-12, 13))
 """Bucket ends at equal distances: a shift of all photographs has the same width everywhere."""
+DISTANCE_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.5, 2, 5, 10)
+"""Bucket ends of distances as multiples of the limit."""
 
 
 class Metrics:
@@ -157,6 +159,13 @@ class Metrics:
             buckets=LOG_ODDS_BUCKETS,
         )
         self._decisions = self._counter("segdec_decisions", "Decisions by label.", (*model, "label"))
+        self._distances = self._histogram(
+            "segdec_training_distance",
+            "Distances of photographs to those of the training, as multiples of the limit; above 1 a "
+            "photograph is unlike them.",
+            (*model, "measure"),
+            buckets=DISTANCE_BUCKETS,
+        )
 
     def initialize_keys(self, names: Iterable[str]) -> None:
         """Starts the counters of the keys `names` at 0, so that the first refusal of each is visible."""
@@ -217,6 +226,11 @@ class Metrics:
         self._scores.labels(*version).observe(score)
         self._log_odds.labels(*version).observe(log_odds)
         self._decisions.labels(model.name, model.version, label).inc()
+
+    def observe_distances(self, model: ModelIdentity, distances: Mapping[str, float]) -> None:
+        """Counts the distances of a photograph to those of the training by measure."""
+        for measure, distance in distances.items():
+            self._distances.labels(model.name, model.version, measure).observe(distance)
 
     def set_models(self, models: Iterable[tuple[ModelIdentity, Sequence[str]]]) -> None:
         """Sets the served models: identities with the labels of their versions, such as `stable`."""

@@ -129,6 +129,7 @@ class Service:
             self.bodies,
             self.recording,
             ShadowMetrics(metrics),
+            settings.unlike_training,
         )
 
     async def start(self) -> None:

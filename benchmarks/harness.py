@@ -5,7 +5,6 @@ import json
 import math
 import os
 import platform
-import resource
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -141,12 +140,6 @@ def paired_ratio(values: Sequence[float], others: Sequence[float]) -> dict[str, 
     if len(logs) > 1:
         half = float(t.ppf(0.975, len(logs) - 1)) * statistics.stdev(logs) / math.sqrt(len(logs))
     return {"ratio": math.exp(mean), "from": math.exp(mean - half), "to": math.exp(mean + half)}
-
-
-def cpu_seconds() -> float:
-    """Returns the CPU time of all threads of this process, s."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 def _cell(value: object) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from benchmarks.harness import markdown_table
 from benchmarks.suite.sets import SuiteSet, list_sets
 from datasets.reading import read
-from segdec.artifact import TrainingPhotographs, find_unlike
+from segdec.artifact import TrainingPhotographs, compare_with
 from segdec.config import InputConfig
 from segdec.errors import ConfigError
 from segdec.inference.preprocessing import prepare_image
@@ -125,7 +125,7 @@ def measure_rejected(
 
         def is_rejected(image: Image, trained: TrainingPhotographs = trained) -> bool:
             size = image.shape[0], image.shape[1]
-            return find_unlike(trained, own.config, size, own.prepare(image)) is not None
+            return compare_with(trained, own.config, size, own.prepare(image)).reason is not None
 
         good: list[int] = []
         for index in (index for index, group in enumerate(groups) if group in held):

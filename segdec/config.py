@@ -31,6 +31,8 @@ GOOD = "good"
 """Name of class 0."""
 REVIEW = "review"
 """Label of a photograph that a person must check; not allowed as a class name."""
+NOT_INSPECTED = "not_inspected"
+"""Stands in the record for the label of a photograph without a verdict; not allowed as a class name."""
 
 
 def _check_odd(side: int) -> int:
@@ -418,8 +420,8 @@ class ModelConfig(Config):
                 "more: set network.mask_classes to false, or name the defect classes in the data set (and "
                 "remove data.merge_defects)"
             )
-        if REVIEW in self.classes:
-            raise ValueError(f"a class has the name '{REVIEW}', which is reserved; rename it in the data set")
+        for name in {REVIEW, NOT_INSPECTED}.intersection(self.classes):
+            raise ValueError(f"a class has the name '{name}', which is reserved; rename it in the data set")
         return self
 
 

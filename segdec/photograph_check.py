@@ -218,10 +218,17 @@ class PhotographLimits(Config):
             raise ValueError(f"unknown measure '{name}'; expected one of {', '.join(REASONS)}")
         return self
 
-    def differences(self, measured: Mapping[str, Vector]) -> dict[str, str]:
-        """Returns the measures whose limit a photograph exceeds, each with the reason; the cause first."""
+    def distances(self, measured: Mapping[str, Vector]) -> dict[str, float]:
+        """Returns the distance of each measure to the training photographs as a multiple of its limit; the
+        cause first.
+        """
         return {
-            name: limit.reason(name, measured[name])
+            name: math.exp(limit.distance(measured[name]) - limit.limit)
             for name in REASONS
-            if (limit := self.measures.get(name)) and limit.distance(measured[name]) > limit.limit
+            if (limit := self.measures.get(name))
         }
+
+    def reason(self, measured: Mapping[str, Vector], distances: Mapping[str, float]) -> str | None:
+        """Returns how a photograph with these `distances` differs; None if it exceeds no limit."""
+        beyond = (name for name, distance in distances.items() if distance > 1)
+        return next((self.measures[name].reason(name, measured[name]) for name in beyond), None)

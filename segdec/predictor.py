@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import Artifact, Manifest, find_unlike, open_artifact
+from segdec.artifact import Artifact, Manifest, compare_pixels, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.artifact.variants import check_versions
 from segdec.config import STRIDE, ModelConfig
@@ -131,10 +131,7 @@ class Predictor:
 
         None if it is like them, or if the artifact has no limits. `predict` does not compare photographs.
         """
-        trained = None if self.manifest is None else self.manifest.training_photographs
-        if trained is None:
-            return None
-        return find_unlike(trained, self.config.input, (image.shape[0], image.shape[1]), self.prepare(image))
+        return compare_pixels(self.config, (image.shape[0], image.shape[1]), self.prepare(image)).reason
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         """Runs the network on prepared photographs [B, h, w, c], with the policy `tile` on their tiles."""

@@ -8,7 +8,7 @@ import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from segdec.errors import ConfigError
 
@@ -21,22 +21,6 @@ TOLERANCE_S = 300.0
 
 class SignatureError(ValueError):
     """A webhook with a wrong signature or time."""
-
-
-def sign_webhook(secrets: Sequence[str], event_id: str, timestamp_s: int, body: bytes) -> dict[str, str]:
-    """Returns the signature headers of a body.
-
-    Args:
-        secrets: Each as `whsec_BASE64`; several during a change of the secret.
-        event_id: Id of the event, the same for all deliveries.
-        timestamp_s: Time of the delivery, seconds since 1970.
-        body: Body of the request.
-
-    Raises:
-        ConfigError: If a secret has another form.
-    """
-    signatures = [_sign(read_secret(secret), event_id, str(timestamp_s), body) for secret in secrets]
-    return {ID: event_id, TIMESTAMP: str(timestamp_s), SIGNATURE: " ".join(signatures)}
 
 
 def verify_webhook(
@@ -62,7 +46,9 @@ def verify_webhook(
         raise SignatureError(
             f"The webhook's time differs from now by more than {tolerance_s:g} s. Compare the clocks."
         )
-    expected = _sign(read_secret(secret), event_id, timestamp, body).encode()
+    signed = f"{event_id}.{timestamp}.".encode() + body
+    digest = hmac.new(read_secret(secret), signed, hashlib.sha256).digest()
+    expected = f"{VERSION},".encode() + base64.b64encode(digest)
     if not any(hmac.compare_digest(expected, one.encode()) for one in given.split(" ")):
         raise SignatureError(f"No signature in {SIGNATURE} matches this secret and body.")
     return event_id
@@ -80,9 +66,3 @@ def read_secret(text: str) -> bytes:
             'echo "whsec_$(openssl rand -base64 32)"'
         )
     return secret
-
-
-def _sign(secret: bytes, event_id: str, timestamp: str, body: bytes) -> str:
-    signed = f"{event_id}.{timestamp}.".encode() + body
-    digest = hmac.new(secret, signed, hashlib.sha256).digest()
-    return f"{VERSION},{base64.b64encode(digest).decode('ascii')}"

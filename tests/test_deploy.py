@@ -233,6 +233,7 @@ def exported_labels() -> dict[str, set[str]]:
     register_opcua_metrics(exported, SimpleNamespace(is_up=True, skipped=0))
     exported.count_request("GET", "/v1/predict", 200, 1.0)
     model = ModelIdentity(name="castings", version="1", sha256=None)
+    exported.observe_distances(model, {"brightness": 0.1})
     exported.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})
     series = re.finditer(r"^(segdec_\w+)(?:\{(.*)\})? ", exported.render()[0].decode(), flags=re.MULTILINE)
     return {found[1]: set(re.findall(r'(\w+)="', found[2] or "")) for found in series}

@@ -126,17 +126,17 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
         )
 
 
-def shorten(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
-    """Returns the experiment with two steps per stage, in another folder."""
+def shorten(config: ExperimentConfig, folder: Path, steps: int = STEPS) -> ExperimentConfig:
+    """Returns the experiment with at most so many steps per stage, in another folder."""
     stages = {
-        name: settings.model_copy(update={"steps": min(settings.steps, STEPS)})
+        name: settings.model_copy(update={"steps": min(settings.steps, steps)})
         for name, settings in config.stages
     }
     changes = {
         "runs": folder,
         "data": config.data.model_copy(update={"checked_folder": config.checked_folder}),
         "stages": StagesConfig(**stages),
-        "validate_every": STEPS,
+        "validate_every": steps,
         "log_every": 1,
         "tracking": "none",
         "strategy": "auto" if config.strategy in CLUSTERED else config.strategy,

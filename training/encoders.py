@@ -30,7 +30,7 @@ def describe_encoders(names: Sequence[str] = tuple(ENCODERS)) -> Iterator[str]:
         yield f"{name:<20}{cost:>6}{number:>9}  {ENCODERS[name].licence:<12}{present}"
     yield ""
     yield f"cost: multiply-adds up to stride 16, relative to {REFERENCE}; weights: those used"
-    yield f"fit uses the first of these that is present: {', '.join(FIT_ENCODERS)}"
+    yield f"fit compares those present, or uses the first, of {', '.join(FIT_ENCODERS)}"
     yield "experiments: --network.preset mobilenet --network.encoder NAME"
 
 

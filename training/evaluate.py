@@ -16,7 +16,7 @@ from training.reporting.report import write_report
 from training.reporting.summary import describe, describe_rating
 from training.reporting.tables import evaluation_table
 from training.run.folder import RunFolder
-from training.run.records import UNTRAINED_DECISION, RunResult
+from training.run.records import ENCODERS_FILE, UNTRAINED_DECISION, RunResult
 from training.run.run_log import read_log
 
 
@@ -51,7 +51,7 @@ def evaluate_run(path: Path, split: Split, parts: Parts | None = None) -> Evalua
     write_report(
         path / "report.html",
         title=experiment.name,
-        facts=_facts(experiment, result, split),
+        facts=_facts(folder, experiment, result, split),
         evaluation=evaluation,
         rating=rating,
         points=points,
@@ -81,9 +81,14 @@ def _training_facts(folder: RunFolder, experiment: ExperimentConfig, result: Run
     )
 
 
-def _facts(experiment: ExperimentConfig, result: RunResult, split: str) -> dict[str, str]:
+def _facts(folder: RunFolder, experiment: ExperimentConfig, result: RunResult, split: str) -> dict[str, str]:
+    compared = folder.path / ENCODERS_FILE
+    chosen = {}
+    if compared.exists():
+        chosen["Choice of the encoder"] = " ".join(compared.read_text(encoding="utf-8").split())
     return {
         "Network": _describe_network(experiment),
+        **chosen,
         "Data": f"{experiment.data.layout}, {experiment.data.root}",
         "Evaluated on": f"split '{split}'",
         "Thresholds": f"chosen on {result.chosen_by}; mask threshold {result.model.thresholds.mask:.3f}",

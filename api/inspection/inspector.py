@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ from api.inspection.request_group import RequestGroup
 from api.metrics import Metrics
 from api.models.registry import ServedModel
 from api.settings import Settings
-from segdec.artifact import describe_differences
-from segdec.errors import SegdecError
+from segdec.artifact import compare_photograph
+from segdec.errors import ImageError, SegdecError
 from segdec.images import PIXELS, Photograph
 from segdec.inference.postprocessing import Prediction
 from segdec.schemas import ImageFacts, ModelIdentity
@@ -42,12 +42,23 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PhotographFacts:
-    """Facts about a decoded photograph; times in milliseconds."""
+    """Facts about a decoded photograph; times in milliseconds. `distances`: as in
+    `segdec.artifact.Comparison`.
+    """
 
     image: ImageFacts
     warnings: tuple[str, ...]
+    distances: Mapping[str, float]
     queue_ms: float
     decode_ms: float
+
+
+class UnlikeTrainingError(ImageError):
+    """A photograph that is unlike those of the training; `image` and `distances` as in `PhotographFacts`."""
+
+    def __init__(self, error: ImageError, image: ImageFacts, distances: Mapping[str, float]) -> None:
+        super().__init__(str(error), code=error.code)
+        self.image, self.distances = image, distances
 
 
 @dataclass(frozen=True)
@@ -144,6 +155,7 @@ class Inspection:
         Raises:
             RequestError: 413 if it is too large, 503 if the queue or the memory is full, 504 at the deadline.
             ImageError: If it cannot be decoded.
+            UnlikeTrainingError: If it is unlike those of the training, and they are rejected.
         """
         async with deadline_timeout(self._deadline):
             self._inspector.queue.__enter__()
@@ -225,9 +237,10 @@ class Inspection:
     ) -> tuple[PhotographFacts, NDArray[np.uint8]]:
         started = time.perf_counter()
         photograph = self._read(source)
-        predictor, unlike = self._model.predictor, self._inspector.settings.unlike_training
+        predictor = self._model.predictor
         prepared = predictor.prepare(photograph.pixels)
-        differences = describe_differences(predictor.config, photograph, prepared, unlike)
+        comparison = compare_photograph(predictor.config, photograph, prepared)
+        self._inspector.metrics.observe_distances(self._model.identity, comparison.distances)
         if on_decoded is not None:
             on_decoded(photograph.pixels, prepared)
         image = ImageFacts(
@@ -237,9 +250,14 @@ class Inspection:
             format=photograph.format,
             integrity=photograph.integrity,
         )
+        try:
+            differences = comparison.check(self._inspector.settings.unlike_training)
+        except ImageError as error:
+            raise UnlikeTrainingError(error, image, comparison.distances) from error
         queue_ms = (started - submitted) * 1000
         warnings = *photograph.warnings, *differences
-        return PhotographFacts(image, warnings, queue_ms, _ms_since(started)), prepared
+        facts = PhotographFacts(image, warnings, comparison.distances, queue_ms, _ms_since(started))
+        return facts, prepared
 
     def _read(self, source: Source) -> Photograph:
         if isinstance(source, EncodedPhotograph):

@@ -73,6 +73,21 @@ def encode_mask(prediction: Prediction, form: MaskForm, space: MaskSpace) -> Mas
     )
 
 
+def encode_empty_mask(config: ModelConfig, height: int, width: int) -> MaskAnswer:
+    """Returns run lengths [H, W] without a defect, in the form of the model's masks."""
+    empty = np.zeros((height, width), np.uint8)
+    classes = list(config.classes) if config.network.mask_classes else None
+    return MaskAnswer(
+        encoding="rle" if classes is None else "class_rle",
+        width=width,
+        height=height,
+        space="input",
+        threshold=config.thresholds.mask,
+        data=_encode_pixels("rle", empty, empty) if classes is None else {},
+        labels=classes,
+    )
+
+
 def convert_mask(stored: MaskAnswer, form: MaskForm) -> MaskAnswer | None:
     """Converts a stored mask to another form.
 

@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 from api.records.inspection import Row
 from api.records.queries import Filters, id_range, list_inspections
 from api.records.tables import inspections
+from segdec.config import NOT_INSPECTED
 from segdec.runtime.csv_cells import neutralise_cells
 
 TableFormat = Literal["csv", "parquet"]
@@ -34,6 +35,7 @@ TEXT = (
     "review_reason",
     "picture_format",
     "picture_state",
+    "distances",
 )
 NUMBERS = ("score", "log_odds", "threshold", "review_threshold", "draw_probability")
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -49,7 +51,7 @@ SCHEMA = pa.schema(
         ("metadata", pa.string()),
     ]
 )
-"""`metadata` is JSON. Masks and regions are omitted."""
+"""`metadata` and `distances` are JSON. Masks and regions are omitted."""
 
 UNUSED = ("answer", "mask", "reviewed_mask")
 COLUMNS = [column for column in inspections.c if column.name not in UNUSED]
@@ -103,8 +105,9 @@ def _csv_values(row: Row) -> dict[str, object]:
 def _values(row: Row) -> dict[str, object]:
     return {
         **{name: row[name] for name in (*TEXT, *NUMBERS, "inspected_at", "reviewed_at")},
+        **(dict.fromkeys(NUMBERS) if row["label"] == NOT_INSPECTED else {}),
         "record_id": row["id"],
-        "drawn": row["draw"] < row["draw_probability"],
+        "drawn": None if row["draw"] is None else row["draw"] < row["draw_probability"],
         "picture_sha256": bytes(row["picture"]).hex(),
         "metadata": row["details"],
     }

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from api.records.inspection import Row
 from api.records.line.uninspected_photograph import UninspectedPhotograph
-from segdec.config import GOOD, REVIEW
+from segdec.config import GOOD, NOT_INSPECTED, REVIEW
 
 EventType = Literal["inspected", "reviewed", "not_inspected"]
 TYPE_PREFIX = "segdec."
@@ -22,11 +22,13 @@ MAX_REGIONS = 50
 """Largest regions that an event contains; brokers limit the size of messages."""
 
 
-def verdict_of(label: str) -> Literal["good", "review", "defect"]:
-    """Returns the verdict of a label: `good`, `review`, or `defect` for every other class."""
-    if label == GOOD:
-        return "good"
-    return "review" if label == REVIEW else "defect"
+Verdict = Literal["good", "review", "defect", "not_inspected"]
+VERDICTS: dict[str, Verdict] = {GOOD: "good", REVIEW: "review", NOT_INSPECTED: "not_inspected"}
+
+
+def verdict_of(label: str) -> Verdict:
+    """Returns the verdict of a label: itself, or `defect` for a class of defects."""
+    return VERDICTS.get(label, "defect")
 
 
 def inspected_event(row: Row) -> str:

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from api.inspection.mask_encoding import convert_mask, encode_mask
+from api.inspection.mask_encoding import convert_mask, encode_empty_mask, encode_mask
 from api.records.inspection import NewInspection, Row
 from api.records.repeats import part_key, request_key
 from api.records.sampling import SamplingDecision
+from api.records.schemas import Refusal
+from api.records.storage.retention_class import RetentionClass
+from segdec.config import NOT_INSPECTED, ModelConfig
 from segdec.inference.postprocessing import Prediction
 from segdec.schemas import Answer, MaskAnswer, MaskForm
 
@@ -44,15 +47,58 @@ def make_inspection(
     part: PartInfo,
     draw: SamplingDecision,
     engine: str,
+    distances: Mapping[str, float],
 ) -> NewInspection:
     """Builds the rows of an inspection; slow for a large picture or mask, so run it in a thread."""
-    now, model = datetime.now(UTC), answer.model
     mask = encode_mask(prediction, "rle" if prediction.class_mask is None else "class_rle", "input")
     assert mask is not None
+    verdict = {
+        "request_key": request_key(part.client, part.idempotency_key),
+        "engine": engine,
+        **{name: getattr(prediction, name) for name in PREDICTION_COLUMNS},
+        "draw": draw.number,
+        "draw_probability": draw.probability,
+        "draw_reason": draw.reason,
+        "answer": answer.model_dump_json(exclude={"mask"}),
+        "mask": mask.model_dump_json(),
+    }
+    return _make(verdict, answer, picture, part, draw.retention_class, distances)
+
+
+def make_uninspected(
+    refusal: Refusal, config: ModelConfig, picture: bytes, part: PartInfo, distances: Mapping[str, float]
+) -> NewInspection:
+    """Builds the rows of a photograph without a verdict, which is kept for review; as `make_inspection`.
+
+    It has no `request_key`: a client may send another photograph of the part with the same Idempotency-Key.
+    """
+    mask = encode_empty_mask(config, refusal.image.height, refusal.image.width)
+    verdict = {
+        "request_key": None,
+        "engine": "",
+        **dict.fromkeys(PREDICTION_COLUMNS, 0.0),
+        "label": NOT_INSPECTED,
+        "review_threshold": None,
+        **dict.fromkeys(("draw", "draw_probability", "draw_reason")),
+        "answer": refusal.model_dump_json(),
+        "mask": mask.model_dump_json(),
+    }
+    return _make(verdict, refusal, picture, part, RetentionClass.TO_REVIEW, distances)
+
+
+def _make(
+    verdict: Row,
+    answer: Answer | Refusal,
+    picture: bytes,
+    part: PartInfo,
+    retention_class: RetentionClass,
+    distances: Mapping[str, float],
+) -> NewInspection:
+    now, model = datetime.now(UTC), answer.model
+    rounded = {name: round(value, 3) for name, value in distances.items()}
     sha256 = hashlib.sha256(picture).digest()
     row = {
         "token": uuid.uuid4().bytes,
-        "request_key": request_key(part.client, part.idempotency_key),
         "inspected_at": now,
         "station": part.station,
         "part_id": part.part_id,
@@ -61,27 +107,28 @@ def make_inspection(
         "model": model.name,
         "version": model.version,
         "manifest_sha256": model.sha256,
-        "engine": engine,
-        **{name: getattr(prediction, name) for name in PREDICTION_COLUMNS},
-        "draw": draw.number,
-        "draw_probability": draw.probability,
-        "draw_reason": draw.reason,
-        "answer": answer.model_dump_json(exclude={"mask"}),
-        "mask": mask.model_dump_json(),
+        **verdict,
         "details": json.dumps(part.details),
+        "distances": json.dumps(rounded) if rounded else None,
     }
     picture_row = {
         "sha256": sha256,
         "bytes": len(picture),
         "format": answer.image.format,
         "state": "kept",
-        "worth": draw.retention_class,
+        "worth": retention_class,
         "stored_at": now,
     }
     return NewInspection({**row, "part_key": part_key(row)}, picture, picture_row)
 
 
 # === Row to answer ===
+
+
+def class_names(row: Row) -> list[str]:
+    """Returns the classes of the model that inspected or refused a photograph, the good one first."""
+    answer = json.loads(row["answer"])
+    return list(answer["labels"] if row["label"] == NOT_INSPECTED else answer["decision"]["probabilities"])
 
 
 def restore_answer(row: Row, form: MaskForm) -> Answer:

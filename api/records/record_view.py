@@ -14,7 +14,8 @@ from api.inspection.mask_encoding import check_has_classes
 from api.records import queries
 from api.records.inspection import Row
 from api.records.queries import Filters
-from api.records.schemas import Draw, InspectionRecord, PictureFacts, RecordPage, Review
+from api.records.schemas import Draw, InspectionRecord, PictureFacts, RecordPage, Refusal, Review
+from segdec.config import NOT_INSPECTED
 from segdec.images import MAX_PIXEL_LIMIT, decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
 from segdec.mask_decoding import unpack_mask
@@ -42,14 +43,22 @@ def make_record(row: Row) -> InspectionRecord:
             format=row["picture_format"],
             state=row["picture_state"],
         ),
-        answer=Answer.model_validate({**json.loads(row["answer"]), "mask": None}),
-        draw=Draw(
-            drawn=row["draw"] < row["draw_probability"],
-            reason=row["draw_reason"],
-            probability=row["draw_probability"],
-        ),
+        distances=None if row["distances"] is None else json.loads(row["distances"]),
         review=_review(row),
+        **_outcome(row),
     )
+
+
+def _outcome(row: Row) -> dict[str, Answer | Refusal | Draw | None]:
+    if row["label"] == NOT_INSPECTED:
+        return {"answer": None, "refusal": Refusal.model_validate_json(row["answer"]), "draw": None}
+    draw = Draw(
+        drawn=row["draw"] < row["draw_probability"],
+        reason=row["draw_reason"],
+        probability=row["draw_probability"],
+    )
+    answer = Answer.model_validate({**json.loads(row["answer"]), "mask": None})
+    return {"answer": answer, "refusal": None, "draw": draw}
 
 
 def _review(row: Row) -> Review | None:

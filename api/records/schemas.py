@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from segdec.schemas import Answer, AnswerPart, MaskAnswer, ModelIdentity
+from segdec.schemas import Answer, AnswerPart, ImageFacts, MaskAnswer, ModelIdentity
 
 # === Inspections ===
 
@@ -42,8 +42,18 @@ class Draw(AnswerPart):
     probability: float = Field(description="sampling probability of such an inspection")
 
 
+class Refusal(AnswerPart):
+    """Why a photograph got no verdict."""
+
+    code: str
+    detail: str
+    model: ModelIdentity = Field(description="the model that refused it")
+    image: ImageFacts
+    labels: list[str] = Field(description="classes of the model, the good one first")
+
+
 class InspectionRecord(AnswerPart):
-    """A stored inspection."""
+    """A stored inspection, or a photograph without a verdict that is kept for review."""
 
     record_id: int = Field(description="in the order of storing")
     inspected_at: datetime
@@ -53,8 +63,13 @@ class InspectionRecord(AnswerPart):
     client: str = Field(description="name of the API key; empty without one")
     engine: str
     picture: PictureFacts
-    answer: Answer = Field(description="as it was given, without its mask")
-    draw: Draw
+    answer: Answer | None = Field(description="as it was given, without its mask; null: not inspected")
+    refusal: Refusal | None = Field(None, description="why it was not inspected; null: it was")
+    distances: dict[str, float] | None = Field(
+        None,
+        description="of each measure to the training photographs, as a multiple of its limit; null: unknown",
+    )
+    draw: Draw | None = Field(description="null: not inspected")
     review: Review | None
     revision: int = Field(description="of the review; also the ETag")
 
@@ -76,6 +91,9 @@ class CandidateReport(AnswerPart):
     since: datetime | None = Field(description="the first photograph that it predicted; null: none yet")
     answered: int
     differing: int = Field(description="predictions with another label than the answer")
+    not_inspected: int = Field(
+        description="of the differing ones: not inspected because they are unlike its training photographs"
+    )
     skipped: dict[str, int] = Field(
         description="photographs without a prediction, by reason, since the start of this replica"
     )
@@ -97,7 +115,7 @@ class RecordPage(AnswerPart):
 
 # === Reviews ===
 
-ReviewReason = Literal["candidate_differs", "chance", "doubtful", "defect", "asked"]
+ReviewReason = Literal["candidate_differs", "chance", "doubtful", "defect", "asked", "not_inspected"]
 """Why an inspection is in the review queue."""
 
 
@@ -107,7 +125,7 @@ class ShadowVerdict(AnswerPart):
     model: str
     version: str
     label: str
-    score: float = Field(description="1 − P(good)")
+    score: float | None = Field(description="1 − P(good); null: not inspected")
 
 
 class ReviewTask(AnswerPart):
@@ -116,7 +134,7 @@ class ReviewTask(AnswerPart):
     record: InspectionRecord
     why: ReviewReason = Field(
         description="a candidate differs; sampled by chance; `review`, or near the threshold; called "
-        "defective; queued again by a person"
+        "defective; queued again by a person; without a verdict"
     )
     labels: list[str] = Field(description="possible labels besides `unsure`; the good one first")
     lease_until: datetime = Field(description="until then no other session gets it")
@@ -229,6 +247,24 @@ class ScoreDrift(AnswerPart):
     hours: int = Field(description="number of last hours")
 
 
+class MeasureDistance(AnswerPart):
+    """Median distance of photographs to those of the training, as a multiple of the limit."""
+
+    measure: str
+    now: float = Field(description="of the last photographs")
+    start: float | None = Field(description="of the first ones of this model version; null: unknown")
+
+
+class TrainingDistance(AnswerPart):
+    """How far the photographs of a station are from those of the training."""
+
+    station: str
+    model: str
+    version: str
+    measures: list[MeasureDistance] = Field(description="the highest first")
+    near_limit: bool = Field(description="whether the highest is at least half of its limit")
+
+
 class QuietStation(AnswerPart):
     """A station that inspected regularly and has stopped."""
 
@@ -252,6 +288,9 @@ class LineStatus(AnswerPart):
     day: LineCounts | None
     chart: DefectChart | None
     drift: ScoreDrift | None = Field(description="null: too few inspections")
+    training: list[TrainingDistance] = Field(
+        [], description="of each station, the highest first; without those with too few photographs"
+    )
     defects: list[LineInspection] = Field(description="the last ones of the last week, newest first")
     quiet: list[QuietStation]
     unavailable: str | None = Field(

@@ -18,9 +18,10 @@ from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
 from api.records.repeats import has_same_outcome, later_request_key, request_differences
-from api.records.review.review_queue import PRIORITY_BY_REASON, enqueue
+from api.records.review.review_queue import PRIORITY_BY_REASON, Priority, enqueue
 from api.records.review.sampling_counts import add_sampling_counts
 from api.records.storage.pictures import PictureStore
+from segdec.config import NOT_INSPECTED
 
 MAX_BATCH = 64
 """Inspections per transaction."""
@@ -170,17 +171,24 @@ class RecordWriter:
 
 
 def add_rows(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> list[StoredInspection]:
-    """Inserts rows with their counts, review tasks and events; returns for each its id or its original."""
+    """Inserts rows with their counts, review tasks and events; returns for each its id or its original.
+
+    Photographs without a verdict are queued for review only.
+    """
     added = queries.add_inspections(connection, rows)
     stored = [_find_or_add(connection, row, added) for row in rows]
     new = [{**row, "id": added[row["token"]]} for row in rows if row["token"] in added]
     new.sort(key=lambda row: row["id"])
     if new:
         queries.add_hour_counts(connection, list(_sum_hours(new)))
-        add_sampling_counts(connection, new)
-        drawn = [row for row in new if row["draw"] < row["draw_probability"]]
-        enqueue(connection, [(row["id"], PRIORITY_BY_REASON[row["draw_reason"]]) for row in drawn])
-        outbox.enqueue_inspected(connection, new)
+        inspected = [row for row in new if row["label"] != NOT_INSPECTED]
+        if inspected:
+            add_sampling_counts(connection, inspected)
+            outbox.enqueue_inspected(connection, inspected)
+        drawn = [row for row in inspected if row["draw"] < row["draw_probability"]]
+        queued = [(row["id"], PRIORITY_BY_REASON[row["draw_reason"]]) for row in drawn]
+        refused = [(row["id"], Priority.DOUBTFUL) for row in new if row["label"] == NOT_INSPECTED]
+        enqueue(connection, [*queued, *refused])
     return stored
 
 
@@ -210,14 +218,14 @@ def rejected_hashes(items: Iterable[NewInspection], stored: Iterable[StoredInspe
 
 
 def _sum_hours(rows: Iterable[Row]) -> Iterable[Row]:
-    """Sums the values of the table `hours`."""
+    """Sums the values of the table `hours`; photographs without a verdict only extend the range of ids."""
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = {name: row[name] for name in ("station", "model", "version", "label")}
         key["hour"] = queries.start_of_hour(row["inspected_at"])
         none = {"count": 0, "log_odds_sum": 0.0, "log_odds_squares": 0.0, "first_id": row["id"]}
         total = sums.setdefault(tuple(key.values()), {**key, **none})
-        total["count"] += 1
+        total["count"] += row["label"] != NOT_INSPECTED
         total["log_odds_sum"] += row["log_odds"]
         total["log_odds_squares"] += row["log_odds"] ** 2
         total["last_id"] = row["id"]

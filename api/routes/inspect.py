@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import logging
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,15 +11,16 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.errors import document_problems
-from api.inspection.inspector import InspectedPhotograph
+from api.errors import RequestError, document_problems
+from api.inspection.inspector import InspectedPhotograph, UnlikeTrainingError
 from api.inspection.mask_encoding import encode_mask_file
 from api.middleware.uninspected import set_part
 from api.models.registry import ServedModel
 from api.records.inspection import NewInspection, StoredInspection
-from api.records.inspection_rows import PartInfo, make_inspection, restore_answer
+from api.records.inspection_rows import PartInfo, make_inspection, make_uninspected, restore_answer
 from api.records.repeats import mismatch_error
 from api.records.sampling import SamplingPolicy
+from api.records.schemas import Refusal
 from api.routes.body_schemas import inline_schema
 from api.routes.dependencies import DefaultModelDep, NamedModelDep, ServiceDep
 from api.routes.photograph_request import PhotographRequest
@@ -34,7 +36,15 @@ from api.routes.responses import HEADER_PREFIX, answer_headers, make_answer
 from api.routes.roles import require_role
 from api.routes.uploads import JsonInspection
 from api.service import Service
+from api.shadow.shadow_photograph import ShadowPhotograph
 from segdec.schemas import Answer, InspectAnswer
+
+logger = logging.getLogger(__name__)
+
+MAX_KEPT, KEPT_INTERVAL_S = 20, 300.0
+"""Photographs of a station without a verdict that are kept for review at once, and seconds until one more is:
+while a lamp is off, they all look alike.
+"""
 
 router = APIRouter(prefix="/v1", tags=["inspect"], dependencies=require_role("predict"))
 
@@ -93,7 +103,11 @@ async def _inspect(
         set_part(request.scope, subject.station, subject.part_id)
         encode = partial(_encode, asked=asked, subject=subject, picture=upload.data)
         with shadowing.open_shadow(asked.model, asked.params.query.threshold) as shadow:
-            inferred = await asked.infer(upload, None if shadow is None else shadow.set_image)
+            try:
+                inferred = await asked.infer(upload, None if shadow is None else shadow.set_image)
+            except UnlikeTrainingError as error:
+                await _keep_for_review(asked, subject, upload.data, error, shadow)
+                raise
             inspected = await asked.encode(inferred, encode)
             kept, warning = await recording.store(inspected.inspection, asked.params.deadline)
             shadowing.enqueue(shadow, inspected.inspection, kept)
@@ -102,6 +116,38 @@ async def _inspect(
             raise mismatch_error(kept.differences)
         inspected = await asyncio.to_thread(_repeat, kept.original, asked, inspected)
     return _respond(inspected, kept, warning)
+
+
+async def _keep_for_review(
+    asked: PhotographRequest[InspectQuery],
+    subject: PartInfo,
+    picture: bytes,
+    error: UnlikeTrainingError,
+    shadow: ShadowPhotograph | None,
+) -> None:
+    """Stores a photograph without a verdict for review, unless there are many; a failure is only logged.
+
+    A candidate may inspect it.
+    """
+    recording, model = asked.service.recording, asked.model
+    kept_refusals = asked.request.app.state.kept_refusals
+    if recording.record is None or kept_refusals.take_token(subject.station) > 0:
+        return
+    refusal = Refusal(
+        code=error.code,
+        detail=str(error),
+        model=model.identity,
+        image=error.image,
+        labels=list(model.config.classes),
+    )
+    make = partial(make_uninspected, refusal, model.config, picture, subject, error.distances)
+    inspection = await asyncio.to_thread(make)
+    try:
+        kept, _ = await recording.store(inspection, asked.params.deadline)
+    except RequestError as failure:
+        logger.warning("A photograph without a verdict is not kept for review: %s", failure)
+    else:
+        asked.service.shadowing.enqueue(shadow, inspection, kept)
 
 
 def _subject(asked: PhotographRequest[InspectQuery], in_body: PartFields | None, key: str | None) -> PartInfo:
@@ -129,7 +175,9 @@ def _encode(
         prediction.label, asked.model.config.classes[0], prediction.score, prediction.threshold
     )
     engine = getattr(asked.model.predictor, "engine_name", "")
-    return _Inspected(answer, file, make_inspection(prediction, answer, picture, subject, draw, engine))
+    distances = inspected.inferred.facts.distances
+    inspection = make_inspection(prediction, answer, picture, subject, draw, engine, distances)
+    return _Inspected(answer, file, inspection)
 
 
 def _repeat(original: Any, asked: PhotographRequest[InspectQuery], inspected: _Inspected) -> _Inspected:

@@ -26,6 +26,12 @@ class ShadowMetrics:
             model,
             registry=None,
         )
+        self._not_inspected = Counter(
+            "segdec_shadow_not_inspected",
+            "Photographs that a candidate did not inspect because they are unlike its training.",
+            model,
+            registry=None,
+        )
         self._skipped = Counter(
             "segdec_shadow_skipped",
             "Photographs without an answer of the candidate, by reason.",
@@ -33,19 +39,20 @@ class ShadowMetrics:
             registry=None,
         )
         self._skip_counts: Counts[tuple[ModelIdentity, str]] = Counts()
-        for collector in (self._answered, self._differing, self._skipped):
+        for collector in (self._answered, self._differing, self._not_inspected, self._skipped):
             metrics.register(collector)
 
     def initialize(self, candidate: ModelIdentity) -> None:
         """Starts the counters of a candidate at 0."""
-        for counter in (self._answered, self._differing):
+        for counter in (self._answered, self._differing, self._not_inspected):
             counter.labels(candidate.name, candidate.version)
         for reason in SKIP_REASONS:
             self._skipped.labels(candidate.name, candidate.version, reason)
 
-    def count_answered(self, candidate: ModelIdentity, *, differs: bool) -> None:
+    def count_answered(self, candidate: ModelIdentity, *, differs: bool, inspected: bool) -> None:
         self._answered.labels(candidate.name, candidate.version).inc()
         self._differing.labels(candidate.name, candidate.version).inc(differs)
+        self._not_inspected.labels(candidate.name, candidate.version).inc(not inspected)
 
     def count_skipped(self, candidate: ModelIdentity, reason: str) -> None:
         """Counts a photograph that was skipped for one of `SKIP_REASONS`."""

@@ -21,6 +21,8 @@ from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.recording import Recording
 from api.shadow.shadow_metrics import ShadowMetrics
 from api.shadow.shadow_photograph import ShadowMemory, ShadowPhotograph
+from segdec.artifact import UnlikeAction, compare_pixels
+from segdec.config import NOT_INSPECTED
 from segdec.inference.postprocessing import Prediction
 from segdec.schemas import ModelIdentity
 
@@ -58,6 +60,7 @@ class Shadowing:
         limits: Limits of client requests. No candidate runs while any of them has admitted a request.
         bodies: Limit of request bodies. No candidate runs while bytes are reserved.
         recording: Stores the answers of candidates.
+        unlike: Whether a candidate inspects a photograph that is unlike those of its training.
     """
 
     def __init__(
@@ -69,8 +72,9 @@ class Shadowing:
         bodies: ByteLimit,
         recording: Recording,
         metrics: ShadowMetrics,
+        unlike: UnlikeAction,
     ) -> None:
-        self.metrics = metrics
+        self.metrics, self._unlike = metrics, unlike
         self._models, self._inference_thread, self._memory = models, inference_thread, memory
         self._limits, self._bodies, self._recording = limits, bodies, recording
         self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -174,8 +178,10 @@ class Shadowing:
         if not self._memory.has_room(cost):
             self.metrics.count_skipped(shadow.candidate, "too_large")
             return
-        predict = partial(_predict, candidate.predictor, shadow)
-        prediction, self._last_run_s = await self._inference_thread.call(predict, when_idle=True)
+        predict = partial(_predict, candidate.predictor, shadow, self._unlike)
+        prediction, took_s = await self._inference_thread.call(predict, when_idle=True)
+        if prediction is not None:
+            self._last_run_s = took_s
         self._rows.append((shadow.candidate, _make_row(waiting, prediction)))
 
     def _count_failed(self, candidate: ModelIdentity) -> None:
@@ -205,29 +211,39 @@ class Shadowing:
             return
         self._stores = True
         for candidate, row in rows:
-            self.metrics.count_answered(candidate, differs=row["differs"])
+            is_inspected = row["label"] != NOT_INSPECTED
+            self.metrics.count_answered(candidate, differs=row["differs"], inspected=is_inspected)
 
 
-def _predict(predictor: ImagePredictor, shadow: ShadowPhotograph) -> tuple[Prediction, float]:
-    """Returns the candidate's prediction and its time in seconds; in the inference thread."""
+def _predict(
+    predictor: ImagePredictor, shadow: ShadowPhotograph, unlike: UnlikeAction
+) -> tuple[Prediction | None, float]:
+    """Returns the candidate's prediction and its time in seconds; in the inference thread.
+
+    The prediction is None for a photograph unlike those of its training.
+    """
     started = time.perf_counter()
     assert shadow.image is not None
     prepared = shadow.image if shadow.same_input else predictor.prepare(shadow.image)
+    comparison = compare_pixels(predictor.config, shadow.size, prepared)
+    if unlike == "reject" and comparison.reason is not None:
+        return None, time.perf_counter() - started
     logits = predictor.infer(prepared[np.newaxis])
     prediction = predictor.interpret(logits, 0, shadow.size, threshold=shadow.threshold)
     return prediction, time.perf_counter() - started
 
 
-def _make_row(waiting: _Waiting, prediction: Prediction) -> dict[str, Any]:
+def _make_row(waiting: _Waiting, prediction: Prediction | None) -> dict[str, Any]:
     candidate = waiting.shadow.candidate
+    label = NOT_INSPECTED if prediction is None else prediction.label
     return {
         "record_id": waiting.record_id,
         "model": candidate.name,
         "version": candidate.version,
         "manifest_sha256": candidate.sha256,
         "inspected_at": waiting.inspected_at,
-        "label": prediction.label,
-        "score": prediction.score,
-        "log_odds": prediction.log_odds,
-        "differs": prediction.label != waiting.label,
+        "label": label,
+        "score": 0.0 if prediction is None else prediction.score,
+        "log_odds": 0.0 if prediction is None else prediction.log_odds,
+        "differs": label != waiting.label,
     }

@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     numbers = f"defective training photographs; default: all, and also 0 for {', '.join(GOOD_ONLY)}"
     add("--defects", nargs="+", type=_parse_defects, metavar="N", help=numbers)
     add("--encoder-weights", default="imagenet", metavar="FILE", help="of fit and the baselines")
-    add("--encoder", default="mobilenet", metavar="NAME", help="that of the weights (default: %(default)s)")
+    add("--encoder", metavar="NAME", help="default: as fit chooses; mobilenet for the baselines")
     add("--out", type=Path, default=Path("build/suite"), help="folder of the results (default: %(default)s)")
     add("--baselines", action="store_true", help="measure and show the baselines too")
     add("--write", type=Path, metavar="FILE", help="Markdown file whose table is replaced")
@@ -74,10 +74,11 @@ def measure_suite(options: argparse.Namespace, flags: tuple[str, ...]) -> bool:
         _print_error(f"{'failed' if options.sets else 'left out'}: {name}: {error}")
     if not sets:
         raise ConfigError(f"No data set of '{options.data}' can be measured. Expected one with a test split.")
+    flags = (*(("--encoder", options.encoder) if options.encoder else ()), *flags)
     settings = FitSettings(options.out, options.minutes, options.encoder_weights, flags)
     cells = [(source, defects) for source in sets for defects in _defects(source, options.defects)]
     runs = [FitRun(*cell, seed, settings) for seed in options.seeds for cell in cells]
-    encoder = options.encoder, options.encoder_weights
+    encoder = options.encoder or "mobilenet", options.encoder_weights
     baselines = [BaselineRun(source, name, *encoder) for source in sets for name in BASELINES]
     measurements = [*runs, *(baselines if options.baselines else ())]
 

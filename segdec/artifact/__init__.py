@@ -11,7 +11,14 @@ Artifacts are written atomically and rejected if any file has changed. Engines l
 files, which is compared with the checksums while it is made.
 """
 
-from segdec.artifact.differences import UNLIKE_TRAINING, UnlikeAction, describe_differences, find_unlike
+from segdec.artifact.differences import (
+    UNLIKE_TRAINING,
+    Comparison,
+    UnlikeAction,
+    compare_photograph,
+    compare_pixels,
+    compare_with,
+)
 from segdec.artifact.manifest import FORMAT_VERSION, MANIFEST, SCORE_TOLERANCE, Manifest, Parent, SelfTest
 from segdec.artifact.reading import (
     LABELS,
@@ -33,14 +40,16 @@ __all__ = [
     "STABLE",
     "UNLIKE_TRAINING",
     "Artifact",
+    "Comparison",
     "Manifest",
     "Parent",
     "SelfTest",
     "TrainingPhotographs",
     "UnlikeAction",
     "check_writable",
-    "describe_differences",
-    "find_unlike",
+    "compare_photograph",
+    "compare_pixels",
+    "compare_with",
     "manifest_sha256",
     "open_artifact",
     "read_file",

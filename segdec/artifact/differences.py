@@ -1,5 +1,7 @@
 """Compares a photograph with those that a model was trained with."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -22,57 +24,76 @@ UnlikeAction = Literal["reject", "warn"]
 """What happens to a photograph that is unlike those of the training."""
 
 
-def describe_differences(
-    model: ModelConfig,
-    photograph: Photograph,
-    prepared: NDArray[np.uint8],
-    unlike: UnlikeAction = "reject",
-) -> tuple[str, ...]:
-    """Returns a warning for each property that no training photograph of the model had, if they are known.
+@dataclass(frozen=True)
+class Comparison:
+    """How a photograph compares with those of the training.
 
-    Args:
-        model: The model; only a manifest knows its training photographs.
-        photograph: The photograph.
-        prepared: The network's input, uint8 [h, w, c].
-        unlike: Whether a photograph that is unlike those of the training is an error or a warning.
+    Attributes:
+        reason: How it is unlike them, for example `darker`; None if it is like them or was not checked.
+        distances: Distance of each measure to them as a multiple of its limit; empty if it was not measured.
+        warnings: Properties of the file that none of them had.
+    """
 
-    Raises:
-        ImageError: With the code `unlike_training`.
+    reason: str | None = None
+    distances: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def check(self, unlike: UnlikeAction = "reject") -> tuple[str, ...]:
+        """Returns all warnings; `unlike`: whether a photograph that is unlike them is an error or a warning.
+
+        Raises:
+            ImageError: With the code `unlike_training`.
+        """
+        if self.reason is None:
+            return self.warnings
+        if unlike == "reject":
+            raise ImageError(
+                f"The photograph is {self.reason} than those of the training. Expected one like them: check "
+                "light, camera and part.",
+                code=UNLIKE_TRAINING,
+            )
+        return f"{UNLIKE_TRAINING}: {self.reason} than those of the training", *self.warnings
+
+
+def compare_photograph(model: ModelConfig, photograph: Photograph, prepared: NDArray[np.uint8]) -> Comparison:
+    """Compares a photograph with those that the model was trained with, if its manifest knows them.
+
+    `prepared` is the network's input, uint8 [h, w, c].
     """
     trained = model.training_photographs if isinstance(model, Manifest) else None
     if trained is None:
-        return ()
-    height, width = photograph.pixels.shape[:2]
-    reason = find_unlike(trained, model.input, (height, width), prepared)
-    if reason is not None and unlike == "reject":
-        raise ImageError(
-            f"The photograph is {reason} than those of the training. Expected one like them: check light, "
-            "camera and part.",
-            code=UNLIKE_TRAINING,
-        )
-    warnings = [] if reason is None else [f"{UNLIKE_TRAINING}: {reason} than those of the training"]
-    return *warnings, *_describe_size(trained, photograph), *_describe_depth(trained, photograph)
+        return Comparison()
+    found = compare_pixels(model, (photograph.pixels.shape[0], photograph.pixels.shape[1]), prepared)
+    warnings = *_describe_size(trained, photograph), *_describe_depth(trained, photograph)
+    return replace(found, warnings=warnings)
 
 
-def find_unlike(
+def compare_pixels(model: ModelConfig, size: tuple[int, int], prepared: NDArray[np.uint8]) -> Comparison:
+    """Compares a photograph of height and width `size`, px, as `compare_photograph`, but without its file."""
+    trained = model.training_photographs if isinstance(model, Manifest) else None
+    return Comparison() if trained is None else compare_with(trained, model.input, size, prepared)
+
+
+def compare_with(
     trained: TrainingPhotographs,
     config: InputConfig,
     size: tuple[int, int],
     prepared: NDArray[np.uint8],
-) -> str | None:
-    """Returns how a photograph of height and width `size`, px, differs from those of the training.
+) -> Comparison:
+    """Compares a photograph of height and width `size`, px, with the photographs `trained`.
 
-    For example `darker`; None if it is like them, or without limits. `prepared` is the network's input, uint8
-    [h, w, c], by `config`.
+    `prepared` is the network's input, uint8 [h, w, c], by `config`.
     """
-    if trained.limits is None:
-        return None
-    height, width = size
+    limits, (height, width) = trained.limits, size
+    if limits is None:
+        return Comparison()
     if _is_outside(width / height, *trained.aspects):
-        return "of other proportions"
+        return Comparison("of other proportions")
     if config.policy in ("native", "tile") and _has_other_size(trained, height, width):
-        return "of another size"
-    return next(iter(trained.limits.differences(measure_photograph(prepared)).values()), None)
+        return Comparison("of another size")
+    measured = measure_photograph(prepared)
+    distances = limits.distances(measured)
+    return Comparison(limits.reason(measured, distances), distances)
 
 
 def _describe_size(trained: TrainingPhotographs, photograph: Photograph) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import UNLIKE_TRAINING, UnlikeAction, describe_differences, open_artifact
+from segdec.artifact import UNLIKE_TRAINING, UnlikeAction, compare_photograph, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.config import REVIEW
 from segdec.engines import ENGINES, choose_engine
@@ -147,7 +147,7 @@ class LocalInspector:
         return PendingFile(photograph.pixels, path=path, photograph=photograph)
 
     def _compare(self, pending: PendingFile, prepared: NDArray[np.uint8]) -> None:
-        differences = describe_differences(self._config, pending.photograph, prepared, self._unlike)
+        differences = compare_photograph(self._config, pending.photograph, prepared).check(self._unlike)
         pending.warnings = *pending.photograph.warnings, *differences
 
     def _interpret(self, pending: PendingFile) -> InspectedFile:

@@ -32,6 +32,7 @@ def exported() -> dict[str, set[str]]:
     metrics.count_request("POST", "/v1/predict", 200, 1.0)
     metrics.count_rejection("queue_full")
     metrics.observe_batch(1)
+    metrics.observe_distances(model, {"brightness": 0.1})
     metrics.observe_answer(model, "good", 0.1, -2.2, **{f"{step}_ms": 1.0 for step in STEPS})
     metrics.set_models([(model, ["stable"])])
     served = Mock(identity=model, cost=NetworkCost())

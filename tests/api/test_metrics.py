@@ -44,6 +44,17 @@ def test_answers_are_counted_by_model_and_version(metrics):
     assert lines['segdec_score_count{model="castings",version="2"}'] == 1
 
 
+def test_distances_to_the_training_are_counted_by_measure(metrics):
+    for distance in (0.2, 0.25, 1.2):
+        metrics.observe_distances(FIRST, {"brightness": distance, "layout": 0.05})
+    lines, where = lines_of(metrics), 'model="castings",version="1"'
+    brightness = f'measure="brightness",{where}'
+    ends = ("0.1", "0.2", "0.3", "1.0", "+Inf")
+    found = [lines[f'segdec_training_distance_bucket{{le="{end}",{brightness}}}'] for end in ends]
+    assert found == [0, 1, 2, 2, 3]
+    assert lines[f'segdec_training_distance_bucket{{le="0.1",measure="layout",{where}}}'] == 3
+
+
 def test_swapped_models_are_replaced_and_their_counters_stay(metrics):
     metrics.set_models([(FIRST, ["stable"])])
     metrics.observe_answer(FIRST, "good", 0.03, -3.5, **TIMES)

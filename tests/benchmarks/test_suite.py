@@ -176,6 +176,12 @@ def test_defects_are_a_number_or_all(data, tmp_path):
     assert run_suite(tmp_path, "--defects", "-1") == 2
 
 
+@pytest.mark.usefixtures("data")
+def test_fit_gets_the_encoder_too(tmp_path, capsys):
+    assert run_suite(tmp_path, "--sets", "parts", "--encoder", "resnet50", "--", "--strict") == 0
+    assert "`fit --minutes 3 --encoder-weights none --encoder resnet50 --strict`" in capsys.readouterr().out
+
+
 def test_fit_sees_the_training_photographs_alone_and_its_last_line_is_the_error(tmp_path, monkeypatch):
     dataset = Dataset(("good", "defect"), (*records(0, 1, 2, 3), *records(4, 5, split="test")))
     source = SuiteSet("parts", tmp_path / "parts", "folder", dataset)

@@ -15,8 +15,10 @@ from api.records.schemas import (
     LineInspection,
     LineMiss,
     LineStatus,
+    MeasureDistance,
     QuietStation,
     ScoreDrift,
+    TrainingDistance,
 )
 from segdec.images import encode_png
 from tests.browser.conftest import KEY, part_image, serving
@@ -148,8 +150,19 @@ def normal_day(now):
             for n in range(8)
         ],
         quiet=[],
+        training=[distances("line3-cam2", 0.29, 0.25), distances("line3-cam1", 0.21, 0.2)],
         unavailable=None,
     )
+
+
+def distances(station, now, start):
+    """Distances to the training photographs, the highest `now`, as multiples of the limit."""
+    measures = [
+        MeasureDistance(measure="brightness", now=now, start=start),
+        MeasureDistance(measure="texture", now=0.1, start=0.08),
+    ]
+    named = {"station": station, "model": "parts", "version": "1"}
+    return TrainingDistance(**named, measures=measures, near_limit=now >= 0.5)
 
 
 @pytest.fixture
@@ -206,6 +219,14 @@ def test_the_last_verdict_fills_the_screen_above_the_last_defects(watch, line):
         assert page.locator("#word").evaluate("word => parseFloat(getComputedStyle(word).fontSize)") > 180
         assert fits(page)
     user.screenshot("line-defect")
+    training = page.locator("#training")
+    text = "Photographs of line3-cam2: brightness 0.3 of its limit"
+    expect(training).to_have_text(f"{text}, 0.3 at the start")
+    line.update(training=[distances("line3-cam2", 0.29, None)])
+    expect(training).to_have_text(text)
+    expect(page.locator("#notices .near")).to_have_count(0)
+    line.update(training=[])
+    expect(training).to_be_hidden()
     expect(page.locator("#label")).to_have_text("scratch")
     expect(page.locator("#part")).to_have_text("A17-004711")
     expect(page.locator("#station")).to_have_text("line3-cam1")
@@ -303,7 +324,8 @@ def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, 
         QuietStation(station="", last_at=line.now - timedelta(minutes=7), usual_gap_s=0.8),
     ]
     line.update(chart=chart(line.now, out=True), drift=drift, quiet=silent)
-    line.update(last=inspection(line.now, "defect"))
+    near = [distances(station, 0.84, 0.06) for station in ("line3-cam1", "line4-top")]
+    line.update(last=inspection(line.now, "defect"), training=near)
     line.update(shift=counts(line.now, 7, 100), day=counts(line.now, 13, 1000))  # millions
     user = watch(size, color_scheme=scheme)
     page = user.page
@@ -315,7 +337,11 @@ def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, 
     expect(page.locator("#scores .summary")).to_have_text(
         "Drift towards defective: −2.9 recently, baseline −4.3."
     )
-    expect(page.locator("#silent li")).to_have_text(
+    text = "photographs differ from the training: brightness 0.8 of its limit, 0.06 at the start"
+    expect(page.locator("#notices .near")).to_have_text(
+        [f"{name} {text}" for name in ("line3-cam1", "line4-top")]
+    )
+    expect(page.locator("#notices .silent")).to_have_text(
         [
             "line4-top no inspections for 52 min, since 13:50; usually every 4 s",
             "unnamed station no inspections for 7 min, since 14:35; usually every second",
@@ -334,6 +360,15 @@ def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, 
         "panel => panel.scrollHeight <= panel.clientHeight && panel.scrollWidth <= panel.clientWidth"
     )
     user.screenshot(f"line-not-inspected-{size}-{scheme}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", ["tv", "small", "phone"])
+def test_a_usual_day_fits_every_screen(watch, size):
+    user = watch(size)
+    expect(user.page.locator("#training")).to_contain_text("of its limit")
+    assert fits(user.page, scrolls=size == "phone")
+    user.screenshot(f"line-usual-{size}", full_page=size == "phone")
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from playwright.sync_api import Page, Route, expect
 from api.records.initialization import DATABASE
 from segdec.images import encode_png
 from tests.browser.conftest import KEY, RunningService, Visit, contrast, part_image, serving
+from tests.segdec.artifact.test_artifact import MANIFEST
 
 ADA = "localStorage.setItem('segdec.reviewer', 'Ada')"
 WIDTH, HEIGHT = 60, 40
@@ -162,6 +163,39 @@ def test_verdicts_by_key_are_saved_and_show_the_next_picture(review, line):
     expect(page.locator("#waiting")).to_have_text("1 waiting")
     assert [line.label(number) for number in numbers] == ["good", "scratch", "unsure", "spot", None]
     assert line.review(numbers[0])["reviewer"] == "Ada"
+
+
+SIZES = {"large": LARGE, "small": {"width": 1024, "height": 768}, "phone": {"width": 390, "height": 844}}
+
+
+@pytest.mark.slow
+def test_a_photograph_without_a_verdict_is_judged_or_dismissed(review, line, grey_training):
+    update = {"training_photographs": grey_training, "classes": line.predictor.config.classes}
+    line.predictor.config = MANIFEST.model_copy(update=update)
+    for number in range(4):
+        dark = np.random.default_rng(number).integers(0, 60, (320, 480), np.uint8)
+        dark[100:140, 200:220] = 10 * number
+        headers = {"Content-Type": "image/png"}
+        answer = line.http.post(f"v1/inspect?part_id=D{number}", content=encode_png(dark), headers=headers)
+        assert answer.json()["code"] == "unlike_training"
+    user = review()
+    page = user.page
+    shows(page, "D0")
+    for size, window in SIZES.items():
+        page.set_viewport_size(window)
+        user.screenshot(f"review-not-inspected-{size}", full_page=True)
+    expect(page.locator("#why-title")).to_have_text("Not inspected")
+    expect(page.locator("#models .word")).to_have_text("Not inspected")
+    detail = line.record(1)["refusal"]["detail"]
+    expect(page.locator("#models .limits")).to_have_text(detail)
+    expect(page.locator("#verdicts button").last).to_have_text("UDismiss")
+    for part, key in zip(("D0", "D1", "D2"), "g1u", strict=True):
+        shows(page, part)
+        page.keyboard.press(key)
+    shows(page, "D3")
+    expect(page.locator("#last strong")).to_have_text(["Dismiss", "scratch", "Good"])
+    expect(page.locator("#last em")).to_have_text(["saved"] * 3)
+    assert [line.label(number) for number in (1, 2, 3, 4)] == ["good", "scratch", "unsure", None]
 
 
 @pytest.mark.slow

@@ -146,15 +146,27 @@ def test_the_reason_is_the_first_element_that_is_far_outside(vector, reason):
     assert LIMIT.reason("brightness", np.array(vector)) == reason
 
 
-def test_differences_name_the_cause_first():
+def test_the_reason_is_the_cause():
     limits = PhotographLimits(
         false_alarm_rate=0.001, photographs=20, measures={"sharpness": LIMIT, "brightness": LIMIT}
     )
     vector = np.array([-3.0, 2.0])
-    found = limits.differences({"brightness": vector, "sharpness": vector, "layout": np.zeros(36)})
-    assert list(found.items()) == [("brightness", "darker"), ("sharpness", "out of focus: less sharp")]
-    like = np.array([0.1, 2.0])
-    assert limits.differences({"brightness": like, "sharpness": like}) == {}
+    measured = {"brightness": vector, "sharpness": vector, "layout": np.zeros(36)}
+    distances = limits.distances(measured)
+    assert list(distances) == ["brightness", "sharpness"]
+    assert limits.reason(measured, distances) == "darker"
+    assert limits.reason(measured, {**distances, "brightness": 0.9}) == "out of focus: less sharp"
+    assert limits.reason(measured, dict.fromkeys(distances, 1.0)) is None
+
+
+def test_distances_are_multiples_of_the_limit():
+    """(−3, 2) is scaled to (−6, 0), (0.1, 2) to (0.2, 0): the limit is 3."""
+    limit = LIMIT.model_copy(update={"limit": math.log(3)})
+    limits = PhotographLimits(false_alarm_rate=0.001, photographs=20, measures={"brightness": limit})
+    for vector, expected in (((-3.0, 2.0), math.sqrt(18) / 3), ((0.1, 2.0), math.sqrt(0.02) / 3)):
+        assert limits.distances({"brightness": np.array(vector)}) == {
+            "brightness": pytest.approx(expected, rel=1e-3)
+        }
 
 
 def test_a_measure_of_a_later_version_is_rejected():

@@ -16,6 +16,7 @@ from segdec.engines.tensorflow import NetworkEngine
 from segdec.network.score_combination import UNUSUAL_LOG_ODDS
 from segdec.predictor import Predictor
 from training.run.folder import RunFolder
+from training.run.records import ENCODERS_FILE
 from training.trainer import Trainer
 
 pytestmark = [pytest.mark.usefixtures("tensorflow_devices"), pytest.mark.slow]
@@ -125,10 +126,12 @@ def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(head
     assert len(result.scored.labels) == len(records)
     assert "each scored by a network built without it" in result.chosen_by
     assert network.combination.unusual.numpy() == UNUSUAL_LOG_ODDS
+    (heads_run.path / ENCODERS_FILE).write_text("encoder     tiny: the fastest\n            tiny  AP 0.9\n")
     summary = evaluate_run(heads_run.path, "train")
     assert "out-of-fold photographs" in summary.rating.reason
     report = (heads_run.path / "report.html").read_text(encoding="utf-8")
     assert "Each photograph was scored by a network built without it" in report
+    assert "encoder tiny: the fastest tiny AP 0.9" in report
     found = {each.name: each for each in load_evaluation(heads_run.path).results}
     assert found.keys() == {record.name for record in records}
     read = record_reader(heads_run.experiment())

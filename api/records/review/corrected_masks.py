@@ -1,7 +1,5 @@
 """Parses a mask that a reviewer corrected."""
 
-import json
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +10,7 @@ from api.records.inspection import Row
 from api.records.review.reviews import UNSURE
 from segdec.config import GOOD
 from segdec.images import decode_mask_values
-from segdec.schemas import Answer, MaskAnswer
+from segdec.schemas import MaskAnswer
 
 NAME = "The mask"
 DEFECT_VALUE = 255
@@ -27,10 +25,9 @@ def parse_corrected_mask(sent: str, row: Row, label: str) -> str:
         RequestError: 400 if it is not base64, or not a mask of this photograph.
         ImageError: If the file is damaged or has more pixels than the photograph.
     """
-    size = Answer.model_validate({**json.loads(row["answer"]), "mask": None}).image
     predicted = MaskAnswer.model_validate_json(row["mask"])
     classes = None if predicted.labels is None else range(1, len(predicted.labels))
-    pixels = _decode(sent, size.height, size.width, classes)
+    pixels = _decode(sent, predicted.height, predicted.width, classes)
     _check_values(pixels, predicted)
     if label != UNSURE and (label == GOOD) == bool(pixels.any()):
         shows = "has defect pixels" if label == GOOD else "has no defect pixel"

@@ -11,6 +11,7 @@ from api.records.inspection import Row
 from api.records.queries import insert_into
 from api.records.schemas import ReviewReason
 from api.records.tables import inspections, pictures, review_queue, shadows
+from segdec.config import NOT_INSPECTED
 
 
 class Priority(IntEnum):
@@ -67,6 +68,8 @@ def requeue(connection: Connection, row: Row) -> None:
     differing = select(shadows.c.id).where(shadows.c.record_id == row["id"], shadows.c.differs).limit(1)
     if connection.execute(differing).first() is not None:
         priority = Priority.CANDIDATE_DIFFERS
+    elif row["label"] == NOT_INSPECTED:
+        priority = Priority.DOUBTFUL
     elif row["draw"] < row["draw_probability"]:
         priority = PRIORITY_BY_REASON[row["draw_reason"]]
     else:

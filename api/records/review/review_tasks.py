@@ -7,6 +7,7 @@ from sqlalchemy import Connection, select
 
 from api.errors import RequestError
 from api.records.inspection import Row
+from api.records.inspection_rows import class_names
 from api.records.queries import UNMASKED_COLUMNS, with_pictures
 from api.records.record_view import make_record
 from api.records.review.leases import LEASE_DURATION, LeaseHolder, lease
@@ -14,6 +15,7 @@ from api.records.review.review_queue import Priority, count_waiting
 from api.records.review.reviews import UNSURE
 from api.records.schemas import ReviewTask, ReviewTasks, ShadowVerdict
 from api.records.tables import inspections, review_queue, shadows
+from segdec.config import NOT_INSPECTED
 
 MAX_COUNTED = 10_000
 """Maximum number of queue entries that are counted for an answer."""
@@ -40,17 +42,18 @@ def _describe(connection: Connection, record_ids: Sequence[int], lease_until: da
     predicted = select(shadows).where(shadows.c.record_id.in_(record_ids)).order_by(shadows.c.id)
     predictions: dict[int, list[ShadowVerdict]] = {number: [] for number in record_ids}
     for row in connection.execute(predicted).mappings():
-        verdict = ShadowVerdict(**{name: row[name] for name in ShadowVerdict.model_fields})
-        predictions[row["record_id"]].append(verdict)
+        values = {name: row[name] for name in ShadowVerdict.model_fields}
+        if row["label"] == NOT_INSPECTED:
+            values["score"] = None
+        predictions[row["record_id"]].append(ShadowVerdict(**values))
     return [_make_task(by_id[number], lease_until, verdicts) for number, verdicts in predictions.items()]
 
 
 def _make_task(row: Row, lease_until: datetime, verdicts: list[ShadowVerdict]) -> ReviewTask:
-    record = make_record(row)
     return ReviewTask(
-        record=record,
-        why=Priority(row["priority"]).reason,
-        labels=list(record.answer.decision.probabilities),
+        record=make_record(row),
+        why=NOT_INSPECTED if row["label"] == NOT_INSPECTED else Priority(row["priority"]).reason,
+        labels=class_names(row),
         lease_until=lease_until,
         shadows=verdicts,
     )
@@ -62,7 +65,7 @@ def check_label(label: str, row: Row) -> None:
     Raises:
         RequestError: 400 with the possible labels.
     """
-    known = [*make_record(row).answer.decision.probabilities, UNSURE]
+    known = [*class_names(row), UNSURE]
     if label not in known:
         raise RequestError(
             400, "unknown_label", f"The label is '{label}'. Expected one of: {', '.join(known)}."

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine, select
 
 from api.records.inspection import Row
+from api.records.inspection_rows import class_names
 from api.records.queries import Filters, equal, find_inspection, in_period, with_pictures
 from api.records.review.reviews import UNSURE
 from api.records.storage.pictures import PictureStore
@@ -155,7 +156,7 @@ def _classes(engine: Engine, reviews: Sequence[_Review]) -> tuple[str, ...]:
 def _model_classes(connection: Connection, record_id: int) -> list[str]:
     row = find_inspection(connection, record_id)
     assert row is not None, "inspections are never deleted"
-    return list(json.loads(row["answer"])["decision"]["probabilities"])[1:]
+    return class_names(row)[1:]
 
 
 def _read_rows(engine: Engine, ids: Sequence[int]) -> Iterator[Row]:

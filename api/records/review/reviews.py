@@ -14,7 +14,7 @@ from api.records.review.leases import LeaseHolder, is_leased_to_another, renew
 from api.records.review.review_queue import dequeue, requeue
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, inspections, pictures
-from segdec.config import GOOD
+from segdec.config import GOOD, NOT_INSPECTED
 
 UNSURE = "unsure"
 """Label of a reviewer who cannot decide."""
@@ -78,13 +78,16 @@ class ReviewChange:
 def set_review(connection: Connection, change: ReviewChange, decision: ReviewDecision) -> RowMapping:
     """Sets the review of an inspection and removes it from the queue; returns its new row.
 
+    A picture without a verdict that nobody can judge is not kept longer.
+
     Raises:
         RequestError: 404 if the inspection does not exist, 412 if its revision differs, 409 if another
             session holds it.
     """
     row = _find(connection, change)
     dequeue(connection, [change.record_id])
-    _set_retention_class(connection, row["picture"], RetentionClass.REVIEWED)
+    if row["label"] != NOT_INSPECTED or decision.reviewed_label != UNSURE:
+        _set_retention_class(connection, row["picture"], RetentionClass.REVIEWED)
     return _write(connection, change, REVIEW, row, decision)
 
 
@@ -184,4 +187,5 @@ def _retention_class(connection: Connection, sha256: bytes) -> RetentionClass:
 
     if any_is(inspections.c.reviewed_label.is_not(None)):
         return RetentionClass.REVIEWED
-    return RetentionClass.DEFECT if any_is(inspections.c.label != GOOD) else RetentionClass.TO_REVIEW
+    is_defect = inspections.c.label.not_in((GOOD, NOT_INSPECTED))
+    return RetentionClass.DEFECT if any_is(is_defect) else RetentionClass.TO_REVIEW

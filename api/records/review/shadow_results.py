@@ -11,6 +11,7 @@ from api.records.review.reviews import UNSURE
 from api.records.schemas import CandidateReport, CandidateVerdicts
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import inspections, pictures, shadows
+from segdec.config import NOT_INSPECTED
 from segdec.schemas import ModelIdentity
 
 
@@ -54,12 +55,14 @@ def report_candidate(
     first = select(func.min(shadows.c.inspected_at)).where(
         own, shadows.c.record_id == min((record_id for *_, record_id in found), default=0)
     )
+    refused = select(func.count()).where(own, shadows.c.differs, shadows.c.label == NOT_INSPECTED)
     return CandidateReport(
         model=candidate,
         serving=serving,
         since=connection.execute(first).scalar(),
         answered=sum(count for _, count, _ in found),
         differing=sum(count for differs, count, _ in found if differs),
+        not_inspected=connection.execute(refused).scalar_one(),
         skipped=skipped,
         reviewed=CandidateVerdicts(**{str(who): count for who, count in connection.execute(_verdicts(own))}),
     )

@@ -10,8 +10,9 @@ import { showCounts } from "./counts.js";
 import { RecentDefects } from "./recent_defects.js";
 import { StatusPoller } from "./status_poller.js";
 import { Sounds } from "./sounds.js";
-import { showSilentStations, Stations } from "./stations.js";
+import { showNotices, silenceNotices, Stations } from "./stations.js";
 import { Clock } from "./clock.js";
+import { showTrainingDistance, trainingNotices } from "./training_distance.js";
 import { showVerdict, showWaiting, tickVerdict } from "./verdict.js";
 
 const STALE_MS = 6000; // after which a response is outdated
@@ -41,8 +42,9 @@ function show(answer) {
   stations.fill(answer.stations);
   showVerdict(answer.last);
   showCounts(answer.shift, answer.day, clock);
-  showSilentStations(answer.quiet, clock);
+  showNotices([...silenceNotices(answer.quiet, clock), ...trainingNotices(answer.training)]);
   charts.show(answer, clock);
+  showTrainingDistance(answer.training);
   defects.show(answer.defects, clock);
   announceDefect(answer.defects[0]?.record_id ?? 0);
   tick();

@@ -1,4 +1,4 @@
-// The station filter, and the list of silent stations.
+// The station filter, and notices about stations.
 
 import { byId, createElement } from "../shared/dom.js";
 import { formatDuration } from "./clock.js";
@@ -39,14 +39,18 @@ export class Stations {
   }
 }
 
-/** Lists the stations without recent inspections. */
-export function showSilentStations(quiet, clock) {
-  const rows = quiet.map(({ station, last_at: lastAt, usual_gap_s: gap }) => {
+/** Notices about stations without recent inspections. */
+export function silenceNotices(quiet, clock) {
+  return quiet.map(({ station, last_at: lastAt, usual_gap_s: gap }) => {
     const usual = gap < 2 ? "every second" : `every ${formatDuration(gap)}`;
-    return [stationName(station), `no inspections for ${formatDuration(clock.since(lastAt))}, since ${clock.time(lastAt)}; usually ${usual}`];
+    return ["silent", stationName(station), `no inspections for ${formatDuration(clock.since(lastAt))}, since ${clock.time(lastAt)}; usually ${usual}`];
   });
-  const list = byId("silent");
-  if (list.dataset.shown === JSON.stringify(rows)) return;
-  list.dataset.shown = JSON.stringify(rows);
-  list.replaceChildren(...rows.map(([name, text]) => createElement("li", "", createElement("strong", "", name), ` ${text}`)));
+}
+
+/** Shows notices [kind, station, text]. */
+export function showNotices(notices) {
+  const list = byId("notices");
+  if (list.dataset.shown === JSON.stringify(notices)) return;
+  list.dataset.shown = JSON.stringify(notices);
+  list.replaceChildren(...notices.map(([kind, name, text]) => createElement("li", kind, createElement("strong", "", name), ` ${text}`)));
 }

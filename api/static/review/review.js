@@ -17,7 +17,7 @@ import { openSession } from "./session.js";
 import { showStatistics } from "./statistics.js";
 import { FailedVerdicts } from "./failed_verdicts.js";
 import { VerdictSender, failureText } from "./verdict_sender.js";
-import { partName, taskText, verdictText } from "./format.js";
+import { partName, reviewText, taskText, verdictText } from "./format.js";
 
 const MAX_UNDO = 30; // verdicts
 
@@ -113,7 +113,7 @@ function judge(label) {
   remember({ task, verdict, state: "…" });
   failedVerdicts.remove(task);
   verdictSender.submit(task, verdict);
-  spokenPrefix = `${verdictText(label)}.`;
+  spokenPrefix = `${reviewText(label, task.record)}.`;
   return taskQueue.send();
 }
 

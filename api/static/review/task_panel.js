@@ -1,22 +1,27 @@
 // The panel of a task: part, model predictions and verdict buttons.
 
 import { byId, createElement } from "../shared/dom.js";
-import { verdictKind, thresholdText, timeText, partName, reasonText, scoreText, verdictText } from "./format.js";
+import {
+  verdictKind, thresholdText, timeText, partName, reasonText, reviewText, scoreText, servingLabel, verdictText,
+} from "./format.js";
 
 const MAX_RECENT = 4; // recent verdicts
 
 /** Shows a task. */
 export function showTask({ record, why, shadows, error }) {
-  const { answer } = record;
+  const { answer, refusal } = record;
+  const serving = servingLabel(record);
   byId("part").textContent = partName(record);
   byId("facts").textContent = [record.station, timeText(record.inspected_at)].filter(Boolean).join(" · ");
   const [title, text] = reasonText(why);
   byId("why").dataset.why = why;
   byId("why-title").textContent = title;
   byId("why-text").textContent = text;
-  const own = model("Model in service", answer.model, answer.decision, thresholdText(answer.decision));
+  const own = refusal
+    ? model("Model in service", refusal.model, { label: serving, score: null }, refusal.detail)
+    : model("Model in service", answer.model, answer.decision, thresholdText(answer.decision));
   const candidates = shadows.map((shadow) => {
-    const differs = shadow.label !== answer.decision.label;
+    const differs = shadow.label !== serving;
     const name = { name: shadow.model, version: shadow.version };
     return model("Candidate", name, shadow, differs ? "differs" : "agrees", differs);
   });
@@ -27,7 +32,8 @@ export function showTask({ record, why, shadows, error }) {
 /** Shows a button for each verdict, which calls `onJudge(label)`; keeps identical buttons. */
 export function showVerdicts(task, onJudge) {
   const defects = task.defects.map(({ name, key }) => ({ label: name, key }));
-  const all = [{ label: "good", key: "G" }, ...defects, { label: "unsure", key: "U" }];
+  const shown = [{ label: "good", key: "G" }, ...defects, { label: "unsure", key: "U" }];
+  const all = shown.map((verdict) => ({ ...verdict, text: reviewText(verdict.label, task.record) }));
   const wanted = JSON.stringify(all);
   if (byId("verdicts").dataset.shown === wanted) return;
   byId("verdicts").dataset.shown = wanted;
@@ -47,7 +53,7 @@ export function showRecent(judged) {
   byId("last").replaceChildren(...shown.map(({ task, verdict, state }) => {
     const item = createElement("li");
     item.dataset.kind = verdict ? verdictKind(verdict.label) : "none";
-    const text = verdict ? verdictText(verdict.label) : "Skipped";
+    const text = verdict ? reviewText(verdict.label, task.record) : "Skipped";
     item.append(createElement("strong", "", text), createElement("span", "", partName(task.record)), createElement("em", "", verdict ? state : ""));
     return item;
   }));
@@ -68,20 +74,20 @@ function model(role, { name, version }, { label, score }, note, differs = false)
   item.append(
     createElement("span", "who", `${role} · ${name} ${version}`),
     createElement("strong", "word", verdictText(label)),
-    createElement("span", "score", `score ${scoreText(score)}`),
+    createElement("span", "score", score === null ? "" : `score ${scoreText(score)}`),
     createElement("span", "limits", note),
   );
   return item;
 }
 
-function verdictButton({ label, key }, onJudge) {
+function verdictButton({ label, key, text }, onJudge) {
   const button = createElement("button");
   button.type = "button";
   button.dataset.kind = label === "unsure" ? "unsure" : verdictKind(label);
   button.dataset.label = label;
   if (key) button.setAttribute("aria-keyshortcuts", key);
   if (key) button.append(hidden(createElement("kbd", "", key)));
-  button.append(createElement("span", "", verdictText(label)));
+  button.append(createElement("span", "", text));
   // Ignores the second click of a double click: it would judge an unseen picture.
   button.addEventListener("click", (event) => event.detail > 1 || onJudge(label));
   return button;

@@ -1,12 +1,23 @@
+import numpy as np
 import pytest
 
 from api.app import create_app
 from api.settings import Settings
+from segdec.images import encode_png
 from tests.api.conftest import ServiceClient, StubPredictor
+from tests.segdec.artifact.test_artifact import MANIFEST
 
 
 def problem(answer):
     return answer.status_code, answer.json()["code"]
+
+
+def know_training(predictor, grey_training):
+    """Gives the stub grey training photographs of 32 × 48 px; returns one like them, and a black one."""
+    predictor.config = MANIFEST.model_copy(
+        update={"training_photographs": grey_training, "classes": predictor.config.classes}
+    )
+    return encode_png(np.full((32, 48, 1), 110, np.uint8)), encode_png(np.zeros((32, 48, 1), np.uint8))
 
 
 @pytest.fixture

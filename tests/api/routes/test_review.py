@@ -1,18 +1,21 @@
 """Reviews over HTTP: leases, reviews, undo, corrected masks, and rejected requests."""
 
 import base64
+import csv
 import sqlite3
 from contextlib import closing
+from datetime import datetime
 
 import cv2
 import numpy as np
 import pytest
 
+from api.errors import RequestError
 from api.records.initialization import DATABASE, PICTURES
 from api.records.storage.retention_class import RetentionClass
 from segdec.images import decode_image, encode_png
 from tests.api.conftest import PNG, ServiceClient, part_image
-from tests.api.routes.conftest import problem
+from tests.api.routes.conftest import know_training, problem
 
 
 def rows(folder, statement):
@@ -88,6 +91,98 @@ def test_a_review_is_stored_with_its_reviewer(line, folder):
     assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[0] == (RetentionClass.REVIEWED,)
     assert rows(folder, "SELECT who, what, record_id FROM audit") == [("Ada", "review", 1)]
     assert 'segdec_record_reviews_total{label="good"} 1.0' in line.get("/metrics").text
+
+
+# === Photographs without a verdict ===
+
+
+@pytest.fixture
+def dark(make_app, folder, predictor, grey_training):
+    """A recorder with a good inspection, number 1, and a photograph that is too dark, number 2."""
+    like, black = know_training(predictor, grey_training)
+    app = make_app(record="required", record_folder=folder, record_good_share=0, record_near=1)
+    with ServiceClient(app) as client:
+        client.post("/v1/inspect?station=a&part_id=7", content=like, headers=PNG)
+        answer = client.post("/v1/inspect?station=a&part_id=8", content=black, headers=PNG)
+        assert problem(answer) == (422, "unlike_training")
+        yield client
+
+
+def test_a_photograph_without_a_verdict_is_reviewed(dark, folder):
+    (task,) = ask(dark)["tasks"]
+    assert (task["why"], task["labels"]) == ("not_inspected", ["good", "scratch", "spot"])
+    record = task["record"]
+    assert (record["record_id"], record["part_id"], record["answer"], record["draw"]) == (2, "8", None, None)
+    refusal = record["refusal"]
+    assert (refusal["code"], refusal["image"]["height"]) == ("unlike_training", 32)
+    assert refusal["detail"].startswith("The photograph is darker than those of the training.")
+    assert record["distances"]["brightness"] > 1
+    assert dark.get("/v1/records/1").json()["distances"]["brightness"] < 1
+    assert decode_image(dark.get("/v1/records/2/image").content, "x").pixels.shape == (32, 48, 1)
+    assert not decode_image(dark.get("/v1/records/2/mask").content, "x").pixels.any()
+    assert problem(review(dark, 2, "stone")) == (400, "unknown_label")
+    mask = np.zeros((32, 48), np.uint8)
+    mask[:4] = 255
+    answer = review(dark, 2, "scratch", session="mine", mask=mask_file(mask))
+    assert answer.json()["review"]["label"] == "scratch"
+    assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[1] == (RetentionClass.REVIEWED,)
+    assert ids(ask(dark)) == []
+    assert undo(dark, 2, 1, "?session=mine").status_code == 200
+    assert ids(ask(dark)) == [2]
+    assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[1] == (RetentionClass.TO_REVIEW,)
+
+
+def test_a_dismissed_photograph_is_not_kept_longer(dark, folder):
+    assert review(dark, 2, "unsure").status_code == 200
+    assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[1] == (RetentionClass.TO_REVIEW,)
+    assert ids(ask(dark)) == []
+
+
+def test_a_photograph_without_a_verdict_counts_as_no_inspection(dark):
+    status, statistics = (dark.get(f"/v1/{path}").json() for path in ("line", "review/statistics"))
+    assert (status["last"]["record_id"], status["shift"]["inspected"], status["defects"]) == (1, 1, [])
+    assert status["shift"]["not_inspected"] == 1
+    assert (statistics["inspected"], statistics["drawn"]) == (1, 0)
+    assert [one["record_id"] for one in dark.get("/v1/records").json()["records"]] == [2, 1]
+    found = dark.get("/v1/records?label=not_inspected&since=2026-01-01T00:00:00Z").json()["records"]
+    assert [one["record_id"] for one in found] == [2]
+    day = datetime.fromisoformat(found[0]["inspected_at"]).date()
+    table = dark.get(f"/v1/records/days/{day}").text.splitlines()
+    values = next(csv.DictReader(table))
+    assert (values["label"], values["score"], values["drawn"]) == ("not_inspected", "", "")
+    assert '"brightness"' in values["distances"]
+
+
+def test_many_photographs_without_a_verdict_are_not_all_kept(dark, predictor, grey_training, folder):
+    """A repeated one of the same part is kept once; each station has its own limit."""
+    _, black = know_training(predictor, grey_training)
+    for number in range(30):
+        for query in ("station=a&part_id=8", f"station=b&part_id={number}"):
+            dark.post(f"/v1/inspect?{query}", content=black, headers={**PNG, "Idempotency-Key": query})
+    found = rows(folder, "SELECT station, count(*) FROM inspections WHERE label = 'not_inspected' GROUP BY 1")
+    assert found == [("a", 1), ("b", 20)]
+    assert dark.get("/v1/line").json()["shift"]["not_inspected"] == 61
+
+
+def test_another_photograph_of_the_part_may_have_the_same_key(dark, predictor, grey_training):
+    like, black = know_training(predictor, grey_training)
+    headers = {**PNG, "Idempotency-Key": "one"}
+    assert dark.post("/v1/inspect?part_id=9", content=black, headers=headers).status_code == 422
+    assert dark.post("/v1/inspect?part_id=9", content=like, headers=headers).status_code == 200
+
+
+def test_a_record_that_fails_does_not_change_the_answer(dark, predictor, grey_training, monkeypatch, caplog):
+    _, black = know_training(predictor, grey_training)
+
+    async def fail(*_):
+        raise RequestError(503, "record_unavailable", "The disk is full.")
+
+    monkeypatch.setattr(dark.app.state.service.recording, "store", fail)
+    assert problem(dark.post("/v1/inspect", content=black, headers=PNG)) == (422, "unlike_training")
+    assert "is not kept for review: The disk is full." in caplog.text
+
+
+# === Names and revisions ===
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from segdec.images import encode_png
 from segdec.schemas import ModelIdentity
 from tests.api.conftest import PNG, ServiceClient, part_image
 from tests.api.models.stub_models import NAME, StubModels
+from tests.api.routes.conftest import know_training
 
 GOOD = encode_png(part_image(brightness=90))
 
@@ -145,6 +146,48 @@ def test_candidate_with_another_white_level_is_skipped(client, shelf, part):
     shelf.predictors["2"].config = config.model_copy(update={"input": other})
     inspect(client, part)
     assert skipped(client) == {"white_level": 1}
+
+
+def test_what_a_candidate_does_not_inspect_is_counted_as_a_difference(client, shelf, grey_training):
+    like, black = know_training(shelf.predictors["2"], grey_training)
+    inspect(client, like)
+    number = inspect(client, black)["record_id"]
+    wait_for(lambda: report(client)["answered"] == 2)
+    found = report(client)
+    assert (found["differing"], found["not_inspected"], skipped(client)) == (1, 1, {})
+    assert len(shelf.predictors["2"].shapes) == 1
+    (task,) = client.post("/v1/review/next", json={"session": "mine"}).json()["tasks"]
+    assert (task["record"]["record_id"], task["why"]) == (number, "candidate_differs")
+    shadow = {"model": NAME, "version": "2", "label": "not_inspected", "score": None}
+    assert task["shadows"] == [shadow]
+    body, headers = {"label": "good", "session": "mine"}, {"If-Match": '"0"'}
+    client.request("PUT", f"/v1/records/{number}/review", json=body, headers=headers)
+    assert report(client)["reviewed"] == {"candidate": 0, "serving": 1, "neither": 0, "unsure": 0}
+    lines = client.get("/metrics").text.splitlines()
+    assert 'segdec_shadow_not_inspected_total{model="parts",version="2"} 1.0' in lines
+
+
+def test_a_candidate_inspects_what_the_stable_model_does_not(client, shelf, grey_training):
+    _, black = know_training(shelf.predictors["1"], grey_training)
+    answer = client.post("/v1/inspect", content=black, headers=PNG)
+    assert (answer.status_code, answer.json()["code"]) == (422, "unlike_training")
+    wait_for(lambda: report(client)["answered"] == 1)
+    assert (report(client)["differing"], report(client)["not_inspected"]) == (1, 0)
+    (task,) = client.post("/v1/review/next", json={"session": "mine"}).json()["tasks"]
+    assert (task["why"], task["shadows"][0]["label"]) == ("not_inspected", "good")
+    body, headers = {"label": "good", "session": "mine"}, {"If-Match": '"0"'}
+    client.request("PUT", "/v1/records/1/review", json=body, headers=headers)
+    assert report(client)["reviewed"]["candidate"] == 1
+    memory = client.app.state.service.shadowing._photograph_memory
+    wait_for(lambda: memory.reserved_bytes == 0)
+
+
+def test_a_candidate_inspects_everything_if_that_is_only_a_warning(make_client, shelf, grey_training):
+    _, black = know_training(shelf.predictors["2"], grey_training)
+    with make_client(unlike_training="warn") as client:
+        inspect(client, black)
+        wait_for(lambda: report(client)["answered"] == 1)
+        assert (report(client)["differing"], report(client)["not_inspected"]) == (0, 0)
 
 
 def test_without_a_record_nothing_is_shadowed(make_client, shelf, part):

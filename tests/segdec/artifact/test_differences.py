@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 
-from segdec.artifact import TrainingPhotographs, describe_differences
+from segdec.artifact import Comparison, TrainingPhotographs, compare_photograph
 from segdec.config import InputConfig
 from segdec.errors import ImageError
 from segdec.images import PIXELS, Photograph
 from tests.segdec.artifact.test_artifact import MANIFEST
 
+MEASURES = "brightness", "sharpness", "layout", "texture"
 TRAINED = TrainingPhotographs.of([(100, 200), (110, 200)], [8])
 
 
@@ -25,9 +26,9 @@ TRAINED = TrainingPhotographs.of([(100, 200), (110, 200)], [8])
 def test_differences_from_the_training_photographs(height, width, depth, kind, warnings) -> None:
     model = MANIFEST.model_copy(update={"training_photographs": TRAINED})
     photograph = Photograph(np.zeros((height, width, 1), np.uint8), kind, depth)
-    found = describe_differences(model, photograph, photograph.pixels)
+    found = compare_photograph(model, photograph, photograph.pixels).check()
     assert [text.split(":")[0] for text in found] == warnings
-    assert describe_differences(MANIFEST, photograph, photograph.pixels) == ()  # of an earlier version
+    assert compare_photograph(MANIFEST, photograph, photograph.pixels) == Comparison()  # an earlier version
 
 
 @pytest.mark.parametrize(
@@ -46,12 +47,14 @@ def test_photograph_unlike_those_of_the_training(grey_training, level, height, w
     model = MANIFEST.model_copy(update=changes)
     photograph = Photograph(np.full((height, width, 1), level, np.uint8), "png", 8)
     prepared = np.full((32, 48, 1), level, np.uint8)
+    found = compare_photograph(model, photograph, prepared)
+    assert set(found.distances) == (set() if reason and " " in reason else set(MEASURES))
+    assert found.reason == reason and (found.distances.get("brightness", 2) > 1) == (reason is not None)
     if reason is None:
-        found = describe_differences(model, photograph, prepared)
-        assert not any(text.startswith("unlike_training") for text in found)
+        assert not any(text.startswith("unlike_training") for text in found.check())
         return
     with pytest.raises(ImageError, match=f"The photograph is {reason} than those of the training") as caught:
-        describe_differences(model, photograph, prepared)
+        found.check()
     assert caught.value.code == "unlike_training"
-    first, *_ = describe_differences(model, photograph, prepared, "warn")
+    first, *_ = found.check("warn")
     assert first == f"unlike_training: {reason} than those of the training"

@@ -1,12 +1,29 @@
-"""The encoder is chosen by a limit on the time of a prediction with the exported model."""
+"""The encoder is chosen by out-of-fold scores and by a limit on the time of a prediction."""
 
+import hashlib
+from collections import Counter
+from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from datasets.sample import Record
+from segdec.encoders import ENCODERS
 from segdec.errors import ConfigError
+from tests.torch_files import encode
 from training.config import ExperimentConfig
-from training.fit.encoder_choice import choose_encoder
+from training.fit.encoder_choice import (
+    ComparedEncoder,
+    EncoderComparison,
+    choose_encoder,
+    count_photographs,
+    keep_compared,
+    minutes_needed,
+    time_share,
+)
+from training.fit.encoder_comparison import pick_photographs
 from training.fit.experiment_choice import Resources
 from training.fit.splitting import split_dataset
 
@@ -45,32 +62,189 @@ def test_the_exported_network_is_measured(tiny_config):
     assert measure_serving(config, ("good", "defect"), (64, 48), lambda: next(ticks) / 4) == 250
 
 
-@pytest.mark.usefixtures("tensorflow_devices")
+# === Out-of-fold scores ===
+
+
+def compared(*rows, defective=25):
+    encoders = tuple(ComparedEncoder(*row, *([] if len(row) > 3 else [200])) for row in rows)
+    return EncoderComparison(encoders, share_s=60.0, photographs=200, defective=defective)
+
+
 @pytest.mark.parametrize(
-    ("weights", "limit", "encoder", "measured"),
+    ("precision", "defective", "chosen"),
+    [(0.93, 25, "resnet50"), (0.915, 25, "mobilenet"), (0.93, 9, "mobilenet"), (0.89, 25, "mobilenet")],
+)
+def test_the_fastest_within_noise_of_the_best_is_chosen(precision, defective, chosen):
+    """The noise is 0.1 / √25 = 0.02, and 0.033 with 9 defects; both orders."""
+    rows = [("resnet50", 210.0, precision), ("mobilenet", 45.0, 0.9)]
+    for order in (rows, rows[::-1]):
+        assert compared(*order, defective=defective).chosen == chosen
+
+
+@pytest.mark.parametrize(
+    ("steps", "chosen"),
     [
-        ("imagenet", None, "mobilenet", []),
-        ("imagenet", 50, "efficientnet_lite0", ["mobilenet", "efficientnet_lite0"]),
-        ("weights.h5", 99, "mobilenet", ["mobilenet"]),
-        (None, 99, "mobilenet", ["compact"]),
+        ((100, 100, 100), "resnet50"),
+        ((200, 100, 99), "lite"),
+        ((200, 99, 99), "mobilenet"),
+        ((99, 200, 200), "mobilenet"),
     ],
 )
-def test_encoders_whose_weights_are_present_are_measured_in_order(
-    profiled_of, monkeypatch, tmp_path, capsys, weights, limit, encoder, measured
-):
+def test_encoders_with_too_few_steps_are_not_chosen(steps, chosen):
+    found = compared(
+        ("mobilenet", 45.0, 0.8, steps[0]), ("lite", 40.0, 0.9, steps[1]), ("resnet50", 210.0, 0.99, steps[2])
+    )
+    assert found.chosen == chosen
+    assert ("needs more time" in next(found.to_lines())) == (not found.is_valid)
+
+
+def test_the_table_has_a_line_for_each_encoder():
+    lines = "\n".join(compared(("mobilenet", 45.2, 0.9), ("resnet50", 210.0, 0.95)).to_lines())
+    words = " ".join(lines.split())
+    assert words.startswith("encoder resnet50: the fastest of those whose out-of-fold AP is at most 0.020 ")
+    assert words.endswith(
+        "60 s each, 200 photographs, 25 of them defective, at least 100 steps "
+        "mobilenet AP 0.900 after 200 steps 45.2 ms per photograph "
+        "resnet50 AP 0.950 after 200 steps 210 ms per photograph"
+    )
+
+
+def test_the_time_for_a_comparison():
+    """Of ten minutes a tenth each; four encoders together three tenths."""
+    assert (time_share(2), time_share(4)) == (0.1, 0.075)
+    assert count_photographs(60.0, 100.0) == 200
+    assert count_photographs(60.0, 20.0) == 300
+    assert minutes_needed(2) == pytest.approx(20 / 6)
+    assert count_photographs(60 * 0.1 * minutes_needed(2, 80.0), 80.0) == 50
+    durations = {"resnet50": 200.0, "mobilenet": 80.0, "efficientnet_lite0": 40.0}
+    assert keep_compared(durations, 7.0) == (durations, pytest.approx(40 / 6))
+    assert list(keep_compared(durations, 6.0)[0]) == ["mobilenet", "efficientnet_lite0"]
+    assert keep_compared(durations, 4.0)[0] == {}
+
+
+def test_photographs_of_all_folds_are_compared():
+    labels = [1] * 6 + [0] * 30
+    records = [
+        Record(str(number), Path("a.png"), None, label, str(number), "train", fold=1 + number % 3)
+        for number, label in enumerate(labels)
+    ]
+    for number, good, defective in ((8, 4, 4), (20, 14, 6), (99, 30, 6)):
+        picked = pick_photographs(records, number, seed=1)
+        counts = Counter((record.label, record.fold) for record in picked)
+        assert sum(counts[0, fold] for fold in (1, 2, 3)) == good
+        assert sum(counts[1, fold] for fold in (1, 2, 3)) == defective
+        assert min(counts.values()) >= 1
+    few_good = [record for record in records if record.label or int(record.name) < 9]
+    assert Counter(record.label for record in pick_photographs(few_good, 8, seed=1)) == {1: 5, 0: 3}
+
+
+@pytest.fixture
+def choose(profiled_of, monkeypatch, tmp_path):
+    """Chooses between three encoders of which the measured time and the AP are given."""
     from training.fit import command
 
-    found = []
+    milliseconds = {"mobilenet": 80.0, "efficientnet_lite0": 40.0, "resnet50": 200.0}
+    precisions = {"mobilenet": 0.8, "efficientnet_lite0": 0.7, "resnet50": 0.9}
+    measured, trained = [], []
 
     def measure(config, *_):
-        found.append(config.network.encoder if config.network.preset == "mobilenet" else "compact")
-        return 80.0 if found[-1] == "mobilenet" else 40.0
+        name = config.network.encoder if config.network.preset == "mobilenet" else "compact"
+        measured.append(name)
+        return milliseconds.get(name, 40.0)
+
+    def train(config, records, *_):
+        trained.append((config.network.encoder, len(records)))
+        return precisions[config.network.encoder], 200
 
     monkeypatch.setattr(command, "measure_serving", measure)
-    monkeypatch.setattr(command, "present_encoders", lambda: ["mobilenet", "efficientnet_lite0"])
+    monkeypatch.setattr(command, "measure_average_precision", train)
+    monkeypatch.setattr(command, "store_checks", lambda *_: None)
+    monkeypatch.setattr(command, "present_encoders", lambda: list(milliseconds))
     profiled = profiled_of([[(0,)]] * 20 + [[(1,)]] * 20)
-    options = command.FitOptions(root=tmp_path, max_ms=limit, encoder_weights=weights or "none")
-    split = split_dataset(profiled)
-    resources = command._keep_limit(options, profiled.profile, split, Resources(weights))
-    assert (resources.encoder, found) == (encoder, measured)
-    assert ("--max-ms" in capsys.readouterr().out) == bool(measured)
+
+    def choose(weights="imagenet", *, folds=True, **given):
+        options = command.FitOptions(root=tmp_path, encoder_weights=weights or "none", **given)
+        split = split_dataset(profiled, with_folds=folds)
+        resources = Resources(weights, encoder=given.get("encoder") or "mobilenet")
+        resources, lines = command._choose_encoder(options, profiled, split, resources)
+        return resources.encoder, " ".join(" ".join(lines).split()), measured, trained
+
+    return choose
+
+
+ALL = ["mobilenet", "efficientnet_lite0", "resnet50"]
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+@pytest.mark.parametrize(
+    ("given", "encoder", "measured", "trained"),
+    [
+        ({"minutes": 20.0}, "resnet50", ALL, ALL),
+        ({"minutes": 20.0, "max_ms": 100.0}, "mobilenet", ALL, ALL[:2]),
+        ({"minutes": 6.0}, "mobilenet", ALL, ALL[:2]),
+        ({"minutes": 20.0, "max_ms": 50.0}, "efficientnet_lite0", ALL, []),
+        ({"minutes": 20.0, "encoder": "resnet50"}, "resnet50", [], []),
+        ({"minutes": 20.0, "weights": "weights.h5", "max_ms": 99.0}, "mobilenet", ["mobilenet"], []),
+        ({"minutes": 20.0, "weights": None, "max_ms": 99.0}, "mobilenet", ["compact"], []),
+    ],
+)
+def test_present_encoders_are_compared(choose, capsys, given, encoder, measured, trained):
+    chosen, text, *found = choose(**given)
+    assert (chosen, found) == (encoder, [measured, [(name, 40) for name in trained]])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert text in printed
+    assert ("out-of-fold AP" in text) == bool(trained)
+    assert ("--max-ms" in printed) == ("max_ms" in given)
+
+
+@pytest.mark.usefixtures("tensorflow_devices")
+@pytest.mark.parametrize(
+    ("given", "encoder", "measured", "needed"),
+    [
+        ({"minutes": 3.0}, "mobilenet", [], "--minutes 4"),
+        ({"minutes": 3.0, "max_ms": 50.0}, "efficientnet_lite0", ALL[:2], "--minutes 4"),
+        ({"minutes": 4.0}, "mobilenet", ALL, "--minutes 7"),
+        ({"minutes": 20.0, "folds": False}, "mobilenet", [], "three defective and three good parts"),
+    ],
+)
+def test_without_time_or_defects_it_is_the_first_one(choose, given, encoder, measured, needed):
+    chosen, text, *found = choose(**given)
+    assert (chosen, found) == (encoder, [measured, []])
+    listed = "mobilenet, efficientnet_lite0, resnet50"
+    assert (
+        text == f"encoder {encoder}, the first one; {listed} not compared, which would need at least {needed}"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tensorflow_devices", "tiny_transformer")
+def test_encoders_are_compared_by_training_heads(toy_root, tmp_path, monkeypatch, capsys):
+    """With two transformers of two blocks, two steps each; nothing but the checks of the files is left."""
+    from training.fit import command, encoder_comparison, experiment_choice
+    from training.optimization.transformer_weights import state_dict_shapes
+
+    random = np.random.default_rng(1)
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    (tmp_path / "models").mkdir()
+    names = ["tiny_one", "tiny_two"]
+    for name in names:
+        row = ENCODERS["tiny_transformer"]
+        shapes = state_dict_shapes(**row.arguments)
+        data = encode({key: random.normal(0, 0.1, shape).astype(np.float32) for key, shape in shapes.items()})
+        (tmp_path / "models" / f"{name}.pth").write_bytes(data)
+        row = replace(row, weights_file=f"{name}.pth", sha256=hashlib.sha256(data).hexdigest())
+        monkeypatch.setitem(ENCODERS, name, row)
+    monkeypatch.setattr(command, "present_encoders", lambda: names)
+    monkeypatch.setattr(command, "measure_serving", lambda *_: 10.0)
+    monkeypatch.setattr(encoder_comparison, "MAX_STEPS", 2)
+    monkeypatch.setattr(experiment_choice, "ENCODER_AREA", 32 * 32)  # images are not enlarged
+    monkeypatch.setattr(command, "clock", lambda: 0.0)
+    options = command.FitOptions(root=toy_root, runs=tmp_path / "runs", max_ms=20.0)
+    profiled, split = command._split(command._profile(options), with_folds=True)
+    resources = Resources("imagenet", encoder="tiny_one")
+    resources, lines = command._choose_encoder(options, profiled, split, resources)
+    assert resources.encoder in names
+    rows = [line.split() for line in "\n".join(lines).splitlines()[-2:]]
+    assert [(row[0], row[4]) for row in rows] == [(name, "2") for name in names]
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [".checked"]
+    assert capsys.readouterr().err == ""

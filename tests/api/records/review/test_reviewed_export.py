@@ -192,7 +192,7 @@ def test_invalid_folders_are_rejected(line, tmp_path):
 
 
 def test_a_database_with_another_schema_is_rejected(make_database, tmp_path):
-    with pytest.raises(ConfigError, match="has schema None, expected 0003"):
+    with pytest.raises(ConfigError, match="has schema None, expected 0004"):
         run(["--out", str(tmp_path / "out"), "--record-database", make_database()])
     with pytest.raises(ConfigError, match="The record's database cannot be read: "):
         run(["--out", str(tmp_path / "out"), "--record-database", "postgresql://nobody@127.0.0.1:1/none"])

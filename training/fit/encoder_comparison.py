@@ -1,0 +1,63 @@
+"""Trains heads on the features of an encoder for a short time, to compare encoders by out-of-fold scores."""
+
+import io
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from pathlib import Path
+
+from datasets.sample import Record
+from datasets.splitting import write_splits
+from training.config import ExperimentConfig
+from training.dry_run import shorten
+from training.fit.encoder_choice import MAX_STEPS
+from training.fit.time_control import Clock, TimeControl
+from training.trainer import Trainer
+
+
+def pick_photographs(records: Sequence[Record], number: int, seed: int) -> list[Record]:
+    """Picks records of all folds at random, at most half of them defective unless there are few good ones."""
+    shuffled = random.Random(seed).sample(records, len(records))
+    seen: Counter[tuple[bool, int | None]] = Counter()
+    ranks = {}
+    for record in shuffled:
+        kind = record.label > 0, record.fold
+        seen[kind] += 1
+        ranks[record.name] = seen[kind]
+    ranked = sorted(shuffled, key=lambda record: ranks[record.name])
+    defective = [record for record in ranked if record.label > 0]
+    good = [record for record in ranked if not record.label]
+    picked = defective[: max(number // 2, number - len(good))]
+    return [*picked, *good[: number - len(picked)]]
+
+
+def measure_average_precision(
+    config: ExperimentConfig, records: Sequence[Record], share_s: float, clock: Clock
+) -> tuple[float, int]:
+    """Trains the heads of an experiment for a short time, in a temporary folder.
+
+    Returns:
+        The out-of-fold AP, and the number of steps.
+
+    Args:
+        config: The experiment, with one head for each fold.
+        records: The photographs, with their folds.
+        share_s: Time limit, s.
+        clock: Monotonic time, s.
+
+    Raises:
+        RunInterruptedError: After SIGTERM or SIGINT.
+        SegdecError: If the weights cannot be read, or the loss is not finite.
+    """
+    with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):
+        splits = Path(folder) / "splits.txt"
+        write_splits(splits, records)
+        short = shorten(config, Path(folder), MAX_STEPS)
+        data = short.data.model_copy(update={"splits": splits})
+        network = short.network.model_copy(update={"memory": 0})  # it costs time, and each encoder gets one
+        short = short.model_copy(update={"data": data, "network": network})
+        control = TimeControl(short.stages.steps, clock() + share_s, clock)
+        result = Trainer(short, dry_run=True, control=control).run().result()
+    return result.validation["average_precision"] or 0.0, sum(control.taken.values())
