@@ -1,7 +1,7 @@
 """State of the line from the record: the last inspection of each station, and today's counts."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -29,10 +29,12 @@ class StationState:
 
     Attributes:
         last: The last inspection, columns of `tables.inspections`; None if there is none.
+        missed: The last photograph without a verdict, a row of `tables.misses`; None: none today.
         counts: Today's `good`, `defect`, `review`, and `missed` (not inspected).
     """
 
     last: RowMapping | None = None
+    missed: RowMapping | None = None
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -50,6 +52,7 @@ class LineStateReader:
         self._newest: RowMapping | None = None
         self._seen: int | None = None
         self._misses: Counter[str | None] = Counter()
+        self._last_missed: dict[str | None, RowMapping] = {}
         self._misses_seen = 0
         self._midnight: datetime | None = None
 
@@ -67,7 +70,10 @@ class LineStateReader:
             if station in states:
                 states[station].counts[kind] += count
             elif len(states) <= MAX_STATIONS:
-                states[station] = StationState(None, Counter({kind: count}))
+                states[station] = StationState(counts=Counter({kind: count}))
+        for station, missed in self._last_missed.items():
+            if station in states:
+                states[station].missed = missed
         return states
 
     # === Last inspections ===
@@ -112,13 +118,24 @@ class LineStateReader:
     def _follow_misses(self, connection: Connection, midnight: datetime) -> None:
         if midnight != self._midnight:
             self._midnight, self._misses, self._misses_seen = midnight, Counter(), 0
+            self._last_missed = {}
         newest = connection.execute(select(func.max(misses.c.id))).scalar() or 0
         if newest == self._misses_seen:
             return
         ids = misses.c.id.between(self._misses_seen + 1, newest)
-        counted = select(misses.c.station, func.sum(misses.c.count))
+        counted = select(misses.c.station, func.sum(misses.c.count), func.max(misses.c.id))
         counted = counted.where(ids, misses.c.missed_at >= midnight).group_by(misses.c.station)
-        for station, count in connection.execute(counted):
+        last: list[int] = []
+        for station, count, last_id in connection.execute(counted):
             is_shown = station in self._misses or len(self._misses) < MAX_STATIONS
             self._misses[station if is_shown else None] += int(count)
+            last.append(last_id)
+        self._note_last_missed(connection, last)
         self._misses_seen = newest
+
+    def _note_last_missed(self, connection: Connection, ids: Sequence[int]) -> None:
+        rows = select(misses).where(misses.c.id.in_(ids)).order_by(misses.c.id)
+        for row in connection.execute(rows).mappings():
+            self._last_missed[None] = row
+            if row["station"] in self._misses:
+                self._last_missed[row["station"]] = row

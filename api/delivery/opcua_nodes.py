@@ -27,6 +27,9 @@ TYPES = {
     "InspectedAt": ua.VariantType.DateTime,
     **dict.fromkeys(("InspectedToday", "GoodToday", "DefectToday"), ua.VariantType.UInt32),
     **dict.fromkeys(("ReviewToday", "NotInspectedToday"), ua.VariantType.UInt32),
+    **dict.fromkeys(("NotInspectedCode", "NotInspectedReason"), ua.VariantType.String),
+    "NotInspectedPartId": ua.VariantType.String,
+    "NotInspectedAt": ua.VariantType.DateTime,
 }
 HEARTBEAT = "Heartbeat"
 NO_DATA_YET_STATUS = ua.StatusCode(ua.UInt32(ua.StatusCodes.BadWaitingForInitialData))
@@ -84,9 +87,12 @@ class LineNodes:
         if station not in self._sets:
             await self._add_set(station)
         moment = None if state.last is None else state.last["inspected_at"]
-        for name, value in _values(state).items():
+        missed_at = None if state.missed is None else state.missed["missed_at"]
+        values = [(name, value, moment) for name, value in _values(state).items()]
+        values += [(name, value, missed_at) for name, value in _missed_values(state).items()]
+        for name, value, at in values:
             status = UNUSABLE_STATUS if not usable else NO_DATA_YET_STATUS if value is None else GOOD_STATUS
-            await self._write(station, name, value, status, moment)
+            await self._write(station, name, value, status, at)
 
     async def mark_unusable(self) -> None:
         """Marks all values except the heartbeat as unusable, because the record does not answer."""
@@ -145,4 +151,14 @@ def _values(state: StationState) -> dict[str, Any]:
         "DefectToday": counts["defect"],
         "ReviewToday": counts["review"],
         "NotInspectedToday": counts["missed"],
+    }
+
+
+def _missed_values(state: StationState) -> dict[str, Any]:
+    missed = state.missed
+    return {
+        "NotInspectedCode": None if missed is None else missed["code"],
+        "NotInspectedReason": None if missed is None else missed["detail"],
+        "NotInspectedPartId": None if missed is None else missed["part_id"] or "",
+        "NotInspectedAt": None if missed is None else missed["missed_at"],
     }

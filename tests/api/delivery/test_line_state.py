@@ -28,10 +28,10 @@ class Day:
         stock(self.engine, [row])
         return record_id
 
-    def miss(self, station, at):
+    def miss(self, station, at, part_id=None):
         with write_transaction(self.engine) as connection:
             row = {"missed_at": at, "station": station, "client": "", "status": 422}
-            row |= {"code": "truncated_image", "detail": "It ends."}
+            row |= {"code": "truncated_image", "detail": "It ends.", "part_id": part_id}
             connection.execute(insert(tables.misses), row)
 
     def read(self, state):
@@ -63,6 +63,22 @@ def test_the_last_inspection_and_the_counts_of_today(engine):
     assert (today["a"], today["c"]) == ({"review": 1}, {"missed": 1})
     assert (second["a"].last["id"], second[None].last["station"], second["c"].last) == (number, "", None)
     assert second[None].inspected == 3
+    assert (second["a"].missed, second["b"].missed["missed_at"]) == (None, NOON)
+    assert second[None].missed["station"] == "c"
+    day.miss("c", NOON, "C2")
+    third = day.read(state)
+    assert (third["c"].missed["part_id"], third["b"].missed) == ("C2", second["b"].missed)
+
+
+def test_a_photograph_kept_for_review_is_not_the_last_inspection(engine):
+    day, state = Day(engine), LineStateReader(UTC, lambda: NOON)
+    number = day.inspect("a", "good", NOON)
+    day.inspect("a", "not_inspected", NOON)
+    for reader in (state, state, LineStateReader(UTC, lambda: NOON)):
+        states = day.read(reader)
+        assert (states["a"].last["id"], states[None].last["id"]) == (number, number)
+        assert counts(states) == {None: {"good": 1}, "a": {"good": 1}}
+        day.inspect("a", "not_inspected", NOON)
 
 
 def test_a_day_begins_at_midnight_of_its_zone(engine):
@@ -79,6 +95,7 @@ def test_a_day_begins_at_midnight_of_its_zone(engine):
     assert counts(day.read(state)) == {None: {"good": 3, "missed": 3}, "a": {"good": 3, "missed": 3}}
     now = midnight + timedelta(days=1)
     assert counts(day.read(state)) == {None: {}, "a": {}}
+    assert day.read(state)["a"].missed is None
 
 
 @sqlite_only

@@ -76,16 +76,19 @@ def test_nodes_show_the_line_are_read_only_and_bad_without_the_record(running):
 
     async def main():
         async with asyncio.timeout(60), Client(running.url) as client:
-            await wait_until(client, "all/Verdict", (None, "BadWaitingForInitialData"))
+            for name in ("Verdict", "NotInspectedCode"):
+                await wait_until(client, f"all/{name}", (None, "BadWaitingForInitialData"))
             number = running.day.inspect("line 3", "scratch", NOW, "A17")
-            running.day.miss("line 3", NOW)
+            running.day.miss("line 3", NOW, "A18")
             shown = await wait_until(client, "stations/line 3/RecordId", (number, "Good"))
             assert shown.SourceTimestamp == NOW
             for path in ("all", "stations/line 3"):
                 for name, value in {
                     **{"Verdict": "defect", "Label": "scratch", "Score": 0.5, "PartId": "A17"},
                     **{"InspectedAt": NOW, "InspectedToday": 1, "GoodToday": 0, "DefectToday": 1},
-                    **{"ReviewToday": 0, "NotInspectedToday": 1},
+                    **{"ReviewToday": 0, "NotInspectedToday": 1, "NotInspectedPartId": "A18"},
+                    **{"NotInspectedCode": "truncated_image", "NotInspectedReason": "It ends."},
+                    **{"NotInspectedAt": NOW},
                 }.items():
                     assert await variable(client, f"{path}/{name}").read_value() == value
             running.usable = False

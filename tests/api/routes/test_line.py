@@ -1,9 +1,12 @@
 """The status of the line, and requests that are not inspected."""
 
 import base64
+import json
 import sqlite3
 import time
 from contextlib import closing
+
+import pytest
 
 from segdec.images import encode_png
 from tests.api.conftest import PNG, ServiceClient, part_image
@@ -85,6 +88,34 @@ def test_a_photograph_unlike_those_of_the_training_may_be_a_warning(
         assert answer.status_code == 200
         assert answer.json()["warnings"] == ["unlike_training: darker than those of the training"]
         assert missed(client) == []
+
+
+@pytest.mark.parametrize(("unlike", "found"), [("reject", "unlike_training"), ("warn", None)])
+def test_photographs_unlike_those_of_the_training_are_counted_and_reported(
+    make_app, folder, tmp_path, predictor, grey_training, unlike, found
+):
+    _, black = know_training(predictor, grey_training)
+    events = tmp_path / "events.jsonl"
+    app = make_app(record="required", record_folder=folder, outbox_jsonl=events, unlike_training=unlike)
+    with ServiceClient(app) as client:
+        inspect(client, black, "?station=a&part_id=8")
+        client.post("/v1/predict", content=black, headers=PNG)
+        client.post("/v1/predict/batch", files=[("file", black), ("file", black)])
+        tensor = {"name": "pixels", "shape": [1, 32, 48, 1], "datatype": "UINT8", "data": [0] * 32 * 48}
+        answer = client.post("/v2/models/unnamed/infer", json={"inputs": [tensor]})
+        assert answer.status_code == (200 if found is None else 422), answer.text
+        lines = client.get("/metrics").text.splitlines()
+        while not events.exists() or not events.read_text():
+            time.sleep(0.01)
+    problems = 'segdec_problems_total{code="unlike_training",key="",status="422"} 5.0'
+    result = "inspected" if found is None else "refused"
+    assert (problems in lines) == (found is not None)
+    assert f'segdec_photographs_total{{key="",result="{result}"}} 5.0' in lines
+    measured = 'segdec_training_distance_count{measure="brightness",model="unnamed",version="0"} 5.0'
+    assert measured in lines
+    (event,) = map(json.loads, events.read_text().splitlines())
+    assert (event["data"].get("code"), event["data"]["part_id"]) == (found, "8")
+    assert event["type"] == ("segdec.inspected" if found is None else "segdec.not_inspected")
 
 
 def test_a_miss_names_the_part_in_the_body(recorder, part):
