@@ -1,5 +1,7 @@
 """Draws test photographs with their true and predicted masks.
 
+    python -m datasets toy data/metal --surface metal --size 256 --count 200
+    python -m training fit data/metal --minutes 5 --name metal
     python -m examples.result_picture docs/result.jpg models/metal data/metal models/wood data/wood
 
 The photographs are selected automatically, the same number of each set: defective ones at equal distances in
