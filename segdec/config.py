@@ -140,8 +140,8 @@ class NetworkConfig(Config):
         0,
         ge=0,
         le=MAX_MEMORY,
-        description="patches of good surface that the network remembers; without heads, the distance to the "
-        "nearest one is the mask, so that nothing is trained; 0 = none",
+        description="patches of good surface that the network remembers; the distance to the nearest one is "
+        "part of the score, and without heads also the mask, so that nothing is trained; 0 = none",
     )
 
     @model_validator(mode="before")
@@ -170,8 +170,11 @@ class NetworkConfig(Config):
             raise ValueError(
                 f"memory={self.memory} needs an encoder, whose features it compares; set encoder, or memory=0"
             )
-        if self.memory and self.heads:
-            raise ValueError(f"memory={self.memory} with heads={self.heads}; expected heads=0, or memory=0")
+        if self.memory and self.heads == 1:
+            raise ValueError(
+                f"memory={self.memory} with heads=1; expected heads=0 for the memory alone, or two or more, "
+                "each trained without one fold: the scores of their folds show how to combine both"
+            )
         fixed = {"mask_stride": STRIDE, "mask_classes": False, "num_classes": 2}
         wrong = [f"{name}={getattr(self, name)}" for name in fixed if getattr(self, name) != fixed[name]]
         if not self.heads and wrong:

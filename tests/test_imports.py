@@ -38,6 +38,7 @@ WITH_TENSORFLOW = {
     "segdec/network/mask_prior.py",
     "segdec/network/network.py",
     "segdec/network/served_layers.py",
+    "segdec/network/score_combination.py",
     "segdec/network/surface_memory.py",
     "segdec/export/saved_model.py",
     "segdec/runtime/cli.py",  # imports it when told to

@@ -25,6 +25,7 @@ from training.data.subsets import pick_evenly
 
 Floats = NDArray[np.floating[Any]]
 Encode = Callable[[NDArray[np.uint8]], Arrays]
+"""Returns the encoder's features by name of a prepared image, uint8 [h, w, C]."""
 
 MAX_PHOTOGRAPHS = 250
 """Maximum number of photographs; with more of them, evenly chosen ones are used."""
@@ -55,7 +56,7 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
     Args:
         network: A network with a memory.
         examples: The training examples, each with its fold.
-        encode: Returns the encoder's features by name of a prepared image, uint8 [h, w, C].
+        encode: Encodes an image.
         seed: Seed of the choice.
 
     Raises:

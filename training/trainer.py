@@ -42,6 +42,7 @@ from training.run.records import UNTRAINED_DECISION, PhotographScores, RunResult
 from training.run.run_log import RunLog, check_tracking, open_trackers
 from training.run.training_panel import draw_batch, draw_validation
 from training.schedule_control import ScheduleControl
+from training.score_combination import combine_scores
 from training.stages import STAGES
 
 
@@ -357,7 +358,7 @@ class Trainer:
     def _save_result(self, log: RunLog) -> None:
         self.state.copy_best_to_validated()
         if self.config.network.memory:
-            self._build_memory()
+            self._add_memory()
         # `calibrate` may have changed the thresholds of a finished run.
         result = self.folder.result() if self.folder.has_result else self._choose_thresholds()
         if not self.dry_run:
@@ -367,15 +368,17 @@ class Trainer:
         thresholds = result.model.thresholds.model_dump(include={"score", "mask"})
         log.finish({**result.validation, **thresholds})
 
-    def _build_memory(self) -> None:
+    def _add_memory(self) -> None:
+        """Builds the memory of good surface, and combines its scores with those of the heads."""
         for _ in self.pipeline.encode():
             pass
         features = self.features or FeatureCache(self.validated.encoder, self.image_shape, ArrayCache(0), 0)
         build_memory(self.validated, self.examples, features.find, self.config.seed)
+        combine_scores(self.validated, self.examples, features.find, balanced=self.config.balanced)
 
     def _choose_thresholds(self) -> RunResult:
         model, config, measured = self.predictor.config, self.config, self._last_validation
-        if config.network.folds == 1 or measured is None:  # the best weights may be earlier ones
+        if config.network.folds == 1 or config.network.memory or measured is None:  # other weights
             measured = self.validator.measure_real()
         chosen = choose_thresholds(model, measured, config.threshold, balanced=config.balanced)
         warnings = [] if self.dry_run else [*chosen.notes]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmarks.suite.child_process import call_in_process
 from benchmarks.suite.results import FitResult, lowest_cost, measure_scores
@@ -49,7 +49,7 @@ class FitRun:
     seed: int
     options: FitSettings
 
-    kind = FitResult
+    kind: ClassVar[type[FitResult]] = FitResult
 
     @property
     def name(self) -> str:

@@ -75,26 +75,26 @@ def tabulate(rows: Sequence[Row]) -> str:
     return markdown_table(heading, lines)
 
 
-def replace_marked(path: Path, content: str) -> None:
+def replace_marked(path: Path, content: str, marker: str = MARKER) -> None:
     """Replaces the text between the two markers of a Markdown file, atomically.
 
     Raises:
         ConfigError: If the file cannot be read or does not have two markers.
     """
-    before, _, after = split_marked(path)
-    write_text_atomic(path, f"{before}{MARKER}\n\n{content.strip()}\n\n{MARKER}{after}")
+    before, _, after = split_marked(path, marker)
+    write_text_atomic(path, f"{before}{marker}\n\n{content.strip()}\n\n{marker}{after}")
 
 
-def split_marked(path: Path) -> tuple[str, str, str]:
+def split_marked(path: Path, marker: str = MARKER) -> tuple[str, str, str]:
     """Returns the text before, between and after the two markers; raises the errors of `replace_marked`."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"'{path}' cannot be read ({error}). Expected a Markdown file.") from error
-    parts = text.split(MARKER)
+    parts = text.split(marker)
     if len(parts) != 3:
         raise ConfigError(
-            f"'{path}' has {len(parts) - 1} lines '{MARKER}'. Expected two, around the place of the table."
+            f"'{path}' has {len(parts) - 1} lines '{marker}'. Expected two, around the place of the table."
         )
     return parts[0], parts[1], parts[2]
 

@@ -61,10 +61,10 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
         photographs: Prepared photographs, uint8 [h, w, C] each, that calibrate the value ranges.
 
     Raises:
-        ConfigError: If there are no photographs, or the network has a memory of good surface.
+        ConfigError: If there are no photographs, or the network has no heads beside its memory.
         MissingExtraError: If NNCF, which quantises, is not installed.
     """
-    if network.config.memory:  # value ranges of good photographs cut off what is unusual in a defect
+    if not network.config.heads:  # value ranges of good photographs cut off what is unusual in a defect
         raise ConfigError(
             "The rounding of int8 hides defects from a memory of good surface. Expected another engine: "
             "remove openvino-int8 from --engines, or add openvino-bfloat16."
@@ -95,7 +95,7 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
 
 
 def _kept_exact(model: Any, masks: int) -> list[str]:
-    """Returns the operations that stay in float32: the mask's 1×1 convolutions and the decision network.
+    """Returns the operations that stay in float32: the mask's 1×1 convolutions, decision network and memory.
 
     They are cheap and their precision matters. Also, OpenVINO 2026.4 loses the scale of a quantised
     convolution that is an output or is not followed by a quantised operation.

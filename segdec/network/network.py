@@ -23,13 +23,14 @@ from segdec.network.layers import (
     standardization,
 )
 from segdec.network.mask_prior import MaskPrior
+from segdec.network.score_combination import Evidence, ScoreCombination
 from segdec.network.surface_memory import build_memory, highest_logit, without_fold
 
 Segmented = tuple[Any, Any, Any]
 """Features, coarse and final mask logits of a head."""
 
-MEMORY = "memory"
-"""Name of the part of the segmentation that remembers good surface."""
+MEMORY, EVIDENCE = "memory", "evidence"
+"""Names of the part of the segmentation that remembers good surface, and of the input of the combination."""
 
 PIXEL_SCALE = 1.0 / 255.0
 """Factor of the pixel values 0…255 before the first convolution."""
@@ -42,10 +43,10 @@ class SegDecNet(keras.Model):
     The parts `segmentation` and `decisions` are separate models, so that a training stage can freeze one of
     them. With several `heads`, each has its own part of `segmentation` after the encoder and its own decision
     network; the outputs are means over the heads. Without heads, a memory of good surface gives both outputs:
-    its logits are the mask, the highest of them the score. Pixel values are 0…255; the first layer scales
-    them. For a mask stride below 8, a decoder in `segmentation` refines the mask; the decision network uses
-    the coarse mask, as published. With one mask per defect class, it uses the maximum logit of each pixel.
-    `policy` is not saved with the configuration.
+    its logits are the mask, the highest of them the score; beside heads it is part of the score. Pixel values
+    are 0…255; the first layer scales them. For a mask stride below 8, a decoder in `segmentation` refines the
+    mask; the decision network uses the coarse mask, as published. With one mask per defect class, it uses the
+    maximum logit of each pixel. `policy` is not saved with the configuration.
 
     Input shape:
         `[B, H, W, input_channels]`, H and W divisible by 8.
@@ -68,9 +69,13 @@ class SegDecNet(keras.Model):
         segmentation = build_segmentation(config, policy)
         decisions = [build_decision(config, policy, name) for name in _names("decision", config)]
         image = keras.Input((None, None, config.input_channels), name="image")
-        outputs = _outputs(segmentation(image), decisions, config)
+        combination = None
+        if config.heads and config.memory:
+            combination = ScoreCombination(dtype=keras.config.floatx(), name="score_combination")
+        outputs = _outputs(segmentation(image), decisions, config, combination)
         super().__init__(inputs=image, outputs=outputs, **kwargs)
         self.config, self.segmentation, self.decisions = config, segmentation, decisions
+        self.combination = combination
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Runs both parts; raises ValueError if the height, the width or the channels are wrong."""
@@ -118,7 +123,8 @@ class SegDecNet(keras.Model):
         segmented = {head.name: head(features) for head in self.heads[fold : fold + 1]}
         if self.memory is not None:
             segmented[MEMORY] = without_fold(self.memory, fold)(features)
-        return keras.Model(inputs, _outputs(segmented, self.decisions[fold : fold + 1], self.config))
+        decisions = self.decisions[fold : fold + 1]
+        return keras.Model(inputs, _outputs(segmented, decisions, self.config, self.combination))
 
     def get_config(self) -> dict[str, Any]:
         return {"config": self.config.model_dump(mode="json"), "name": self.name}
@@ -134,11 +140,15 @@ def _names(part: str, config: NetworkConfig) -> list[str]:
 
 
 def _outputs(
-    segmented: Mapping[str, Any], decisions: Sequence[keras.Model], config: NetworkConfig
+    segmented: Mapping[str, Any],
+    decisions: Sequence[keras.Model],
+    config: NetworkConfig,
+    combination: ScoreCombination | None,
 ) -> dict[str, Any]:
     """Returns the means over the heads of mask logits and class logits; without heads those of the memory.
 
-    `segmented` are the outputs of the segmentation by name.
+    `segmented` are the outputs of the segmentation by name. With a combination, the memory changes the
+    decision.
     """
     if not config.heads:
         return {"mask_logits": segmented[MEMORY], "class_logits": highest_logit(segmented[MEMORY])}
@@ -146,10 +156,12 @@ def _outputs(
     decided = [
         decide((features, coarse)) for decide, (features, coarse, _) in zip(decisions, heads, strict=True)
     ]
-    return {
-        "mask_logits": _mean([mask_logits for _, _, mask_logits in heads], "mean_mask"),
-        "class_logits": classify(_mean(decided, "mean_decision"), config),
-    }
+    mask_logits = _mean([mask_logits for _, _, mask_logits in heads], "mean_mask")
+    decision = _mean(decided, "mean_decision")
+    if combination is not None:
+        describe = Evidence(dtype=keras.config.floatx(), name=EVIDENCE)
+        decision = combination([decision, describe([decision, mask_logits, segmented[MEMORY]])])
+    return {"mask_logits": mask_logits, "class_logits": classify(decision, config)}
 
 
 def _mean(logits: list[Any], name: str) -> Any:

@@ -42,7 +42,7 @@ def test_error_shows_the_wrong_value() -> None:
     ("values", "found"),
     [
         ({"preset": "compact", "heads": 0, "memory": 10}, "memory=10 needs an encoder"),
-        ({"preset": "mobilenet", "memory": 10}, "memory=10 with heads=1; expected heads=0"),
+        ({"preset": "mobilenet", "memory": 10}, "memory=10 with heads=1; expected heads=0 for"),
         ({"preset": "mobilenet", "heads": 0}, "heads=0 without memory"),
         (
             {"preset": "mobilenet", "heads": 0, "memory": 9, "num_classes": 3},

@@ -13,6 +13,7 @@ from training.experiment_file import load_experiment
 pytest.importorskip("tensorflow")
 
 from segdec.engines.tensorflow import NetworkEngine
+from segdec.network.score_combination import UNUSUAL_LOG_ODDS
 from segdec.predictor import Predictor
 from training.run.folder import RunFolder
 from training.run.records import ENCODERS_FILE
@@ -98,7 +99,7 @@ def test_a_trained_encoder_goes_on_where_it_was(load, tmp_path, interrupt_run, c
 
 # === Heads on folds ===
 
-HEADS = ("--network.heads", "3", "--network.standardize-features")
+HEADS = ("--network.heads", "3", "--network.standardize-features", "--network.memory", "30")
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,7 @@ def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(head
     assert {record.fold for record in records} == {1, 2, 3}
     assert len(result.scored.labels) == len(records)
     assert "each scored by a network built without it" in result.chosen_by
+    assert network.combination.unusual.numpy() == UNUSUAL_LOG_ODDS
     (heads_run.path / ENCODERS_FILE).write_text("encoder     tiny: the fastest\n            tiny  AP 0.9\n")
     summary = evaluate_run(heads_run.path, "train")
     assert "out-of-fold photographs" in summary.rating.reason

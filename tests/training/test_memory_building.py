@@ -10,12 +10,15 @@ from training.experiment_file import load_experiment
 
 pytest.importorskip("tensorflow")
 
+import keras
+
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.encoders import ENCODERS as ENCODER_ROWS
 from segdec.engines import ENGINES
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.export.model_export import check_parity, full_precision, write_engine
 from segdec.network.encoder import load_application
+from segdec.network.folding import fold_network
 from segdec.network.network import build_network
 from training.evaluate import evaluate_run
 from training.memory_building import USUAL_LOG_ODDS, build_memory, choose_coreset
@@ -158,6 +161,42 @@ def test_a_run_on_good_photographs_alone_is_repeatable_and_evaluated(load, tmp_p
     again = Trainer(load(tmp_path / "again")).run()
     for one, other in zip(run.network().get_weights(), again.network().get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.fixture(scope="module")
+def beside_heads(tiny_encoder):
+    """A network with two heads and a memory of random patches."""
+    keras.utils.set_random_seed(3)
+    config = NetworkConfig(preset="mobilenet", encoder=tiny_encoder, heads=2, memory=20)
+    network = build_network(config)
+    network.combination.set_combination(np.array([0.5, 0.25, 0.125]), 0.75)
+    return network
+
+
+@pytest.mark.parametrize("engine", ["tensorflow", "openvino"])
+def test_engines_agree_with_heads_and_memory(beside_heads, engine, tmp_path):
+    pytest.importorskip(engine)
+    write_engine(engine, beside_heads, tmp_path / engine, [])
+    loaded, reference = ENGINES[engine].load(tmp_path / engine), NetworkEngine(beside_heads)
+    images = np.random.default_rng(1).integers(0, 256, (2, 40, 88, 1), dtype=np.uint8)
+    expected, found = reference.infer(images), loaded.infer(images)
+    np.testing.assert_allclose(found.mask, expected.mask, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.classes, expected.classes, rtol=1e-4, atol=1e-4)
+
+
+def test_int8_keeps_the_memory_in_float(beside_heads):
+    pytest.importorskip("openvino")
+    from segdec.export.openvino_model import _convert, _kept_exact
+
+    model = _convert(fold_network(beside_heads), [])
+    kept = _kept_exact(model, 1)
+    kernels = {
+        node.get_friendly_name(): tuple(node.get_input_partial_shape(1))
+        for node in model.get_ops()
+        if node.get_type_name() == "Convolution"
+    }
+    (nearest,) = (name for name, kernel in kernels.items() if kernel[0] == beside_heads.config.memory)
+    assert nearest in kept and len(kept) < len(model.get_ops())
 
 
 @pytest.mark.parametrize("engine", ["tensorflow", "openvino"])

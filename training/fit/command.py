@@ -66,7 +66,6 @@ from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.time_control import (
     MAX_STEPS,
     TimeControl,
-    memory_s,
     needed_s,
     planned_steps,
     reserved_s,
@@ -339,7 +338,7 @@ def _choose_in_time(
     left_s = ends_at - _reserved_s(forward_s, split) - clock()
     needed = needed_s(forward_s, config.batch_size, encoded)
     if not config.network.heads:
-        needed = memory_s(forward_s, split.good[0] + split.defective[0])
+        needed = forward_s * (split.good[0] + split.defective[0])
     share = left_s / needed
     area = max(int(share * choice.area), MIN_AREA)
     if area >= choice.area:

@@ -55,7 +55,9 @@ def measure_average_precision(
         splits = Path(folder) / "splits.txt"
         write_splits(splits, records)
         short = shorten(config, Path(folder), MAX_STEPS)
-        short = short.model_copy(update={"data": short.data.model_copy(update={"splits": splits})})
+        data = short.data.model_copy(update={"splits": splits})
+        network = short.network.model_copy(update={"memory": 0})  # it costs time, and each encoder gets one
+        short = short.model_copy(update={"data": data, "network": network})
         control = TimeControl(short.stages.steps, clock() + share_s, clock)
         result = Trainer(short, dry_run=True, control=control).run().result()
     return result.validation["average_precision"] or 0.0, sum(control.taken.values())

@@ -49,7 +49,7 @@ MEMORY_SHARE = 0.4
 SEED = 0
 
 MEMORY = 1000
-"""Patches of good surface that a network remembers if no photograph shows a defect."""
+"""Patches of good surface that a network with an encoder and folds remembers."""
 
 MEMORY_REGIME = f"parts that differ from remembered good surface are defective (network.memory {MEMORY})"
 
@@ -114,18 +114,18 @@ def choose_experiment(
 
     `profile` has the annotation counts of the `images` training images; `defective` has the numbers of
     defective images in train, val and test. `heads` is the number of heads, each for a fold; without heads
-    the network has a memory of good surface.
+    the network has only a memory of good surface.
     """
     training_defects = defective[0]
     masked = profile.masks + profile.boxes > 0
     validated = heads > 1 or defective[1] > 0
     regime, augmentation = _data_regime(profile, training_defects, masked=masked, validated=validated)
     has_encoder = resources.encoder_weights is not None
-    memory = 0 if heads else MEMORY
-    if memory:
+    memory_alone = not heads
+    if memory_alone:
         regime, augmentation = f"good only: no defects in train: {MEMORY_REGIME}", {}
     synthetic = bool(augmentation)
-    network, why = _network(training_defects, resources, heads, memory)
+    network, why = _network(training_defects, resources, heads)
     size, why_size = _input(
         profile,
         default_area,
@@ -133,14 +133,14 @@ def choose_experiment(
         synthetic=synthetic,
         has_encoder=has_encoder,
         trains_heads=has_encoder and heads > 0,
-        may_stretch=has_encoder and not memory,
+        may_stretch=has_encoder and not memory_alone,
     )
     channels, why_colour = _colour(profile)
     if channels == 1 and profile.stored_in_colour:
         size["convert_color"] = True
     network["input_channels"] = channels
     stages, shares, why_stages = _stages(
-        has_encoder=has_encoder, localized=masked or synthetic, memory=memory
+        has_encoder=has_encoder, localized=masked or synthetic, memory_alone=memory_alone
     )
     if "segment" not in shares:  # the decision trains the segmentation network too
         network["gradient_gate"] = False
@@ -177,7 +177,7 @@ def choose_experiment(
         "network": why,
         "input": why_size,
         "colour": why_colour,
-        "changes": "none" if memory else _describe_augmentation(augmentation, has_encoder=has_encoder),
+        "changes": "none" if memory_alone else _describe_augmentation(augmentation, has_encoder=has_encoder),
         "stages": why_stages,
     }
     return ExperimentChoice(settings, reasons, shares, area)
@@ -213,18 +213,21 @@ def _annotation(profile: DatasetProfile) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in known.items())
 
 
-def _network(training_defects: int, resources: Resources, heads: int, memory: int) -> tuple[Settings, str]:
+def _network(training_defects: int, resources: Resources, heads: int) -> tuple[Settings, str]:
     network: Settings
     if resources.encoder_weights is not None:
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
         text = f"{resources.encoder}: a pretrained, frozen encoder with weights of {source}"
         network = {"preset": "mobilenet", "encoder": resources.encoder}
-        if memory:
-            return {**network, "heads": 0, "memory": memory}, text
+        if heads != 1:
+            network |= {"heads": heads, "memory": MEMORY}
+        if not heads:
+            return network, text
         network["standardize_features"] = True
         if heads == 1:
             return network, text
-        return {**network, "heads": heads}, f"{text}, with {heads} heads, which are averaged"
+        text += f", with {heads} heads, which are averaged, and a memory of good surface"
+        return network, f"{text} (network.memory {MEMORY}), which also finds unknown kinds of defects"
     network = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if training_defects < MANY_DEFECTIVE:
         network["mask_prior"] = 3.0
@@ -304,9 +307,11 @@ def _describe_augmentation(augmentation: Settings, *, has_encoder: bool) -> str:
     return f"flips, brightness and contrast: a network from random weights needs variety{also}"
 
 
-def _stages(*, has_encoder: bool, localized: bool, memory: int) -> tuple[Settings, dict[str, float], str]:
+def _stages(
+    *, has_encoder: bool, localized: bool, memory_alone: bool
+) -> tuple[Settings, dict[str, float], str]:
     """Settings of each stage, its share of the steps, and the reason."""
-    if memory:
+    if memory_alone:
         return {}, {}, "none: the memory is built from the photographs, without training"
     if has_encoder:
         stages = {"joint": ENCODER_STAGE}

@@ -32,13 +32,14 @@ RESERVED_S = 20.0
 """Duration of evaluation and export without their photographs, s."""
 
 BUILDING_S = 20.0
-"""Duration of building a memory of good surface without encoding its photographs, s."""
+"""Duration of building a memory of good surface from cached features, s."""
 
 EVALUATION_COST = 3.0
 """Duration of evaluating a photograph, in forward passes: it is read, measured and drawn as well."""
 
-CACHED_EVALUATION_COST = 1.5
-"""Duration of validating and evaluating a photograph on cached features, in forward passes."""
+CACHED_EVALUATION_COST = 2.0
+"""Duration of validating and evaluating a photograph on cached features, and of scoring it to combine heads
+and memory, in forward passes."""
 
 
 class TimeControl(ScheduleControl):
@@ -112,11 +113,6 @@ def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:
     return forward_s * ((encoded or 0) + MIN_STEPS * batch_size * cost)
 
 
-def memory_s(forward_s: float, images: int) -> float:
-    """Returns the estimated duration of building a memory of good surface from so many images, s."""
-    return BUILDING_S + forward_s * images
-
-
 def reserved_s(forward_s: float, validated: int, evaluated: int, *, in_folds: int = 0) -> float:
     """Returns the estimated duration of everything after the last step, s.
 
@@ -124,11 +120,11 @@ def reserved_s(forward_s: float, validated: int, evaluated: int, *, in_folds: in
         forward_s: Duration of a forward pass of one photograph, s.
         validated: Photographs of the validation, at the end of the last stage and to choose thresholds.
         evaluated: Photographs of the evaluation.
-        in_folds: Photographs that are validated and evaluated on cached features.
+        in_folds: Photographs that are validated and evaluated on cached features, with a memory.
     """
     compared = min(validated + in_folds, MAX_COMPARED)
     passes = 2 * (validated + compared) + EVALUATION_COST * evaluated + CACHED_EVALUATION_COST * in_folds
-    return RESERVED_S + forward_s * passes
+    return RESERVED_S + (BUILDING_S if in_folds else 0.0) + forward_s * passes
 
 
 def validation_interval(forward_s: float, validated: int, left_s: float) -> int:

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from segdec.network.encoder import PADDED
-from segdec.network.network import SegDecNet
+from segdec.network.network import MEMORY, SegDecNet
 from training.stages import Stage
 
 PASSES = 3
@@ -54,7 +54,8 @@ def count_step_flops(
         encoded: Whether the step gets features instead of images.
     """
     image = keras.KerasTensor(images)
-    outputs = network.segmentation.compute_output_spec(image).values()
+    segmented = network.segmentation.compute_output_spec(image)
+    outputs = [one for name, one in segmented.items() if name != MEMORY]
     flops = _segmentation_flops(network, image, trained=stage.trains_segmentation, encoded=encoded)
     if stage.trains_decision:
         parts = zip(network.decisions, outputs, strict=True)

@@ -1,0 +1,69 @@
+"""One score from trained heads and the memory of good surface."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+from numpy.typing import NDArray
+
+from segdec.network.surface_memory import UNCHANGED
+
+UNUSUAL_LOG_ODDS = -1.0
+"""Added to the memory's highest logit: a good photograph that is four standard deviations above the average
+gets the log-odds 0 (`training.memory_building.USUAL_LOG_ODDS` is the average)."""
+
+NEVER = -1e9
+"""Log-odds of a photograph that the memory does not find unusual."""
+
+
+@keras.saving.register_keras_serializable(package="segdec")
+class Evidence(keras.layers.Layer):
+    """Describes a photograph for `ScoreCombination`.
+
+    Input: the mean of the decisions [B, C], mask logits [B, H, W, M] and logits of the memory [B, h, w, 1].
+    Output [B, 3]: the log-odds of a defect, the highest mask logit and the highest logit of the memory.
+    """
+
+    def call(self, inputs: Any) -> Any:
+        decided, mask_logits, memory_logits = (ops.cast(one, self.compute_dtype) for one in inputs)
+        # With several defect classes, the log-odds are a logit of their own: see `DefectAndClass`.
+        log_odds = decided[:, 0] if decided.shape[1] > 2 else decided[:, 1] - decided[:, 0]
+        highest = (ops.max(one, axis=(1, 2, 3)) for one in (mask_logits, memory_logits))
+        return ops.stack([log_odds, *highest], axis=1)
+
+
+@keras.saving.register_keras_serializable(package="segdec")
+class ScoreCombination(keras.layers.Layer):
+    """Combines the evidence [B, 3] to log-odds of a defect and changes the decision [B, C] accordingly.
+
+    With weights w and bias b, the log-odds are log(exp(w · evidence + b) + exp(u)), where u is the highest
+    logit of the memory plus `unusual`: what is very unlike good surface is not outvoted. Initially the
+    decision does not change. Nothing is trained by gradient: `training.score_combination` sets the weights.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(trainable=False, **kwargs)
+
+    def build(self, input_shape: list[tuple[int | None, ...]]) -> None:  # noqa: ARG002
+        decision_only = keras.initializers.Constant([1.0, 0.0, 0.0])
+        self.kernel = self.add_weight((3,), decision_only, name="kernel", **UNCHANGED)
+        self.bias = self.add_weight((), "zeros", name="bias", **UNCHANGED)
+        never = keras.initializers.Constant(NEVER)
+        self.unusual = self.add_weight((), never, name="unusual", **UNCHANGED)
+
+    def set_combination(
+        self, weights: NDArray[np.float64], bias: float, unusual: float = UNUSUAL_LOG_ODDS
+    ) -> None:
+        """Sets the weights [3] of the evidence, their bias, and what is added to the memory's logit."""
+        for variable, value in zip(self.weights, (weights, bias, unusual), strict=True):
+            variable.assign(value)
+
+    def call(self, inputs: Any) -> Any:
+        decided, evidence = (ops.cast(one, self.compute_dtype) for one in inputs)
+        combined = ops.sum(evidence * self.kernel, axis=1) + self.bias
+        combined = combined + ops.softplus(evidence[:, 2] + self.unusual - combined)
+        change = (combined - evidence[:, 0])[:, None]
+        place = 0 if decided.shape[1] > 2 else 1
+        changed = decided[:, place : place + 1] + change
+        return ops.concatenate([decided[:, :place], changed, decided[:, place + 1 :]], axis=1)
