@@ -108,7 +108,7 @@ class LineMonitor:
             day=self._count(connection, station, day, unwritten),
             chart=_chart(_hours(sums), scores, hour),
             drift=_drift(scores, hour),
-            training=self._distances.read(connection, newest, station),
+            training=self._distances.read(connection, newest, station, now),
             defects=[_line_inspection(row) for row in defects],
             quiet=_quiet(days, station, now),
             unavailable=None,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from statistics import median
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ PHOTOGRAPHS, MIN_PHOTOGRAPHS = 100, 20
 NEAR_LIMIT = 0.5
 """Median, as a multiple of the limit, that is reported: single photographs are beyond the limit already."""
 
+REFRESH_INTERVAL = timedelta(seconds=10)
+"""Minimum time between two reads of a station: screens ask every second."""
+
 Medians = Mapping[str, float]
 ModelVersion = tuple[str, str]
 
@@ -23,19 +27,20 @@ class _Known(NamedTuple):
     """What is known about a station. `start` is None until the model has inspected enough photographs."""
 
     newest_id: int
+    read_at: datetime
     distance: TrainingDistance | None
     model: ModelVersion | None
     start: Medians | None
 
 
 class TrainingDistances:
-    """Reads the distances of stations; those without a new photograph are not read again."""
+    """Reads the distances of stations; again after a new photograph, and not too often."""
 
     def __init__(self) -> None:
         self._stations: dict[str, _Known] = {}
 
     def read(
-        self, connection: Connection, newest: Mapping[str, int], station: str | None
+        self, connection: Connection, newest: Mapping[str, int], station: str | None, now: datetime
     ) -> list[TrainingDistance]:
         """Returns the distances of a station (None = of all), the highest first.
 
@@ -44,22 +49,28 @@ class TrainingDistances:
         before = self._stations
         known = {name: before[name] for name in newest if name in before}
         for name in newest if station is None else {station} & newest.keys():
-            if name not in known or known[name].newest_id != newest[name]:
-                known[name] = _read_station(connection, name, newest[name], known.get(name))
+            if name not in known or _is_outdated(known[name], newest[name], now):
+                known[name] = _read_station(connection, name, newest[name], known.get(name), now)
         self._stations = known
         asked = [known[name].distance for name in known if station in (None, name)]
         found = [distance for distance in asked if distance is not None]
         return sorted(found, key=lambda distance: -distance.measures[0].now)
 
 
-def _read_station(connection: Connection, station: str, newest_id: int, before: _Known | None) -> _Known:
+def _is_outdated(known: _Known, newest_id: int, now: datetime) -> bool:
+    return known.newest_id != newest_id and abs(now - known.read_at) >= REFRESH_INTERVAL
+
+
+def _read_station(
+    connection: Connection, station: str, newest_id: int, before: _Known | None, now: datetime
+) -> _Known:
     """Reads the last rows, and the first ones of their model."""
-    last = _select(station).order_by(inspections.c.id.desc()).limit(PHOTOGRAPHS)
-    rows = connection.execute(last).mappings().all()
+    newest_first = _select(station).order_by(inspections.c.id.desc()).limit(PHOTOGRAPHS)
+    rows = connection.execute(newest_first).mappings().all()
     model = (rows[0]["model"], rows[0]["version"])
-    now = _medians([row for row in rows if (row["model"], row["version"]) == model])
-    if now is None:
-        return _Known(newest_id, None, model, None)
+    last = _medians([row for row in rows if (row["model"], row["version"]) == model])
+    if last is None:
+        return _Known(newest_id, now, None, model, None)
     start = before.start if before is not None and before.model == model else None
     first = start
     if first is None:
@@ -68,12 +79,12 @@ def _read_station(connection: Connection, station: str, newest_id: int, before: 
         start = first if len(rows) == PHOTOGRAPHS else None
     measures = [
         MeasureDistance(measure=name, now=value, start=None if first is None else first.get(name))
-        for name, value in sorted(now.items(), key=lambda item: -item[1])
+        for name, value in sorted(last.items(), key=lambda item: -item[1])
     ]
     near = measures[0].now >= NEAR_LIMIT
     named = {"station": station, "model": model[0], "version": model[1]}
     distance = TrainingDistance(**named, measures=measures, near_limit=near)
-    return _Known(newest_id, distance, model, start)
+    return _Known(newest_id, now, distance, model, start)
 
 
 def _read_first(connection: Connection, station: str, model: ModelVersion) -> Sequence[RowMapping]:

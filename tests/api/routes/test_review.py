@@ -132,6 +132,21 @@ def test_a_photograph_without_a_verdict_is_reviewed(dark, folder):
     assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[1] == (RetentionClass.TO_REVIEW,)
 
 
+def test_a_photograph_without_a_verdict_has_a_mask_with_the_classes_of_the_model(
+    recorder, predictor, grey_training
+):
+    _, black = know_training(predictor, grey_training)
+    predictor.have_classes(spot_from=20)
+    assert recorder.post("/v1/inspect", content=black, headers=PNG).status_code == 422
+    answer = recorder.get("/v1/records/1/mask?values=any")
+    assert answer.headers["X-Segdec-Values"] == "class"
+    mask = np.zeros((32, 48), np.uint8)
+    mask[:4] = 2
+    assert review(recorder, label="spot", mask=mask_file(mask)).status_code == 200
+    corrected = recorder.get("/v1/records/1/mask?which=reviewed&values=class").content
+    assert np.array_equal(decode_image(corrected, "x").pixels[..., 0], mask)
+
+
 def test_a_dismissed_photograph_is_not_kept_longer(dark, folder):
     assert review(dark, 2, "unsure").status_code == 200
     assert rows(folder, "SELECT worth FROM pictures ORDER BY stored_at")[1] == (RetentionClass.TO_REVIEW,)

@@ -25,7 +25,7 @@ def line(engine, monkeypatch):
 
 class Line:
     def __init__(self, engine):
-        self.engine, self.distances = engine, TrainingDistances()
+        self.engine, self.distances, self.now = engine, TrainingDistances(), NOW
 
     def add(self, *brightness, station="a", **columns):
         with self.engine.connect() as connection:
@@ -41,10 +41,12 @@ class Line:
         ]
         stock(self.engine, rows)
 
-    def read(self, station=None):
+    def read(self, station=None, seconds=10):
+        """Reads the distances some seconds after the last time."""
+        self.now += timedelta(seconds=seconds)
         with self.engine.connect() as connection:
             newest = stations_since(connection, NOW - HOUR)
-            return self.distances.read(connection, newest, station)
+            return self.distances.read(connection, newest, station, self.now)
 
 
 def test_medians_of_the_last_and_the_first_photographs(line):
@@ -102,6 +104,14 @@ def test_a_station_without_a_new_photograph_is_not_read_again(line, monkeypatch)
     assert line.read()[1] == first[1]
     line.read("a")
     assert asked == ["b"]
+    line.add(0.9, station="b")
+    line.read(seconds=9)
+    assert asked == ["b", "b"]  # the read of "a" was ten seconds ago, too
+    line.add(0.9, station="b")
+    line.read(seconds=9)
+    assert asked == ["b", "b"]
+    line.read(seconds=-30)  # the clock was set back
+    assert asked == ["b", "b", "b"]
 
 
 def test_the_start_is_the_same_after_a_restart(line):

@@ -23,6 +23,7 @@ from segdec.imaging.run_lengths import encode_run_lengths
 from segdec.schemas import MaskAnswer, RunLengths
 from tests.api.conftest import PNG, ServiceClient, part_image
 from tests.api.records.databases import sqlite_only
+from tests.api.routes.conftest import know_training
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
@@ -68,11 +69,11 @@ def line(make_app, database_url, tmp_path):
         yield RecordedLine(client, database_url, tmp_path / "record")
 
 
-def corrected_mask():
-    mask = np.zeros((24, 40), np.uint8)
+def corrected_mask(height=24, width=40):
+    mask = np.zeros((height, width), np.uint8)
     mask[8:10, 10:16] = 255
-    runs = RunLengths(size=(24, 40), counts=encode_run_lengths(mask))
-    return MaskAnswer(encoding="rle", width=40, height=24, space="input", threshold=0.5, data=runs)
+    runs = RunLengths(size=(height, width), counts=encode_run_lengths(mask))
+    return MaskAnswer(encoding="rle", width=width, height=height, space="input", threshold=0.5, data=runs)
 
 
 def test_reviewed_inspections_become_a_data_set(line, tmp_path, capsys):
@@ -189,6 +190,24 @@ def test_invalid_folders_are_rejected(line, tmp_path):
     with pytest.raises(ConfigError, match=r"There is no record in .*elsewhere"):
         run(["--out", str(tmp_path / "out"), "--record-folder", str(line.folder)])
     assert not line.folder.exists() and not (tmp_path / "out").exists()
+
+
+def test_photographs_without_a_verdict_are_exported_with_their_review(
+    line, tmp_path, predictor, grey_training, capsys
+):
+    like, black = know_training(predictor, grey_training)
+    for number, picture in enumerate((like, black, black), 1):
+        line.client.post(f"/v1/inspect?part_id={number}", content=picture, headers=PNG)
+    line.judge(2, "scratch", corrected_mask(32, 48))
+    line.judge(3, "unsure", minutes=-1)
+    out = tmp_path / "reviewed"
+    (entry,) = line.export(out).values()
+    assert (entry["label"], entry["group"]) == ("scratch", "2")
+    assert (out / entry["image"]).read_bytes() == black
+    assert (out / "classes.txt").read_text().split() == ["scratch", "spot"]
+    assert "0 unsure, 0 whose picture is gone, 1 replaced" in capsys.readouterr().out
+    dataset = load_dataset("manifest", out)
+    assert read(dataset.records[0]).image.shape[:2] == (32, 48)
 
 
 def test_a_database_with_another_schema_is_rejected(make_database, tmp_path):
