@@ -257,7 +257,7 @@ def _input(
     area, smallest = height * width, profile.smallest_px
     needed = min(1.0, MIN_DEFECT_PX / smallest) if smallest else 0.0
     highest = max(1.0, math.sqrt(ENCODER_AREA / area)) if has_encoder else 1.0
-    allowed = default_area
+    allowed = float(default_area)
     if trains_heads:
         sufficient = area * (HEADS_DEFECT_PX / smallest) ** 2 if smallest else 0.0
         allowed = min(default_area, max(HEADS_AREA, sufficient))
