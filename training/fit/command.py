@@ -402,7 +402,7 @@ def _choose_encoder(
         config = choice.config(planned_steps(choice.shares))
         return measure_serving(config, profile.classes, (profile.height, profile.width), clock)
 
-    needed, name = minutes_needed(len(names)), names[0]
+    needed, name = minutes_needed([0.0] * len(names)), names[0]
     durations: dict[str, float] = {}
     if len(names) > 1 and split.heads > 1 and options.minutes >= needed:
         durations = {name: measure(name) for name in names}
@@ -437,7 +437,7 @@ def _compare(
     durations: Mapping[str, float],
 ) -> EncoderComparison:
     share_s = 60 * options.minutes * time_share(len(durations))
-    number = count_photographs(share_s, max(durations.values()))
+    number = count_photographs(share_s, durations.values())
     records = pick_photographs(split.dataset.of_split("train"), number, options.seed)
     encoders = []
     for name, duration_ms in durations.items():

@@ -1,10 +1,11 @@
 """The choice of the encoder by out-of-fold average precision and by a limit on the time of a prediction."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from segdec.errors import ConfigError
+from training.fit.time_control import CACHED_STEP_COST
 from training.formatting import format_figure, format_line
 
 SHARE, TOTAL_SHARE = 0.1, 0.3
@@ -18,6 +19,9 @@ MAX_STEPS, MIN_STEPS = 200, 100
 
 SETUP_S = 20.0
 """Duration of the comparison of one encoder without encoding and steps, s."""
+
+STEP_COST = 8 * CACHED_STEP_COST
+"""Duration of a step of 8 photographs, in predictions with the fastest encoder."""
 
 NOISE = 0.1
 """Differences of AP below this, divided by the root of the number of defective photographs, are noise."""
@@ -87,19 +91,25 @@ class EncoderComparison:
             yield format_line("", f"{one.name:<20} {precision}  {one.duration_ms:.3g} ms per photograph")
 
 
-def count_photographs(share_s: float, slowest_ms: float) -> int:
-    """Returns how many photographs the slowest encoder encodes in half of its time, at most the limit."""
-    return min(int((share_s - SETUP_S) / 2 / (slowest_ms / 1000)), MAX_PHOTOGRAPHS)
-
-
 def time_share(encoders: int) -> float:
     """Returns the share of the time limit for the comparison of each of so many encoders."""
     return min(SHARE, TOTAL_SHARE / encoders)
 
 
-def minutes_needed(encoders: int, slowest_ms: float = 0.0) -> float:
-    """Returns the time limit with which so many encoders are compared, minutes."""
-    return (SETUP_S + 2 * MIN_PHOTOGRAPHS * slowest_ms / 1000) / time_share(encoders) / 60
+def count_photographs(share_s: float, durations_ms: Collection[float]) -> int:
+    """Returns how many photographs each encoder has time for besides `MIN_STEPS`, at most the limit."""
+    encoding_s = share_s - _fixed_s(durations_ms)
+    return min(int(encoding_s / (max(durations_ms) / 1000)), MAX_PHOTOGRAPHS)
+
+
+def minutes_needed(durations_ms: Collection[float]) -> float:
+    """Returns the time limit with which encoders of these durations of a prediction are compared, minutes."""
+    needed_s = _fixed_s(durations_ms) + MIN_PHOTOGRAPHS * max(durations_ms) / 1000
+    return needed_s / time_share(len(durations_ms)) / 60
+
+
+def _fixed_s(durations_ms: Collection[float]) -> float:
+    return SETUP_S + MIN_STEPS * STEP_COST * min(durations_ms) / 1000
 
 
 def keep_compared(durations: Mapping[str, float], minutes: float) -> tuple[dict[str, float], float]:
@@ -108,10 +118,10 @@ def keep_compared(durations: Mapping[str, float], minutes: float) -> tuple[dict[
     The slowest ones are left out until the time suffices; none can be compared if only one would remain.
     """
     kept = dict(sorted(durations.items(), key=lambda one: one[1]))
-    needed = minutes_needed(len(kept), max(kept.values()))
-    while kept and minutes < minutes_needed(len(kept), max(kept.values())):
+    while kept and minutes < minutes_needed(kept.values()):
         kept.popitem()
-    return {name: ms for name, ms in durations.items() if len(kept) > 1 and name in kept}, needed
+    compared = {name: ms for name, ms in durations.items() if len(kept) > 1 and name in kept}
+    return compared, minutes_needed(durations.values())
 
 
 def choose_encoder(names: Sequence[str], max_ms: float, measure: Callable[[str], float]) -> tuple[str, str]:
