@@ -224,7 +224,7 @@ def test_the_last_verdict_fills_the_screen_above_the_last_defects(watch, line):
     expect(training).to_have_text(f"{text}, 0.3 at the start")
     line.update(training=[distances("line3-cam2", 0.29, None)])
     expect(training).to_have_text(text)
-    expect(page.locator("#notices .near")).to_have_count(0)
+    expect(page.locator("#notices .near, #training.alert")).to_have_count(0)
     line.update(training=[])
     expect(training).to_be_hidden()
     expect(page.locator("#label")).to_have_text("scratch")
@@ -337,6 +337,7 @@ def test_unusual_rates_drift_silent_stations_and_misses_fit_every_screen(watch, 
     expect(page.locator("#scores .summary")).to_have_text(
         "Drift towards defective: −2.9 recently, baseline −4.3."
     )
+    expect(page.locator("#training.alert")).to_contain_text("line3-cam1: brightness 0.8 of its limit")
     text = "photographs differ from the training: brightness 0.8 of its limit, 0.06 at the start"
     expect(page.locator("#notices .near")).to_have_text(
         [f"{name} {text}" for name in ("line3-cam1", "line4-top")]

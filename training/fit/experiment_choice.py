@@ -27,8 +27,9 @@ MIN_AREA = 128 * 128
 ENCODER_AREA = 256 * 256
 """Pixels to which smaller images are enlarged for an encoder: it was trained on such sizes."""
 
-LABELS_AREA = 320 * 320
-"""Maximum pixels of an encoder's input if defects have labels only: more pixels overfit."""
+HEADS_AREA, HEADS_DEFECT_PX = 352 * 352, 12.0
+"""Maximum pixels of an input for heads that are trained on an encoder's features, which overfit more pixels
+and take longer; up to the default where the smallest defect would keep a smaller side, px."""
 
 MAX_AREA = 4 * DEFAULT_AREA
 """Maximum pixels of the input; larger images are tiled, or shrunk if tiles are impossible."""
@@ -131,7 +132,7 @@ def choose_experiment(
         masked=masked,
         synthetic=synthetic,
         has_encoder=has_encoder,
-        labels_only=has_encoder and not masked and not synthetic and not memory_alone,
+        trains_heads=has_encoder and heads > 0,
         may_stretch=has_encoder and not memory_alone,
     )
     channels, why_colour = _colour(profile)
@@ -248,7 +249,7 @@ def _input(
     masked: bool,
     synthetic: bool,
     has_encoder: bool,
-    labels_only: bool,
+    trains_heads: bool,
     may_stretch: bool,
 ) -> tuple[Settings, str]:
     """Policy and size of the input, so that the smallest defect keeps `MIN_DEFECT_PX`."""
@@ -256,7 +257,10 @@ def _input(
     area, smallest = height * width, profile.smallest_px
     needed = min(1.0, MIN_DEFECT_PX / smallest) if smallest else 0.0
     highest = max(1.0, math.sqrt(ENCODER_AREA / area)) if has_encoder else 1.0
-    allowed = min(default_area, LABELS_AREA) if labels_only else default_area
+    allowed = float(default_area)
+    if trains_heads:
+        sufficient = area * (HEADS_DEFECT_PX / smallest) ** 2 if smallest else 0.0
+        allowed = min(default_area, max(HEADS_AREA, sufficient))
     scale = max(needed, min(highest, math.sqrt(allowed / area)))
     if scale**2 * area > MAX_AREA and masked and not profile.labels:  # each tile needs its mask
         text = (
@@ -269,7 +273,7 @@ def _input(
     if default_area < DEFAULT_AREA and allowed == default_area and scale < 1.0:
         notes += "; smaller than usual, since there is little time"
     if allowed < default_area and scale < 1.0:
-        notes += "; small, since labels alone do not say where a defect is"
+        notes += "; small, since more pixels take longer and are overfitted"
     if scale > 1.0:
         notes += "; enlarged, since the encoder was trained on photographs of this size"
     if profile.one_size and scale == 1.0:

@@ -6,7 +6,9 @@ import { stationName } from "./format.js";
 /** Shows the station that is nearest to its limit at the end of the page. */
 export function showTrainingDistance([highest]) {
   byId("training").hidden = !highest;
-  if (highest) setText(byId("training"), `Photographs of ${stationName(highest.station)}: ${distanceText(highest)}`);
+  if (!highest) return;
+  setText(byId("training"), `Photographs of ${stationName(highest.station)}: ${distanceText(highest)}`);
+  byId("training").classList.toggle("alert", highest.near_limit); // the notices may not all fit
 }
 
 /** Notices about stations that are near their limit. */

@@ -57,7 +57,7 @@ def test_without_a_defect_the_network_remembers_good_surface(profile_of, heads, 
     assert (chosen.network.heads, chosen.network.memory) == (heads, memory)
     assert chosen.augmentation.synthetic == synthetic
     assert chosen.input.policy == ("letterbox" if memory else "resize")
-    assert chosen.input.size == (512, 512)
+    assert chosen.input.size == ((352, 352) if (heads and resources is ENCODER) else (512, 512))
     assert (not any(chosen.stages.steps.values())) == bool(memory)
     assert choice.reasons["regime"].startswith("good only")
 
@@ -70,15 +70,22 @@ def test_labels_alone_train_the_joint_stage_through_an_open_gate(profile_of):
     assert "the size of defects is unknown" in choice.reasons["input"]
 
 
-def test_an_encoder_sees_few_pixels_if_defects_have_labels_only(profile_of):
-    profile = profile_of(height=400, width=600, masks=0, labels=25, smallest_px=None)
+@pytest.mark.parametrize(
+    ("facts", "height", "width"),
+    [
+        ({"masks": 0, "labels": 25, "smallest_px": None}, 288, 432),
+        ({"smallest_px": 40.0}, 288, 432),
+        ({"smallest_px": 14.0}, 352, 528),
+        ({"smallest_px": 4.0}, None, None),
+    ],
+)
+def test_heads_on_an_encoder_see_few_pixels_if_defects_stay_visible(profile_of, facts, height, width):
+    profile = profile_of(height=400, width=600, **facts)
     choice = choose_experiment(profile, (15, 5, 5), 100, ENCODER)
-    height, width = config(choice).input.size
-    assert (height, width) == (272, 400)  # 320² px of the aspect ratio, rounded up to multiples of 16
-    assert "labels alone" in choice.reasons["input"]
-    others = (profile, (15, 5, 5), NONE), (profile_of(height=400, width=600), (15, 5, 5), ENCODER)
-    for facts, counts, resources in others:
-        assert config(choose_experiment(facts, counts, 100, resources)).input.policy == "native"
+    chosen = config(choice).input
+    assert (chosen.height, chosen.width) == (height, width)
+    assert ("overfitted" in choice.reasons["input"]) == (height is not None)
+    assert config(choose_experiment(profile, (15, 5, 5), 100, NONE)).input.policy == "native"
 
 
 def test_the_encoder_is_taken_where_its_weights_are(profile_of):
@@ -96,14 +103,14 @@ def test_the_encoder_is_taken_where_its_weights_are(profile_of):
 @pytest.mark.parametrize(
     ("facts", "policy", "height", "width"),
     [
-        ({}, "native", None, None),
+        ({}, "resize", 352, 352),
         ({"height": 128, "width": 128}, "resize", 256, 256),
         ({"height": 300, "width": 250}, "native", None, None),
-        ({"height": 1260, "width": 500, "one_size": False}, "resize", 816, 336),
+        ({"height": 1260, "width": 500, "one_size": False}, "resize", 768, 304),
         ({"height": 1024, "width": 1024, "smallest_px": 5.0}, "native", None, None),
         ({"height": 1500, "width": 1000, "smallest_px": 10.0}, "resize", 752, 512),
         ({"height": 4000, "width": 3000, "smallest_px": 8.0}, "tile", 512, 512),
-        ({"one_size": False, "one_shape": False}, "resize", 512, 512),
+        ({"one_size": False, "one_shape": False}, "resize", 352, 352),
     ],
 )
 def test_the_smallest_defect_keeps_five_pixels(profile_of, facts, policy, height, width):
