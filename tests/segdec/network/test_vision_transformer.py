@@ -78,6 +78,6 @@ def test_int8_with_a_memory_is_refused(tiny_transformer, tmp_path):
     openvino_model = pytest.importorskip("segdec.export.openvino_model")
     from segdec.network.network import build_network
 
-    network = build_network(NetworkConfig(preset="mobilenet", encoder=tiny_transformer, memory=50))
+    network = build_network(NetworkConfig(preset="mobilenet", encoder=tiny_transformer, heads=0, memory=50))
     with pytest.raises(ConfigError, match="int8 hides defects from a memory"):
         openvino_model.save_int8(network, tmp_path / "int8", [])
