@@ -61,7 +61,8 @@ def test_exports_give_the_results_of_the_network(tiny_transformer, tmp_path, eng
     from segdec.network.network import build_network
 
     keras.utils.set_random_seed(2)
-    config = NetworkConfig(**HEAD, encoder=tiny_transformer, input_channels=3, memory=memory)
+    own = {"heads": 0 if memory else 1, "memory": memory}
+    config = NetworkConfig(**HEAD, encoder=tiny_transformer, input_channels=3, **own)
     network, size = build_network(config), (56, 88)
     images = RANDOM.integers(0, 256, (2, *size, 3), dtype=np.uint8)
     network(images.astype(np.float32), training=True)
