@@ -18,7 +18,7 @@ from segdec.network.layers import BilinearUpsampling
 PATCH_STRIDES = (8, 16)
 """Strides of the features that describe a patch."""
 
-CHANNELS_SHARE, MIN_WIDTH, MAX_WIDTH = 1 / 6, 96, 256
+CHANNELS_SHARE, MIN_WIDTH, MAX_WIDTH = 1 / 8, 96, 256
 """Numbers that describe a patch after the projection, per channel of the features, and their limits."""
 
 MIN_DISTANCE = 1e-3

@@ -49,6 +49,7 @@ from training.fit.encoder_choice import (
 from training.fit.encoder_comparison import measure_average_precision, pick_photographs
 from training.fit.experiment_choice import (
     DEFAULT_AREA,
+    ENCODER_AREA,
     MIN_AREA,
     ExperimentChoice,
     Resources,
@@ -340,7 +341,8 @@ def _choose_in_time(
     if not config.network.heads:
         needed = forward_s * (split.good[0] + split.defective[0])
     share = left_s / needed
-    area = max(int(share * choice.area), MIN_AREA)
+    least = MIN_AREA if resources.encoder_weights is None else ENCODER_AREA
+    area = max(int(share * choice.area), least)
     if area >= choice.area:
         return choice, forward_s
     smaller = _choose(profile, split, resources, area)

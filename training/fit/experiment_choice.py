@@ -22,10 +22,10 @@ DEFAULT_AREA = 512 * 512
 """Pixels of the input by default: two CPU cores train on them in minutes."""
 
 MIN_AREA = 128 * 128
-"""Minimum pixels of an input that is shrunk for speed."""
+"""Minimum pixels of an input that is shrunk for speed, without an encoder."""
 
 ENCODER_AREA = 256 * 256
-"""Pixels to which smaller images are enlarged for an encoder: it was trained on such sizes."""
+"""Minimum pixels of an encoder's input, to which smaller images are enlarged."""
 
 HEADS_AREA, HEADS_DEFECT_PX = 352 * 352, 12.0
 """Maximum pixels of an input for heads that are trained on an encoder's features, which overfit more pixels
@@ -48,7 +48,7 @@ MEMORY_SHARE = 0.4
 
 SEED = 0
 
-MEMORY = 1000
+MEMORY, MEMORY_BESIDE_HEADS = 1000, 500
 """Patches of good surface that a network with an encoder and folds remembers."""
 
 MEMORY_REGIME = f"parts that differ from remembered good surface are defective (network.memory {MEMORY})"
@@ -219,15 +219,15 @@ def _network(training_defects: int, resources: Resources, heads: int) -> tuple[S
         source = "ImageNet" if resources.encoder_weights == "imagenet" else resources.encoder_weights
         text = f"{resources.encoder}: a pretrained, frozen encoder with weights of {source}"
         network = {"preset": "mobilenet", "encoder": resources.encoder}
-        if heads != 1:
-            network |= {"heads": heads, "memory": MEMORY}
         if not heads:
-            return network, text
+            return {**network, "heads": 0, "memory": MEMORY}, text
         network["standardize_features"] = True
         if heads == 1:
             return network, text
+        network |= {"heads": heads, "memory": MEMORY_BESIDE_HEADS}
         text += f", with {heads} heads, which are averaged, and a memory of good surface"
-        return network, f"{text} (network.memory {MEMORY}), which also finds unknown kinds of defects"
+        text += f" (network.memory {MEMORY_BESIDE_HEADS}), which also finds unknown kinds of defects"
+        return network, text
     network = {"preset": "compact", "normalization": "instance", "gradient_gate": True}
     if training_defects < MANY_DEFECTIVE:
         network["mask_prior"] = 3.0
