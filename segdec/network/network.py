@@ -24,13 +24,13 @@ from segdec.network.layers import (
 )
 from segdec.network.mask_prior import MaskPrior
 from segdec.network.score_combination import Evidence, ScoreCombination
-from segdec.network.surface_memory import build_memory, highest_logit, without_fold
+from segdec.network.surface_memory import MEMORY, build_memory, highest_logit, without_fold
 
 Segmented = tuple[Any, Any, Any]
 """Features, coarse and final mask logits of a head."""
 
-MEMORY, EVIDENCE = "memory", "evidence"
-"""Names of the part of the segmentation that remembers good surface, and of the input of the combination."""
+EVIDENCE = "evidence"
+"""Name of the layer whose output is combined to one score."""
 
 PIXEL_SCALE = 1.0 / 255.0
 """Factor of the pixel values 0…255 before the first convolution."""

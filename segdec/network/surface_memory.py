@@ -32,6 +32,9 @@ EPSILON = 1e-6
 UNCHANGED: dict[str, Any] = {"trainable": False, "autocast": False}
 """Settings of weights that no training changes."""
 
+MEMORY = "memory"
+"""Name of the part of the segmentation that remembers good surface."""
+
 PATCHES, NEAREST, DEVIATION = "patches", "nearest_patch", "deviation"
 """Names of layers: the patches, from `patches_8` and `patches_16`; the distances; the logits."""
 
@@ -60,7 +63,7 @@ def build_memory(features: dict[str, Any], config: NetworkConfig, *, folded: boo
     x = NearestPatch(config.memory, 0 if folded else config.folds, dtype=exact, name=NEAREST)(x)
     for name in SMOOTHED:
         x = layers.AveragePooling2D(SMOOTHING, 1, padding="same", dtype=exact, name=name)(x)
-    return keras.Model(features, Deviation(dtype=exact, name=DEVIATION)(x), name="memory")
+    return keras.Model(features, Deviation(dtype=exact, name=DEVIATION)(x), name=MEMORY)
 
 
 def distances_without_fold(memory: keras.Model, fold: int) -> keras.Model:

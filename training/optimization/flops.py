@@ -10,7 +10,8 @@ import keras
 import tensorflow as tf
 
 from segdec.network.encoder import PADDED
-from segdec.network.network import MEMORY, SegDecNet
+from segdec.network.network import SegDecNet
+from segdec.network.surface_memory import MEMORY
 from training.stages import Stage
 
 PASSES = 3
