@@ -136,7 +136,8 @@ def assign_network_folds(checked: CheckedDataset, network: NetworkConfig, seed: 
     own = [one for one in checked.photographs if one.record.split in ("train", "val")]
     duplicates: Duplicates = ()
     if any(one.record.fold is None for one in own):
-        duplicates, notes = near_duplicates_for_split(own, [1] * network.folds, seed)
+        shares, searched = [1] * network.folds, checked.photographs  # the search for leaks finds the same
+        duplicates, notes = near_duplicates_for_split(own, shares, seed, searched=searched)
         for note in notes:
             print(f"note: {note}", file=sys.stderr)
     good_only = not network.heads
