@@ -1,7 +1,7 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds, config_error
+from segdec.config import MAX_MEMORY, InputConfig, ModelConfig, NetworkConfig, Thresholds, config_error
 
 GREY = NetworkConfig(preset="compact")
 
@@ -69,6 +69,11 @@ def test_a_memory_has_one_mask_from_an_encoder(values: dict[str, object], found:
 )
 def test_receptive_field_by_hand(values: dict[str, object], side: int) -> None:
     assert NetworkConfig.model_validate(values).receptive_field == side
+
+
+def test_a_memory_has_a_limit() -> None:
+    text = message(NetworkConfig, {"memory": MAX_MEMORY + 1})
+    assert text == f"memory: Input should be less than or equal to {MAX_MEMORY} (got {MAX_MEMORY + 1})"
 
 
 def test_mask_stride_is_one_of_four() -> None:
