@@ -88,3 +88,10 @@ def test_labels_are_the_classes_and_review_where_there_is_one(tiny_config: Model
     assert tiny_config.labels == ("good", "defect")
     careful = tiny_config.model_copy(update={"thresholds": Thresholds(score=0.5, review=0.1)})
     assert careful.labels == ("good", "defect", "review")
+
+
+@pytest.mark.parametrize("name", ["review", "unsure", "not_inspected", "NOT_INSPECTED"])
+def test_labels_that_are_not_classes_are_refused_as_classes(tiny_config: ModelConfig, name: str) -> None:
+    values = tiny_config.model_dump() | {"classes": ("good", name)}
+    with pytest.raises(ValidationError, match=f"'{name}', which is reserved"):
+        ModelConfig.model_validate(values)

@@ -99,6 +99,15 @@ def test_the_test_of_the_data_set_stays_apart_from_the_folds(profiled_of):
     assert "test is that of the data set" in division.reasons
 
 
+@pytest.mark.parametrize("with_folds", [False, True])
+def test_near_duplicates_in_the_test_of_the_data_set_stay_there(profiled_of, with_folds):
+    groups = [[(label, split)] for label in (0, 1) for split in ("train", "val", "test") for _ in range(4)]
+    profiled = profiled_of(groups, own_split=True, twins=[(0, 1, 8)])
+    records = split_dataset(profiled, with_folds=with_folds).dataset.records
+    assert records[8].split == "test"
+    assert records[0].fold == records[1].fold
+
+
 @pytest.mark.parametrize(
     ("groups", "good", "defective"),
     [
