@@ -42,8 +42,8 @@ class OpenVINOEngine:
     network with Fourier transforms has only the first, because each one holds the spectra of the kernels.
 
     Args:
-        compiled: The model with the outputs `mask_logits` and `class_logits`, compiled for all sizes, or,
-            with `compile_any`, for images [1, H, W, C].
+        compiled: The model with the outputs `mask_logits`, `class_logits` and maybe `surface`, compiled for
+            all sizes, or, with `compile_any`, for images [1, H, W, C].
         compile_any: Compiles it for all sizes.
         notes: Warnings about how it runs on this machine.
 
@@ -105,7 +105,8 @@ class OpenVINOEngine:
                 self._requests[ANY] = self._compile_any().create_infer_request()
                 self._compile_any = None  # frees the model that is not compiled
             found = self._requests[shape].infer({"images": images})
-            return Logits(np.array(found["mask_logits"]), np.array(found["class_logits"]))
+            names = "mask_logits", "class_logits", *(["surface"] if "surface" in found else [])
+            return Logits(*(np.array(found[name]) for name in names))
 
     def release_memory(self) -> None:
         """Frees the memory of the largest images, which OpenVINO keeps otherwise."""

@@ -11,7 +11,7 @@ import keras
 from segdec.config import NetworkConfig
 from segdec.network.folding import fold_network
 from segdec.network.network import build_network
-from segdec.network.surface_memory import POSITIONS, Deviation, NearestPatch
+from segdec.network.surface_memory import PATCHES, POSITIONS, Deviation, NearestPatch
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
 
@@ -59,6 +59,15 @@ def test_the_score_is_the_highest_mask_score(network):
     highest = np.max(outputs["mask_logits"], axis=(1, 2, 3))
     np.testing.assert_array_equal(outputs["class_logits"], np.stack([0 * highest, highest], axis=1))
     assert not network.heads and not network.decisions and not network.memory.trainable_variables
+
+
+def test_the_surface_is_the_mean_patch(network):
+    images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
+    part = keras.Model(network.memory.input, network.memory.get_layer(PATCHES).output)
+    patches = part(network.encoder(images)).numpy()
+    found = network(images)["surface"]
+    np.testing.assert_allclose(found, patches.mean(axis=(1, 2)), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(network.without_fold(1)(images)["surface"], found, rtol=1e-4, atol=1e-6)
 
 
 def test_folding_keeps_the_memory(network):
