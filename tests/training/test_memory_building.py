@@ -98,7 +98,6 @@ def test_patches_are_uncorrelated_components_around_the_origin(network):
     patches = patches.reshape(-1, patches.shape[-1])
     spread = np.cov(patches, rowvar=False)
     assert np.abs(patches.mean(axis=0)).max() < 0.1
-    assert np.trace(spread) == pytest.approx(1, abs=0.3)
     assert np.abs(spread - np.diag(np.diag(spread))).max() < np.diag(spread).max() / 4
 
 
