@@ -172,6 +172,11 @@ def describe_risks(checked: CheckedDataset) -> list[str]:
     dropped = describe_causes(checked.dataset.dropped)
     if blank := [photograph.record.name for photograph in checked.photographs if photograph.blank]:
         dropped.append(f"{list_names(blank)}: {BLANK_PALETTE}.")
+    if flat := [photograph.record.name for photograph in checked.photographs if _is_flat(photograph)]:
+        dropped.append(
+            f"{list_names(flat)} show one colour and nothing else. Remove them if the lens was covered, the "
+            "lamp off or the file saved wrongly: a model that learns them calls such photographs good."
+        )
     webp = [photograph.record.name for photograph in checked.photographs if photograph.webp]
     if not webp:
         return dropped
@@ -183,6 +188,10 @@ def describe_risks(checked: CheckedDataset) -> list[str]:
         f"{files}. WebP does not show damage, so inspect them by eye. The service and the command line "
         "reject WebP without --accept-webp. Consider saving them as PNG.",
     ]
+
+
+def _is_flat(photograph: CheckedPhotograph) -> bool:
+    return photograph.thumbnail is not None and not photograph.blank and not photograph.thumbnail.strip(b"\0")
 
 
 # === One record ===

@@ -130,7 +130,7 @@ def assign_folds(
 
 
 def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicates = ()) -> list[Cluster]:
-    """Returns the clusters of all photographs, sorted by name; `duplicates` stay together as well."""
+    """Returns the clusters of all photographs, sorted by name; those among `duplicates` stay together."""
     first = {photograph.record.group: photograph.record.group for photograph in photographs}
 
     def root(group: str) -> str:
@@ -139,8 +139,9 @@ def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicat
         return group
 
     for same in (*find_duplicates(photographs), *duplicates):
-        for photograph in same:
-            lower, upper = sorted((root(same[0].record.group), root(photograph.record.group)))
+        groups = [one.record.group for one in same if one.record.group in first]
+        for group in groups:
+            lower, upper = sorted((root(groups[0]), root(group)))
             first[upper] = lower
     members: dict[str, list[CheckedPhotograph]] = defaultdict(list)
     for photograph in photographs:
@@ -148,8 +149,8 @@ def find_clusters(photographs: Sequence[CheckedPhotograph], duplicates: Duplicat
     clusters = []
     for _, found in sorted(members.items()):
         records = [photograph.record for photograph in found]
-        groups = tuple(sorted({record.group for record in records}))
-        clusters.append(Cluster(groups, max(record.label for record in records), len(records)))
+        names = tuple(sorted({record.group for record in records}))
+        clusters.append(Cluster(names, max(record.label for record in records), len(records)))
     return clusters
 
 

@@ -70,7 +70,8 @@ def near_leaks(
     """
     names = _allowed_names(dataset, photographs, allowed)
     photographs, thumbnails = _thumbnails(photographs)
-    if not thumbnails or len(thumbnails) > MAX_PHOTOGRAPHS:
+    has_several = len({photograph.record.split for photograph in photographs} - {None}) > 1
+    if not has_several or len(thumbnails) > MAX_PHOTOGRAPHS:
         return []
     splits = np.array([-1 if f.record.split is None else SPLITS.index(f.record.split) for f in photographs])
     pictures = np.unique([photograph.digest for photograph in photographs], return_inverse=True)[1]
@@ -99,7 +100,11 @@ def near_duplicates(photographs: Sequence[CheckedPhotograph]) -> list[tuple[Chec
 
 
 def near_duplicates_for_split(
-    photographs: Sequence[CheckedPhotograph], shares: Sequence[float] = DEFAULT_SHARES, seed: int = 0
+    photographs: Sequence[CheckedPhotograph],
+    shares: Sequence[float] = DEFAULT_SHARES,
+    seed: int = 0,
+    *,
+    searched: Sequence[CheckedPhotograph] | None = None,
 ) -> tuple[Sequence[Sequence[CheckedPhotograph]], tuple[str, ...]]:
     """Returns the near duplicates that a split should keep together, and notes for the user.
 
@@ -110,12 +115,16 @@ def near_duplicates_for_split(
         photographs: Checked photographs.
         shares: Of the parts of the split.
         seed: Of the split.
+        searched: These photographs and those of other splits, which are searched together; None = these.
     """
-    if not MIN_PHOTOGRAPHS <= len(photographs) <= MAX_PHOTOGRAPHS:
-        few = len(photographs) < MIN_PHOTOGRAPHS
+    searched = searched or photographs
+    if not MIN_PHOTOGRAPHS <= len(searched) <= MAX_PHOTOGRAPHS:
+        few = len(searched) < MIN_PHOTOGRAPHS
         limit = f"Fewer than {MIN_PHOTOGRAPHS}" if few else f"More than {MAX_PHOTOGRAPHS}"
         return (), (f"{limit} photographs: near duplicates were not searched.",)
-    return keep_every_share(photographs, near_duplicates(photographs), shares, seed)
+    names = {photograph.record.name for photograph in photographs}
+    clusters = [tuple(one for one in same if one.record.name in names) for same in near_duplicates(searched)]
+    return keep_every_share(photographs, [same for same in clusters if len(same) > 1], shares, seed)
 
 
 def _thumbnails(photographs: Sequence[CheckedPhotograph]) -> tuple[Sequence[CheckedPhotograph], list[bytes]]:

@@ -29,6 +29,7 @@ from datasets.supervision import (
 )
 from datasets.test_folder import add_test_folder, split_test_folder
 from segdec.errors import DatasetError
+from segdec.runtime.identifiers import is_reserved_class
 from segdec.runtime.suggestions import nearest_name
 
 FOLDER_LAYOUTS: dict[str, Layout] = {
@@ -137,7 +138,17 @@ def _list(layout: str, place: str, annotator: str | None, *, strict: bool) -> Da
         dataset = FOLDER_LAYOUTS[layout](Path(place))
     else:
         dataset = folder.index(Path(place), FORMATS_OF_LAYOUT[layout], annotator)
+    _check_classes(dataset, place)
     return _with_plain_names(_strict(dataset) if strict else dataset)
+
+
+def _check_classes(dataset: Dataset, place: str) -> None:
+    """Raises if a class has a reserved name; photographs that somebody is unsure about show no class."""
+    for name in filter(is_reserved_class, dataset.classes):
+        raise DatasetError(
+            f"'{place}' has the class '{name}', a name that is reserved. Expected names of defects: rename "
+            "the class, or label these photographs `ignore`, which leaves them out."
+        )
 
 
 def _with_plain_names(dataset: Dataset) -> Dataset:

@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 from api.records.review import export_command
 from api.routes.keys import make_key
 from examples import demo
 from examples.demo import step
 from examples.synthetic_parts import Part, make_parts, write_folder
+from segdec.artifact import UNLIKE_TRAINING
 
 FOLDER = Path("runs/demo_loop")
 EXPERIMENT = Path(__file__).with_suffix(".toml")
@@ -34,6 +36,7 @@ NEXT_DAY = {"good": 30, "scratch": 5, "hole": 5}
 UNSEEN = {"good": 120, "scratch": 40, "hole": 40}
 GOOD_SHARE = "0.5"
 """Sampling rate of parts predicted good; high, because the simulated day has few parts."""
+NO_VERDICT = "no verdict"
 QUICK = ("--validate-every", "20", "--stages.segment.steps", "60", "--stages.decision.steps", "40")
 
 
@@ -55,6 +58,16 @@ class Service:
         with urllib.request.urlopen(request, timeout=60) as response:
             answer: dict[str, Any] = json.load(response)
         return answer
+
+    def inspect(self, path: str, part: Part) -> dict[str, Any] | None:
+        """Sends a photograph; returns None if it is rejected because it is unlike those of the training."""
+        try:
+            return self.ask("POST", path, part.image)
+        except HTTPError as error:
+            problem = json.load(error)
+            if problem["code"] != UNLIKE_TRAINING:
+                sys.exit(f"Error: {path}: {problem['detail']}")
+            return None
 
 
 def main() -> None:
@@ -111,32 +124,42 @@ def serving() -> Iterator[Service]:
 
 
 def count_errors(service: Service, parts: Sequence[Part]) -> Counter[str]:
-    """Predicts parts that are in no training set; returns the number of errors of each kind."""
+    """Predicts parts that are in no training set; returns the number of errors of each kind, and of parts
+    without a verdict.
+    """
     wrong: Counter[str] = Counter()
     for part in parts:
-        answer = service.ask("POST", "/v1/predict?mask=none", part.image)
-        wrong[part.kind] += answer["decision"]["label"] != part.label
+        answer = service.inspect("/v1/predict?mask=none", part)
+        if answer is None:
+            wrong[NO_VERDICT] += 1
+        else:
+            wrong[part.kind] += answer["decision"]["label"] != part.label
     return wrong
 
 
-def inspect(service: Service, parts: Sequence[Part]) -> dict[int, Part]:
-    """Inspects the parts; returns them by record id."""
+def inspect(service: Service, parts: Sequence[Part]) -> dict[str, Part]:
+    """Inspects the parts; returns them by `part_id`."""
     announce(f"POST /v1/inspect?station=demo&part_id=… of {len(parts)} parts")
-    records: dict[int, Part] = {}
-    for number, part in enumerate(parts):
-        answer = service.ask("POST", f"/v1/inspect?station=demo&part_id=day1-{number}", part.image)
-        records[answer["record_id"]] = part
-    return records
+    by_id = {f"day1-{number}": part for number, part in enumerate(parts)}
+    answers = [service.inspect(f"/v1/inspect?station=demo&part_id={name}", by_id[name]) for name in by_id]
+    print_without_verdict(answers.count(None))
+    return by_id
 
 
-def review(service: Service, parts: dict[int, Part]) -> None:
+def print_without_verdict(count: int) -> None:
+    """Prints how many parts got no verdict, unless there are none."""
+    if count:
+        print(f"{count} photographs are unlike those of the training (HTTP 422): no verdict.")
+
+
+def review(service: Service, parts: dict[str, Part]) -> None:
     """Reviews all queued parts with the ground truth."""
     announce("POST /v1/review/next, PUT /v1/records/{id}/review until the queue is empty")
     why: Counter[str] = Counter()
     while tasks := service.ask("POST", "/v1/review/next", {"session": "demo", "count": 5})["tasks"]:
         for task in tasks:
             record = task["record"]
-            verdict = {**parts[record["record_id"]].review(), "session": "demo"}
+            verdict = {**parts[record["part_id"]].review(), "session": "demo"}
             path, seen = f"/v1/records/{record['record_id']}/review", f'"{record["revision"]}"'
             service.ask("PUT", path, verdict, **{"If-Match": seen})
             why[task["why"]] += 1
@@ -148,12 +171,15 @@ def shadow(service: Service, parts: Sequence[Part]) -> None:
     announce('POST /v1/admin/models/parts/candidate {"version": "2"}')
     service.ask("POST", "/v1/admin/models/parts/candidate", {"version": "2"})
     announce(f"POST /v1/inspect of {len(parts)} parts, then GET /v1/review/candidates")
-    for number, part in enumerate(parts, start=1):
-        service.ask("POST", f"/v1/inspect?station=demo&part_id=day2-{number}", part.image)
+    inspected = 0
+    for number, part in enumerate(parts):
+        answer = service.inspect(f"/v1/inspect?station=demo&part_id=day2-{number}", part)
+        inspected += answer is not None
         report = candidate(service)
-        while report["answered"] + sum(report["skipped"].values()) < number:
+        while report["answered"] + sum(report["skipped"].values()) < inspected:
             time.sleep(0.05)  # the candidate runs while the service is idle
             report = candidate(service)
+    print_without_verdict(len(parts) - inspected)
     skipped = sum(report["skipped"].values())
     print(
         f"The candidate answered {report['answered']} and skipped {skipped}; "
@@ -173,6 +199,8 @@ def conclude(parts: Counter[str], before: Counter[str], after: Counter[str], dur
     print(f"\nResult  after {duration_s:.0f} s, errors on {parts.total()} new parts, version 1 → version 2:")
     for kind, text in (("scratch", "scratches missed"), ("hole", "holes missed"), ("good", "false alarms")):
         print(f"        {text:<17} {before[kind]:>3} of {parts[kind]} → {after[kind]:>3}")
+    if before[NO_VERDICT] or after[NO_VERDICT]:
+        print(f"        {NO_VERDICT:<17} {before[NO_VERDICT]:>3} of {parts.total()} → {after[NO_VERDICT]:>3}")
     print(f"Files   {FOLDER}/runs/parts_2/report.html, {MODELS}/parts/2, {FOLDER}/record; see docs/loop.md.")
 
 

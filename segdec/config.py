@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from segdec.encoders import ENCODER_STRIDE, ENCODERS, SEGDECNET
 from segdec.errors import ConfigError
 from segdec.imaging.inspected_area import Mask, check_mask, check_polygon, draw_area, leaves_inspected_pixels
+from segdec.runtime.identifiers import REVIEW, is_reserved_class
 from segdec.runtime.suggestions import nearest_name
 
 STRIDE = 8
@@ -29,10 +30,6 @@ MEMORY_FOLDS = 3
 
 GOOD = "good"
 """Name of class 0."""
-REVIEW = "review"
-"""Label of a photograph that a person must check; not allowed as a class name."""
-NOT_INSPECTED = "not_inspected"
-"""Stands in the record for the label of a photograph without a verdict; not allowed as a class name."""
 
 
 def _check_odd(side: int) -> int:
@@ -420,7 +417,7 @@ class ModelConfig(Config):
                 "more: set network.mask_classes to false, or name the defect classes in the data set (and "
                 "remove data.merge_defects)"
             )
-        for name in {REVIEW, NOT_INSPECTED}.intersection(self.classes):
+        for name in filter(is_reserved_class, self.classes):
             raise ValueError(f"a class has the name '{name}', which is reserved; rename it in the data set")
         return self
 

@@ -25,8 +25,8 @@ from api.records.record_metrics import RecordMetrics
 from api.settings import ENV_PREFIX, Settings
 from deploy.release.locks import lock_file, read_lock
 from segdec import __version__
-from segdec.config import REVIEW
 from segdec.runtime.cli import EXIT_ERROR
+from segdec.runtime.identifiers import REVIEW
 from segdec.schemas import ModelIdentity
 from training.distribution.interruption import EXIT_CODES
 from training.experiment_file import load_experiment

@@ -92,22 +92,24 @@ class RunEstimate:
 def dry_run(config: ExperimentConfig) -> RunEstimate:
     """Takes two steps of each stage, validates, checkpoints, evaluates and exports, in a temporary folder.
 
-    The file checks are stored in `checked_folder` for the run.
+    With folds, only a few photographs are used. The file checks are stored in `checked_folder` for the run.
 
     Raises:
         SegdecError: If anything fails; the run would fail in the same way.
     """
     check_tracking(config.tracking)
     with tempfile.TemporaryDirectory() as folder:
-        short = shorten(config, Path(folder))
-        trainer = Trainer(short, dry_run=True)
+        trial = trial_experiment(config, Path(folder))
+        trainer = Trainer(trial, dry_run=True, few_photographs=True)
         with suppress(FileNotFoundError):  # the run folder, which lists them, is temporary
             left_out = (trainer.folder.path / LEFT_OUT_FILE).read_text(encoding="utf-8")
             print(left_out, end="", file=sys.stderr)
         steps = {stage: settings.steps for stage, settings in trainer.config.stages}
         feature_s = _time_features(trainer, steps)
-        seen = sum(settings.steps for _, settings in config.stages) * trainer.config.batch_size
-        images = 0 if trainer.features is None else min(trainer.features.images, seen)
+        images = 0 if trainer.features is None else round(trainer.features.images / trainer.used_share)
+        if not config.network.memory:  # otherwise all of them are encoded
+            seen = sum(settings.steps for _, settings in config.stages) * trainer.config.batch_size
+            images = min(images, seen)
         path = trainer.run().path
         evaluate_run(path, config.validation_split)
         export_run(path, Path(folder) / "model")
@@ -116,7 +118,7 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
         gpus = [device.name.removeprefix("/device:") for device in tf.config.list_logical_devices("GPU")]
         return RunEstimate(
             stages=tuple(_estimate_stage(config, name, record) for name, record in measured.items()),
-            validation_s=_time(trainer.validator.measure),
+            validation_s=_time(trainer.validator.measure) / trainer.used_share,
             checkpoint_s=_time(lambda: trainer.state.save(0)),
             checkpoint_bytes=sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file()),
             memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -126,8 +128,8 @@ def dry_run(config: ExperimentConfig) -> RunEstimate:
         )
 
 
-def shorten(config: ExperimentConfig, folder: Path, steps: int = STEPS) -> ExperimentConfig:
-    """Returns the experiment with at most so many steps per stage, in another folder."""
+def trial_experiment(config: ExperimentConfig, folder: Path, steps: int = STEPS) -> ExperimentConfig:
+    """Returns the experiment with at most so many steps per stage, in another folder and without tracking."""
     stages = {
         name: settings.model_copy(update={"steps": min(settings.steps, steps)})
         for name, settings in config.stages
@@ -169,7 +171,7 @@ def _time_features(trainer: Trainer, steps: Mapping[str, int]) -> float:
     features.compute(black)  # compiles
     feature_s = _time(lambda: features.compute(black))
     for index, stage in enumerate(STAGES):
-        for _ in trainer.pipeline.batches(index, 0, steps.get(stage.name, 0)):
+        for _ in trainer.pipeline.batches(index, 0, steps[stage.name]) if steps[stage.name] else ():
             pass
     return feature_s
 

@@ -57,10 +57,12 @@ class Trainer:
         fresh: Whether to start over if the run folder exists.
         cluster: The processes of the run; None = only this one.
         dry_run: Whether to omit messages about the quality of the model.
+        few_photographs: Whether to use only a few photographs of each fold, if there are folds.
         control: Controls steps and schedules of the stages, for a single process; None = as configured.
 
     Attributes:
         config: The effective experiment, with the number of classes and a divisible batch size.
+        used_share: Share of the training photographs that is used.
 
     Raises:
         SegdecError: If the configuration, the data, the cluster or the run folder cannot be used.
@@ -73,6 +75,7 @@ class Trainer:
         fresh: bool = False,
         cluster: Cluster | None = None,
         dry_run: bool = False,
+        few_photographs: bool = False,
         control: ScheduleControl | None = None,
     ) -> None:
         self.dry_run = dry_run
@@ -80,9 +83,9 @@ class Trainer:
         # === Data ===
         check_tracking(config.tracking)
         config = with_initial_sha256(config)
-        data = load_run_data(config)
+        data = load_run_data(config, few=few_photographs)
         self.data_fingerprint, self.image_shape, self.examples = data.fingerprint, data.shape, data.examples
-        self.training_photographs = data.training_photographs
+        self.training_photographs, self.used_share = data.training_photographs, data.used_share
 
         # === Devices and processes ===
         set_numerics(config)

@@ -14,8 +14,8 @@ from sqlalchemy import Engine
 from api.records.inspection import Row
 from api.records.queries import Filters, id_range, list_inspections
 from api.records.tables import inspections
-from segdec.config import NOT_INSPECTED
 from segdec.runtime.csv_cells import neutralise_cells
+from segdec.runtime.identifiers import NOT_INSPECTED
 
 TableFormat = Literal["csv", "parquet"]
 ROWS = 500

@@ -13,7 +13,8 @@ from uuid import uuid4
 
 from api.records.inspection import Row
 from api.records.line.uninspected_photograph import UninspectedPhotograph
-from segdec.config import GOOD, NOT_INSPECTED, REVIEW
+from segdec.config import GOOD
+from segdec.runtime.identifiers import NOT_INSPECTED, REVIEW
 
 EventType = Literal["inspected", "reviewed", "not_inspected"]
 TYPE_PREFIX = "segdec."

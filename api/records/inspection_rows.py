@@ -14,8 +14,9 @@ from api.records.repeats import part_key, request_key
 from api.records.sampling import SamplingDecision
 from api.records.schemas import Refusal
 from api.records.storage.retention_class import RetentionClass
-from segdec.config import NOT_INSPECTED, ModelConfig
+from segdec.config import ModelConfig
 from segdec.inference.postprocessing import Prediction
+from segdec.runtime.identifiers import NOT_INSPECTED
 from segdec.schemas import Answer, MaskAnswer, MaskForm
 
 PREDICTION_COLUMNS = ("label", "score", "log_odds", "threshold", "review_threshold")

@@ -15,10 +15,10 @@ from api.records import queries
 from api.records.inspection import Row
 from api.records.queries import Filters
 from api.records.schemas import Draw, InspectionRecord, PictureFacts, RecordPage, Refusal, Review
-from segdec.config import NOT_INSPECTED
 from segdec.images import MAX_PIXEL_LIMIT, decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
 from segdec.mask_decoding import unpack_mask
+from segdec.runtime.identifiers import NOT_INSPECTED
 from segdec.schemas import Answer, MaskAnswer
 
 

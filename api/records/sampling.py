@@ -7,7 +7,7 @@ from typing import Literal
 
 from api.records.storage.retention_class import RetentionClass
 from api.settings import Settings
-from segdec.config import REVIEW
+from segdec.runtime.identifiers import REVIEW
 
 SamplingReason = Literal["defect", "review", "near", "chance"]
 secure_uniform = SystemRandom().random

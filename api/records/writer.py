@@ -21,7 +21,7 @@ from api.records.repeats import has_same_outcome, later_request_key, request_dif
 from api.records.review.review_queue import PRIORITY_BY_REASON, Priority, enqueue
 from api.records.review.sampling_counts import add_sampling_counts
 from api.records.storage.pictures import PictureStore
-from segdec.config import NOT_INSPECTED
+from segdec.runtime.identifiers import NOT_INSPECTED
 
 MAX_BATCH = 64
 """Inspections per transaction."""

@@ -22,8 +22,8 @@ from api.records.recording import Recording
 from api.shadow.shadow_metrics import ShadowMetrics
 from api.shadow.shadow_photograph import ShadowMemory, ShadowPhotograph
 from segdec.artifact import UnlikeAction, compare_pixels
-from segdec.config import NOT_INSPECTED
 from segdec.inference.postprocessing import Prediction
+from segdec.runtime.identifiers import NOT_INSPECTED
 from segdec.schemas import ModelIdentity
 
 MAX_WAITING = 32

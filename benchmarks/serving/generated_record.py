@@ -28,9 +28,9 @@ from api.records.storage.pictures import STORE_ID
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import inspections, pictures, store
 from api.settings import Settings
-from segdec.config import REVIEW
 from segdec.imaging.run_lengths import encode_run_lengths
 from segdec.runtime.files import write_text_atomic
+from segdec.runtime.identifiers import REVIEW
 from segdec.schemas import (
     Answer,
     Decision,

@@ -9,10 +9,10 @@ from tqdm import tqdm
 
 from segdec.command_line.inspectors import InspectedFile, Inspector
 from segdec.command_line.score_text import score_text
-from segdec.config import REVIEW
 from segdec.errors import ImageError
 from segdec.inference.pipeline import Pipeline, Stage
 from segdec.runtime.cli import progress_bar
+from segdec.runtime.identifiers import REVIEW
 
 MIN_PROGRESS_IMAGES = 3
 """No progress bar for so few images."""

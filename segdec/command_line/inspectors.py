@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from segdec.artifact import UNLIKE_TRAINING, UnlikeAction, compare_photograph, open_artifact
 from segdec.artifact.signatures import TrustedKeys
-from segdec.config import REVIEW
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
 from segdec.images import Photograph, decode_image, read_file, read_image
@@ -20,6 +19,7 @@ from segdec.inference.pipeline import Stage
 from segdec.mask_decoding import fill_polygons, unpack_mask
 from segdec.predictor import Predictor
 from segdec.runtime.cli import import_tensorflow
+from segdec.runtime.identifiers import REVIEW
 from segdec.schemas import Answer, MaskAnswer, MaskForm, ModelDetail
 
 if TYPE_CHECKING:

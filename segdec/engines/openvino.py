@@ -40,8 +40,8 @@ class OpenVINOEngine:
     kernels.
 
     Args:
-        compiled: The model with the outputs `mask_logits` and `class_logits`, compiled for all sizes, or,
-            with `compile_any`, for images [1, H, W, C].
+        compiled: The model with the outputs `mask_logits`, `class_logits` and maybe `surface`, compiled for
+            all sizes, or, with `compile_any`, for images [1, H, W, C].
         compile_any: Compiles it for all sizes.
         notes: Warnings about how it runs on this machine.
 
@@ -105,9 +105,10 @@ class OpenVINOEngine:
             found = [self._run(size, part) for part in parts]
             return Logits(*(np.concatenate(one) for one in zip(*found, strict=True)))
 
-    def _run(self, size: tuple[int, int] | None, images: NDArray[np.uint8]) -> tuple[Any, Any]:
+    def _run(self, size: tuple[int, int] | None, images: NDArray[np.uint8]) -> list[Any]:
         found = self._requests[size].infer({"images": images})
-        return np.array(found["mask_logits"]), np.array(found["class_logits"])
+        names = "mask_logits", "class_logits", *(["surface"] if "surface" in found else [])
+        return [np.array(found[name]) for name in names]
 
     def release_memory(self) -> None:
         """Frees the memory of the largest images, which OpenVINO keeps otherwise."""

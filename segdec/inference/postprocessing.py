@@ -7,10 +7,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.config import REVIEW, Calibration, ModelConfig
+from segdec.config import Calibration, ModelConfig
 from segdec.errors import ConfigError, SegdecError
 from segdec.inference.preprocessing import cell_area, prepare_area, restore_mask
 from segdec.inference.region_classes import assign_classes, max_class_scores
+from segdec.runtime.identifiers import REVIEW
 
 
 @dataclass(frozen=True)

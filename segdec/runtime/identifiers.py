@@ -1,7 +1,7 @@
-"""The characters that names must not have: of stations, parts, people, models and requests.
+"""What names must not be: those of stations, parts, people, models, requests and classes.
 
-MQTT brokers close the connection at most of these characters; the others change what a reader of logs, tables
-and pages sees.
+MQTT brokers close the connection at most of the forbidden characters; the others change what a reader of
+logs, tables and pages sees.
 """
 
 import re
@@ -15,6 +15,18 @@ FORBIDDEN: Final = re.compile(
 )
 SCHEMA_PATTERN = r"^[^\u0000-\u001F\u007F-\u009F\u2028-\u202E\u2066-\u2069\uFDD0-\uFDEF\uFFFE\uFFFF]*$"
 """The same for JSON schemas, whose dialects have no common notation for characters beyond U+FFFF."""
+
+REVIEW: Final = "review"
+"""Label of a photograph that a person must check."""
+NOT_INSPECTED: Final = "not_inspected"
+"""Stands in the record for the label of a photograph without a verdict."""
+UNSURE: Final = "unsure"
+"""Label of a reviewer who cannot decide."""
+
+
+def is_reserved_class(name: str) -> bool:
+    """Returns whether a class must not have this name, because it is a label that is not a class."""
+    return name.lower() in {REVIEW, NOT_INSPECTED, UNSURE}
 
 
 def check_identifier(text: str) -> str:

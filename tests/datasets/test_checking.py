@@ -197,3 +197,10 @@ def test_an_interruption_does_not_wait_for_the_rest(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         check_dataset(Dataset(("good",), records), threads=1, progress=interrupt)
     assert len(looked) < len(records)
+
+
+def test_photographs_of_one_colour_are_a_risk(folder_root):
+    for name, level in (("dark", 0), ("grey", 120)):
+        cv2.imwrite(str(folder_root / f"good/{name}.png"), np.full((12, 20), level, np.uint8))
+    (warning,) = describe_risks(check_dataset(index(folder_root)))
+    assert warning.startswith("2 (good/dark, good/grey) show one colour and nothing else. Remove them if ")

@@ -140,6 +140,18 @@ def test_a_cluster_with_a_large_share_of_a_class_is_a_viewpoint(exposures, monke
     assert "viewpoint" in notes[0]
 
 
+def test_duplicates_among_more_photographs_are_those_of_the_given_ones(exposures):
+    found, _ = near_duplicates_for_split(exposures[:20], searched=exposures)
+    assert [len(same) for same in found] == [3] * 6 + [2]
+    assert set(sum(found, ())) == set(exposures[:20])
+
+
+def test_photographs_of_one_split_are_not_searched_for_leaks(exposures, monkeypatch):
+    monkeypatch.setattr(leaks, "near_duplicate_pairs", lambda _: pytest.fail("were searched"))
+    one_split = [replace(one, record=one.record.with_split("train")) for one in exposures]
+    assert warn_of_near_leaks(as_dataset(one_split), one_split, []) == []
+
+
 def test_few_photographs_are_not_compared(exposures):
     assert near_duplicates_for_split(exposures[:9]) == (
         (),

@@ -34,3 +34,13 @@ def test_unknown_layout_names_the_nearest(tmp_path):
     with pytest.raises(DatasetError, match=r"'kolector'.*Did you mean 'kolektor'") as error:
         load_dataset("kolector", tmp_path)
     assert all(name in str(error.value) for name in LAYOUTS)
+
+
+@pytest.mark.parametrize("name", ["unsure", "Review", "not_inspected"])
+@pytest.mark.parametrize("merge_defects", [False, True])
+def test_labels_that_are_not_classes_are_refused_as_classes(folder_root, write_picture, name, merge_defects):
+    write_picture(folder_root / name / "x.png")
+    with pytest.raises(DatasetError, match=f"has the class '{name}'.*`ignore`"):
+        load_dataset("folder", folder_root, merge_defects=merge_defects)
+    (folder_root / name).rename(folder_root / "ignore")
+    assert "ignore/x" not in {r.name for r in load_dataset("folder", folder_root).records}

@@ -1,10 +1,15 @@
 """`make demo-loop`; as a whole it is run quickly, which shows that it works, not that it gets better."""
 
+import io
+import json
 import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import dataclass, field, replace
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError
 
 import cv2
 import numpy as np
@@ -44,6 +49,47 @@ def test_its_last_lines_say_what_the_loop_was_worth(capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "after 61 s, errors on 200 new parts, version 1 → version 2" in printed
     assert "holes missed 30 of 40 → 2 false alarms 1 of 120 → 2" in printed
+
+
+@dataclass(frozen=True)
+class RejectingService(demo_loop.Service):
+    """Gives no verdict on parts with a hole, and calls all others good."""
+
+    holes: set[bytes]
+    tasks: list[dict]
+    code: str = "unlike_training"
+    asked: list[tuple] = field(default_factory=list)
+
+    def ask(self, _method, path, body=None, **_headers):
+        self.asked.append((path, body))
+        if isinstance(body, bytes) and body in self.holes:
+            problem = {"code": self.code, "detail": "It is darker."}
+            raise HTTPError(path, 422, "", Message(), io.BytesIO(json.dumps(problem).encode()))
+        if path == "/v1/review/next":
+            return {"tasks": [self.tasks.pop()] if self.tasks else []}
+        if path == "/v1/review/candidates":
+            answered = sum("day2" in path and body not in self.holes for path, body in self.asked)
+            return {"candidates": [{"answered": answered, "skipped": {}, "differing": 0, "serving": "1"}]}
+        return {"decision": {"label": "good"}}
+
+
+def test_parts_without_a_verdict_are_counted_printed_and_reviewed(capsys):
+    parts = make_parts(COUNTS, seed=1)
+    number = next(index for index, part in enumerate(parts) if part.kind == "hole")
+    record = {"record_id": 7, "part_id": f"day1-{number}", "revision": 0}
+    holes = {part.image for part in parts if part.kind == "hole"}
+    service = RejectingService("http://127.0.0.1", "key", holes, [{"record": record, "why": "not_inspected"}])
+    assert demo_loop.count_errors(service, parts) == {"good": 0, "scratch": 4, "no verdict": 3}
+    demo_loop.review(service, demo_loop.inspect(service, parts))
+    assert service.asked[-2][1]["label"] == "defect"
+    demo_loop.shadow(service, parts)
+    demo_loop.conclude(Counter(COUNTS), Counter({"no verdict": 3}), Counter(), 1.0)
+    printed = capsys.readouterr().out
+    assert printed.count("3 photographs are unlike those of the training (HTTP 422): no verdict.") == 2
+    assert "Reviewed 1 of 27: 1 not_inspected." in printed
+    assert " ".join(printed.split()).count("no verdict 3 of 27 → 0") == 1
+    with pytest.raises(SystemExit, match="It is darker"):
+        demo_loop.count_errors(replace(service, code="truncated_image"), parts)
 
 
 @pytest.mark.slow

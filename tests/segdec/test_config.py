@@ -1,7 +1,7 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds, config_error
+from segdec.config import MAX_MEMORY, InputConfig, ModelConfig, NetworkConfig, Thresholds, config_error
 
 GREY = NetworkConfig(preset="compact")
 
@@ -71,6 +71,11 @@ def test_receptive_field_by_hand(values: dict[str, object], side: int) -> None:
     assert NetworkConfig.model_validate(values).receptive_field == side
 
 
+def test_a_memory_has_a_limit() -> None:
+    text = message(NetworkConfig, {"memory": MAX_MEMORY + 1})
+    assert text == f"memory: Input should be less than or equal to {MAX_MEMORY} (got {MAX_MEMORY + 1})"
+
+
 def test_mask_stride_is_one_of_four() -> None:
     assert "expected one of 1, 2, 4, 8" in message(NetworkConfig, {"mask_stride": 3})
 
@@ -88,3 +93,10 @@ def test_labels_are_the_classes_and_review_where_there_is_one(tiny_config: Model
     assert tiny_config.labels == ("good", "defect")
     careful = tiny_config.model_copy(update={"thresholds": Thresholds(score=0.5, review=0.1)})
     assert careful.labels == ("good", "defect", "review")
+
+
+@pytest.mark.parametrize("name", ["review", "unsure", "not_inspected", "NOT_INSPECTED"])
+def test_labels_that_are_not_classes_are_refused_as_classes(tiny_config: ModelConfig, name: str) -> None:
+    values = tiny_config.model_dump() | {"classes": ("good", name)}
+    with pytest.raises(ValidationError, match=f"'{name}', which is reserved"):
+        ModelConfig.model_validate(values)

@@ -8,6 +8,8 @@ from training.__main__ import main
 
 pytest.importorskip("tensorflow")
 
+from training.data.feature_cache import FeatureCache
+from training.data.run_data import DRY_RUN_PHOTOGRAPHS
 from training.dry_run import RunEstimate, StageEstimate
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -48,6 +50,31 @@ def test_what_fails_in_a_run_fails_here_and_what_is_left_out_is_listed(
     errors = capsys.readouterr().err
     assert f"{broken} is empty" in errors  # the folder that holds the list is gone by now
     assert "of stage 'segment' became" in errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heads", [0, 3])
+def test_with_a_memory_a_few_photographs_are_encoded_and_all_are_counted(
+    tiny_experiment, tiny_encoder, tiny_encoder_weights, toy_root, tmp_path, monkeypatch, capsys, heads
+):
+    encoded = []
+    compute = FeatureCache.compute
+    monkeypatch.setattr(
+        FeatureCache, "compute", lambda self, arrays: encoded.append(1) or compute(self, arrays)
+    )
+    splits = tmp_path / "splits.txt"
+    names = [line.split()[1] for line in (toy_root / "splits.txt").read_text().splitlines() if line[0] != "#"]
+    used = [name for name in names if heads or name.startswith("good/")]
+    splits.write_text("".join(f"train {name}\n" for name in used))
+    flags = ["--network.encoder", tiny_encoder, "--encoder-weights", str(tiny_encoder_weights)]
+    flags += ["--network.heads", str(heads), "--network.memory", "30", "--data.splits", str(splits)]
+    flags += [f"--augmentation.{name}=0" for name in ("brightness", "contrast", "shift", "noise")]
+    if not heads:
+        flags += [f"--stages.{stage}.steps=0" for stage in ("segment", "decision", "joint")]
+    main(["check", str(tiny_experiment), "--runs", str(tmp_path / "runs"), *flags])
+    features = next(line.split() for line in capsys.readouterr().out.splitlines() if "features" in line)
+    assert features[1] == str(len(used))
+    assert len(encoded) <= 2 + DRY_RUN_PHOTOGRAPHS * 3 * (2 if heads else 1), len(encoded)  # 2: to time it
 
 
 def test_the_total_is_the_sum_of_its_parts():

@@ -21,7 +21,7 @@ from segdec.network.encoder import load_application
 from segdec.network.folding import fold_network
 from segdec.network.network import build_network
 from training.evaluate import evaluate_run
-from training.memory_building import USUAL_LOG_ODDS, build_memory, choose_coreset
+from training.memory_building import BORDER, USUAL_LOG_ODDS, build_memory, choose_coreset
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -87,12 +87,22 @@ def test_defects_score_above_good_surface(network):
     assert abs(unseen.mean() - USUAL_LOG_ODDS) < 2  # standard deviations
 
 
-def test_identical_photographs_give_finite_scores(network):
-    image = surface(np.random.default_rng(1))
+@pytest.mark.parametrize("image", [surface(np.random.default_rng(1)), np.full((64, 64, 1), 99, np.uint8)])
+def test_identical_photographs_give_finite_scores(network, image):
     build(network, [image] * 3)
     outputs = network(image[None].astype(np.float32))
     assert np.isfinite(outputs["mask_logits"]).all()
     assert outputs["class_logits"][0, 1] < 0
+
+
+@pytest.mark.parametrize("side", [8, 8 * BORDER])
+def test_photographs_smaller_than_two_borders_have_a_memory(network, side):
+    """Of one cell, and with no cell farther from all sides than the border."""
+    random = np.random.default_rng(1)
+    build(network, [surface(random, side=side) for _ in range(6)])
+    outputs = network(surface(random, side=side)[None].astype(np.float32))
+    assert outputs["mask_logits"].shape[1:3] == (side // 8, side // 8)
+    assert np.isfinite(outputs["mask_logits"]).all() and np.isfinite(outputs["class_logits"]).all()
 
 
 def test_each_fold_needs_a_photograph(network):
@@ -182,6 +192,8 @@ def test_engines_agree_with_heads_and_memory(beside_heads, engine, tmp_path):
     expected, found = reference.infer(images), loaded.infer(images)
     np.testing.assert_allclose(found.mask, expected.mask, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(found.classes, expected.classes, rtol=1e-4, atol=1e-4)
+    assert expected.surface is not None and expected.surface.shape == (2, 96)
+    np.testing.assert_allclose(found.surface, expected.surface, rtol=1e-4, atol=1e-5)
 
 
 def test_int8_keeps_the_memory_in_float(beside_heads):

@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +31,9 @@ from training.data.example_source import ExampleSource, build_source, prepare_sa
 from training.data.inspected_records import clip_mask, relabel_uninspected
 from training.data.targets import dilate_sample
 
+DRY_RUN_PHOTOGRAPHS = 2
+"""Photographs of each class of each fold in a dry run: enough of three folds to combine scores."""
+
 
 @dataclass(frozen=True)
 class RunData:
@@ -45,6 +49,7 @@ class RunData:
         check_cache: Results of the file checks.
         left_out: Problems of photographs that are skipped.
         training_photographs: Size and depth of those of the training split.
+        used_share: Share of the training photographs that is used; below 1 with a few of them.
     """
 
     dataset: Dataset
@@ -56,10 +61,13 @@ class RunData:
     check_cache: CheckCache
     left_out: tuple[Problem, ...] = ()
     training_photographs: TrainingPhotographs | None = None
+    used_share: float = 1.0
 
 
-def load_run_data(config: ExperimentConfig) -> RunData:
+def load_run_data(config: ExperimentConfig, *, few: bool = False) -> RunData:
     """Loads the data of a run; reads each file once, unless an index or an earlier check knows it.
+
+    With `few`, all photographs are checked, and of each class of each fold `DRY_RUN_PHOTOGRAPHS` are used.
 
     Raises:
         SegdecError: If photographs are unusable or in two splits (one error lists all), or do not fit the
@@ -85,15 +93,30 @@ def load_run_data(config: ExperimentConfig) -> RunData:
     records = relabel_uninspected(checked.dataset.records, read_record, config.input)
     usable = replace(checked.dataset, records=records, problems=())
     check_learnable(config, model, usable)
+    photographs = len(usable.of_split("train"))
+    if few and model.network.folds > 1:
+        usable = replace(usable, records=pick_few(records))
 
     def read_example(record: Record) -> Sample:
         return dilate_sample(read_record(record), config.target)
 
     cache = ArrayCache(data.cache_mb, data.cache_folder, data.disk_cache_mb)
-    examples = build_source(usable.of_split("train"), read_example, model, cache)
+    used = usable.of_split("train")
+    examples = build_source(used, read_example, model, cache)
     shape, digest, left_out = examples.common_shape(), fingerprint(records), checked.dataset.problems
-    trained = describe_training(checked)
-    return RunData(usable, model, examples, cache, shape, digest, check_cache, left_out, trained)
+    trained, share = describe_training(checked), len(used) / photographs
+    return RunData(usable, model, examples, cache, shape, digest, check_cache, left_out, trained, share)
+
+
+def pick_few(records: Sequence[Record]) -> tuple[Record, ...]:
+    """Returns `DRY_RUN_PHOTOGRAPHS` records of each class of each fold, and those without a fold."""
+    seen: Counter[tuple[int | None, int]] = Counter()
+    picked = []
+    for record in records:
+        seen[record.fold, record.label] += 1
+        if record.fold is None or seen[record.fold, record.label] <= DRY_RUN_PHOTOGRAPHS:
+            picked.append(record)
+    return tuple(picked)
 
 
 def assign_network_folds(checked: CheckedDataset, network: NetworkConfig, seed: int) -> CheckedDataset:
@@ -113,7 +136,8 @@ def assign_network_folds(checked: CheckedDataset, network: NetworkConfig, seed: 
     own = [one for one in checked.photographs if one.record.split in ("train", "val")]
     duplicates: Duplicates = ()
     if any(one.record.fold is None for one in own):
-        duplicates, notes = near_duplicates_for_split(own, [1] * network.folds, seed)
+        shares, searched = [1] * network.folds, checked.photographs  # the search for leaks finds the same
+        duplicates, notes = near_duplicates_for_split(own, shares, seed, searched=searched)
         for note in notes:
             print(f"note: {note}", file=sys.stderr)
     good_only = not network.heads

@@ -11,7 +11,7 @@ from pathlib import Path
 from datasets.sample import Record
 from datasets.splitting import write_splits
 from training.config import ExperimentConfig
-from training.dry_run import shorten
+from training.dry_run import trial_experiment
 from training.fit.encoder_choice import MAX_STEPS
 from training.fit.time_control import Clock, TimeControl
 from training.trainer import Trainer
@@ -54,10 +54,10 @@ def measure_average_precision(
     with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):
         splits = Path(folder) / "splits.txt"
         write_splits(splits, records)
-        short = shorten(config, Path(folder), MAX_STEPS)
-        data = short.data.model_copy(update={"splits": splits})
-        network = short.network.model_copy(update={"memory": 0})  # it costs time, and each encoder gets one
-        short = short.model_copy(update={"data": data, "network": network})
-        control = TimeControl(short.stages.steps, clock() + share_s, clock)
-        result = Trainer(short, dry_run=True, control=control).run().result()
+        trial = trial_experiment(config, Path(folder), MAX_STEPS)
+        data = trial.data.model_copy(update={"splits": splits})
+        network = trial.network.model_copy(update={"memory": 0})  # it costs time, and each encoder gets one
+        trial = trial.model_copy(update={"data": data, "network": network})
+        control = TimeControl(trial.stages.steps, clock() + share_s, clock)
+        result = Trainer(trial, dry_run=True, control=control).run().result()
     return result.validation["average_precision"] or 0.0, sum(control.taken.values())

@@ -86,7 +86,8 @@ def split_dataset(profiled: ProfiledDataset, *, with_folds: bool = False) -> Dat
         if not number:
             raise DatasetError(
                 f"The split '{split}' would hold no good photograph: the {profile.good} good ones are in "
-                f"{count_of(len(clusters), 'group')} that stay together. Expected photographs of more parts."
+                f"{count_of(len(clusters), 'group')}, and equal pictures are one group. Expected photographs "
+                "of more parts."
             )
     evaluated, reliability = _choose_evaluated(good, defective)
     return DatasetSplit(assigned, good, defective, evaluated, (*reasons, *reliability))

@@ -11,7 +11,7 @@ from typing import Any
 
 from scipy.special import expit
 
-from segdec.config import REVIEW
+from segdec.runtime.identifiers import REVIEW
 from training.metrics.calibration import measure_reliability
 from training.metrics.classification import (
     auroc,

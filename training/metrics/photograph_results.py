@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from segdec.config import REVIEW
 from segdec.runtime.csv_cells import neutralise_cells, restore_text
 from segdec.runtime.files import write_text_atomic
+from segdec.runtime.identifiers import REVIEW
 from training.metrics.pixel_counts import PixelCounts
 from training.metrics.regions import Overlap
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from segdec.config import REVIEW
+from segdec.runtime.identifiers import REVIEW
 from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_counts import ratio
 from training.reporting.charts import odds_range, to_log10_odds

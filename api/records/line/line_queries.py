@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 from api.records.line.silent_stations import StationActivity
 from api.records.queries import Filters, equal, in_period_and_station, start_of_hour
 from api.records.tables import hours, inspections, misses
-from segdec.config import NOT_INSPECTED
+from segdec.runtime.identifiers import NOT_INSPECTED
 
 HOUR = timedelta(hours=1)
 MAX_STATIONS = 100

@@ -29,7 +29,8 @@ from api.records.schemas import (
     QuietStation,
     ScoreDrift,
 )
-from segdec.config import GOOD, NOT_INSPECTED, REVIEW
+from segdec.config import GOOD
+from segdec.runtime.identifiers import NOT_INSPECTED, REVIEW
 
 HOUR = timedelta(hours=1)
 CHART_HOURS = 24

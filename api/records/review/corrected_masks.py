@@ -7,9 +7,9 @@ from api.errors import RequestError
 from api.inspection.json_files import decode_base64
 from api.inspection.mask_encoding import replace_pixels
 from api.records.inspection import Row
-from api.records.review.reviews import UNSURE
 from segdec.config import GOOD
 from segdec.images import decode_mask_values
+from segdec.runtime.identifiers import UNSURE
 from segdec.schemas import MaskAnswer
 
 NAME = "The mask"

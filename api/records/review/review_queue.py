@@ -11,7 +11,7 @@ from api.records.inspection import Row
 from api.records.queries import insert_into
 from api.records.schemas import ReviewReason
 from api.records.tables import inspections, pictures, review_queue, shadows
-from segdec.config import NOT_INSPECTED
+from segdec.runtime.identifiers import NOT_INSPECTED
 
 
 class Priority(IntEnum):

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, case, exists, func, select, text
 
 from api.records.queries import Filters, in_period_and_station
 from api.records.review.confidence_intervals import Interval, Sample, estimate_share, estimate_total
-from api.records.review.reviews import UNSURE
 from api.records.review.sampling_counts import Stratum, count_strata
 from api.records.schemas import Estimate, ReviewStatistics
 from api.records.tables import inspections, is_sampled, shadows
 from segdec.config import GOOD
+from segdec.runtime.identifiers import UNSURE
 
 CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW = ("near", "chance"), ("defect",), ("review",)
 """Sampling reasons by verdict."""

@@ -12,10 +12,9 @@ from api.records.queries import UNMASKED_COLUMNS, with_pictures
 from api.records.record_view import make_record
 from api.records.review.leases import LEASE_DURATION, LeaseHolder, lease
 from api.records.review.review_queue import Priority, count_waiting
-from api.records.review.reviews import UNSURE
 from api.records.schemas import ReviewTask, ReviewTasks, ShadowVerdict
 from api.records.tables import inspections, review_queue, shadows
-from segdec.config import NOT_INSPECTED
+from segdec.runtime.identifiers import NOT_INSPECTED, UNSURE
 
 MAX_COUNTED = 10_000
 """Maximum number of queue entries that are counted for an answer."""

@@ -18,7 +18,6 @@ from sqlalchemy import Connection, Engine, select
 from api.records.inspection import Row
 from api.records.inspection_rows import class_names
 from api.records.queries import Filters, equal, find_inspection, in_period, with_pictures
-from api.records.review.reviews import UNSURE
 from api.records.storage.pictures import PictureStore
 from api.records.tables import inspections
 from segdec.config import GOOD
@@ -27,6 +26,7 @@ from segdec.images import write_png
 from segdec.mask_decoding import unpack_mask
 from segdec.runtime.csv_cells import neutralise_cells
 from segdec.runtime.files import atomic_folder
+from segdec.runtime.identifiers import UNSURE
 from segdec.schemas import MaskAnswer
 
 NAME_DIGITS = 32

@@ -14,10 +14,9 @@ from api.records.review.leases import LeaseHolder, is_leased_to_another, renew
 from api.records.review.review_queue import dequeue, requeue
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, inspections, pictures
-from segdec.config import GOOD, NOT_INSPECTED
+from segdec.config import GOOD
+from segdec.runtime.identifiers import NOT_INSPECTED, UNSURE
 
-UNSURE = "unsure"
-"""Label of a reviewer who cannot decide."""
 REVIEW, UNDO = "review", "undo"
 """Actions in the audit log."""
 

@@ -7,11 +7,10 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, inse
 
 from api.records.inspection import Row
 from api.records.review.review_queue import Priority, enqueue
-from api.records.review.reviews import UNSURE
 from api.records.schemas import CandidateReport, CandidateVerdicts
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import inspections, pictures, shadows
-from segdec.config import NOT_INSPECTED
+from segdec.runtime.identifiers import NOT_INSPECTED, UNSURE
 from segdec.schemas import ModelIdentity
 
 

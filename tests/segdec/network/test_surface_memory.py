@@ -70,6 +70,15 @@ def test_the_score_is_the_highest_mask_score(network):
     assert not network.heads and not network.decisions and not network.memory.trainable_variables
 
 
+def test_the_surface_is_the_mean_patch(network):
+    images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
+    part = keras.Model(network.memory.input, network.memory.get_layer(PATCHES).output)
+    patches = part(network.encoder(images)).numpy()
+    found = network(images)["surface"]
+    np.testing.assert_allclose(found, patches.mean(axis=(1, 2)), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(network.without_fold(1)(images)["surface"], found, rtol=1e-4, atol=1e-6)
+
+
 def test_folding_keeps_the_memory(network):
     images = np.random.default_rng(2).integers(0, 256, (2, 40, 56, 1)).astype(np.float32)
     expected, found = network(images, training=False), fold_network(network)(images, training=False)

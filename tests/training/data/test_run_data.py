@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from datasets import check_cache, file_systems
+from datasets import check_cache, file_systems, near_duplicates
 from datasets.layouts.toy import write_toy
 from datasets.loading import load_dataset
 from datasets.sample import Record
@@ -231,6 +231,15 @@ def test_duplicates_in_two_splits(load, toy_root, tmp_path, monkeypatch, capsys,
     load_run_data(load(*at(root), *allow))
     load_run_data(load(*from_shards(url)))  # shards are not read at a start
     assert "near duplicate" not in capsys.readouterr().err
+
+
+def test_with_folds_and_a_test_split_near_duplicates_are_searched_once(load, tiny_encoder):
+    near_duplicates._search.cache_clear()
+    flags = ["--network.encoder", tiny_encoder, "--network.heads", "2"]
+    flags += [f"--augmentation.{name}=0" for name in ("brightness", "contrast", "shift", "noise")]
+    data = load_run_data(load(*flags))
+    assert {record.split for record in data.dataset.records} == {"train", "test"}
+    assert near_duplicates._search.cache_info().misses == 1
 
 
 def test_settings_of_the_data_take_effect(load, tmp_path):

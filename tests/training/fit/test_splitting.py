@@ -1,5 +1,7 @@
 """What trains, validates and tests, down to a single defect."""
 
+from dataclasses import replace
+
 import pytest
 
 from segdec.errors import DatasetError
@@ -62,11 +64,27 @@ def test_a_validation_without_defects_is_made_anew_and_the_test_stays(profiled_o
     assert "val has 2 and 0: too few" in division.reasons[1]
 
 
-def test_good_photographs_of_one_part_cannot_be_divided(profiled_of):
+@pytest.mark.parametrize("with_folds", [False, True])
+def test_good_photographs_of_one_part_cannot_be_divided(profiled_of, with_folds):
     with pytest.raises(
         DatasetError, match=r"'val' would hold no good photograph: the 5 good ones are in 1 g"
     ):
-        split_dataset(profiled_of([[(0,)] * 5]))
+        split_dataset(profiled_of([[(0,)] * 5]), with_folds=with_folds)
+
+
+@pytest.mark.parametrize("defects", [0, 10])
+def test_fewer_good_photographs_than_folds_are_refused(profiled_of, defects):
+    text = f"holds 2 good and {defects} defective photographs. Expected at least 3 good ones"
+    with pytest.raises(DatasetError, match=text):
+        split_dataset(profiled_of([GOOD] * 2 + [BAD] * defects), with_folds=True)
+
+
+def test_identical_photographs_are_one_part(profiled_of):
+    profiled = profiled_of([GOOD] * 5)
+    same = tuple(replace(one, digest="same") for one in profiled.checked.photographs)
+    profiled = replace(profiled, checked=replace(profiled.checked, photographs=same))
+    with pytest.raises(DatasetError, match=r"in 1 group.*equal pictures are one group"):
+        split_dataset(profiled, with_folds=True)
 
 
 # === Folds ===
@@ -99,6 +117,15 @@ def test_the_test_of_the_data_set_stays_apart_from_the_folds(profiled_of):
     assert "test is that of the data set" in division.reasons
 
 
+@pytest.mark.parametrize("with_folds", [False, True])
+def test_near_duplicates_in_the_test_of_the_data_set_stay_there(profiled_of, with_folds):
+    groups = [[(label, split)] for label in (0, 1) for split in ("train", "val", "test") for _ in range(4)]
+    profiled = profiled_of(groups, own_split=True, twins=[(0, 1, 8)])
+    records = split_dataset(profiled, with_folds=with_folds).dataset.records
+    assert records[8].split == "test"
+    assert records[0].fold == records[1].fold
+
+
 @pytest.mark.parametrize(
     ("groups", "good", "defective"),
     [
@@ -112,6 +139,8 @@ def test_without_defects_in_train_the_folds_are_those_of_a_memory(profiled_of, g
     assert (division.good, division.defective) == (good, defective)
 
 
-@pytest.mark.parametrize("groups", [[GOOD] * 20 + [BAD] * 2, [[(0,)] * 9, GOOD, *[BAD] * 9]])
+@pytest.mark.parametrize(
+    "groups", [[GOOD] * 20 + [BAD], [GOOD] * 20 + [BAD] * 2, [[(0,)] * 9, GOOD, *[BAD] * 9]]
+)
 def test_fewer_good_or_defective_parts_than_folds_are_split_without_folds(profiled_of, groups):
     assert split_dataset(profiled_of(groups), with_folds=True).folds == 1

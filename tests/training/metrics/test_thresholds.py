@@ -95,22 +95,27 @@ def test_threshold_from_good_images_only_rejects_one_in_twenty():
     good = np.linspace(-4, -2, 21)
     limits = choose_score_thresholds(scored(good, []), DEFAULTS)
     assert limits.calibration == Calibration()
-    # Mean −3, standard deviation 0.62048, t(20 degrees, 95 %) 1.72472, √(1 + 1/21) 1.02353: −1.9047.
-    assert cut_of(limits) == pytest.approx(-1.8, abs=1e-6)  # clear of −2 by 0.2
-    # None of 21 is refused: up to 1 − 0.05^(1/21) = 13.3 % may be.
-    assert "21 good parts and no defective one: it rejects at most 13.3 % of the good ones" in limits.notes[0]
+    # 22 · 95 % is 20.9: between the two highest, −2.1 and −2, and clear of both.
+    assert cut_of(limits) == pytest.approx(-2.05, abs=1e-6)
+    # One of 21 is refused: up to 20.7 % may be.
+    assert beta.ppf(0.95, 2, 20) == pytest.approx(0.207, abs=1e-3)
+    assert "21 good parts and no defective one: it rejects at most 20.7 % of the good ones" in limits.notes[0]
 
 
-def test_rejection_bound_holds_with_its_confidence():
-    generator, share, kept = np.random.default_rng(0), 0.1, 0
-    for _ in range(100):
-        limits = choose_score_thresholds(
-            scored(generator.normal(0, 1, 60), []), ThresholdConfig(refused_share=share, confidence=0.8)
-        )
-        kept += norm.sf(cut_of(limits)) <= share
-    # Of 60 parts 3 may be refused, which is kept with a probability of 0.863; with 4 it would be 0.729.
-    assert beta.cdf(0.1, 4, 57) == pytest.approx(0.863, abs=1e-3)
-    assert 0.8 <= kept / 100 < 1
+def test_fewer_good_images_than_the_share_needs_give_the_quantile_of_a_normal_distribution():
+    limits = choose_score_thresholds(scored(np.linspace(-4, -2, 11), []), DEFAULTS)
+    # Mean −3, standard deviation 0.66332, t(10 degrees, 95 %) 1.81246, √(1 + 1/11) 1.04447: −1.7443.
+    assert cut_of(limits) == pytest.approx(-1.7443, abs=1e-4)
+
+
+@pytest.mark.parametrize("count", [10, 60])
+def test_further_good_images_exceed_the_threshold_in_the_stated_share(count):
+    generator = np.random.default_rng(0)
+    refused = [
+        norm.sf(cut_of(choose_score_thresholds(scored(generator.normal(0, 1, count), []), DEFAULTS)))
+        for _ in range(200)
+    ]
+    assert np.mean(refused) == pytest.approx(0.05, abs=0.01)
 
 
 # === Review ===

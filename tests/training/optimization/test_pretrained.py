@@ -111,6 +111,12 @@ def of_a_deeper_network(path, application):
     keras.Model(application.input, deeper).save_weights(path)
 
 
+def of_a_deeper_network_by_keras_2(path, application):
+    """As ResNet101 is to ResNet50."""
+    deeper = keras.layers.Conv2D(3, 1)(application.output)
+    write_legacy(keras.Model(application.input, deeper), path)
+
+
 def of_a_wider_network(path, _):
     load_application(replace(ENCODERS["tiny"], arguments={"alpha": 0.125})).save_weights(path)
 
@@ -149,6 +155,7 @@ def not_finite(path, application):
             "e.weights.h5",
             "{misfit}it contains layers/conv2d_14/vars/0 [1, 1, 64, 3], wh",
         ),
+        (of_a_deeper_network_by_keras_2, "e.h5", "{misfit}it cannot be read (Layer count mismatch"),
         (
             of_a_wider_network,
             "e.weights.h5",
