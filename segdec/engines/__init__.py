@@ -19,13 +19,15 @@ Precision = Literal["float32", "bfloat16", "int8"]
 
 @dataclass(frozen=True)
 class Logits:
-    """The network's output: `mask` [B, H/s, W/s, M] and `classes` [B, C], both float32.
+    """The network's output, float32: `mask` [B, H/s, W/s, M], `classes` [B, C] and `surface` [B, D].
 
-    s is the network's `mask_stride`, M its `mask_channels`.
+    s is the network's `mask_stride`, M its `mask_channels`. `surface` describes the whole photograph, see
+    `segdec.photograph_check`; None without a memory of good surface, and for models of earlier versions.
     """
 
     mask: NDArray[np.float32]
     classes: NDArray[np.float32]
+    surface: NDArray[np.float32] | None = None
 
 
 class Engine(Protocol):

@@ -121,10 +121,8 @@ def input_signature(network: Any) -> Any:
 
 def to_logits(outputs: dict[str, Any]) -> Logits:
     """Returns the network's output as float32 arrays."""
-    return Logits(
-        mask=np.asarray(outputs["mask_logits"], dtype=np.float32),
-        classes=np.asarray(outputs["class_logits"], dtype=np.float32),
-    )
+    names = "mask_logits", "class_logits", *(["surface"] if "surface" in outputs else [])
+    return Logits(*(np.asarray(outputs[name], dtype=np.float32) for name in names))
 
 
 def _has_gpu() -> bool:

@@ -66,7 +66,7 @@ def infer_tiles(
 
     Returns:
         Mask logits [B, H/s, W/s, M], and for each photograph the class logits of the tile with the highest
-        score 1 − P(good), the first of equal ones.
+        score 1 − P(good), the first of equal ones, and the mean of the tiles' `surface`.
 
     Raises:
         ValueError: If the size of the photographs is wrong.
@@ -89,7 +89,7 @@ def infer_tiles(
 
     for y, x in set(np.ndindex(len(rows.starts), len(columns.starts))) - set(places):
         add(slice(None), y, x, OUTSIDE_LOGIT)
-    classes = []
+    classes, surfaces = [], []
     for first in range(0, len(tiles), at_once):
         batch = tiles[first : first + at_once]
         parts = [images[i, rows.pixels(y), columns.pixels(x)] for i, y, x in batch]
@@ -97,8 +97,10 @@ def infer_tiles(
         for (i, y, x), logits in zip(batch, found.mask, strict=True):
             add(i, y, x, logits)
         classes.append(found.classes)
-    of_tiles = np.concatenate(classes)  # [B · tiles, classes]
-    return Logits(mask, most_defective(of_tiles.reshape(len(images), -1, of_tiles.shape[1])))
+        surfaces += [] if found.surface is None else [found.surface]
+    of_tiles, shape = np.concatenate(classes), (len(images), len(places), -1)  # [B · tiles, classes]
+    surface = np.concatenate(surfaces).reshape(shape).mean(axis=1) if surfaces else None
+    return Logits(mask, most_defective(of_tiles.reshape(shape)), surface)
 
 
 def tile_starts(side: int, tile: int, overlap: int, cell: int = STRIDE) -> tuple[int, ...]:

@@ -53,7 +53,8 @@ class SegDecNet(keras.Model):
 
     Output shape:
         `{"mask_logits": [B, H/s, W/s, M], "class_logits": [B, num_classes]}`, float32; s is the mask
-        stride, by default 8; M is 1, or with `mask_classes` the number of defect classes.
+        stride, by default 8; M is 1, or with `mask_classes` the number of defect classes. With a memory also
+        `surface` [B, D], the mean of the patches that it compares.
 
     Example:
         >>> network = SegDecNet(NetworkConfig(preset="compact"))
@@ -150,8 +151,10 @@ def _outputs(
     `segmented` are the outputs of the segmentation by name. With a combination, the memory changes the
     decision.
     """
+    memory_logits, surface = segmented.get(MEMORY, (None, None))
     if not config.heads:
-        return {"mask_logits": segmented[MEMORY], "class_logits": highest_logit(segmented[MEMORY])}
+        class_logits = highest_logit(memory_logits)
+        return {"mask_logits": memory_logits, "class_logits": class_logits, "surface": surface}
     heads = [one for name, one in segmented.items() if name != MEMORY]
     decided = [
         decide((features, coarse)) for decide, (features, coarse, _) in zip(decisions, heads, strict=True)
@@ -160,8 +163,9 @@ def _outputs(
     decision = _mean(decided, "mean_decision")
     if combination is not None:
         describe = Evidence(dtype=keras.config.floatx(), name=EVIDENCE)
-        decision = combination([decision, describe([decision, mask_logits, segmented[MEMORY]])])
-    return {"mask_logits": mask_logits, "class_logits": classify(decision, config)}
+        decision = combination([decision, describe([decision, mask_logits, memory_logits])])
+    outputs = {"mask_logits": mask_logits, "class_logits": classify(decision, config)}
+    return outputs if surface is None else {**outputs, "surface": surface}
 
 
 def _mean(logits: list[Any], name: str) -> Any:
@@ -185,7 +189,7 @@ def build_network(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY)
 
 
 def build_segmentation(config: NetworkConfig, policy: ComputePolicy = DEFAULT_POLICY) -> keras.Model:
-    """Builds a model: image [B, H, W, C] → `Segmented` by the name of the head, and the memory's logits.
+    """Builds a model: image [B, H, W, C] → `Segmented` by the name of the head, and the memory's outputs.
 
     The features are [B, H/8, W/8, F]. Coarse logits are [B, H/8, W/8, M], final ones [B, H/s, W/s, M]; they
     are the same if the stride s is 8. With an encoder, it and each head are separate models.

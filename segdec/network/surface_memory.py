@@ -35,15 +35,16 @@ UNCHANGED: dict[str, Any] = {"trainable": False, "autocast": False}
 MEMORY = "memory"
 """Name of the part of the segmentation that remembers good surface."""
 
-PATCHES, NEAREST, DEVIATION = "patches", "nearest_patch", "deviation"
-"""Names of layers: the patches, from `patches_8` and `patches_16`; the distances; the logits."""
+PATCHES, MEAN, NEAREST, DEVIATION = "patches", "mean_patch", "nearest_patch", "deviation"
+"""Names of layers: the patches, from `patches_8` and `patches_16`; their mean; the distances; the logits."""
 
 SMOOTHED = ("smoothed_1", "smoothed_2")
 """Names of the layers that smooth the distances."""
 
 
 def build_memory(features: dict[str, Any], config: NetworkConfig, *, folded: bool) -> keras.Model:
-    """Builds a model: the encoder's features by name → logits [B, H/8, W/8, 1], high on unknown surface.
+    """Builds a model: the encoder's features by name → logits [B, H/8, W/8, 1], high on unknown surface, and
+    the mean patch [B, width], which describes the whole photograph.
 
     They are computed in float32, since differences of large numbers decide. If `folded`, it has no patches
     for folds.
@@ -60,10 +61,11 @@ def build_memory(features: dict[str, Any], config: NetworkConfig, *, folded: boo
             x = CropToStride(1, dtype=exact, name=f"cut_{stride}")([x, patches[0]])
         patches.append(x)
     x = layers.Add(dtype=exact, name=PATCHES)(patches)  # [B, H/8, W/8, width]
+    mean = layers.GlobalAveragePooling2D(dtype=exact, name=MEAN)(x)
     x = NearestPatch(config.memory, 0 if folded else config.folds, dtype=exact, name=NEAREST)(x)
     for name in SMOOTHED:
         x = layers.AveragePooling2D(SMOOTHING, 1, padding="same", dtype=exact, name=name)(x)
-    return keras.Model(features, Deviation(dtype=exact, name=DEVIATION)(x), name=MEMORY)
+    return keras.Model(features, (Deviation(dtype=exact, name=DEVIATION)(x), mean), name=MEMORY)
 
 
 def distances_without_fold(memory: keras.Model, fold: int) -> keras.Model:
@@ -81,7 +83,7 @@ def distances_without_fold(memory: keras.Model, fold: int) -> keras.Model:
 def without_fold(memory: keras.Model, fold: int) -> keras.Model:
     """Returns the model of `build_memory` with the patches without a fold; it shares the weights."""
     distances = distances_without_fold(memory, fold)(memory.get_layer(PATCHES).output)
-    return keras.Model(memory.input, memory.get_layer(DEVIATION)(distances))
+    return keras.Model(memory.input, (memory.get_layer(DEVIATION)(distances), memory.get_layer(MEAN).output))
 
 
 def highest_logit(logits: Any) -> Any:
@@ -110,7 +112,9 @@ class PatchProjection(keras.layers.Layer):
 
     def call(self, inputs: Any) -> Any:
         x = ops.cast(inputs, self.compute_dtype)
-        mean_square = ops.mean(ops.square(x), axis=-1, keepdims=True)
+        # A convolution, since OpenVINO would compute a mean, and all layers before it, in float32.
+        channels = x.shape[-1]
+        mean_square = _product(ops.square(x), np.full((channels, 1), 1.0 / channels, np.float32))
         return _product(x, self.kernel) * ops.rsqrt(mean_square + EPSILON) + self.bias
 
     def get_config(self) -> dict[str, Any]:

@@ -192,6 +192,8 @@ def test_engines_agree_with_heads_and_memory(beside_heads, engine, tmp_path):
     expected, found = reference.infer(images), loaded.infer(images)
     np.testing.assert_allclose(found.mask, expected.mask, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(found.classes, expected.classes, rtol=1e-4, atol=1e-4)
+    assert expected.surface is not None and expected.surface.shape == (2, 96)
+    np.testing.assert_allclose(found.surface, expected.surface, rtol=1e-4, atol=1e-5)
 
 
 def test_int8_keeps_the_memory_in_float(beside_heads):

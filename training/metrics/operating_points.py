@@ -86,7 +86,7 @@ def find_operating_points(
         strict = settings.model_copy(update={"refused_share": MAX_SHARE, "score": None})
         threshold = choose_score_thresholds(scored, strict).threshold
         return chosen, points.offer("at most 1 % rejected", threshold)
-    cut = log_odds_at(limits.calibration, lowest_cost_score(settings, len(scored.defective)))
+    cut = log_odds_at(limits.calibration, lowest_cost_score(settings))
     return chosen, *points.offer_all(cut)
 
 

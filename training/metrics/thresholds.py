@@ -24,9 +24,6 @@ NEARLY_BEST = 0.98
 CLEARANCE = 0.2
 """Distance in log-odds of a threshold from every image, if the gap allows it: engines differ slightly."""
 
-FEW_DEFECTS = 5
-"""Defective images with which the probability of a defect at the threshold is half of that with many."""
-
 UNKNOWN_MISSES = (
     "The miss rate is unknown, and the score is not a probability: test the model on defective parts before "
     "use."
@@ -85,9 +82,9 @@ def choose_score_thresholds(
 ) -> ScoreThresholds:
     """Chooses calibration and thresholds of the image score.
 
-    With good and defective images the score becomes a probability, and the threshold is that of
-    `lowest_cost_score`. With good images alone, a further good part exceeds the threshold with probability
-    `refused_share`. Without enough images the threshold is 0.5. `settings.score` replaces the
+    With good and defective images the score becomes a probability, and the threshold 1 / (1 + miss_cost)
+    minimises the expected cost. With good images alone, a further good part exceeds the threshold with
+    probability `refused_share`. Without enough images the threshold is 0.5. `settings.score` replaces the
     choice. `balanced` says whether the network was trained on as many defective as good images.
     """
     good, defective = scored.good, scored.defective
@@ -104,7 +101,7 @@ def choose_score_thresholds(
         return ScoreThresholds(calibration, DEFAULT, notes=(note,))
     if not len(defective):
         return _limit_good(scored, settings)
-    cut = log_odds_at(calibration, lowest_cost_score(settings, len(defective)))
+    cut = log_odds_at(calibration, lowest_cost_score(settings))
     if not settings.review:
         return _place(scored, calibration, cut, None, _list_doubts(scored, cut))
     review, cut, notes = _choose_review(scored, cut, settings)
@@ -124,13 +121,9 @@ def _set_threshold(
     return ScoreThresholds(calibration, score, review if review < score else None, notes)
 
 
-def lowest_cost_score(settings: ThresholdConfig, defective: int) -> float:
-    """Returns the probability of a defect from which rejecting costs less than passing.
-
-    It is 1 / (1 + miss_cost), and lower with few `defective` images: what they do not show of the defects is
-    missed, which costs more than further false alarms. Measured with `benchmarks.thresholds`.
-    """
-    return defective / (defective + FEW_DEFECTS) / (1 + settings.miss_cost)
+def lowest_cost_score(settings: ThresholdConfig) -> float:
+    """Returns the probability of a defect from which rejecting costs less than passing."""
+    return 1 / (1 + settings.miss_cost)
 
 
 def log_odds_at(calibration: Calibration, score: float) -> float:

@@ -26,7 +26,7 @@ def test_artifact_that_answers_differently_is_not_written(tiny_network, tiny_con
             return Logits(mask, np.ones((batch, 2), np.float32))
 
     monkeypatch.setattr("segdec.engines.tensorflow.TensorFlowEngine.load", lambda *_: Other())
-    with pytest.raises(ArtifactError, match="mask logits differ"):
+    with pytest.raises(ArtifactError, match="output 'mask' differs"):
         export(tiny_network, tmp_path / "model", tiny_config)
     assert list(tmp_path.iterdir()) == []
 

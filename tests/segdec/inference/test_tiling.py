@@ -36,7 +36,8 @@ class MeanEngine:
         cells = images.reshape(batch, rows, self.stride, columns, self.stride).mean(axis=(2, 4))
         brightest = cells.max(axis=(1, 2))
         classes = np.stack([np.zeros(batch), brightest], axis=1)
-        return Logits(cells[..., None].astype(np.float32), classes.astype(np.float32))
+        surface = np.stack([cells.mean(axis=(1, 2)), brightest], axis=1).astype(np.float32)
+        return Logits(cells[..., None].astype(np.float32), classes.astype(np.float32), surface)
 
 
 def noise(batch: int, height: int, width: int) -> NDArray[np.uint8]:
@@ -170,3 +171,12 @@ def test_no_seam_between_different_tiles(normalization, tensorflow_devices):  # 
 
     assert seam(None, [20.5, 36.5, 52.5]) < 1.1  # tiles from 0, 128, 256, 384 px
     assert seam(0, [24.5, 48.5]) > 1.25  # from 0, 192, 384 px
+
+
+def test_the_surface_is_the_mean_of_the_tiles() -> None:
+    """Columns 0…47 and 48…95 of each photograph are a tile."""
+    images = noise(2, 48, 96)
+    found = infer_tiles(MeanEngine(), images, model(48, 48, overlap_px=0))
+    first, second = (MeanEngine().infer(images[:, :, start : start + 48]).surface for start in (0, 48))
+    assert found.surface is not None and first is not None and second is not None
+    np.testing.assert_allclose(found.surface, (first + second) / 2, rtol=1e-6)

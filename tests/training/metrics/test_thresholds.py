@@ -13,7 +13,6 @@ from training.metrics.thresholds import (
     ScoredPhotographs,
     choose_mask_threshold,
     choose_score_thresholds,
-    lowest_cost_score,
 )
 
 DEFAULTS = ThresholdConfig()
@@ -117,11 +116,6 @@ def test_further_good_images_exceed_the_threshold_in_the_stated_share(count):
         for _ in range(200)
     ]
     assert np.mean(refused) == pytest.approx(0.05, abs=0.01)
-
-
-def test_the_lowest_cost_is_at_a_lower_score_with_few_defective_images():
-    assert lowest_cost_score(DEFAULTS, 5) == pytest.approx(0.5 / 11)
-    assert lowest_cost_score(DEFAULTS, 10**6) == pytest.approx(1 / 11, rel=1e-4)
 
 
 # === Review ===
