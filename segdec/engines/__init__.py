@@ -29,6 +29,10 @@ class Logits:
     classes: NDArray[np.float32]
     surface: NDArray[np.float32] | None = None
 
+    def surface_of(self, row: int) -> NDArray[np.float32] | None:
+        """Returns the `surface` [D] of a photograph of the batch, if there is one."""
+        return None if self.surface is None else self.surface[row]
+
 
 class Engine(Protocol):
     """Runs the network of an artifact."""
