@@ -104,7 +104,9 @@ class Predictor:
         artifact.check_files(except_folder=name)
         with artifact.private_copy(name) as files:
             loaded = ENGINES[name].load(files, threads, usual_size(manifest))
-        _check_answer(loaded, manifest, artifact.folder)
+        surface = _check_answer(loaded, manifest, artifact.folder).surface
+        if ENGINES[name].precision != "int8":  # which has none
+            _check_surface(surface, manifest, artifact.folder)
         return cls(loaded, manifest, batch_pixels=batch_pixels, engine_name=name)
 
     @property
@@ -236,8 +238,8 @@ def _usual_photograph(config: ModelConfig) -> tuple[int, int]:
     return config.self_test.height, config.self_test.width
 
 
-def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> None:
-    """Checks that the loaded engine's output matches the manifest."""
+def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> Logits:
+    """Checks that the loaded engine's output matches the manifest, and returns it."""
     network = config.network
     height, width = getattr(engine, "size", None) or (STRIDE, STRIDE)  # others take longer at first
     try:
@@ -255,7 +257,7 @@ def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> None:
             f"The model in {folder} returns mask logits {shapes[0]} and class logits {shapes[1]}. Expected "
             f"{expected[0]} and {expected[1]}, as in its manifest; export the model again."
         )
-    _check_surface(found.surface, config, folder)
+    return found
 
 
 def _check_surface(surface: NDArray[np.float32] | None, config: ModelConfig, folder: Path) -> None:
