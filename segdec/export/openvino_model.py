@@ -131,9 +131,23 @@ def _convert(network: SegDecNet, layers: Sequence[FourierConv2D]) -> Any:
     with tempfile.TemporaryDirectory() as saved:
         save_fourier_network(network, Path(saved), layers)
         model = ov.convert_model(saved)
+    _keep_maximum_exact(model)
     # The temporary path of the source would make each export different.
     model.set_rt_info("", ["conversion_parameters", "input_model"])
     return model
+
+
+def _keep_maximum_exact(model: Any) -> None:
+    """Makes convolutions whose maximum over the channels is used return float32 in every precision.
+
+    The memory subtracts that maximum from a number of the same size. OpenVINO would round it to bfloat16, but
+    takes the type of a result from an operation after the bias.
+    """
+    for node in model.get_ordered_ops():
+        before = node.input_value(0).get_node() if node.get_type_name() == "ReduceMax" else None
+        if before is not None and before.get_type_name() == "Add":
+            limit = float(np.finfo(np.float32).max)
+            node.input(0).replace_source_output(ov.opset8.clamp(before, -limit, limit).output(0))
 
 
 def _save(model: Any, layers: Sequence[FourierConv2D], folder: Path) -> None:
