@@ -67,7 +67,7 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
     random = np.random.default_rng([seed, SEED])
 
     # === Patches ===
-    _set_projection(memory, random)
+    set_projection(memory, random)
     features = (encode(examples[index].image) for indices in chosen for index in indices)
     patches = [one.astype(np.float16) for one in _describe(memory, features)]
     center = np.mean([one.mean(axis=(0, 1), dtype=np.float32) for one in patches], axis=0)
@@ -118,8 +118,8 @@ def choose_coreset(patches: Floats, size: int) -> Floats:
     return coreset
 
 
-def _set_projection(memory: keras.Model, random: np.random.Generator) -> None:
-    """Sets the projections to orthogonal ones, which keep distances on average."""
+def set_projection(memory: keras.Model, random: np.random.Generator) -> None:
+    """Sets the projections of a memory to orthogonal ones, which keep distances on average."""
     layers = [memory.get_layer(f"{PATCHES}_{stride}") for stride in PATCH_STRIDES]
     channels = [layer.kernel.shape[0] for layer in layers]
     # With fewer channels than numbers of a patch, the columns cannot all be orthogonal.

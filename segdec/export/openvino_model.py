@@ -54,7 +54,7 @@ def save_float(
 
 
 def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np.uint8]]) -> None:
-    """Quantises a folded network to int8, except Fourier transforms, and writes it.
+    """Quantises a folded network to int8, except Fourier transforms, and writes it without its `surface`.
 
     Args:
         network: Network for serving, see `segdec.network.folding`.
@@ -92,6 +92,9 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     quantized = nncf.quantize(
         model, inputs, subset_size=len(photographs), ignored_scope=exact, advanced_parameters=uncorrected
     )
+    for result in quantized.get_results():
+        if "surface" in result.output(0).get_names():  # rounding moves it by more than its limit
+            quantized.remove_result(result)
     _save(quantized, layers, folder)
 
 
