@@ -1,12 +1,13 @@
 """Photographs unlike those of the training that are rejected, and photographs that are rejected by mistake.
 
-    python -m benchmarks.unlike_training DATA
+    python -m benchmarks.unlike_training DATA --encoder-weights FILE
 
 DATA holds one folder for each data set, as for `benchmarks.suite`. The parts of a set are split into folds;
 the limits come from all photographs of the other folds. The table shows the percentage of the fold's
 photographs that is rejected: good and defective ones, and good ones after an alteration. A defocused
 photograph gets new noise, as a camera would add it; a shifted one repeats its border. Inputs are scaled, so
-that half the resolution is no reason to reject a photograph unless it looks less sharp.
+that half the resolution is no reason to reject a photograph unless it looks less sharp. Without an encoder
+there is no measure `surface`, as for a model without a memory.
 """
 
 import argparse
@@ -29,8 +30,9 @@ from segdec.config import InputConfig
 from segdec.errors import ConfigError
 from segdec.inference.preprocessing import prepare_image
 from segdec.photograph_check import measure_photograph
-from segdec.runtime.cli import clean_exit
-from training.photograph_limits import FALSE_ALARM_RATE, choose_limits
+from segdec.runtime.cli import clean_exit, import_tensorflow
+from training.config import ExperimentConfig
+from training.photograph_limits import FALSE_ALARM_RATE, Infer, choose_limits, measure_with
 
 Image = NDArray[np.uint8]
 Random = np.random.Generator
@@ -50,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("data", type=Path, metavar="DATA", help="folder with one folder for each data set")
     add("--sets", nargs="+", default=[], metavar="NAME", help="default: all that can be measured")
     add("--altered", type=int, default=10, help="good photographs of a fold; default: %(default)s")
+    add("--encoder-weights", metavar="FILE", help="of MobileNet, as for fit; default: no encoder")
     add("--rate", type=float, default=FALSE_ALARM_RATE, help="of false alarms; default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
     options = parser.parse_args(arguments)
@@ -58,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"left out: {name}: {error}", file=sys.stderr)
     if not sets:
         raise ConfigError(f"No data set of '{options.data}' can be measured. Expected one with a test split.")
-    print(tabulate([MeasuredSet(source) for source in sets], options.altered, options.rate, options.seed))
+    infer = None if options.encoder_weights is None else load_surface(options.encoder_weights)
+    measured = [MeasuredSet(source, infer) for source in sets]
+    print(tabulate(measured, options.altered, options.rate, options.seed))
     print(
         f"\nStated rate of false alarms: {100 * options.rate:g} %. "
         f"Check of a photograph of 512 × 512 px in colour: {measure_ms():.1f} ms."
@@ -86,9 +91,11 @@ class MeasuredSet:
 
     Attributes:
         config: Scales to the median proportions; the shorter side becomes 256 px.
+        infer: Returns the measure `surface`; None: without it.
     """
 
-    def __init__(self, source: SuiteSet) -> None:
+    def __init__(self, source: SuiteSet, infer: Infer | None) -> None:
+        self.infer = infer
         self.name = source.name
         self.records = list(source.dataset.records)
         self.images = [read(record, white_level=65535).image for record in self.records]
@@ -96,7 +103,7 @@ class MeasuredSet:
         height, width = (round(SIDE * max(value, 1) / 8) * 8 for value in (proportion, 1 / proportion))
         self.config = InputConfig(policy="resize", height=height, width=width)
         self.coloured = any(bool(np.ptp(image, axis=-1).max() > 30) for image in self.images[:20])
-        self.measured = [measure_photograph(self.prepare(image)) for image in self.images]
+        self.measured = [measure_with(infer, self.prepare(image)) for image in self.images]
 
     def prepare(self, image: Image) -> Image:
         """Returns the network's input."""
@@ -124,8 +131,12 @@ def measure_rejected(
         trained = trained.model_copy(update={"limits": limits})
 
         def is_rejected(image: Image, trained: TrainingPhotographs = trained) -> bool:
-            size = image.shape[0], image.shape[1]
-            return compare_with(trained, own.config, size, own.prepare(image)).reason is not None
+            size, prepared = (image.shape[0], image.shape[1]), own.prepare(image)
+            reason = compare_with(trained, own.config, size, prepared).reason
+            if reason is None and own.infer is not None and trained.limits is not None:
+                measured = measure_with(own.infer, prepared)
+                reason = trained.limits.reason(measured, trained.limits.distances(measured))
+            return reason is not None
 
         good: list[int] = []
         for index in (index for index, group in enumerate(groups) if group in held):
@@ -184,6 +195,27 @@ def _photograph(levels: NDArray[np.float32], random: Random) -> Image:
 def _scaled(image: Image, height: int, width: int) -> Image:
     scaled = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
     return np.asarray(scaled, np.uint8).reshape(height, width, -1)
+
+
+# === Surface ===
+
+
+def load_surface(weights: str) -> Infer:
+    """Returns a function that runs a network whose memory is not built: the mean patch does not depend on it.
+
+    Raises:
+        ConfigError: If the weights are missing or do not fit MobileNet.
+    """
+    import_tensorflow()
+    from segdec.engines.tensorflow import NetworkEngine
+    from training.memory_building import set_projection
+    from training.optimization.pretrained import build_initial_network, load_pretrained
+
+    network = {"preset": "mobilenet", "input_channels": CHANNELS, "heads": 0, "memory": 1}
+    config = ExperimentConfig.model_validate({"encoder_weights": weights, "network": network})
+    built = build_initial_network(config, load_pretrained(config))
+    set_projection(built.memory, np.random.default_rng(0))
+    return NetworkEngine(built).infer
 
 
 # === Cost ===

@@ -2,7 +2,8 @@
 
 A measure is a vector. It is compared with the vectors of training photographs, in units of their spread
 (Mahalanobis 1936); the distance to the nearest one must not exceed a limit. `training.photograph_limits`
-chooses the limits. A further measure needs a name in `REASONS`, and its vector.
+chooses the limits. A further measure needs a name in `REASONS`, and its vector. `surface` is the network's
+mean patch, `segdec.engines.Logits.surface` (Lee et al. 2018 compare features in this way).
 """
 
 import base64
@@ -44,12 +45,16 @@ COLOUR_OFFSET = 8.0
 CONTRAST = "lower in contrast", "higher in contrast"
 SHARPNESS = "out of focus: less sharp", "noisier or finer in detail"
 
+SURFACE = "surface"
+"""Measure that the network makes."""
+
 REASONS: dict[str, tuple[tuple[str, str], ...]] = {
     "brightness": (("darker", "brighter"), CONTRAST),
     "colour": (("of other colours",) * 2,),
     "sharpness": (SHARPNESS,),
     "layout": (("of another scene or position",) * 2,),
     "texture": (CONTRAST, SHARPNESS, SHARPNESS, SHARPNESS, ("of another surface or direction",) * 2),
+    SURFACE: (("of another part or surface",) * 2,),
 }
 """Measures, with the meaning of a lower and a higher value than in training for each element; the last one is
 that of all further elements. In this order, a cause comes before its consequences."""
@@ -168,8 +173,9 @@ class MeasureLimit(Config):
         lowest: Lowest value of each element.
         highest: Highest value of each element.
         centre: Mean of each element.
-        scale: Matrix [P, P] that converts a difference from the centre to units of the spread.
-        references: Training photographs [N, P] in these units.
+        scale: Matrix [P, Q] that converts a difference from the centre to units of the spread, in Q ≤ P
+            directions.
+        references: Training photographs [N, Q] in these units.
         limit: Highest distance of a photograph that is like them, the logarithm of units of the spread.
     """
 
@@ -183,16 +189,16 @@ class MeasureLimit(Config):
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
         size, scale, references = len(self.centre), *map(decode_numbers, (self.scale, self.references))
-        ranges = len(self.lowest), len(self.highest)
-        if ranges != (size, size) or scale.size != size**2 or not references.size or references.size % size:
+        ranges, directions = (len(self.lowest), len(self.highest)), scale.size // size
+        fits = ranges == (size, size) and 0 < directions <= size and directions * size == scale.size
+        if not fits or not references.size or references.size % directions:
             raise ValueError(f"the numbers do not fit a measure of {size} elements; export the model again")
         return self
 
     def distance(self, vector: Vector) -> float:
         """Returns the logarithm of the distance to the nearest training photograph, root mean square."""
-        size = len(self.centre)
-        scaled = (vector - self.centre) @ decode_numbers(self.scale).reshape(size, size)
-        differences = decode_numbers(self.references).reshape(-1, size) - scaled
+        scaled = (vector - self.centre) @ decode_numbers(self.scale).reshape(len(self.centre), -1)
+        differences = decode_numbers(self.references).reshape(-1, len(scaled)) - scaled
         return math.log(max(float(np.square(differences).mean(axis=1).min()), 1e-9)) / 2
 
     def reason(self, name: str, vector: Vector) -> str:
@@ -219,13 +225,13 @@ class PhotographLimits(Config):
         return self
 
     def distances(self, measured: Mapping[str, Vector]) -> dict[str, float]:
-        """Returns the distance of each measure to the training photographs as a multiple of its limit; the
-        cause first.
+        """Returns the distance of each measure that has a limit to the training photographs, as a multiple of
+        the limit; the cause first.
         """
         return {
-            name: math.exp(limit.distance(measured[name]) - limit.limit)
+            name: math.exp(self.measures[name].distance(measured[name]) - self.measures[name].limit)
             for name in REASONS
-            if (limit := self.measures.get(name))
+            if name in self.measures and name in measured
         }
 
     def reason(self, measured: Mapping[str, Vector], distances: Mapping[str, float]) -> str | None:

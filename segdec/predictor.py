@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import Artifact, Manifest, compare_pixels, open_artifact
+from segdec.artifact import Artifact, Manifest, compare_pixels, compare_surface, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.artifact.variants import check_versions
 from segdec.config import STRIDE, ModelConfig
@@ -19,6 +19,7 @@ from segdec.inference.pipeline import Pipeline
 from segdec.inference.postprocessing import Prediction, interpret
 from segdec.inference.preprocessing import input_size, prepare_image
 from segdec.inference.tiling import infer_tiles
+from segdec.photograph_check import SURFACE
 
 DEFAULT_SIZE = 256
 """Assumed side of a photograph for models that accept any size, px."""
@@ -103,7 +104,9 @@ class Predictor:
         artifact.check_files(except_folder=name)
         with artifact.private_copy(name) as files:
             loaded = ENGINES[name].load(files, threads, usual_size(manifest))
-        _check_answer(loaded, manifest, artifact.folder)
+        surface = _check_answer(loaded, manifest, artifact.folder).surface
+        if ENGINES[name].precision != "int8":  # which has none
+            _check_surface(surface, manifest, artifact.folder)
         return cls(loaded, manifest, batch_pixels=batch_pixels, engine_name=name)
 
     @property
@@ -131,7 +134,9 @@ class Predictor:
 
         None if it is like them, or if the artifact has no limits. `predict` does not compare photographs.
         """
-        return compare_pixels(self.config, (image.shape[0], image.shape[1]), self.prepare(image)).reason
+        prepared = self.prepare(image)
+        reason = compare_pixels(self.config, (image.shape[0], image.shape[1]), prepared).reason
+        return reason or compare_surface(self.config, self.infer(prepared[None]).surface_of(0)).reason
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         """Runs the network on prepared photographs [B, h, w, c], with the policy `tile` on their tiles."""
@@ -233,8 +238,8 @@ def _usual_photograph(config: ModelConfig) -> tuple[int, int]:
     return config.self_test.height, config.self_test.width
 
 
-def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> None:
-    """Checks that the loaded engine's output matches the manifest."""
+def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> Logits:
+    """Checks that the loaded engine's output matches the manifest, and returns it."""
     network = config.network
     height, width = getattr(engine, "size", None) or (STRIDE, STRIDE)  # others take longer at first
     try:
@@ -251,4 +256,19 @@ def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> None:
         raise ArtifactError(
             f"The model in {folder} returns mask logits {shapes[0]} and class logits {shapes[1]}. Expected "
             f"{expected[0]} and {expected[1]}, as in its manifest; export the model again."
+        )
+    return found
+
+
+def _check_surface(surface: NDArray[np.float32] | None, config: ModelConfig, folder: Path) -> None:
+    """Checks that the output fits the limits of photographs like those of the training, if these need it."""
+    trained = config.training_photographs if isinstance(config, Manifest) else None
+    limit = (
+        trained.limits.measures.get(SURFACE) if trained is not None and trained.limits is not None else None
+    )
+    shape = None if surface is None else surface.shape
+    if limit is not None and shape != (1, len(limit.centre)):
+        raise ArtifactError(
+            f"The model in {folder} returns a surface of shape {shape}. Expected {(1, len(limit.centre))}, "
+            "as its manifest compares it with the training photographs; export the model again."
         )

@@ -90,7 +90,10 @@ class MaskAnswer(AnswerPart):
     width: int = Field(description="px")
     height: int = Field(description="px")
     space: MaskSpace = Field(description="input: the photograph's pixels; model: the network's own grid")
-    threshold: float = Field(description="mask score from which a pixel belongs to a defect")
+    threshold: float = Field(
+        description="mask score from which a pixel belongs to a defect; below that of the model if the "
+        "photograph is defective and does not reach it"
+    )
     data: str | RunLengths | list[PolygonAnswer] | dict[str, RunLengths]
     labels: list[str] | None = Field(
         None, description="class names for the encodings classes and class_rle, the good one first"

@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from segdec.artifact import TrainingPhotographs
 from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
-from segdec.photograph_check import measure_photograph
+from segdec.photograph_check import SURFACE, Vector, measure_photograph
 from tests import tiny_encoder as tiny
 
 # What the training commands set for themselves: runs of the same seed are compared across processes, and on
@@ -39,9 +39,24 @@ def tiny_config() -> ModelConfig:
 @pytest.fixture(scope="session")
 def grey_training() -> TrainingPhotographs:
     """Twenty flat grey training photographs of 32 × 48 px, levels 100 to 119."""
+    return _train([measure_photograph(np.full((32, 48, 1), level, np.uint8)) for level in range(100, 120)])
+
+
+@pytest.fixture(scope="session")
+def surface_training() -> TrainingPhotographs:
+    """The same with the surfaces [0.100, 0.2] to [0.119, 0.2]."""
+    images = {level: np.full((32, 48, 1), level, np.uint8) for level in range(100, 120)}
+    return _train(
+        [
+            {**measure_photograph(image), SURFACE: np.array([level / 1000, 0.2])}
+            for level, image in images.items()
+        ]
+    )
+
+
+def _train(measured: list[dict[str, Vector]]) -> TrainingPhotographs:
     from training.photograph_limits import choose_limits
 
-    measured = [measure_photograph(np.full((32, 48, 1), level, np.uint8)) for level in range(100, 120)]
     limits = choose_limits(measured, [str(number) for number in range(20)])
     trained = TrainingPhotographs.of([(32, 48)], [8])
     assert trained is not None

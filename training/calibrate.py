@@ -159,7 +159,9 @@ def _with_limits(folder: RunFolder) -> TrainingPhotographs | None:
     read, cache = record_reader(experiment), ArrayCache(0)
     try:
         records = folder.records("train")
-        return add_limits(trained, PhotographSource(records, read, result.model.input, channels, cache))
+        photographs = PhotographSource(records, read, result.model.input, channels, cache)
+        infer = folder.predictor().infer if result.model.network.memory else None
+        return add_limits(trained, photographs, infer)
     except SegdecError as error:
         reason = f"its training photographs cannot be read to tell which are unlike them: {error}"
         print(f"note: The model inspects any photograph: {reason}", file=sys.stderr)

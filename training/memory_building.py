@@ -76,7 +76,7 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
     # === Patches ===
     good = [index for indices in chosen for index in indices]
     few = pick_evenly(good, MAX_FOR_PROJECTION)
-    _set_projection(memory, (encode(examples[index].image) for index in few))
+    set_projection(memory, (encode(examples[index].image) for index in few))
     features = (encode(examples[index].image) for index in good)
     patches = iter([one.astype(np.float16) for one in _describe(memory, features)])
     by_fold = [[next(patches) for _ in indices] for indices in chosen]
@@ -124,7 +124,7 @@ def choose_coreset(patches: Floats, size: int) -> Floats:
     return coreset
 
 
-def _set_projection(memory: keras.Model, features: Iterator[Arrays]) -> None:
+def set_projection(memory: keras.Model, features: Iterator[Arrays]) -> None:
     """Sets the projections to the principal components of the features of good photographs.
 
     Each component is divided by the square root of its standard deviation. Without this, few components

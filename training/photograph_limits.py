@@ -2,13 +2,15 @@
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from segdec.artifact import TrainingPhotographs
+from segdec.engines import Logits
 from segdec.photograph_check import (
+    SURFACE,
     MeasureLimit,
     PhotographLimits,
     Vector,
@@ -17,6 +19,9 @@ from segdec.photograph_check import (
 )
 from training.data.example_source import PhotographSource
 from training.data.subsets import pick_evenly
+
+Infer = Callable[[NDArray[np.uint8]], Logits]
+"""Runs a network on prepared photographs [B, h, w, C]."""
 
 FALSE_ALARM_RATE = 0.001
 """Share of photographs like those of the training that are unlike them by mistake."""
@@ -30,13 +35,22 @@ MAX_PHOTOGRAPHS = 300
 MAX_REFERENCES = 128
 """Photographs that a new one is compared with."""
 
-SINGLE_REFERENCE = "layout"
-"""Measure that is compared with the mean: it has more elements than there may be photographs."""
+LAYOUT = "layout"
+SINGLE_REFERENCES = LAYOUT, SURFACE
+"""Measures that are compared with the mean: they have more elements than there may be photographs."""
+
+MAX_DIRECTIONS = 64
+"""Principal components of a measure with more elements."""
 
 FOLDS = 10
 
-MIN_SPREAD, MIN_LIGHT_SPREAD = 0.05, 0.1
-"""Added to the spread of each element: any line changes so much; its light (`brightness`) changes more."""
+MIN_SPREAD = 0.05
+MIN_SPREADS = {"brightness": 0.1, SURFACE: 0.003}
+"""Added to the spread of each element: any line changes so much. Its light changes more; the mean patch has
+small elements."""
+
+SURFACE_SHARE = 0.5
+"""Share of the rate for `surface`, which recognises most; the other measures share the rest."""
 
 SHRINKAGE = 0.3
 """Photographs per element as which the covariance counts that has no correlations (Ledoit and Wolf 2004)."""
@@ -44,24 +58,29 @@ SHRINKAGE = 0.3
 TAIL = 0.9
 """Quantile of the distances above which their tail begins."""
 
-TAIL_SCALE, TAIL_WEIGHT = 0.2, 10
-"""Usual mean of the tail's distances above that quantile, and how many photographs it counts as."""
+TAIL_SCALE, SURFACE_TAIL_SCALE, TAIL_WEIGHT = 0.2, 0.1, 10
+"""Usual mean of the tail's distances above that quantile, and how many photographs it counts as. The distance
+of many elements varies less."""
 
 FEW_PARTS = 3
 """Added to the tail: one more of it with so many parts, half of it with twice as many."""
 
-MIN_LIMIT, MAX_TAIL = 1.0, 3.0
-"""Lowest limit, and highest distance of a limit above the quantile; both are logarithms."""
+MIN_LIMIT, MIN_SURFACE_LIMIT, MAX_TAIL = 1.0, 0.5, 3.0
+"""Lowest limits, and highest distance of a limit above the quantile; they are logarithms."""
 
 
-def add_limits(trained: TrainingPhotographs, photographs: PhotographSource) -> TrainingPhotographs:
+def add_limits(
+    trained: TrainingPhotographs, photographs: PhotographSource, infer: Infer | None = None
+) -> TrainingPhotographs:
     """Returns the facts about the training photographs with the limits of photographs like them.
+
+    `infer` runs a network with a memory of good surface.
 
     Raises:
         SegdecError: If a photograph has become unreadable.
     """
     chosen = pick_evenly(range(len(photographs)), MAX_PHOTOGRAPHS)
-    measured = [measure_photograph(photographs[index].image) for index in chosen]
+    measured = [measure_with(infer, photographs[index].image) for index in chosen]
     limits = choose_limits(measured, [photographs.records[index].group for index in chosen])
     if limits is None:
         print(
@@ -70,6 +89,13 @@ def add_limits(trained: TrainingPhotographs, photographs: PhotographSource) -> T
             file=sys.stderr,
         )
     return trained.model_copy(update={"limits": limits})
+
+
+def measure_with(infer: Infer | None, prepared: NDArray[np.uint8]) -> dict[str, Vector]:
+    """Returns the measures of a photograph [h, w, C], with `surface` if `infer` returns it."""
+    measured = measure_photograph(prepared)
+    surface = None if infer is None else infer(prepared[None]).surface_of(0)
+    return measured if surface is None else {**measured, SURFACE: surface.astype(np.float64)}
 
 
 def choose_limits(
@@ -84,8 +110,10 @@ def choose_limits(
         return None
     several = parts if len(set(parts)) > 1 else [str(number) for number in range(len(measured))]
     vectors = {name: np.stack([each[name] for each in measured]) for name in measured[0]}
+    others = (1 - SURFACE_SHARE) / (len(vectors) - 1) if SURFACE in vectors else 1 / len(vectors)
     measures = {
-        name: _choose_limit(name, values, several, rate / len(vectors)) for name, values in vectors.items()
+        name: _choose_limit(name, values, several, rate * (SURFACE_SHARE if name == SURFACE else others))
+        for name, values in vectors.items()
     }
     return PhotographLimits(false_alarm_rate=rate, photographs=len(measured), measures=measures)
 
@@ -98,27 +126,36 @@ def _choose_limit(name: str, values: NDArray[np.float64], parts: Sequence[str], 
     for fold in set(folds.tolist()):
         others = _describe(name, values[folds != fold])
         distances[folds == fold] = [others.distance(vector) for vector in values[folds == fold]]
-    return _describe(name, values, extrapolate(distances, len(known), rate))
+    usual = (SURFACE_TAIL_SCALE, MIN_SURFACE_LIMIT) if name == SURFACE else (TAIL_SCALE, MIN_LIMIT)
+    return _describe(name, values, extrapolate(distances, len(known), rate, *usual))
 
 
-def extrapolate(distances: NDArray[np.float64], parts: int, rate: float) -> float:
+def extrapolate(
+    distances: NDArray[np.float64],
+    parts: int,
+    rate: float,
+    tail_scale: float = TAIL_SCALE,
+    min_limit: float = MIN_LIMIT,
+) -> float:
     """Returns the distance that a share `rate` exceeds, from logarithms of distances of so many parts."""
     begin = float(np.quantile(distances, TAIL))
     tail = distances[distances > begin] - begin
-    scale = (tail.sum() + TAIL_WEIGHT * TAIL_SCALE) / (len(tail) + TAIL_WEIGHT)
+    scale = (tail.sum() + TAIL_WEIGHT * tail_scale) / (len(tail) + TAIL_WEIGHT)
     beyond = scale * max(math.log((1 - TAIL) / rate), 0.0) * (1 + FEW_PARTS / parts)
-    return max(begin + min(float(beyond), MAX_TAIL), MIN_LIMIT)
+    return max(begin + min(float(beyond), MAX_TAIL), min_limit)
 
 
 def _describe(name: str, values: NDArray[np.float64], limit: float = 0.0) -> MeasureLimit:
-    count, size = values.shape
     centre = values.mean(axis=0)
-    covariance = np.cov(values, rowvar=False, ddof=min(count - 1, 1)).reshape(size, size)
-    own = SHRINKAGE * size / (count + SHRINKAGE * size) if name != SINGLE_REFERENCE else size / (count + size)
-    spread = MIN_LIGHT_SPREAD if name == "brightness" else MIN_SPREAD
+    directions = _principal_directions(values - centre)
+    values_along = (values - centre) @ directions
+    count, size = values_along.shape
+    covariance = np.cov(values_along, rowvar=False, ddof=min(count - 1, 1)).reshape(size, size)
+    own = SHRINKAGE * size / (count + SHRINKAGE * size) if name != LAYOUT else size / (count + size)
+    spread = MIN_SPREADS.get(name, MIN_SPREAD)
     mixed = (1 - own) * covariance + own * np.diag(np.diagonal(covariance)) + spread**2 * np.eye(size)
-    scale = np.linalg.cholesky(np.linalg.inv(mixed))
-    chosen = [centre] if name == SINGLE_REFERENCE else pick_evenly(list(values), MAX_REFERENCES)
+    scale = directions @ np.linalg.cholesky(np.linalg.inv(mixed))
+    chosen = [centre] if name in SINGLE_REFERENCES else pick_evenly(list(values), MAX_REFERENCES)
     return MeasureLimit(
         lowest=tuple(values.min(axis=0).tolist()),
         highest=tuple(values.max(axis=0).tolist()),
@@ -127,3 +164,11 @@ def _describe(name: str, values: NDArray[np.float64], limit: float = 0.0) -> Mea
         references=encode_numbers((np.stack(chosen) - centre) @ scale),
         limit=limit,
     )
+
+
+def _principal_directions(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns directions [P, Q] in which differences [N, P] are compared: the elements if they are few."""
+    size = differences.shape[1]
+    if size <= MAX_DIRECTIONS:
+        return np.eye(size)
+    return np.linalg.svd(differences, full_matrices=False)[2][:MAX_DIRECTIONS].T

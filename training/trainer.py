@@ -391,7 +391,8 @@ class Trainer:
             print(f"warning: {warning}", file=sys.stderr)
         trained = self.training_photographs
         if trained is not None and not self.dry_run:
-            trained = add_limits(trained, self.examples.photographs)
+            infer = self.validator.predictor.infer if config.network.memory else None
+            trained = add_limits(trained, self.examples.photographs, infer)
         return RunResult(
             model=chosen.model,
             validation=chosen.validation,

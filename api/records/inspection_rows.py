@@ -111,6 +111,7 @@ def _make(
         **verdict,
         "details": json.dumps(part.details),
         "distances": json.dumps(rounded) if rounded else None,
+        "highest_distance": max(rounded.values(), default=None),
     }
     picture_row = {
         "sha256": sha256,

@@ -26,7 +26,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from api.records.inspection import Row
 from api.records.storage.retention_class import RetentionClass
-from api.records.tables import audit, hours, inspections, pictures, store
+from api.records.tables import UNUSUAL_DISTANCE, audit, hours, inspections, pictures, store
 
 UNMASKED_COLUMNS = [column for column in inspections.c if column is not inspections.c.mask]
 DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
@@ -207,6 +207,7 @@ class Filters:
     until: datetime | None = None
     reviewed: bool | None = None
     model: str | None = None
+    min_distance: float | None = None
 
 
 def list_inspections(
@@ -223,6 +224,10 @@ def list_inspections(
     if filters.reviewed is not None:
         is_missing = table.reviewed_label.is_(None)
         statement = statement.where(~is_missing if filters.reviewed else is_missing)
+    if filters.min_distance is not None:
+        # The index is used only for its own condition.
+        unusual = table.highest_distance >= literal_column(str(UNUSUAL_DISTANCE))
+        statement = statement.where(unusual, table.highest_distance >= filters.min_distance)
     if filters.since is not None or filters.until is not None:
         first, last = id_range(connection, filters)
         before = min(last + 1, before or last + 1)  # with two bounds, SQLite would scan from the looser one
@@ -235,7 +240,8 @@ def list_inspections(
 def _equal(dialect: str, filters: Filters) -> Iterator[ColumnElement[bool]]:
     """Yields the equality conditions; only the most selective column may use its index."""
     names = ("station", "part_id", "label")
-    indexed = ("part_id",) if filters.part_id is not None else () if filters.reviewed else names
+    has_index = filters.reviewed or filters.min_distance is not None
+    indexed = ("part_id",) if filters.part_id is not None else () if has_index else names
     for name in names:
         if (value := getattr(filters, name)) is not None:
             column = inspections.c[name]

@@ -73,6 +73,9 @@ pictures = Table(
     _partial_index("pictures_by_worth", "state = 'kept'", "worth", "stored_at"),
 )
 
+UNUSUAL_DISTANCE = 0.5
+"""Distance to the training, as a multiple of its limit, from which photographs can be searched."""
+
 DRAWN_COLUMNS = ("id", "inspected_at", "station", "draw", "draw_probability", "draw_reason", "reviewed_label")
 inspections = Table(
     "inspections",
@@ -108,11 +111,13 @@ inspections = Table(
     Column("review_reason", Text),
     Column("reviewed_mask", Text, doc="JSON: run lengths of the corrected mask"),
     Column("distances", Text, doc="JSON: of each measure to the training, as a multiple of its limit"),
+    Column("highest_distance", Double, doc="of `distances`"),
     Index("inspections_by_station", "station", "id"),
     Index("inspections_by_label", "label", "id", "reviewed_label"),
     Index("inspections_by_station_and_label", "station", "label", "id", "reviewed_label"),
     Index("inspections_by_part", "part_id", "id"),
     Index("inspections_by_picture", "picture"),
+    _partial_index("inspections_unusual", f"highest_distance >= {UNUSUAL_DISTANCE}", "id"),
     # Each contains all columns that its queries name, so that they read no row of the table.
     _partial_index("inspections_drawn", "draw < draw_probability", *DRAWN_COLUMNS),
     _partial_index("inspections_reviewed", "reviewed_label IS NOT NULL", "id", "station", "label"),

@@ -18,9 +18,10 @@ from api.records.queries import Filters, find_inspection
 from api.records.record import Record
 from api.records.review.reviews import record_not_found
 from api.records.schemas import InspectionRecord, RecordPage
+from api.records.tables import UNUSUAL_DISTANCE
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep
-from api.routes.number_text import DATE, ISO_TIME, WHOLE_NUMBER
+from api.routes.number_text import DATE, DECIMAL_NUMBER, ISO_TIME, WHOLE_NUMBER
 from api.routes.request_params import Name
 from api.routes.roles import require_role
 from api.service import Service
@@ -106,13 +107,18 @@ async def list_records(
     since: Timestamp = None,
     until: Timestamp = None,
     reviewed: bool | None = None,
+    min_distance: Annotated[
+        float | None,
+        DECIMAL_NUMBER,
+        Query(ge=UNUSUAL_DISTANCE, allow_inf_nan=False, description="only if one of `distances` reaches it"),
+    ] = None,
     before: Annotated[
         int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="only ids below it")
     ] = None,
     limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
 ) -> RecordPage:
     """Inspections, the newest first; pass `next_before` of a page to get the next one."""
-    filters = Filters(station, part_id, label, since, until, reviewed)
+    filters = Filters(station, part_id, label, since, until, reviewed, min_distance=min_distance)
     return await record.read(record_view.list_page, filters, before, limit)
 
 

@@ -21,7 +21,7 @@ from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.recording import Recording
 from api.shadow.shadow_metrics import ShadowMetrics
 from api.shadow.shadow_photograph import ShadowMemory, ShadowPhotograph
-from segdec.artifact import UnlikeAction, compare_pixels
+from segdec.artifact import UnlikeAction, compare_pixels, compare_surface
 from segdec.inference.postprocessing import Prediction
 from segdec.runtime.identifiers import NOT_INSPECTED
 from segdec.schemas import ModelIdentity
@@ -225,11 +225,12 @@ def _predict(
     started = time.perf_counter()
     assert shadow.image is not None
     prepared = shadow.image if shadow.same_input else predictor.prepare(shadow.image)
-    comparison = compare_pixels(predictor.config, shadow.size, prepared)
-    if unlike == "reject" and comparison.reason is not None:
-        return None, time.perf_counter() - started
-    logits = predictor.infer(prepared[np.newaxis])
-    prediction = predictor.interpret(logits, 0, shadow.size, threshold=shadow.threshold)
+    reason, prediction = compare_pixels(predictor.config, shadow.size, prepared).reason, None
+    if unlike == "warn" or reason is None:
+        logits = predictor.infer(prepared[np.newaxis])
+        reason = compare_surface(predictor.config, logits.surface_of(0)).reason
+        if unlike == "warn" or reason is None:
+            prediction = predictor.interpret(logits, 0, shadow.size, threshold=shadow.threshold)
     return prediction, time.perf_counter() - started
 
 

@@ -114,7 +114,7 @@ def build_untrained(config: NetworkConfig) -> Any:
     keras.utils.set_random_seed(0)
     network, random = build_network(config), np.random.default_rng(0)
     for layer in all_layers(network):
-        if hasattr(layer, "gamma"):
+        if getattr(layer, "gamma", None) is not None:
             layer.gamma.assign(random.uniform(0.5, 1.5, layer.gamma.shape))
         if getattr(layer, "beta", None) is not None:
             layer.beta.assign(random.normal(0.0, 0.3, layer.beta.shape))

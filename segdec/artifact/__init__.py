@@ -17,6 +17,7 @@ from segdec.artifact.differences import (
     UnlikeAction,
     compare_photograph,
     compare_pixels,
+    compare_surface,
     compare_with,
 )
 from segdec.artifact.manifest import FORMAT_VERSION, MANIFEST, SCORE_TOLERANCE, Manifest, Parent, SelfTest
@@ -49,6 +50,7 @@ __all__ = [
     "check_writable",
     "compare_photograph",
     "compare_pixels",
+    "compare_surface",
     "compare_with",
     "manifest_sha256",
     "open_artifact",

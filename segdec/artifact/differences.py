@@ -12,7 +12,7 @@ from segdec.artifact.training_photographs import TrainingPhotographs
 from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ImageError
 from segdec.images import PIXELS, Photograph
-from segdec.photograph_check import measure_photograph
+from segdec.photograph_check import SURFACE, PhotographLimits, Vector, measure_photograph
 
 TOLERANCE = 0.1
 """Relative difference of size or aspect ratio that needs no warning."""
@@ -91,7 +91,21 @@ def compare_with(
         return Comparison("of other proportions")
     if config.policy in ("native", "tile") and _has_other_size(trained, height, width):
         return Comparison("of another size")
-    measured = measure_photograph(prepared)
+    return _compare(limits, measure_photograph(prepared))
+
+
+def compare_surface(model: ModelConfig, surface: NDArray[np.float32] | None) -> Comparison:
+    """Compares a photograph by the network's `surface` [D], see `segdec.engines.Logits`.
+
+    It adds to `compare_photograph`, which needs no network.
+    """
+    trained = model.training_photographs if isinstance(model, Manifest) else None
+    if surface is None or trained is None or trained.limits is None:
+        return Comparison()
+    return _compare(trained.limits, {SURFACE: surface.astype(np.float64)})
+
+
+def _compare(limits: PhotographLimits, measured: Mapping[str, Vector]) -> Comparison:
     distances = limits.distances(measured)
     return Comparison(limits.reason(measured, distances), distances)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.artifact import UNLIKE_TRAINING, UnlikeAction, compare_photograph, open_artifact
+from segdec.artifact import UNLIKE_TRAINING, UnlikeAction, compare_photograph, compare_surface, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.engines import ENGINES, choose_engine
 from segdec.errors import ConfigError, ImageError, ServiceError
@@ -151,6 +151,8 @@ class LocalInspector:
         pending.warnings = *pending.photograph.warnings, *differences
 
     def _interpret(self, pending: PendingFile) -> InspectedFile:
+        logits, row = pending.inferred.result()
+        differences = compare_surface(self._config, logits.surface_of(row)).check(self._unlike)
         prediction = self._batcher.interpret(pending)
         classes = tuple(prediction.probabilities)
         pictures = Pictures(pending.pixels, prediction.mask, prediction.area, prediction.class_mask, classes)
@@ -162,7 +164,7 @@ class LocalInspector:
             review_threshold=prediction.review_threshold,
             region_labels=tuple(region.label for region in prediction.regions),
             integrity=pending.photograph.integrity,
-            warnings=pending.warnings,
+            warnings=(*pending.warnings, *differences),
             pictures=pictures,
         )
 

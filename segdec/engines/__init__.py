@@ -22,12 +22,17 @@ class Logits:
     """The network's output, float32: `mask` [B, H/s, W/s, M], `classes` [B, C] and `surface` [B, D].
 
     s is the network's `mask_stride`, M its `mask_channels`. `surface` describes the whole photograph, see
-    `segdec.photograph_check`; None without a memory of good surface, and for models of earlier versions.
+    `segdec.photograph_check`; None without a memory of good surface, with int8, and for models of earlier
+    versions.
     """
 
     mask: NDArray[np.float32]
     classes: NDArray[np.float32]
     surface: NDArray[np.float32] | None = None
+
+    def surface_of(self, row: int) -> NDArray[np.float32] | None:
+        """Returns the `surface` [D] of a photograph of the batch, if there is one."""
+        return None if self.surface is None else self.surface[row]
 
 
 class Engine(Protocol):

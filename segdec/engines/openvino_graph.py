@@ -29,6 +29,7 @@ OPERATIONS = {
     "opset6": "MVN",
     "opset7": "Gelu",
     "opset8": "Gather MaxPool Slice Softmax",
+    "opset11": "Interpolate",
     "opset13": "ScaledDotProductAttention",
 }
 """Version → operations of the networks of all presets and encoders. Extensions have no `opset`."""

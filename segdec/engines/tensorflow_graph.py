@@ -22,7 +22,7 @@ OPERATIONS = frozenset(
         *("BatchMatMulV2", "BiasAdd", "Conv2D", "MatMul", "MaxPool", "Relu", "Sigmoid", "SquaredDifference"),
         *("Max", "Mean", "Sum", "Less", "LogicalAnd", "SelectV2", "Cast", "StopGradient"),
         *("ConcatV2", "GatherV2", "Pack", "Pad", "Reshape", "Shape", "Slice", "Squeeze", "StridedSlice"),
-        *("Transpose", "Unpack", "Const", "Identity", "NoOp", "Range", "ReadVariableOp"),
+        *("ResizeBilinear", "Transpose", "Unpack", "Const", "Identity", "NoOp", "Range", "ReadVariableOp"),
         *("AvgPool", "DepthwiseConv2dNative", "Erf", "Log", "LogSoftmax", "Relu6", "Softmax", "Softplus"),
         *("StatelessWhile", "While"),
         *("TensorListFromTensor", "TensorListGetItem", "TensorListReserve", "TensorListSetItem"),
@@ -36,6 +36,7 @@ ATTRIBUTES = frozenset(
         *("T", "N", "DstT", "SrcT", "Index", "Taxis", "Tindices", "Tparams", "dtype", "element_dtype"),
         *("axis", "begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "keep_dims", "num", "value"),
         *("ksize", "strides", "padding", "body", "cond", "output_shapes", "shape_type"),
+        *("align_corners", "half_pixel_centers"),
         *("_lower_using_switch_merge", "_num_original_outputs", "_output_shapes"),
         *("_read_only_resource_inputs", "_user_specified_name", "_construction_context", "_input_shapes"),
     )

@@ -13,6 +13,9 @@ from segdec.inference.preprocessing import cell_area, prepare_area, restore_mask
 from segdec.inference.region_classes import assign_classes, max_class_scores
 from segdec.runtime.identifiers import REVIEW
 
+MIN_MASK_THRESHOLD = 0.01
+"""Lowest mask threshold of a defective photograph whose mask scores do not reach the model's."""
+
 
 @dataclass(frozen=True)
 class Region:
@@ -49,7 +52,8 @@ class Prediction:
         mask_scores: float32 [H, W], 0…1.
         grid_scores: float32 [h/s, w/s], 0…1: the network's own mask scores, one for each s × s px of the
             prepared photograph [h, w]; s is the network's `mask_stride`.
-        mask_threshold: Mask score from which a pixel belongs to a defect.
+        mask_threshold: Mask score from which a pixel belongs to a defect: that of the model. If a defective
+            photograph does not reach it, half of its highest score, so that it has a region.
         regions: Connected parts of the mask, highest score first.
         area: uint8 [H, W], 255 = inspected; None = everywhere. Outside, scores are 0.
         class_mask: uint8 [H, W], index of each pixel's class, 0 where `mask` is 0; None for a model with one
@@ -111,7 +115,10 @@ def interpret(
     if area is not None:
         mask_scores[area == 0] = 0.0
         grid_scores = np.where(_grid_area(config, size), grid_scores, np.float32(0.0))
-    mask = np.where(mask_scores >= config.thresholds.mask, np.uint8(255), np.uint8(0))
+    mask_threshold, highest = config.thresholds.mask, float(mask_scores.max())
+    if score >= limit and MIN_MASK_THRESHOLD <= highest < mask_threshold:
+        mask_threshold = max(highest / 2, MIN_MASK_THRESHOLD)
+    mask = np.where(mask_scores >= mask_threshold, np.uint8(255), np.uint8(0))
     if area is not None:
         mask &= area  # even if the mask threshold is 0
     class_mask = None
@@ -134,7 +141,7 @@ def interpret(
         mask=mask,
         mask_scores=mask_scores,
         grid_scores=grid_scores,
-        mask_threshold=config.thresholds.mask,
+        mask_threshold=mask_threshold,
         regions=regions,
         area=area,
         class_mask=class_mask,

@@ -234,7 +234,7 @@ class DefectAndClass(keras.layers.Layer):
 class BilinearUpsampling(keras.layers.Layer):
     """Upsamples [B, H, W, C] to [B, H · factor, W · factor, C] as `cv2.resize` with `INTER_LINEAR`.
 
-    Keras' own `UpSampling2D` cannot be traced for variable sizes.
+    Keras' own layer and operation cannot be traced for variable sizes.
     """
 
     def __init__(self, factor: int, **kwargs: Any) -> None:
@@ -242,15 +242,10 @@ class BilinearUpsampling(keras.layers.Layer):
         self.factor = factor
 
     def call(self, inputs: Any) -> Any:
-        batch, height, width, channels = ops.shape(inputs)
-        before = ops.concatenate([inputs[:, :, :1], inputs[:, :, :-1]], axis=2)
-        after = ops.concatenate([inputs[:, :, 1:], inputs[:, :, -1:]], axis=2)
-        x = ops.stack(self._between(before, inputs, after), axis=3)  # [B, H, W, factor, C]
-        x = ops.reshape(x, (batch, height, width * self.factor, channels))
-        before = ops.concatenate([x[:, :1], x[:, :-1]], axis=1)
-        after = ops.concatenate([x[:, 1:], x[:, -1:]], axis=1)
-        x = ops.stack(self._between(before, x, after), axis=2)  # [B, H, factor, W · factor, C]
-        return ops.reshape(x, (batch, height * self.factor, width * self.factor, channels))
+        import tensorflow as tf
+
+        sides = tf.shape(inputs)[1:3] * self.factor
+        return ops.cast(tf.image.resize(inputs, sides), self.compute_dtype)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         batch, *sides, channels = input_shape
@@ -258,13 +253,6 @@ class BilinearUpsampling(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "factor": self.factor}
-
-    def _between(self, before: Any, x: Any, after: Any) -> list[Any]:
-        """Returns the new pixels of each old one, interpolated with its nearer neighbour."""
-        offsets = [(pixel + 0.5) / self.factor - 0.5 for pixel in range(self.factor)]
-        return [
-            x * (1.0 - abs(offset)) + (before if offset < 0 else after) * abs(offset) for offset in offsets
-        ]
 
 
 def normalization(

@@ -112,7 +112,9 @@ class PatchProjection(keras.layers.Layer):
 
     def call(self, inputs: Any) -> Any:
         x = ops.cast(inputs, self.compute_dtype)
-        mean_square = ops.mean(ops.square(x), axis=-1, keepdims=True)
+        # A convolution, since OpenVINO would compute a mean, and all layers before it, in float32.
+        channels = x.shape[-1]
+        mean_square = _product(ops.square(x), np.full((channels, 1), 1.0 / channels, np.float32))
         return _product(x, self.kernel) * ops.rsqrt(mean_square + EPSILON) + self.bias
 
     def get_config(self) -> dict[str, Any]:

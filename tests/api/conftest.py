@@ -46,7 +46,8 @@ class StubPredictor:
     While `gate` is not set, the network runs on; `entered` is released whenever it begins. It raises
     `failure`, and `prepare` raises `refusal`. Its grid has a score every `mask_stride` pixels. From the score
     `review` on, a photograph is for review; `area` [H, W] is what is inspected of every photograph. From the
-    column `spot_from` on, a defect is a spot, before it a scratch; None for one mask.
+    column `spot_from` on, a defect is a spot, before it a scratch; None for one mask. Every photograph
+    has the surface `surface` [D].
     """
 
     def __init__(self) -> None:
@@ -67,6 +68,7 @@ class StubPredictor:
         self.review: float | None = None
         self.area: NDArray[np.uint8] | None = None
         self.spot_from: int | None = None
+        self.surface: NDArray[np.float32] | None = None
 
     def block(self) -> None:
         """Blocks the network; `entered` counts from now on."""
@@ -91,7 +93,9 @@ class StubPredictor:
             if self.failure:
                 raise self.failure
             self.shapes.append(prepared.shape)
-            return Logits(prepared.max(axis=3, keepdims=True) / np.float32(255), np.zeros((len(prepared), 3)))
+            surface = None if self.surface is None else np.stack([self.surface] * len(prepared))
+            mask = prepared.max(axis=3, keepdims=True) / np.float32(255)
+            return Logits(mask, np.zeros((len(prepared), 3)), surface)
         finally:
             self.running -= 1
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from benchmarks.inference import artifact_inference, plain_conversion, speed, workload
+from benchmarks.inference import artifact_inference, memory_cost, plain_conversion, speed, workload
 from benchmarks.inference.competitor import Competitor
 from segdec.config import NetworkConfig
 
@@ -82,3 +82,29 @@ def test_rows_and_targets_compare_with_pytorch_and_plain_conversion(tmp_path):
     found = speed.targets([{"network": speed.PUBLISHED, **row} for row in rows], ["tensorflow"])
     # No reduced engine, large difference
     assert [target.met for target in found] == [True, False, False, True]
+
+
+def test_the_cost_of_a_memory_is_that_of_the_most_expensive_case():
+    def row(engine, minima, median):
+        return {"engine": engine, memory_cost.MINIMA: minima, memory_cost.MEDIAN: median}
+
+    rows = [row("openvino", 1.1, 1.15), row("openvino", 1.3, 1.19), row("tensorflow", 1.25, 1.21)]
+    found = {target.name: (target.value, target.met) for target in memory_cost.targets(rows)}
+    assert found == {"openvino, ratio": (1.19, True), "tensorflow, ratio": (1.21, False)}
+
+
+def test_the_cost_of_a_memory_is_measured_in_turn():
+    asked = []
+
+    class Fake:
+        def __init__(self, name):
+            self.name = name
+
+        def infer(self, images):
+            asked.append((self.name, images.shape))
+            sum(range(10_000))
+
+    engines = {name: Fake(name) for name in (memory_cost.WITHOUT, memory_cost.WITH)}
+    row = memory_cost.compare(engines, np.zeros((2, 8, 8, 1), np.uint8), 2)
+    assert asked == 3 * [(name, (2, 8, 8, 1)) for name in engines]  # the first round is not counted
+    assert row[memory_cost.MINIMA] > 0

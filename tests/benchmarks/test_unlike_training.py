@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
-from benchmarks.unlike_training import alter, main
+from benchmarks.unlike_training import alter, load_surface, main
 from datasets.layouts.toy import write_toy
+from segdec.encoders import ENCODERS
 from segdec.images import encode_png, read_image
+from training.photograph_limits import measure_with
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +30,20 @@ def test_table_has_a_row_for_each_kind_and_a_column_for_each_set(data, capsys):
         assert cells[kind][:3] == ["100", "100", "100"], kind
     assert cells["another product"][:2] == ["100", "100"]
     assert cells["red and blue swapped"][:2] == ["–", "100"]  # a grey photograph stays the same
+
+
+@pytest.mark.slow
+def test_with_an_encoder_the_surface_is_measured(data, capsys, monkeypatch, tmp_path):
+    pytest.importorskip("tensorflow")
+    from segdec.network.encoder import load_application
+
+    weights = str(tmp_path / "mobilenet.weights.h5")
+    load_application(ENCODERS["mobilenet"]).save_weights(weights)
+    monkeypatch.setattr("benchmarks.unlike_training.SIDE", 64)
+    main([str(data), "--altered", "1", "--encoder-weights", weights])
+    assert "| another product | 100 | 100 |" in capsys.readouterr().out
+    image = np.zeros((64, 64, 3), np.uint8)
+    assert measure_with(load_surface(weights), image)["surface"].shape == (96,)
 
 
 def test_alterations_keep_depth_and_channels():

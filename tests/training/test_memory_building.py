@@ -21,8 +21,11 @@ from segdec.network.encoder import load_application
 from segdec.network.folding import fold_network
 from segdec.network.network import build_network
 from segdec.network.surface_memory import PATCHES
+from segdec.photograph_check import SURFACE
+from tests.marks import slow_case
 from training.evaluate import evaluate_run
 from training.memory_building import BORDER, USUAL_LOG_ODDS, build_memory, choose_coreset
+from training.photograph_limits import choose_limits, measure_with
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")
@@ -138,6 +141,25 @@ def test_without_a_fold_its_photographs_are_unknown(network):
     assert np.std(own, ddof=1) == pytest.approx(1, abs=1e-3)
 
 
+def test_another_texture_is_recognised_by_the_surface_alone(network):
+    random = np.random.default_rng(1)
+    build(network, [surface(random) for _ in range(9)])
+    infer = NetworkEngine(network).infer
+    measured = [measure_with(infer, surface(random)) for _ in range(40)]
+    found = choose_limits(measured, [str(number) for number in range(40)])
+    limits = found.model_copy(update={"measures": {SURFACE: found.measures[SURFACE]}})
+
+    def reason(image):
+        own = measure_with(infer, image)
+        return limits.reason(own, limits.distances(own))
+
+    for _ in range(5):
+        assert reason(surface(random)) is None
+        assert reason(surface(random, defective=True)) is None
+    stripes = np.where(np.arange(64) % 8 < 4, 100, 140)[None, :, None] + random.normal(0, 6, (64, 64, 1))
+    assert reason(stripes.astype(np.uint8)) == "of another part or surface"
+
+
 @pytest.fixture(scope="module")
 def load(tiny_experiment, tiny_encoder, tiny_encoder_weights, toy_root, tmp_path_factory):
     """Loads the tiny experiment with a memory, on good photographs alone, in folds."""
@@ -172,6 +194,7 @@ def test_a_run_on_good_photographs_alone(load, tmp_path, capsys):
     assert "each scored by a network built without it" in result.chosen_by
     assert len(result.scored.labels) == len(records) and {one.fold for one in records} == {1, 2, 3}
     assert run.compared_split == "test"
+    assert len(result.training_photographs.limits.measures[SURFACE].centre) == 96
     (own, *_) = run.parts("train")
     assert own[0].config == result.model and {one.fold for one in own[1]} == {1}
 
@@ -208,6 +231,24 @@ def test_engines_agree_with_heads_and_memory(beside_heads, engine, tmp_path):
     np.testing.assert_allclose(found.classes, expected.classes, rtol=1e-4, atol=1e-4)
     assert expected.surface is not None and expected.surface.shape == (2, 96)
     np.testing.assert_allclose(found.surface, expected.surface, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["tensorflow-bfloat16", slow_case("openvino-bfloat16")])
+def test_bfloat16_hardly_changes_the_surface(beside_heads, engine, tmp_path):
+    pytest.importorskip(ENGINES[engine].package)
+    write_engine(engine, beside_heads, tmp_path / engine, [])
+    images = np.random.default_rng(1).integers(0, 256, (2, 40, 88, 1), dtype=np.uint8)
+    expected, found = NetworkEngine(beside_heads), ENGINES[engine].load(tmp_path / engine)
+    np.testing.assert_allclose(found.infer(images).surface, expected.infer(images).surface, atol=0.02)
+
+
+@pytest.mark.slow
+def test_int8_has_no_surface(beside_heads, tmp_path):
+    pytest.importorskip("nncf")
+    images = np.random.default_rng(1).integers(0, 256, (4, 40, 88, 1), dtype=np.uint8)
+    write_engine("openvino-int8", beside_heads, tmp_path / "int8", list(images))
+    found = ENGINES["openvino-int8"].load(tmp_path / "int8").infer(images)
+    assert found.surface is None and found.classes.shape == (4, 2)
 
 
 def test_int8_keeps_the_memory_in_float(beside_heads):

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from segdec.photograph_check import measure_photograph
+from segdec.photograph_check import SURFACE, decode_numbers, measure_photograph
 from training.photograph_limits import (
     MIN_LIMIT,
     MIN_PHOTOGRAPHS,
@@ -97,6 +97,34 @@ def test_extrapolation_by_hand():
     assert extrapolate(np.arange(100) / 100, 100, 0.0002) == pytest.approx(expected)
     assert extrapolate(np.arange(100) / 100 - 5, 100, 0.0002) == MIN_LIMIT
     assert extrapolate(np.arange(100) / 100, 1, 0.0002) == pytest.approx(0.891 + 3.0)  # at most
+
+
+def surfaces(count, seed=0):
+    """Mean patches of 100 numbers that vary in 10 directions, as `measure_with` returns them."""
+    random = np.random.default_rng(seed)
+    directions = np.random.default_rng(9).normal(0, 0.02, (10, 100))
+    values = 0.1 + random.normal(size=(count, 10)) @ directions + random.normal(0, 0.001, (count, 100))
+    return [{**measure_photograph(part(number)), SURFACE: value} for number, value in enumerate(values)]
+
+
+def test_another_surface_is_recognised():
+    measured = surfaces(60)
+    limits = choose_limits(measured, [str(number) for number in range(60)])
+    assert decode_numbers(limits.measures[SURFACE].scale).size == 100 * 60  # of 60 photographs
+    assert len(limits.model_dump_json()) < 60_000
+    for own in surfaces(20, seed=1):
+        assert limits.distances(own)[SURFACE] < 1
+    changed = measured[0] | {SURFACE: measured[0][SURFACE] + np.random.default_rng(2).normal(0, 0.03, 100)}
+    assert limits.reason(changed, limits.distances(changed)) == "of another part or surface"
+    without = {name: value for name, value in changed.items() if name != SURFACE}
+    assert limits.reason(without, limits.distances(without)) is None
+
+
+def test_identical_surfaces_permit_rounding():
+    measured = [surfaces(1)[0]] * 12
+    limits = choose_limits(measured, [str(number) for number in range(12)])
+    rounded = measured[0] | {SURFACE: measured[0][SURFACE] + 0.002}
+    assert limits.distances(rounded)[SURFACE] < 1
 
 
 # === Bad input ===

@@ -20,14 +20,23 @@ def test_changed_tables_need_a_migration():
     )
     tables.metadata.create_all(mock, checkfirst=False)
     digest = hashlib.sha256("".join(sorted(map(str, statements))).encode()).hexdigest()[:16]
-    expected = {"0002": "20564c74ecf08dde", "0003": "7abaea5a9df21f70", "0004": "187e4390f1ffb6ba"}
+    expected = {
+        "0002": "20564c74ecf08dde",
+        "0003": "7abaea5a9df21f70",
+        "0004": "187e4390f1ffb6ba",
+        "0005": "5623b0e5118cfc02",
+    }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
 
 
 def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
-    added = {"review_queue": ("lease_client", "lease_person"), "inspections": ("distances",)}
+    added = {
+        "review_queue": ("lease_client", "lease_person"),
+        "inspections": ("distances", "highest_distance"),
+    }
     with write_transaction(engine) as connection:
+        connection.execute(text("DROP INDEX inspections_unusual"))
         for table, names in added.items():
             for name in names:
                 connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
@@ -36,13 +45,14 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
     for table in added:
         columns = {column["name"] for column in inspect(engine).get_columns(table)}
         assert columns == {column.name for column in tables.metadata.tables[table].c}
+    assert "inspections_unusual" in {index["name"] for index in inspect(engine).get_indexes("inspections")}
 
 
 def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0004"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0005"
     ):
         migrate(engine)
 

@@ -59,6 +59,15 @@ def test_pages_use_the_index_of_their_filters(connection, names, index):
         assert pictures.startswith("SEARCH pictures ")
 
 
+@pytest.mark.parametrize("names", ["", "station", "station label"])
+def test_pages_of_unusual_photographs_use_their_index(connection, names):
+    for period, before, reviewed in product(PERIODS, (None, 77), (None, False)):
+        values = {**dict.fromkeys(names.split(), "x"), **period, "reviewed": reviewed}
+        filters = Filters(**values, min_distance=0.8)
+        *_, (inspections, _) = explain(connection, list_inspections, filters, before, 51).values()
+        assert " USING INDEX inspections_unusual" in inspections
+
+
 def test_a_page_of_a_period_has_one_upper_bound(connection, monkeypatch):
     monkeypatch.setattr(queries, "id_range", lambda *_: (100, 900))
     for before, bound in ((None, 901), (77, 77), (950, 901)):

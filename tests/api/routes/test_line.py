@@ -6,6 +6,7 @@ import sqlite3
 import time
 from contextlib import closing
 
+import numpy as np
 import pytest
 
 from segdec.images import encode_png
@@ -88,6 +89,24 @@ def test_a_photograph_unlike_those_of_the_training_may_be_a_warning(
         assert answer.status_code == 200
         assert answer.json()["warnings"] == ["unlike_training: darker than those of the training"]
         assert missed(client) == []
+
+
+def test_a_photograph_of_another_surface_is_a_miss_or_a_warning(
+    make_app, folder, predictor, surface_training
+):
+    like, _ = know_training(predictor, surface_training)
+    reason = "of another part or surface than those of the training"
+    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
+        predictor.surface = np.array([0.11, 0.2], np.float32)
+        assert inspect(client, like).json()["decision"]["label"] == "good"
+        predictor.surface = np.array([0.11, 0.3], np.float32)
+        answer = inspect(client, like)
+        assert (answer.status_code, answer.json()["code"]) == (422, "unlike_training")
+        assert reason in answer.json()["detail"] and missed(client)[0][2] == "unlike_training"
+        metrics = client.get("/metrics").text
+        assert 'segdec_training_distance_count{measure="surface",model="unnamed",version="0"} 2.0' in metrics
+    with ServiceClient(make_app(record="off", unlike_training="warn")) as client:
+        assert inspect(client, like).json()["warnings"][0] == f"unlike_training: {reason}"
 
 
 @pytest.mark.parametrize(("unlike", "found"), [("reject", "unlike_training"), ("warn", None)])

@@ -161,6 +161,10 @@ def test_a_photograph_without_a_verdict_counts_as_no_inspection(dark):
     assert [one["record_id"] for one in dark.get("/v1/records").json()["records"]] == [2, 1]
     found = dark.get("/v1/records?label=not_inspected&since=2026-01-01T00:00:00Z").json()["records"]
     assert [one["record_id"] for one in found] == [2]
+    for least, number in (("0.5", [2]), ("1e9", [])):
+        found_far = dark.get(f"/v1/records?min_distance={least}&station=a").json()["records"]
+        assert [one["record_id"] for one in found_far] == number
+    assert problem(dark.get("/v1/records?min_distance=0.1")) == (400, "bad_parameter")
     day = datetime.fromisoformat(found[0]["inspected_at"]).date()
     table = dark.get(f"/v1/records/days/{day}").text.splitlines()
     values = next(csv.DictReader(table))

@@ -167,6 +167,14 @@ def test_what_a_candidate_does_not_inspect_is_counted_as_a_difference(client, sh
     assert 'segdec_shadow_not_inspected_total{model="parts",version="2"} 1.0' in lines
 
 
+def test_a_candidate_does_not_inspect_another_surface(client, shelf, surface_training):
+    like, _ = know_training(shelf.predictors["2"], surface_training)
+    shelf.predictors["2"].surface = np.array([0.11, 0.3], np.float32)
+    inspect(client, like)
+    wait_for(lambda: report(client)["answered"] == 1)
+    assert report(client)["not_inspected"] == 1
+
+
 def test_a_candidate_inspects_what_the_stable_model_does_not(client, shelf, grey_training):
     _, black = know_training(shelf.predictors["1"], grey_training)
     answer = client.post("/v1/inspect", content=black, headers=PNG)

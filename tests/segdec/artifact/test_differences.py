@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from segdec.artifact import Comparison, TrainingPhotographs, compare_photograph
+from segdec.artifact import Comparison, TrainingPhotographs, compare_photograph, compare_surface
 from segdec.config import InputConfig
 from segdec.errors import ImageError
 from segdec.images import PIXELS, Photograph
@@ -58,3 +58,16 @@ def test_photograph_unlike_those_of_the_training(grey_training, level, height, w
     assert caught.value.code == "unlike_training"
     first, *_ = found.check("warn")
     assert first == f"unlike_training: {reason} than those of the training"
+
+
+def test_the_surface_is_compared_if_the_model_knows_it(grey_training, surface_training) -> None:
+    known = MANIFEST.model_copy(update={"training_photographs": surface_training})
+    like, other = np.array([0.11, 0.2], np.float32), np.array([0.11, 0.3], np.float32)
+    found = compare_surface(known, like)
+    assert found.reason is None and set(found.distances) == {"surface"} and found.check() == ()
+    assert compare_surface(known, other).check("warn") == (
+        "unlike_training: of another part or surface than those of the training",
+    )
+    before = MANIFEST.model_copy(update={"training_photographs": grey_training})
+    for model, surface in ((known, None), (before, other), (MANIFEST, other)):
+        assert compare_surface(model, surface) == Comparison()

@@ -3,18 +3,22 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from segdec import __version__
 from segdec.__main__ import main
 from segdec.artifact import TrainingPhotographs
 from segdec.command_line.overlay_folder import output_stems
 from segdec.config import ModelConfig
+from segdec.engines import Logits
+from segdec.errors import ArtifactError
 from segdec.images import read_image, read_mask, write_png
 from segdec.predictor import Predictor
 from tests.forged_artifact import forge
@@ -82,6 +86,44 @@ def test_photograph_of_another_size_is_a_warning(
     assert "alike.png: " not in err
     for kind in ("aspect", "size", "bit_depth"):
         assert f"{kind}: the " in err
+
+
+def test_photograph_of_another_surface_is_not_inspected(
+    tiny_network: Any,
+    tiny_config: ModelConfig,
+    surface_training: TrainingPhotographs,
+    predict,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from segdec.engines.tensorflow import TensorFlowEngine
+    from segdec.export.model_export import ModelCard, export_model
+
+    card = ModelCard("tiny", "1", training_photographs=surface_training)
+    run = TensorFlowEngine.infer
+
+    def infer(engine: Any, images: NDArray[np.uint8]) -> Logits:
+        """The first pixel decides."""
+        surface = [[0.11, 0.2 if pixel == 110 else 0.3] for pixel in images[:, 0, 0, 0]]
+        return replace(run(engine, images), surface=np.array(surface, np.float32))
+
+    export_model(tiny_network, Path("model"), tiny_config, card)
+    with pytest.raises(ArtifactError, match=r"returns a surface of shape None\. Expected \(1, 2\)"):
+        Predictor.load(Path("model"))
+    monkeypatch.setattr(TensorFlowEngine, "infer", infer)
+    for name, level in {"like": 110, "other": 111}.items():
+        image = np.full((32, 48), 110, np.uint8)
+        image[0, 0] = level
+        cv2.imwrite(f"{name}.png", image)
+    code, rows, err = predict("like.png", "other.png", "--model", "model")
+    assert code == 1 and [row[1] == "NOT_INSPECTED" for row in rows[-2:]] == [False, True]
+    assert "The photograph is of another part or surface than those of the training" in err
+    code, _, err = predict("other.png", "--model", "model", "--unlike-training", "warn")
+    assert code == 0 and "other.png: unlike_training: of another part or surface" in err
+    predictor = Predictor.load(Path("model"))
+    assert [predictor.find_unlike(read_image(Path(f"{name}.png")).pixels) for name in ("like", "other")] == [
+        None,
+        "of another part or surface",
+    ]
 
 
 def test_photograph_unlike_those_of_the_training_is_not_inspected(

@@ -173,7 +173,8 @@ def test_openvino_compiles_for_the_usual_size_and_gives_the_same_answers(tiny_ne
     loaded = ENGINES["openvino"].load(tmp_path / "model", size=(64, 48))
     (tmp_path / "model" / "model.xml").unlink()  # as the private copy
     assert compiled == ["[1,64,48,1]"]
-    for batch, height, width in ((1, 64, 48), (2, 64, 48), (1, 32, 16)):
+    for batch, height, width in ((1, 64, 48), (3, 64, 48), (2, 32, 16)):
+        assert compiled == ["[1,64,48,1]"]  # also for several images
         asked = images(batch, height, width)
         found, expected = loaded.infer(asked), tiny_network(asked)
         np.testing.assert_allclose(found.mask, expected["mask_logits"], rtol=0, atol=1e-4)

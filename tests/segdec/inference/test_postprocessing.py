@@ -69,6 +69,30 @@ def test_mask_is_cut_at_the_mask_threshold_at_the_size_of_the_photograph() -> No
     assert [region.bbox for region in prediction.regions] == [(18, 0, 3, 13)]
 
 
+@pytest.mark.parametrize(
+    ("p_good", "highest", "threshold", "boxes"),
+    [
+        (0.3, 0.9, 0.75, [(0, 0, 5, 16)]),
+        (0.3, 0.6, 0.3, [(0, 0, 8, 16)]),  # half of the highest score
+        (0.3, 0.015, 0.01, [(0, 0, 7, 16)]),
+        (0.3, 0.005, 0.75, []),  # nothing stands out
+        (0.5, 0.6, 0.75, []),  # good
+    ],
+)
+def test_a_defective_photograph_has_a_region(
+    p_good: float, highest: float, threshold: float, boxes: list[tuple[int, ...]]
+) -> None:
+    """Between the centres 4 and 12 the score falls from the highest to 0."""
+    mask_logits = NO_DEFECT.copy()
+    mask_logits[:, 0] = math.log(highest / (1 - highest))
+    logits = np.log([p_good, 0.2, 0.8 - p_good]).astype(np.float32)
+    prediction = interpret(mask_logits, logits, (16, 24), CONFIG)
+    assert prediction.mask_threshold == pytest.approx(threshold)
+    assert [region.bbox for region in prediction.regions] == boxes
+    grid = prediction.grid_scores >= prediction.mask_threshold
+    assert grid.any() == bool(boxes)
+
+
 def test_grid_scores_are_those_of_the_network() -> None:
     logits = np.array([[[0.0], [math.log(3)], [-math.log(3)]], [[1000.0], [-1000.0], [0.0]]], np.float32)
     prediction = interpret(logits, np.zeros(3, np.float32), (13, 21), CONFIG)

@@ -8,10 +8,19 @@ pytest.importorskip("tensorflow")
 import cv2
 import keras
 
-from segdec.config import NetworkConfig
+from segdec.config import InputConfig, ModelConfig, NetworkConfig
 from segdec.network.folding import fold_network
 from segdec.network.network import build_network
-from segdec.network.surface_memory import PATCHES, POSITIONS, Deviation, NearestPatch
+from segdec.network.surface_memory import NEAREST, PATCHES, POSITIONS, Deviation, NearestPatch
+from tests.marks import slow_case
+
+ENGINES = (
+    "tensorflow",
+    "openvino",
+    slow_case("tensorflow-bfloat16"),
+    slow_case("openvino-bfloat16"),
+    slow_case("openvino-int8"),
+)
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices", "tiny_encoder")
 
@@ -83,3 +92,36 @@ def test_a_saved_network_is_the_same(network, tmp_path):
     other.load_weights(tmp_path / "network.weights.h5")
     images = np.random.default_rng(2).integers(0, 256, (1, 32, 32, 1)).astype(np.float32)
     np.testing.assert_array_equal(other(images)["mask_logits"], network(images)["mask_logits"])
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_each_engine_gives_the_results_of_the_network(tiny_encoder, tmp_path, name):
+    """For one size, for others and in batches; with reduced precision within a tenth of the deviation."""
+    engines = pytest.importorskip("segdec.engines")
+    pytest.importorskip("nncf" if name.endswith("int8") else engines.ENGINES[name].package)
+    from segdec.engines.tensorflow import NetworkEngine
+    from segdec.export.model_export import check_parity, write_engine
+
+    keras.utils.set_random_seed(4)
+    fields = {"encoder": tiny_encoder, "heads": 2, "memory": 30}
+    network, size = build_network(NetworkConfig(preset="mobilenet", **fields)), (48, 72)
+    random = np.random.default_rng(5)
+    images = random.integers(0, 256, (4, *size, 1), dtype=np.uint8)
+    images = np.sort(images, axis=1)  # patches that differ more than noise
+    features = network.segmentation.get_layer("encoder")(images.astype(np.float32))
+    patches = keras.Model(network.memory.input, network.memory.get_layer(PATCHES).output)(features)
+    flat = np.reshape(patches, (-1, patches.shape[-1]))
+    network.memory.get_layer(NEAREST).set_patches(flat[random.permutation(len(flat))[:30]])
+    network.combination.set_combination(np.array([0.5, 0.2, 0.3]), 0.1)
+
+    write_engine(name, network, tmp_path / name, list(images))
+    loaded, reference = engines.ENGINES[name].load(tmp_path / name, size=size), NetworkEngine(network)
+    if engines.ENGINES[name].precision == "float32":
+        check_parity(
+            reference,
+            loaded,
+            ModelConfig(network=network.config, input=InputConfig(), classes=("good", "bad")),
+            size,
+        )
+    expected, found = reference.infer(images).classes, loaded.infer(images).classes
+    assert np.abs(found - expected).max() < 0.1 * np.abs(expected).max()
