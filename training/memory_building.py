@@ -148,7 +148,7 @@ def set_projection(memory: keras.Model, features: Iterator[Arrays]) -> None:
 
 
 def _pair_features(features: Arrays) -> Floats:
-    """Returns the features [N, C] of both strides of the cells of the larger one, scaled as in the network."""
+    """Returns the features [N, C] of both strides at cells of the larger one, scaled as in the network."""
     fine, coarse = (features[f"joined_{stride}"].astype(np.float32) for stride in PATCH_STRIDES)
     pairs = [fine[::2, ::2], coarse[: (len(fine) + 1) // 2, : (fine.shape[1] + 1) // 2]]
     scaled = [one / np.sqrt(np.square(one).mean(axis=-1, keepdims=True) + EPSILON) for one in pairs]

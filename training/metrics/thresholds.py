@@ -83,7 +83,7 @@ def choose_score_thresholds(
     """Chooses calibration and thresholds of the image score.
 
     With good and defective images the score becomes a probability, and the threshold 1 / (1 + miss_cost)
-    minimises the expected cost. With good images alone, a further good part exceeds the threshold with
+    minimises the expected cost. With good images alone, a further good image exceeds the threshold with
     probability `refused_share`. Without enough images the threshold is 0.5. `settings.score` replaces the
     choice. `balanced` says whether the network was trained on as many defective as good images.
     """
@@ -93,7 +93,7 @@ def choose_score_thresholds(
         calibration = fit_calibration(scored.labels, scored.log_odds, settings.defect_rate, balanced=balanced)
     if settings.score is not None:
         return _set_threshold(scored, calibration, settings.score, settings)
-    if not len(good) or (not len(defective) and len(set(scored.groups)) < 2):
+    if not len(good) or (not len(defective) and len(good) < 2):
         note = (
             f"The validation split has {len(good)} good and {len(defective)} defective images, too few to "
             f"choose a score threshold: {DEFAULT} is used. Put both kinds into the validation split."
@@ -135,20 +135,21 @@ def log_odds_at(calibration: Calibration, score: float) -> float:
 
 
 def _limit_good(scored: ScoredPhotographs, settings: ThresholdConfig) -> ScoreThresholds:
-    """The quantile of the good parts; with too few of them, that of a normal distribution."""
-    parts, share = scored.worst_of_groups(good=True), settings.refused_share
-    count = len(parts)
+    """The quantile of the good images; with too few of them, that of a normal distribution."""
+    good, share = scored.good, settings.refused_share
+    count = len(good)
     if share * (count + 1) >= 1:
-        # A further part exceeds the k-th of n with the probability 1 − k / (n + 1).
-        cut = float(np.nextafter(np.quantile(parts, 1 - share, method="weibull"), np.inf))
+        # A further image exceeds the k-th of n with the probability 1 − k / (n + 1).
+        cut = float(np.nextafter(np.quantile(good, 1 - share, method="weibull"), np.inf))
     else:
         reach = t.ppf(1 - share, count - 1) * np.sqrt(1 + 1 / count)
-        cut = float(parts.mean() + reach * parts.std(ddof=1))
+        cut = float(good.mean() + reach * good.std(ddof=1))
+    parts = scored.worst_of_groups(good=True)
     refused = int(np.count_nonzero(parts >= cut))
-    passed = count - refused
+    passed = len(parts) - refused
     highest = float(beta.ppf(settings.confidence, refused + 1, passed)) if passed else 1.0
     note = (
-        f"The threshold is based on {count} good parts and no defective one: it rejects at most "
+        f"The threshold is based on {len(parts)} good parts and no defective one: it rejects at most "
         f"{_percent(highest)} of the good ones ({_percent(settings.confidence)} confidence). {UNKNOWN_MISSES}"
     )
     return _place(scored, Calibration(), cut, None, (note,))
