@@ -32,7 +32,6 @@ from segdec.inference.preprocessing import prepare_image
 from segdec.photograph_check import measure_photograph
 from segdec.runtime.cli import clean_exit, import_tensorflow
 from training.config import ExperimentConfig
-from training.data.subsets import pick_evenly
 from training.photograph_limits import FALSE_ALARM_RATE, Infer, choose_limits, measure_with
 
 Image = NDArray[np.uint8]
@@ -62,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"left out: {name}: {error}", file=sys.stderr)
     if not sets:
         raise ConfigError(f"No data set of '{options.data}' can be measured. Expected one with a test split.")
-    measured = [MeasuredSet(source, options.encoder_weights) for source in sets]
+    infer = None if options.encoder_weights is None else load_surface(options.encoder_weights)
+    measured = [MeasuredSet(source, infer) for source in sets]
     print(tabulate(measured, options.altered, options.rate, options.seed))
     print(
         f"\nStated rate of false alarms: {100 * options.rate:g} %. "
@@ -94,7 +94,8 @@ class MeasuredSet:
         infer: Returns the measure `surface`; None: without it.
     """
 
-    def __init__(self, source: SuiteSet, encoder_weights: str | None) -> None:
+    def __init__(self, source: SuiteSet, infer: Infer | None) -> None:
+        self.infer = infer
         self.name = source.name
         self.records = list(source.dataset.records)
         self.images = [read(record, white_level=65535).image for record in self.records]
@@ -102,10 +103,7 @@ class MeasuredSet:
         height, width = (round(SIDE * max(value, 1) / 8) * 8 for value in (proportion, 1 / proportion))
         self.config = InputConfig(policy="resize", height=height, width=width)
         self.coloured = any(bool(np.ptp(image, axis=-1).max() > 30) for image in self.images[:20])
-        prepared = [self.prepare(image) for image in self.images]
-        good = [image for image, record in zip(prepared, self.records, strict=True) if not record.label]
-        self.infer = None if encoder_weights is None else load_surface(encoder_weights, good)
-        self.measured = [measure_with(self.infer, image) for image in prepared]
+        self.measured = [measure_with(infer, self.prepare(image)) for image in self.images]
 
     def prepare(self, image: Image) -> Image:
         """Returns the network's input."""
@@ -202,25 +200,21 @@ def _scaled(image: Image, height: int, width: int) -> Image:
 # === Surface ===
 
 
-def load_surface(weights: str, good: Sequence[Image]) -> Infer:
-    """Returns a function that runs a network whose projections are those of prepared good photographs.
-
-    Its memory is not built: the mean patch does not depend on it.
+def load_surface(weights: str) -> Infer:
+    """Returns a function that runs a network whose memory is not built: the mean patch does not depend on it.
 
     Raises:
         ConfigError: If the weights are missing or do not fit MobileNet.
     """
     import_tensorflow()
     from segdec.engines.tensorflow import NetworkEngine
-    from training.memory_building import MAX_FOR_PROJECTION, set_projection
+    from training.memory_building import set_projection
     from training.optimization.pretrained import build_initial_network, load_pretrained
 
     network = {"preset": "mobilenet", "input_channels": CHANNELS, "heads": 0, "memory": 1}
     config = ExperimentConfig.model_validate({"encoder_weights": weights, "network": network})
     built = build_initial_network(config, load_pretrained(config))
-    encode, few = built.segmentation.get_layer("encoder"), pick_evenly(good, MAX_FOR_PROJECTION)
-    features = (encode(image[None].astype(np.float32)) for image in few)
-    set_projection(built.memory, ({name: one[0].numpy() for name, one in each.items()} for each in features))
+    set_projection(built.memory, np.random.default_rng(0))
     return NetworkEngine(built).infer
 
 

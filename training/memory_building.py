@@ -13,7 +13,6 @@ from segdec.errors import DatasetError
 from segdec.network.network import SegDecNet
 from segdec.network.surface_memory import (
     DEVIATION,
-    EPSILON,
     NEAREST,
     PATCH_STRIDES,
     PATCHES,
@@ -31,17 +30,11 @@ Encode = Callable[[NDArray[np.uint8]], Arrays]
 MAX_PHOTOGRAPHS = 250
 """Maximum number of photographs; with more of them, evenly chosen ones are used."""
 
-MAX_FOR_PROJECTION = 50
-"""Photographs whose features determine the projection; they are encoded twice."""
-
 CANDIDATES = 20_000
 """Patches among which the remembered ones are chosen."""
 
 BORDER = 4
 """Distance from the sides of the image, in cells, from which zero padding is hardly noticeable."""
-
-MIN_VARIANCE = 1e-3
-"""Lower limit of the variance of a component; the mean square of a feature is 1."""
 
 MIN_SPREAD, MIN_DEVIATION = 0.01, 0.1
 """Lower limits of the spread of logarithms of distances, and of the deviation of the highest one in a
@@ -74,12 +67,13 @@ def build_memory(network: SegDecNet, examples: ExampleSource, encode: Encode, se
     random = np.random.default_rng([seed, SEED])
 
     # === Patches ===
-    good = [index for indices in chosen for index in indices]
-    few = pick_evenly(good, MAX_FOR_PROJECTION)
-    set_projection(memory, (encode(examples[index].image) for index in few))
-    features = (encode(examples[index].image) for index in good)
-    patches = iter([one.astype(np.float16) for one in _describe(memory, features)])
-    by_fold = [[next(patches) for _ in indices] for indices in chosen]
+    set_projection(memory, random)
+    features = (encode(examples[index].image) for indices in chosen for index in indices)
+    patches = [one.astype(np.float16) for one in _describe(memory, features)]
+    center = np.mean([one.mean(axis=(0, 1), dtype=np.float32) for one in patches], axis=0)
+    memory.get_layer(f"{PATCHES}_8").bias.assign(-center)
+    own = iter([one - center.astype(np.float16) for one in patches])
+    by_fold = [[next(own) for _ in indices] for indices in chosen]
 
     # === Memory ===
     nearest, size = memory.get_layer(NEAREST), network.config.memory
@@ -124,35 +118,16 @@ def choose_coreset(patches: Floats, size: int) -> Floats:
     return coreset
 
 
-def set_projection(memory: keras.Model, features: Iterator[Arrays]) -> None:
-    """Sets the projections to the principal components of the features of good photographs.
-
-    Each component is divided by the square root of its standard deviation. Without this, few components
-    determine all distances; with full whitening, noise has as much influence as the surface. With few
-    samples the variances are moved to their mean (Ledoit and Wolf 2004).
-    """
+def set_projection(memory: keras.Model, random: np.random.Generator) -> None:
+    """Sets the projections of a memory to orthogonal ones, which keep distances on average."""
     layers = [memory.get_layer(f"{PATCHES}_{stride}") for stride in PATCH_STRIDES]
-    samples = np.concatenate([_pair_features(one) for one in features])
-    center = samples.mean(axis=0)
-    samples -= center
-    variances, components = np.linalg.eigh(samples.T @ samples / len(samples))
-    count, channels = samples.shape
-    variances += (variances.mean() - variances) * channels / (channels + count) + MIN_VARIANCE
-    largest = slice(None, -layers[0].width - 1, -1)  # fewer than the width with few channels
-    deviations, components = np.sqrt(variances[largest]), components[:, largest]
-    kernel = components / np.sqrt(deviations * deviations.sum())  # patches have a mean square norm of 1
-    kernel = np.pad(kernel, [(0, 0), (0, layers[0].width - kernel.shape[1])])
-    ends = np.cumsum([layer.kernel.shape[0] for layer in layers])[:-1]
-    for layer, part, mean in zip(layers, np.split(kernel, ends), np.split(center, ends), strict=True):
-        layer.set_weights([part, -mean @ part])
-
-
-def _pair_features(features: Arrays) -> Floats:
-    """Returns the features [N, C] of both strides at cells of the larger one, scaled as in the network."""
-    fine, coarse = (features[f"joined_{stride}"].astype(np.float32) for stride in PATCH_STRIDES)
-    pairs = [fine[::2, ::2], coarse[: (len(fine) + 1) // 2, : (fine.shape[1] + 1) // 2]]
-    scaled = [one / np.sqrt(np.square(one).mean(axis=-1, keepdims=True) + EPSILON) for one in pairs]
-    return np.concatenate(scaled, axis=-1).reshape(-1, sum(one.shape[-1] for one in pairs))
+    channels = [layer.kernel.shape[0] for layer in layers]
+    # With fewer channels than numbers of a patch, the columns cannot all be orthogonal.
+    width = layers[0].width
+    normal = random.normal(size=(max(sum(channels), width), width))
+    kernel = np.linalg.qr(normal)[0][: sum(channels)] / np.sqrt(width)
+    for layer, part in zip(layers, np.split(kernel, np.cumsum(channels)[:-1]), strict=True):
+        layer.set_weights([part, np.zeros(width)])
 
 
 def _describe(memory: keras.Model, features: Iterator[Arrays]) -> Iterator[Floats]:

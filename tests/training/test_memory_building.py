@@ -20,7 +20,6 @@ from segdec.export.model_export import check_parity, full_precision, write_engin
 from segdec.network.encoder import load_application
 from segdec.network.folding import fold_network
 from segdec.network.network import build_network
-from segdec.network.surface_memory import PATCHES
 from segdec.photograph_check import SURFACE
 from tests.marks import slow_case
 from training.evaluate import evaluate_run
@@ -89,19 +88,6 @@ def test_defects_score_above_good_surface(network):
     unseen, defective = (score([surface(random, defective=kind) for _ in range(6)]) for kind in (False, True))
     assert unseen.max() < defective.min()
     assert abs(unseen.mean() - USUAL_LOG_ODDS) < 2  # standard deviations
-
-
-def test_patches_are_uncorrelated_components_around_the_origin(network):
-    random = np.random.default_rng(1)
-    images = np.stack([surface(random) for _ in range(12)])
-    build(network, images)
-    memory = network.memory
-    describe = keras.Model(memory.input, memory.get_layer(PATCHES).output)
-    patches = describe(network.encoder(images.astype(np.float32))).numpy()[:, ::2, ::2]
-    patches = patches.reshape(-1, patches.shape[-1])
-    spread = np.cov(patches, rowvar=False)
-    assert np.abs(patches.mean(axis=0)).max() < 0.1
-    assert np.abs(spread - np.diag(np.diag(spread))).max() < np.diag(spread).max() / 4
 
 
 @pytest.mark.parametrize("image", [surface(np.random.default_rng(1)), np.full((64, 64, 1), 99, np.uint8)])
