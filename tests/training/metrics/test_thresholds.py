@@ -108,6 +108,15 @@ def test_fewer_good_images_than_the_share_needs_give_the_quantile_of_a_normal_di
     assert cut_of(limits) == pytest.approx(-1.7443, abs=1e-4)
 
 
+def test_the_share_counts_images_and_the_note_parts():
+    good = np.linspace(-4, -2, 21)
+    several = choose_score_thresholds(
+        scored(good, [], tuple(str(place // 7) for place in range(21))), DEFAULTS
+    )
+    assert several.threshold == choose_score_thresholds(scored(good, []), DEFAULTS).threshold
+    assert "3 good parts and no defective one" in several.notes[0]
+
+
 @pytest.mark.parametrize("count", [10, 60])
 def test_further_good_images_exceed_the_threshold_in_the_stated_share(count):
     generator = np.random.default_rng(0)
