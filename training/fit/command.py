@@ -67,6 +67,7 @@ from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.time_control import (
     MAX_STEPS,
     TimeControl,
+    affordable_area,
     needed_s,
     planned_steps,
     reserved_s,
@@ -336,13 +337,13 @@ def _choose_in_time(
     config = choice.config(planned_steps(choice.shares))
     forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
     encoded = split.good[0] + split.defective[0] if config.caches_features else None
-    left_s = ends_at - _reserved_s(forward_s, split) - clock()
     needed = needed_s(forward_s, config.batch_size, encoded)
     if not config.network.heads:
         needed = forward_s * (split.good[0] + split.defective[0])
-    share = left_s / needed
+    fixed_s = _reserved_s(0.0, split)
+    scaled_s = needed + _reserved_s(forward_s, split) - fixed_s
     least = MIN_AREA if resources.encoder_weights is None else ENCODER_AREA
-    area = max(int(share * choice.area), least)
+    area = max(affordable_area(choice.area, ends_at - clock(), fixed_s, scaled_s), least)
     if area >= choice.area:
         return choice, forward_s
     smaller = _choose(profile, split, resources, area)

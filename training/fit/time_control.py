@@ -113,6 +113,18 @@ def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:
     return forward_s * ((encoded or 0) + MIN_STEPS * batch_size * cost)
 
 
+def affordable_area(area: int, left_s: float, fixed_s: float, scaled_s: float) -> int:
+    """Returns the area of the input for which the time is sufficient, px.
+
+    Args:
+        area: Another area, px.
+        left_s: Time left, s.
+        fixed_s: Duration of what does not depend on the area, s.
+        scaled_s: Duration of everything else with `area`; it is proportional to it, s.
+    """
+    return int(area * (left_s - fixed_s) / scaled_s)
+
+
 def reserved_s(forward_s: float, validated: int, evaluated: int, *, in_folds: int = 0) -> float:
     """Returns the estimated duration of everything after the last step, s.
 

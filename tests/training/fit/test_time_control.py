@@ -10,6 +10,7 @@ from training.fit.time_control import (
     MIN_STEPS,
     STEP_COST,
     TimeControl,
+    affordable_area,
     needed_s,
     planned_steps,
     reserved_s,
@@ -119,3 +120,9 @@ def test_stages_share_the_maximum_number_of_steps():
         "joint": 0.25 * MAX_STEPS,
     }
     assert planned_steps({"joint": 0.0}) == {"joint": 1}
+
+
+def test_the_area_takes_the_time_that_is_left():
+    area = affordable_area(1000, left_s=60.0, fixed_s=20.0, scaled_s=160.0)
+    assert area == 250
+    assert 20.0 + 160.0 * area / 1000 == 60.0
