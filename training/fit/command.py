@@ -337,11 +337,12 @@ def _choose_in_time(
     config = choice.config(planned_steps(choice.shares))
     forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
     encoded = split.good[0] + split.defective[0] if config.caches_features else None
-    needed = needed_s(forward_s, config.batch_size, encoded)
-    if not config.network.heads:
-        needed = forward_s * (split.good[0] + split.defective[0])
-    fixed_s = _reserved_s(0.0, split)
-    scaled_s = needed + _reserved_s(forward_s, split) - fixed_s
+    reserved = _reserved_s(forward_s, split)
+    if config.network.heads:  # further steps improve heads more than a larger input
+        fixed_s, scaled_s = reserved, needed_s(forward_s, config.batch_size, encoded)
+    else:
+        fixed_s = _reserved_s(0.0, split)
+        scaled_s = forward_s * (split.good[0] + split.defective[0]) + reserved - fixed_s
     least = MIN_AREA if resources.encoder_weights is None else ENCODER_AREA
     area = max(affordable_area(choice.area, ends_at - clock(), fixed_s, scaled_s), least)
     if area >= choice.area:

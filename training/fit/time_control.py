@@ -119,7 +119,7 @@ def affordable_area(area: int, left_s: float, fixed_s: float, scaled_s: float) -
     Args:
         area: Another area, px.
         left_s: Time left, s.
-        fixed_s: Duration of what does not depend on the area, s.
+        fixed_s: Duration of what does not depend on the area, or should not, s.
         scaled_s: Duration of everything else with `area`; it is proportional to it, s.
     """
     return int(area * (left_s - fixed_s) / scaled_s)
