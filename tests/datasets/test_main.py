@@ -113,7 +113,7 @@ def test_split_lists_photographs_with_problems(many_root, tmp_path, capsys):
     command = ["split", "folder", str(many_root), str(tmp_path / "mine.txt")]
     assert "1.png is not an image" in refused(command, capsys).err
     main([*command, "--skip-broken"])
-    assert capsys.readouterr().err.startswith(f"left out: {many_root / 'good/1.png'} is not an image")
+    assert f"left out: {many_root / 'good/1.png'} is not an image" in capsys.readouterr().err
     assert "good/1" not in (tmp_path / "mine.txt").read_text()
 
 
