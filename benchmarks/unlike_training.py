@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"left out: {name}: {error}", file=sys.stderr)
     if not sets:
         raise ConfigError(f"No data set of '{options.data}' can be measured. Expected one with a test split.")
-    infer = None if options.encoder_weights is None else load_surface(options.encoder_weights)
+    infer = None if options.encoder_weights is None else load_surface_network(options.encoder_weights)
     measured = [MeasuredSet(source, infer) for source in sets]
     print(tabulate(measured, options.altered, options.rate, options.seed))
     print(
@@ -200,7 +200,7 @@ def _scaled(image: Image, height: int, width: int) -> Image:
 # === Surface ===
 
 
-def load_surface(weights: str) -> Infer:
+def load_surface_network(weights: str) -> Infer:
     """Returns a function that runs a network whose memory is not built: the mean patch does not depend on it.
 
     Raises:

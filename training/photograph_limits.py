@@ -36,7 +36,7 @@ MAX_REFERENCES = 128
 """Photographs that a new one is compared with."""
 
 LAYOUT = "layout"
-SINGLE_REFERENCES = LAYOUT, SURFACE
+COMPARED_WITH_MEAN = LAYOUT, SURFACE
 """Measures that are compared with the mean: they have more elements than there may be photographs."""
 
 MAX_DIRECTIONS = 64
@@ -49,7 +49,7 @@ MIN_SPREADS = {"brightness": 0.1, SURFACE: 0.003}
 """Added to the spread of each element: any line changes so much. Its light changes more; the mean patch has
 small elements."""
 
-SURFACE_SHARE = 0.5
+SURFACE_RATE_SHARE = 0.5
 """Share of the rate for `surface`, which recognises most; the other measures share the rest."""
 
 SHRINKAGE = 0.3
@@ -110,9 +110,9 @@ def choose_limits(
         return None
     several = parts if len(set(parts)) > 1 else [str(number) for number in range(len(measured))]
     vectors = {name: np.stack([each[name] for each in measured]) for name in measured[0]}
-    others = (1 - SURFACE_SHARE) / (len(vectors) - 1) if SURFACE in vectors else 1 / len(vectors)
+    others = (1 - SURFACE_RATE_SHARE) / (len(vectors) - 1) if SURFACE in vectors else 1 / len(vectors)
     measures = {
-        name: _choose_limit(name, values, several, rate * (SURFACE_SHARE if name == SURFACE else others))
+        name: _choose_limit(name, values, several, rate * (SURFACE_RATE_SHARE if name == SURFACE else others))
         for name, values in vectors.items()
     }
     return PhotographLimits(false_alarm_rate=rate, photographs=len(measured), measures=measures)
@@ -155,7 +155,7 @@ def _describe(name: str, values: NDArray[np.float64], limit: float = 0.0) -> Mea
     spread = MIN_SPREADS.get(name, MIN_SPREAD)
     mixed = (1 - own) * covariance + own * np.diag(np.diagonal(covariance)) + spread**2 * np.eye(size)
     scale = directions @ np.linalg.cholesky(np.linalg.inv(mixed))
-    chosen = [centre] if name in SINGLE_REFERENCES else pick_evenly(list(values), MAX_REFERENCES)
+    chosen = [centre] if name in COMPARED_WITH_MEAN else pick_evenly(list(values), MAX_REFERENCES)
     return MeasureLimit(
         lowest=tuple(values.min(axis=0).tolist()),
         highest=tuple(values.max(axis=0).tolist()),

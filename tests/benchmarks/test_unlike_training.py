@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.unlike_training import alter, load_surface, main
+from benchmarks.unlike_training import alter, load_surface_network, main
 from datasets.layouts.toy import write_toy
 from segdec.encoders import ENCODERS
 from segdec.images import encode_png, read_image
@@ -43,7 +43,7 @@ def test_with_an_encoder_the_surface_is_measured(data, capsys, monkeypatch, tmp_
     main([str(data), "--altered", "1", "--encoder-weights", weights])
     assert "| another product | 100 | 100 |" in capsys.readouterr().out
     image = np.zeros((64, 64, 3), np.uint8)
-    assert measure_with(load_surface(weights), image)["surface"].shape == (96,)
+    assert measure_with(load_surface_network(weights), image)["surface"].shape == (96,)
 
 
 def test_alterations_keep_depth_and_channels():

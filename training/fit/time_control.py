@@ -117,10 +117,10 @@ def affordable_area(area: int, left_s: float, fixed_s: float, scaled_s: float) -
     """Returns the area of the input for which the time is sufficient, px.
 
     Args:
-        area: Another area, px.
+        area: Area for which `scaled_s` was estimated, px.
         left_s: Time left, s.
-        fixed_s: Duration of what does not depend on the area, or should not, s.
-        scaled_s: Duration of everything else with `area`; it is proportional to it, s.
+        fixed_s: Time that is kept whatever the area, s.
+        scaled_s: Duration of all other work with `area`, s; it is proportional to the area.
     """
     return int(area * (left_s - fixed_s) / scaled_s)
 
