@@ -260,15 +260,15 @@ def _check_answer(engine: Engine, config: ModelConfig, folder: Path) -> Logits:
     return found
 
 
-def _check_surface(surface: NDArray[np.float32] | None, config: ModelConfig, folder: Path) -> None:
+def _check_surface(surface: NDArray[np.float32] | None, manifest: Manifest, folder: Path) -> None:
     """Checks that the output fits the limits of photographs like those of the training, if these need it."""
-    trained = config.training_photographs if isinstance(config, Manifest) else None
-    limit = (
-        trained.limits.measures.get(SURFACE) if trained is not None and trained.limits is not None else None
-    )
+    trained = manifest.training_photographs
+    if trained is None or trained.limits is None or SURFACE not in trained.limits.measures:
+        return
+    elements = len(trained.limits.measures[SURFACE].centre)
     shape = None if surface is None else surface.shape
-    if limit is not None and shape != (1, len(limit.centre)):
+    if shape != (1, elements):
         raise ArtifactError(
-            f"The model in {folder} returns a surface of shape {shape}. Expected {(1, len(limit.centre))}, "
+            f"The model in {folder} returns a surface of shape {shape}. Expected {(1, elements)}, "
             "as its manifest compares it with the training photographs; export the model again."
         )

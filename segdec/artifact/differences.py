@@ -60,7 +60,7 @@ def compare_photograph(model: ModelConfig, photograph: Photograph, prepared: NDA
 
     `prepared` is the network's input, uint8 [h, w, c].
     """
-    trained = model.training_photographs if isinstance(model, Manifest) else None
+    trained = _training_photographs(model)
     if trained is None:
         return Comparison()
     found = compare_pixels(model, (photograph.pixels.shape[0], photograph.pixels.shape[1]), prepared)
@@ -70,7 +70,7 @@ def compare_photograph(model: ModelConfig, photograph: Photograph, prepared: NDA
 
 def compare_pixels(model: ModelConfig, size: tuple[int, int], prepared: NDArray[np.uint8]) -> Comparison:
     """Compares a photograph of height and width `size`, px, as `compare_photograph`, but without its file."""
-    trained = model.training_photographs if isinstance(model, Manifest) else None
+    trained = _training_photographs(model)
     return Comparison() if trained is None else compare_with(trained, model.input, size, prepared)
 
 
@@ -99,10 +99,14 @@ def compare_surface(model: ModelConfig, surface: NDArray[np.float32] | None) -> 
 
     It adds to `compare_photograph`, which needs no network.
     """
-    trained = model.training_photographs if isinstance(model, Manifest) else None
+    trained = _training_photographs(model)
     if surface is None or trained is None or trained.limits is None:
         return Comparison()
     return _compare(trained.limits, {SURFACE: surface.astype(np.float64)})
+
+
+def _training_photographs(model: ModelConfig) -> TrainingPhotographs | None:
+    return model.training_photographs if isinstance(model, Manifest) else None
 
 
 def _compare(limits: PhotographLimits, measured: Mapping[str, Vector]) -> Comparison:
