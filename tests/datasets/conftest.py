@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from zlib import crc32
 
 import cv2
 import numpy as np
@@ -16,13 +15,14 @@ WritePicture = Callable[..., Path]
 @pytest.fixture
 def write_picture() -> WritePicture:
     """Writes a grey picture, or a mask with a 3×2 defect of `value`, and makes its folder."""
+    numbers: dict[Path, int] = {}
 
     def write(path: Path, *, mask: bool = False, value: int = 255, size: tuple[int, int] = (20, 12)) -> Path:
         pixels = np.full(size[::-1], 0 if mask else 90, np.uint8)
         if mask:
             pixels[4:6, 5:8] = value
-        else:  # no two are equal by accident, not even as JPEG
-            upper, lower = divmod(crc32(path.as_posix().encode()) % 40_000, 200)
+        else:  # no two are equal, not even as JPEG: 7919 is prime
+            upper, lower = divmod(numbers.setdefault(path, len(numbers)) * 7919 % 40_000, 200)
             pixels[: size[1] // 2], pixels[size[1] // 2 :] = 20 + upper, 20 + lower
         path.parent.mkdir(parents=True, exist_ok=True)
         assert cv2.imwrite(str(path), pixels)
