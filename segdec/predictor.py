@@ -104,9 +104,7 @@ class Predictor:
         artifact.check_files(except_folder=name)
         with artifact.private_copy(name) as files:
             loaded = ENGINES[name].load(files, threads, usual_size(manifest))
-        surface = _check_answer(loaded, manifest, artifact.folder).surface
-        if ENGINES[name].precision != "int8":  # which has none
-            _check_surface(surface, manifest, artifact.folder)
+        _check_surface(_check_answer(loaded, manifest, artifact.folder).surface, manifest, artifact.folder)
         return cls(loaded, manifest, batch_pixels=batch_pixels, engine_name=name)
 
     @property

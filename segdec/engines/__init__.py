@@ -22,8 +22,7 @@ class Logits:
     """The network's output, float32: `mask` [B, H/s, W/s, M], `classes` [B, C] and `surface` [B, D].
 
     s is the network's `mask_stride`, M its `mask_channels`. `surface` describes the whole photograph, see
-    `segdec.photograph_check`; None without a memory of good surface, with int8, and for models of earlier
-    versions.
+    `segdec.photograph_check`; None without a memory of good surface, and for models of earlier versions.
     """
 
     mask: NDArray[np.float32]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from segdec.config import NetworkConfig
 from segdec.engines import Precision
 from segdec.engines.openvino import SPECTRA
 from segdec.engines.openvino_graph import MODEL
@@ -54,7 +55,7 @@ def save_float(
 
 
 def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np.uint8]]) -> None:
-    """Quantises a folded network to int8, except Fourier transforms, and writes it without its `surface`.
+    """Quantises a folded network to int8, except Fourier transforms, and writes it.
 
     Args:
         network: Network for serving, see `segdec.network.folding`.
@@ -62,14 +63,9 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
         photographs: Prepared photographs, uint8 [h, w, C] each, that calibrate the value ranges.
 
     Raises:
-        ConfigError: If there are no photographs, or the network has no heads beside its memory.
+        ConfigError: If there are no photographs.
         MissingExtraError: If NNCF, which quantises, is not installed.
     """
-    if not network.config.heads:  # value ranges of good photographs cut off what is unusual in a defect
-        raise ConfigError(
-            "The rounding of int8 hides defects from a memory of good surface. Expected another engine: "
-            "remove openvino-int8 from --engines, or add openvino-bfloat16."
-        )
     if not photographs:
         raise ConfigError(
             "There is no validation photograph to calibrate int8. Expected the run's data set at its path; "
@@ -84,28 +80,51 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     layers = fourier_layers(network, MIN_SAVING["int8"])
     model = _convert(network, layers)
     spectra = {SPECTRA + one.name: kernel_spectra(np.asarray(one.kernel, np.float32)) for one in layers}
-    inputs = nncf.Dataset([{"images": photograph[None], **spectra} for photograph in photographs])
+    inputs = [{"images": photograph[None], **spectra} for photograph in photographs]
     kinds = sorted(EXACT_KINDS & {node.get_type_name() for node in model.get_ops()})
-    exact = nncf.IgnoredScope(names=_kept_exact(model, network.config.mask_channels), types=kinds)
-    # Bias correction by the means of an encoder's features triples the error of the masks.
-    uncorrected = nncf.AdvancedQuantizationParameters(disable_bias_correction=network.encoder is not None)
+    exact = nncf.IgnoredScope(names=_kept_exact(model, network.config), types=kinds)
+    # Without it, sums overflow on CPUs without VNNI.
+    half_range = nncf.AdvancedQuantizationParameters(overflow_fix=nncf.OverflowFix.ENABLE)
     quantized = nncf.quantize(
-        model, inputs, subset_size=len(photographs), ignored_scope=exact, advanced_parameters=uncorrected
+        model,
+        nncf.Dataset(inputs),
+        subset_size=len(inputs),
+        ignored_scope=exact,
+        advanced_parameters=half_range,
     )
-    for result in quantized.get_results():
-        if "surface" in result.output(0).get_names():  # rounding moves it by more than its limit
-            quantized.remove_result(result)
+    if network.config.memory:
+        _correct_patches(quantized, model, inputs)
     _save(quantized, layers, folder)
 
 
-def _kept_exact(model: Any, masks: int) -> list[str]:
+def _correct_patches(quantized: Any, exact: Any, inputs: Sequence[dict[str, Any]]) -> None:
+    """Adds the mean error of `surface`, the mean patch, to all patches of the memory.
+
+    The error of rounding is similar in all patches, and counts as distance.
+    """
+    settings = {"INFERENCE_PRECISION_HINT": "f32"}
+    compiled = [ov.compile_model(model, "CPU", settings) for model in (exact, quantized)]
+    expected, found = (np.mean([each(one)["surface"][0] for one in inputs], axis=0) for each in compiled)
+    mean = quantized.output("surface").get_node()
+    while mean.get_type_name() != "ReduceMean":
+        mean = mean.input_value(0).get_node()
+    patches = mean.input_value(0)
+    readers = patches.get_target_inputs()
+    error = ov.op.Constant((expected - found).reshape(1, -1, 1, 1).astype(np.float32))
+    corrected = ov.opset8.add(patches, error).output(0)
+    for reader in readers:
+        reader.replace_source_output(corrected)
+
+
+def _kept_exact(model: Any, config: NetworkConfig) -> list[str]:
     """Returns the operations that stay in float32: the mask's 1×1 convolutions, decision network and memory.
 
     They are cheap and their precision matters. Also, OpenVINO 2026.4 loses the scale of a quantised
     convolution that is an output or is not followed by a quantised operation. The rounding of the first
     depthwise convolution causes most of the error of MobileNet's features.
     """
-    segmentation = _and_before(model.output("mask_logits").get_node())
+    ends = [model.output("mask_logits").get_node()] if config.heads else _patch_features(model)
+    rounded = set().union(*map(_and_before, ends))
     depthwise = (node for node in model.get_ordered_ops() if node.get_type_name() == "GroupConvolution")
     kept = [node.get_friendly_name() for node in islice(depthwise, 1)]
     for node in model.get_ordered_ops():
@@ -113,10 +132,22 @@ def _kept_exact(model: Any, masks: int) -> list[str]:
         if kind in ("Constant", "Result"):
             continue
         kernel = node.get_input_partial_shape(1) if kind == "Convolution" else None  # [D, C, k, k]
-        makes_masks = kernel is not None and kernel[0] == masks and kernel[2] == kernel[3] == 1
-        if makes_masks or name not in segmentation:
+        makes_masks = kernel is not None and kernel[0] == config.mask_channels and kernel[2] == kernel[3] == 1
+        if makes_masks or name not in rounded:
             kept.append(name)
     return kept
+
+
+def _patch_features(model: Any) -> list[Any]:
+    """Returns the operations whose results a memory projects: their squares go into a convolution."""
+    squares = (
+        node.input_value(0).get_node() for node in model.get_ops() if node.get_type_name() == "Convolution"
+    )
+    return [
+        node.input_value(0).get_node()
+        for node in squares
+        if node.get_type_name() == "Multiply" and node.input_value(0) == node.input_value(1)
+    ]
 
 
 def _and_before(node: Any) -> set[str]:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from segdec.config import InputConfig, ModelConfig, NetworkConfig
-from segdec.errors import ConfigError
 from tests.marks import slow_case
 
 keras = pytest.importorskip("keras")
@@ -48,6 +47,7 @@ HEAD = {"preset": "mobilenet", "adapter_width": 8, "feature_width": 8, "decision
         slow_case("tensorflow-bfloat16", 0),
         slow_case("openvino-bfloat16", 0),
         slow_case("openvino-int8", 0),
+        slow_case("openvino-int8", 50),
     ],
 )
 def test_exports_give_the_results_of_the_network(tiny_transformer, tmp_path, engine, memory):
@@ -73,12 +73,3 @@ def test_exports_give_the_results_of_the_network(tiny_transformer, tmp_path, eng
         check_parity(reference, loaded, model, size)
     expected, found = reference.infer(images).mask, loaded.infer(images).mask
     assert np.abs(found - expected).mean() < 0.1 * expected.std()
-
-
-def test_int8_with_a_memory_is_refused(tiny_transformer, tmp_path):
-    openvino_model = pytest.importorskip("segdec.export.openvino_model")
-    from segdec.network.network import build_network
-
-    network = build_network(NetworkConfig(preset="mobilenet", encoder=tiny_transformer, heads=0, memory=50))
-    with pytest.raises(ConfigError, match="int8 hides defects from a memory"):
-        openvino_model.save_int8(network, tmp_path / "int8", [])
