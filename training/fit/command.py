@@ -66,6 +66,7 @@ from training.fit.messages import (
 from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.time_control import (
     MAX_STEPS,
+    SCALING_TOLERANCE,
     TimeControl,
     affordable_area,
     needed_s,
@@ -339,12 +340,14 @@ def _choose_in_time(
     encoded = split.good[0] + split.defective[0] if config.caches_features else None
     reserved = _reserved_s(forward_s, split)
     if config.network.heads:  # further steps improve heads more than a larger input
-        fixed_s, scaled_s = reserved, needed_s(forward_s, config.batch_size, encoded)
+        fixed_s, scaled_s, tolerance = reserved, needed_s(forward_s, config.batch_size, encoded), 0.0
     else:
         fixed_s = _reserved_s(0.0, split)
         scaled_s = forward_s * (split.good[0] + split.defective[0]) + reserved - fixed_s
+        tolerance = SCALING_TOLERANCE
     least = MIN_AREA if resources.encoder_weights is None else ENCODER_AREA
-    area = max(affordable_area(choice.area, ends_at - clock(), fixed_s, scaled_s), least)
+    left_s = ends_at - clock()
+    area = max(affordable_area(choice.area, left_s, fixed_s, scaled_s, tolerance=tolerance), least)
     if area >= choice.area:
         return choice, forward_s
     smaller = _choose(profile, split, resources, area)

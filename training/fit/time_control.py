@@ -34,6 +34,10 @@ RESERVED_S = 20.0
 BUILDING_S = 20.0
 """Duration of building a memory of good surface from cached features, s."""
 
+SCALING_TOLERANCE = 0.25
+"""`tolerance` of `affordable_area` for a memory: these estimates are high, and scaling a photograph only slightly
+already removes its fine texture."""
+
 EVALUATION_COST = 3.0
 """Duration of evaluating a photograph, in forward passes: it is read, measured and drawn as well."""
 
@@ -113,7 +117,9 @@ def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:
     return forward_s * ((encoded or 0) + MIN_STEPS * batch_size * cost)
 
 
-def affordable_area(area: int, left_s: float, fixed_s: float, scaled_s: float) -> int:
+def affordable_area(
+    area: int, left_s: float, fixed_s: float, scaled_s: float, *, tolerance: float = 0.0
+) -> int:
     """Returns the area of the input for which the time is sufficient, px.
 
     Args:
@@ -121,8 +127,10 @@ def affordable_area(area: int, left_s: float, fixed_s: float, scaled_s: float) -
         left_s: Time left, s.
         fixed_s: Time that is kept whatever the area, s.
         scaled_s: Duration of all other work with `area`, s; it is proportional to the area.
+        tolerance: Share of `scaled_s` that may be missing before the area becomes smaller.
     """
-    return int(area * (left_s - fixed_s) / scaled_s)
+    share = (left_s - fixed_s) / scaled_s
+    return area if 1 - tolerance <= share < 1 else int(area * share)
 
 
 def reserved_s(forward_s: float, validated: int, evaluated: int, *, in_folds: int = 0) -> float:

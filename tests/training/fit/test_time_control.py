@@ -126,3 +126,7 @@ def test_the_area_takes_the_time_that_is_left():
     area = affordable_area(1000, left_s=60.0, fixed_s=20.0, scaled_s=160.0)
     assert area == 250
     assert 20.0 + 160.0 * area / 1000 == 60.0
+    shares = {
+        left_s: affordable_area(1000, left_s, 0.0, 100.0, tolerance=0.25) for left_s in (70, 75, 99, 200)
+    }
+    assert shares == {70: 700, 75: 1000, 99: 1000, 200: 2000}
