@@ -35,8 +35,8 @@ BUILDING_S = 20.0
 """Duration of building a memory of good surface from cached features, s."""
 
 SCALING_TOLERANCE = 0.25
-"""`tolerance` of `affordable_area` for a memory: these estimates are high, and even slight scaling removes fine
-texture."""
+"""`tolerance` of `affordable_area` for a memory: these estimates are high, and even slight scaling removes
+fine texture."""
 
 EVALUATION_COST = 3.0
 """Duration of evaluating a photograph, in forward passes: it is read, measured and drawn as well."""
