@@ -21,9 +21,9 @@ def write_picture() -> WritePicture:
         pixels = np.full(size[::-1], 0 if mask else 90, np.uint8)
         if mask:
             pixels[4:6, 5:8] = value
-        else:  # no two are equal, not even as JPEG: 7919 is prime
-            upper, lower = divmod(numbers.setdefault(path, len(numbers)) * 7919 % 40_000, 200)
-            pixels[: size[1] // 2], pixels[size[1] // 2 :] = 20 + upper, 20 + lower
+        else:  # no two are equal, not even as JPEG
+            lower, upper = divmod(numbers.setdefault(path, len(numbers)), 100)
+            pixels[: size[1] // 2], pixels[size[1] // 2 :] = 20 + upper, 130 + lower
         path.parent.mkdir(parents=True, exist_ok=True)
         assert cv2.imwrite(str(path), pixels)
         return path
