@@ -82,7 +82,7 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
     spectra = {SPECTRA + one.name: kernel_spectra(np.asarray(one.kernel, np.float32)) for one in layers}
     inputs = [{"images": photograph[None], **spectra} for photograph in photographs]
     kinds = sorted(EXACT_KINDS & {node.get_type_name() for node in model.get_ops()})
-    exact = nncf.IgnoredScope(names=_kept_exact(model, network.config), types=kinds)
+    exact = nncf.IgnoredScope(names=_float32_operations(model, network.config), types=kinds)
     # Without it, sums overflow on CPUs without VNNI.
     half_range = nncf.AdvancedQuantizationParameters(overflow_fix=nncf.OverflowFix.ENABLE)
     quantized = nncf.quantize(
@@ -93,14 +93,14 @@ def save_int8(network: SegDecNet, folder: Path, photographs: Sequence[NDArray[np
         advanced_parameters=half_range,
     )
     if network.config.memory:
-        _correct_patches(quantized, model, inputs)
+        _subtract_mean_rounding_error(quantized, model, inputs)
     _save(quantized, layers, folder)
 
 
-def _correct_patches(quantized: Any, exact: Any, inputs: Sequence[dict[str, Any]]) -> None:
-    """Adds the mean error of `surface`, the mean patch, to all patches of the memory.
+def _subtract_mean_rounding_error(quantized: Any, exact: Any, inputs: Sequence[dict[str, Any]]) -> None:
+    """Subtracts the mean rounding error of `surface`, the mean patch, from all patches of the memory.
 
-    The error of rounding is similar in all patches, and counts as distance.
+    It is similar in all patches, and would count as distance.
     """
     settings = {"INFERENCE_PRECISION_HINT": "f32"}
     compiled = [ov.compile_model(model, "CPU", settings) for model in (exact, quantized)]
@@ -110,20 +110,20 @@ def _correct_patches(quantized: Any, exact: Any, inputs: Sequence[dict[str, Any]
         mean = mean.input_value(0).get_node()
     patches = mean.input_value(0)
     readers = patches.get_target_inputs()
-    error = ov.op.Constant((expected - found).reshape(1, -1, 1, 1).astype(np.float32))
-    corrected = ov.opset8.add(patches, error).output(0)
+    error = ov.op.Constant((found - expected).reshape(1, -1, 1, 1).astype(np.float32))
+    corrected = ov.opset8.subtract(patches, error).output(0)
     for reader in readers:
         reader.replace_source_output(corrected)
 
 
-def _kept_exact(model: Any, config: NetworkConfig) -> list[str]:
+def _float32_operations(model: Any, config: NetworkConfig) -> list[str]:
     """Returns the operations that stay in float32: the mask's 1×1 convolutions, decision network and memory.
 
     They are cheap and their precision matters. Also, OpenVINO 2026.4 loses the scale of a quantised
     convolution that is an output or is not followed by a quantised operation. The rounding of the first
     depthwise convolution causes most of the error of MobileNet's features.
     """
-    ends = [model.output("mask_logits").get_node()] if config.heads else _patch_features(model)
+    ends = [model.output("mask_logits").get_node()] if config.heads else _inputs_of_memory(model)
     rounded = set().union(*map(_and_before, ends))
     depthwise = (node for node in model.get_ordered_ops() if node.get_type_name() == "GroupConvolution")
     kept = [node.get_friendly_name() for node in islice(depthwise, 1)]
@@ -138,8 +138,8 @@ def _kept_exact(model: Any, config: NetworkConfig) -> list[str]:
     return kept
 
 
-def _patch_features(model: Any) -> list[Any]:
-    """Returns the operations whose results a memory projects: their squares go into a convolution."""
+def _inputs_of_memory(model: Any) -> list[Any]:
+    """Returns the operations whose results a memory projects: their squares go into a convolution too."""
     squares = (
         node.input_value(0).get_node() for node in model.get_ops() if node.get_type_name() == "Convolution"
     )

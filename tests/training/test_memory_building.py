@@ -242,11 +242,11 @@ def test_int8_does_not_move_the_mean_patch(beside_heads, tmp_path):
 @pytest.mark.parametrize("name", ["network", "beside_heads"])
 def test_int8_keeps_the_memory_in_float(name, request):
     pytest.importorskip("openvino")
-    from segdec.export.openvino_model import _convert, _kept_exact
+    from segdec.export.openvino_model import _convert, _float32_operations
 
     network = request.getfixturevalue(name)
     model = _convert(fold_network(network), [])
-    kept = _kept_exact(model, network.config)
+    kept = _float32_operations(model, network.config)
     kernels = {
         node.get_friendly_name(): tuple(node.get_input_partial_shape(1))
         for node in model.get_ops()

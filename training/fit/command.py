@@ -66,9 +66,9 @@ from training.fit.messages import (
 from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.time_control import (
     MAX_STEPS,
-    SCALING_TOLERANCE,
+    MEMORY_TIME_TOLERANCE,
     TimeControl,
-    affordable_area,
+    largest_area_in_time,
     needed_s,
     planned_steps,
     reserved_s,
@@ -344,10 +344,10 @@ def _choose_in_time(
     else:
         fixed_s = _reserved_s(0.0, split)
         scaled_s = forward_s * (split.good[0] + split.defective[0]) + reserved - fixed_s
-        tolerance = SCALING_TOLERANCE
+        tolerance = MEMORY_TIME_TOLERANCE
     least = MIN_AREA if resources.encoder_weights is None else ENCODER_AREA
     left_s = ends_at - clock()
-    area = max(affordable_area(choice.area, left_s, fixed_s, scaled_s, tolerance=tolerance), least)
+    area = max(largest_area_in_time(choice.area, left_s, fixed_s, scaled_s, tolerance=tolerance), least)
     if area >= choice.area:
         return choice, forward_s
     smaller = _choose(profile, split, resources, area)

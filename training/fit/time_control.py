@@ -34,9 +34,9 @@ RESERVED_S = 20.0
 BUILDING_S = 20.0
 """Duration of building a memory of good surface from cached features, s."""
 
-SCALING_TOLERANCE = 0.25
-"""`tolerance` of `affordable_area` for a memory: these estimates are high, and even slight scaling removes
-fine texture."""
+MEMORY_TIME_TOLERANCE = 0.25
+"""`tolerance` of `largest_area_in_time` for a memory: these estimates are high, and even slight scaling
+removes fine texture."""
 
 EVALUATION_COST = 3.0
 """Duration of evaluating a photograph, in forward passes: it is read, measured and drawn as well."""
@@ -117,7 +117,7 @@ def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:
     return forward_s * ((encoded or 0) + MIN_STEPS * batch_size * cost)
 
 
-def affordable_area(
+def largest_area_in_time(
     area: int, left_s: float, fixed_s: float, scaled_s: float, *, tolerance: float = 0.0
 ) -> int:
     """Returns the area of the input for which the time is sufficient, px.

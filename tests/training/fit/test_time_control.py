@@ -10,7 +10,7 @@ from training.fit.time_control import (
     MIN_STEPS,
     STEP_COST,
     TimeControl,
-    affordable_area,
+    largest_area_in_time,
     needed_s,
     planned_steps,
     reserved_s,
@@ -123,10 +123,10 @@ def test_stages_share_the_maximum_number_of_steps():
 
 
 def test_the_area_takes_the_time_that_is_left():
-    area = affordable_area(1000, left_s=60.0, fixed_s=20.0, scaled_s=160.0)
+    area = largest_area_in_time(1000, left_s=60.0, fixed_s=20.0, scaled_s=160.0)
     assert area == 250
     assert 20.0 + 160.0 * area / 1000 == 60.0
     shares = {
-        left_s: affordable_area(1000, left_s, 0.0, 100.0, tolerance=0.25) for left_s in (70, 75, 99, 200)
+        left_s: largest_area_in_time(1000, left_s, 0.0, 100.0, tolerance=0.25) for left_s in (70, 75, 99, 200)
     }
     assert shares == {70: 700, 75: 1000, 99: 1000, 200: 2000}
