@@ -53,7 +53,7 @@ class SinkLock:
         return self._connection is not None
 
     def release(self) -> None:
-        """Closes the connection, which releases the lock."""
+        """Closes the connection; PostgreSQL releases the lock when it notices."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.invalidate()
