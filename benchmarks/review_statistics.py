@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from api.records.queries import Filters
+from api.records.filters import Filters
 from api.records.review.review_statistics import CALLED_GOOD, ReviewCounts, StratumCounts, compute_statistics
 from api.records.review.sampling_counts import Stratum
 from api.records.schemas import Estimate

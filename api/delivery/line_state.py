@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection, RowMapping, func, select
 
 from api.records.events import verdict_of
+from api.records.filters import start_of_hour
 from api.records.line.line_queries import COLUMNS, count_labels, is_inspected, last_inspection
 from api.records.line.shifts import ShiftPlan
-from api.records.queries import start_of_hour
 from api.records.tables import hours, inspections, misses
 
 RECENT = timedelta(days=7)

@@ -11,8 +11,9 @@ import pyarrow.csv
 import pyarrow.parquet
 from sqlalchemy import Engine
 
+from api.records.filters import Filters, id_range
 from api.records.inspection import Row
-from api.records.queries import Filters, id_range, list_inspections
+from api.records.search import list_inspections
 from api.records.tables import inspections
 from segdec.runtime.csv_cells import neutralise_cells
 from segdec.runtime.identifiers import NOT_INSPECTED

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from api.inspection.mask_encoding import convert_mask, encode_empty_mask, encode_mask
+import cv2
+import numpy as np
+
+from api.inspection.mask_encoding import convert_mask, encode_empty_mask, encode_mask, scale_scores
 from api.records.inspection import NewInspection, Row
 from api.records.repeats import part_key, request_key
 from api.records.sampling import SamplingDecision
 from api.records.schemas import Refusal
 from api.records.storage.retention_class import RetentionClass
 from segdec.config import ModelConfig
+from segdec.images import encode_png
 from segdec.inference.postprocessing import Prediction
 from segdec.runtime.identifiers import NOT_INSPECTED
 from segdec.schemas import Answer, MaskAnswer, MaskForm
@@ -62,8 +66,19 @@ def make_inspection(
         "draw_reason": draw.reason,
         "answer": answer.model_dump_json(exclude={"mask"}),
         "mask": mask.model_dump_json(),
+        "heat_map": None if draw.retention_class == RetentionClass.GOOD else encode_heat_map(prediction),
     }
     return _make(verdict, answer, picture, part, draw.retention_class, distances)
+
+
+def encode_heat_map(prediction: Prediction) -> bytes:
+    """Returns the mask scores × 255 as a grey PNG, as many pixels as the network's grid [h/s, w/s].
+
+    It covers the photograph, whose proportions may differ.
+    """
+    size = prediction.grid_scores.shape[::-1]
+    scores = cv2.resize(prediction.mask_scores, size, interpolation=cv2.INTER_AREA)
+    return encode_png(scale_scores(scores.astype(np.float32, copy=False)))
 
 
 def make_uninspected(
@@ -83,6 +98,7 @@ def make_uninspected(
         **dict.fromkeys(("draw", "draw_probability", "draw_reason")),
         "answer": refusal.model_dump_json(),
         "mask": mask.model_dump_json(),
+        "heat_map": None,
     }
     return _make(verdict, refusal, picture, part, RetentionClass.TO_REVIEW, distances)
 

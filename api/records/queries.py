@@ -1,15 +1,13 @@
 """Queries of the inspections, pictures and hours."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     Column,
-    ColumnElement,
     Connection,
     RowMapping,
     Select,
@@ -26,9 +24,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from api.records.inspection import Row
 from api.records.storage.retention_class import RetentionClass
-from api.records.tables import UNUSUAL_DISTANCE, audit, hours, inspections, pictures, store
+from api.records.tables import audit, hours, inspections, pictures, store
 
-UNMASKED_COLUMNS = [column for column in inspections.c if column is not inspections.c.mask]
+LISTED_COLUMNS = [column for column in inspections.c if column.name not in ("mask", "heat_map")]
 DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
 """SQLAlchemy has `ON CONFLICT` only in its dialects."""
 
@@ -135,6 +133,12 @@ def expire_unreferenced(connection: Connection, digests: Sequence[bytes]) -> Non
         connection.execute(update(pictures).where(orphaned).values(state="expiring"))
 
 
+def delete_heat_maps(connection: Connection, digests: Sequence[bytes]) -> None:
+    """Deletes the heat maps of all inspections of these pictures."""
+    affected = inspections.c.picture.in_(digests), inspections.c.heat_map.is_not(None)
+    connection.execute(update(inspections).where(*affected).values(heat_map=None))
+
+
 def subtract_stored_bytes(connection: Connection, digests: Sequence[bytes]) -> None:
     """Subtracts the size of pictures from the total."""
     statement = select(func.sum(pictures.c.bytes)).where(pictures.c.sha256.in_(digests))
@@ -191,107 +195,3 @@ def has_kept_pictures(connection: Connection) -> bool:
     """Returns whether there is any kept picture."""
     kept = select(pictures.c.sha256).where(pictures.c.state == literal_column("'kept'")).limit(1)
     return connection.execute(kept).first() is not None
-
-
-# === Pages ===
-
-
-@dataclass(frozen=True)
-class Filters:
-    """Filters for inspections; None = any. The period contains `since` and ends before `until`."""
-
-    station: str | None = None
-    part_id: str | None = None
-    label: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    reviewed: bool | None = None
-    model: str | None = None
-    min_distance: float | None = None
-
-
-def list_inspections(
-    connection: Connection,
-    filters: Filters,
-    before: int | None,
-    limit: int,
-    columns: Sequence[Column[Any]] = UNMASKED_COLUMNS,
-) -> Sequence[RowMapping]:
-    """Returns up to `limit` inspections with ids below `before`, the newest first."""
-    table = inspections.c
-    statement = with_pictures(columns).where(*_equal(connection.dialect.name, filters))
-    statement = statement.where(*equal(inspections, model=filters.model))
-    if filters.reviewed is not None:
-        is_missing = table.reviewed_label.is_(None)
-        statement = statement.where(~is_missing if filters.reviewed else is_missing)
-    if filters.min_distance is not None:
-        # The index is used only for its own condition.
-        unusual = table.highest_distance >= literal_column(str(UNUSUAL_DISTANCE))
-        statement = statement.where(unusual, table.highest_distance >= filters.min_distance)
-    if filters.since is not None or filters.until is not None:
-        first, last = id_range(connection, filters)
-        before = min(last + 1, before or last + 1)  # with two bounds, SQLite would scan from the looser one
-        statement = statement.where(table.id >= first, *in_period(table.inspected_at, filters))
-    if before is not None:
-        statement = statement.where(table.id < before)
-    return connection.execute(statement.order_by(table.id.desc()).limit(limit)).mappings().all()
-
-
-def _equal(dialect: str, filters: Filters) -> Iterator[ColumnElement[bool]]:
-    """Yields the equality conditions; only the most selective column may use its index."""
-    names = ("station", "part_id", "label")
-    has_index = filters.reviewed or filters.min_distance is not None
-    indexed = ("part_id",) if filters.part_id is not None else () if has_index else names
-    for name in names:
-        if (value := getattr(filters, name)) is not None:
-            column = inspections.c[name]
-            yield (column if name in indexed else without_index(dialect, column)) == value
-
-
-def without_index(dialect: str, column: Column[Any]) -> ColumnElement[Any]:
-    """Returns an expression with the column's value for which SQLite does not use the column's index.
-
-    SQLite has no statistics about rare values and would use the index of any named column.
-    """
-    return column.concat("") if dialect == "sqlite" else column
-
-
-def id_range(connection: Connection, filters: Filters) -> tuple[int, int]:
-    """Returns the lowest and the highest id in the hours that the filters touch; (0, -1) if there is none.
-
-    Ids are in the order of storing, but the clock may jump, so ids are read from the table `hours`.
-    """
-    touched = replace(filters, since=filters.since and start_of_hour(filters.since))
-    statement = select(func.min(hours.c.first_id), func.max(hours.c.last_id)).where(
-        *in_period(hours.c.hour, touched), *equal(hours, station=filters.station, label=filters.label)
-    )
-    first, last = connection.execute(statement).one()
-    return (0, -1) if first is None else (first, last)
-
-
-def in_period(column: Column[datetime], filters: Filters) -> Iterator[ColumnElement[bool]]:
-    """Yields the conditions for a time in the period of the filters."""
-    if filters.since is not None:
-        yield column >= filters.since
-    if filters.until is not None:
-        yield column < filters.until
-
-
-def equal(table: Table, **values: object) -> Iterator[ColumnElement[bool]]:
-    """Yields the conditions for columns with these values; None = any."""
-    return (table.c[name] == value for name, value in values.items() if value is not None)
-
-
-def in_period_and_station(connection: Connection, statement: Select[Any], filters: Filters) -> Select[Any]:
-    """Restricts a statement about inspections to the period and the station of the filters."""
-    table = inspections.c
-    statement = statement.where(table.id.between(*id_range(connection, filters)))
-    statement = statement.where(*in_period(table.inspected_at, filters))
-    if filters.station is None:
-        return statement
-    return statement.where(without_index(connection.dialect.name, table.station) == filters.station)
-
-
-def start_of_hour(moment: datetime) -> datetime:
-    """Returns the start of the hour in UTC."""
-    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

@@ -11,10 +11,10 @@ from sqlalchemy import Connection
 
 from api.errors import RequestError
 from api.inspection.mask_encoding import check_has_classes
-from api.records import queries
+from api.records.filters import Filters
 from api.records.inspection import Row
-from api.records.queries import Filters
 from api.records.schemas import Draw, InspectionRecord, PictureFacts, RecordPage, Refusal, Review
+from api.records.search import list_inspections
 from segdec.images import MAX_PIXEL_LIMIT, decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
 from segdec.mask_decoding import unpack_mask
@@ -23,8 +23,8 @@ from segdec.schemas import Answer, MaskAnswer
 
 
 def list_page(connection: Connection, filters: Filters, before: int | None, limit: int) -> RecordPage:
-    """Returns a page of inspections, the newest first. Arguments as for `queries.list_inspections`."""
-    rows = queries.list_inspections(connection, filters, before, limit + 1)
+    """Returns a page of inspections, the newest first. Arguments as for `list_inspections`."""
+    rows = list_inspections(connection, filters, before, limit + 1)
     records = [make_record(row) for row in rows[:limit]]
     return RecordPage(records=records, next_before=records[-1].record_id if len(rows) > limit else None)
 

@@ -112,6 +112,7 @@ inspections = Table(
     Column("reviewed_mask", Text, doc="JSON: run lengths of the corrected mask"),
     Column("distances", Text, doc="JSON: of each measure to the training, as a multiple of its limit"),
     Column("highest_distance", Double, doc="of `distances`"),
+    Column("heat_map", LargeBinary, doc="PNG of the mask scores; deleted with the picture"),
     Index("inspections_by_station", "station", "id"),
     Index("inspections_by_label", "label", "id", "reviewed_label"),
     Index("inspections_by_station_and_label", "station", "label", "id", "reviewed_label"),
@@ -121,9 +122,20 @@ inspections = Table(
     # Each contains all columns that its queries name, so that they read no row of the table.
     _partial_index("inspections_drawn", "draw < draw_probability", *DRAWN_COLUMNS),
     _partial_index("inspections_reviewed", "reviewed_label IS NOT NULL", "id", "station", "label"),
+    _partial_index("inspections_by_reviewer", "reviewer IS NOT NULL", "reviewer", "id"),
     sqlite_autoincrement=True,
 )
 is_sampled = inspections.c.draw < inspections.c.draw_probability
+
+tags = Table(
+    "tags",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, primary_key=True),
+    Column("record_id", BigInteger, ForeignKey("inspections.id"), primary_key=True),
+    sqlite_with_rowid=False,
+)
+"""Metadata of inspections that can be searched, for example lots; see `tagging`."""
 
 hours = Table(
     "hours",

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.records import queries
 from api.records.database import write_transaction
 from api.records.failures import describe, is_disconnect, is_outage
+from api.records.filters import start_of_hour
 from api.records.inspection import NewInspection, Row, StoredInspection
 from api.records.outbox import Outbox
 from api.records.record_metrics import RecordMetrics
@@ -21,6 +22,7 @@ from api.records.repeats import has_same_outcome, later_request_key, request_dif
 from api.records.review.review_queue import PRIORITY_BY_REASON, Priority, enqueue
 from api.records.review.sampling_counts import add_sampling_counts
 from api.records.storage.pictures import PictureStore
+from api.records.tagging import add_tags
 from segdec.runtime.identifiers import NOT_INSPECTED
 
 MAX_BATCH = 64
@@ -181,6 +183,7 @@ def add_rows(connection: Connection, rows: Sequence[Row], outbox: Outbox) -> lis
     new.sort(key=lambda row: row["id"])
     if new:
         queries.add_hour_counts(connection, list(_sum_hours(new)))
+        add_tags(connection, new)
         inspected = [row for row in new if row["label"] != NOT_INSPECTED]
         if inspected:
             add_sampling_counts(connection, inspected)
@@ -222,7 +225,7 @@ def _sum_hours(rows: Iterable[Row]) -> Iterable[Row]:
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = {name: row[name] for name in ("station", "model", "version", "label")}
-        key["hour"] = queries.start_of_hour(row["inspected_at"])
+        key["hour"] = start_of_hour(row["inspected_at"])
         none = {"count": 0, "log_odds_sum": 0.0, "log_odds_squares": 0.0, "first_id": row["id"]}
         total = sums.setdefault(tuple(key.values()), {**key, **none})
         total["count"] += row["label"] != NOT_INSPECTED

@@ -13,8 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from api.errors import RequestError, document_problems
 from api.records import record_view
 from api.records.day_export import TableFormat, day_filters, export_day
+from api.records.filters import Filters
 from api.records.inspection import Row
-from api.records.queries import Filters, find_inspection
+from api.records.queries import find_inspection
 from api.records.record import Record
 from api.records.review.reviews import record_not_found
 from api.records.schemas import InspectionRecord, RecordPage

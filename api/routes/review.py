@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.errors import document_problems
-from api.records.queries import Filters
+from api.records.filters import Filters
 from api.records.record import Record
 from api.records.review import review_tasks
 from api.records.review.corrected_masks import parse_corrected_mask

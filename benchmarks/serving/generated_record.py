@@ -18,9 +18,10 @@ import numpy as np
 from sqlalchemy import Connection, Engine, Table, func, insert, select, text, update
 
 from api.records.database import migrate, write_transaction
+from api.records.filters import start_of_hour
 from api.records.initialization import PICTURES
 from api.records.inspection import Row
-from api.records.queries import add_hour_counts, start_of_hour
+from api.records.queries import add_hour_counts
 from api.records.review.review_queue import PRIORITY_BY_REASON, enqueue
 from api.records.review.sampling_counts import add_sampling_counts
 from api.records.sampling import SamplingPolicy

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from api.records.database import open_database
-from api.records.queries import Filters, id_range
+from api.records.filters import Filters, id_range
 from api.records.tables import draws, hours, inspections, pictures, review_queue, store
 from benchmarks.serving import generated_record, large_record
 

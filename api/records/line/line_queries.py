@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
+from api.records.filters import Filters, equal, in_period_and_station, start_of_hour
 from api.records.line.silent_stations import StationActivity
-from api.records.queries import Filters, equal, in_period_and_station, start_of_hour
 from api.records.tables import hours, inspections, misses
 from segdec.runtime.identifiers import NOT_INSPECTED
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping
 
 from api.errors import RequestError
 from api.records.events import verdict_of
+from api.records.filters import start_of_hour
 from api.records.line import line_queries
 from api.records.line.control_chart import Baseline, HourCount
 from api.records.line.score_drift import DRIFT_HOURS, HourScores, find_drift
@@ -17,7 +18,6 @@ from api.records.line.shifts import ShiftPlan, Span
 from api.records.line.silent_stations import StationActivity, find_silent
 from api.records.line.training_distance import TrainingDistances
 from api.records.line.uninspected_photograph import UninspectedPhotograph
-from api.records.queries import start_of_hour
 from api.records.record import Record
 from api.records.schemas import (
     ChartHour,

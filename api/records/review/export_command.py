@@ -12,8 +12,8 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.records.database import migrations, open_database, revision_of
+from api.records.filters import Filters
 from api.records.initialization import DATABASE, PICTURES, database_url
-from api.records.queries import Filters
 from api.records.recording import open_picture_store
 from api.records.review.reviewed_export import ExportSummary, describe_skipped, export_reviewed
 from api.records.storage.pictures import STORE_ID, FolderPictures, PictureStore

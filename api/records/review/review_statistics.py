@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, case, exists, func, select, text
 
-from api.records.queries import Filters, in_period_and_station
+from api.records.filters import Filters, in_period_and_station
 from api.records.review.confidence_intervals import Interval, Sample, estimate_share, estimate_total
 from api.records.review.sampling_counts import Stratum, count_strata
 from api.records.schemas import Estimate, ReviewStatistics

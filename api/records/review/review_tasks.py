@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from api.errors import RequestError
 from api.records.inspection import Row
 from api.records.inspection_rows import class_names
-from api.records.queries import UNMASKED_COLUMNS, with_pictures
+from api.records.queries import LISTED_COLUMNS, with_pictures
 from api.records.record_view import make_record
 from api.records.review.leases import LEASE_DURATION, LeaseHolder, lease
 from api.records.review.review_queue import Priority, count_waiting
@@ -35,7 +35,7 @@ def next_tasks(
 
 
 def _describe(connection: Connection, record_ids: Sequence[int], lease_until: datetime) -> list[ReviewTask]:
-    joined = with_pictures(UNMASKED_COLUMNS).add_columns(review_queue.c.priority).join(review_queue)
+    joined = with_pictures(LISTED_COLUMNS).add_columns(review_queue.c.priority).join(review_queue)
     rows = connection.execute(joined.where(inspections.c.id.in_(record_ids))).mappings()
     by_id = {row["id"]: row for row in rows}
     predicted = select(shadows).where(shadows.c.record_id.in_(record_ids)).order_by(shadows.c.id)

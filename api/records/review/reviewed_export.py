@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine, select
 
+from api.records.filters import Filters, equal, in_period
 from api.records.inspection import Row
 from api.records.inspection_rows import class_names
-from api.records.queries import Filters, equal, find_inspection, in_period, with_pictures
+from api.records.queries import find_inspection, with_pictures
 from api.records.storage.pictures import PictureStore
 from api.records.tables import inspections
 from segdec.config import GOOD

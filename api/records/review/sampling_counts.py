@@ -9,15 +9,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, func, select
 
+from api.records.filters import Filters, equal, in_period, in_period_and_station, start_of_hour
 from api.records.inspection import Row
-from api.records.queries import (
-    Filters,
-    equal,
-    in_period,
-    in_period_and_station,
-    insert_into,
-    start_of_hour,
-)
+from api.records.queries import insert_into
 from api.records.tables import draws, inspections
 
 HOUR = timedelta(hours=1)

@@ -209,6 +209,7 @@ class Retention:
             if state == "lost":  # its bytes are already subtracted, but its file may have come back
                 self._pictures.delete(sha256)
                 queries.change_picture_states(connection, [sha256], "lost", "expired")
+                queries.delete_heat_maps(connection, [sha256])
             elif state == "kept":
                 queries.change_picture_states(connection, [sha256], "kept", "expiring")
                 dequeue_pictures(connection, [sha256])
@@ -228,5 +229,6 @@ class Retention:
                 self._pictures.delete(*chosen)
                 queries.subtract_stored_bytes(connection, chosen)
                 queries.change_picture_states(connection, chosen, "expiring", "expired")
+                queries.delete_heat_maps(connection, chosen)
             if len(chosen) < DELETE_BATCH:
                 return

@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_mock_engine, insert, inspect, text
+from sqlalchemy import create_mock_engine, insert, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 from api.records import tables
 from api.records.database import migrate, migrations, open_database, write_transaction
 from segdec.errors import ConfigError
+from tests.api.records.filled_record import make_row, stock
 
 
 def test_changed_tables_need_a_migration():
@@ -25,6 +26,7 @@ def test_changed_tables_need_a_migration():
         "0003": "7abaea5a9df21f70",
         "0004": "187e4390f1ffb6ba",
         "0005": "5623b0e5118cfc02",
+        "0006": "4f99d9ed86983a48",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -33,10 +35,14 @@ def test_changed_tables_need_a_migration():
 def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
     added = {
         "review_queue": ("lease_client", "lease_person"),
-        "inspections": ("distances", "highest_distance"),
+        "inspections": ("distances", "highest_distance", "heat_map"),
     }
+    indexes = {"inspections_unusual", "inspections_by_reviewer"}
+    stock(engine, [make_row(number, details=f'{{"lot": "{number}"}}') for number in (1, 2)])
     with write_transaction(engine) as connection:
-        connection.execute(text("DROP INDEX inspections_unusual"))
+        connection.execute(text("DROP TABLE tags"))
+        for name in indexes:
+            connection.execute(text(f"DROP INDEX {name}"))
         for table, names in added.items():
             for name in names:
                 connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
@@ -45,14 +51,16 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
     for table in added:
         columns = {column["name"] for column in inspect(engine).get_columns(table)}
         assert columns == {column.name for column in tables.metadata.tables[table].c}
-    assert "inspections_unusual" in {index["name"] for index in inspect(engine).get_indexes("inspections")}
+    assert indexes <= {index["name"] for index in inspect(engine).get_indexes("inspections")}
+    with engine.connect() as connection:
+        assert list(connection.execute(select(tables.tags))) == [("lot", "1", 1), ("lot", "2", 2)]
 
 
 def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0005"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0006"
     ):
         migrate(engine)
 

@@ -8,15 +8,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from api.records import queries
+from api.records import search
 from api.records.database import migrate, open_database
+from api.records.filters import Filters
 from api.records.line.line_status import LineMonitor
 from api.records.line.shifts import ShiftPlan
 from api.records.line.uninspected_log import UninspectedLog
-from api.records.queries import Filters, list_inspections
 from api.records.review import leases
 from api.records.review.review_statistics import query_statistics
 from api.records.review.shadow_results import report_candidate
+from api.records.search import known_names, list_inspections
+from api.records.tables import inspections, tags
 from segdec.schemas import ModelIdentity
 from tests.api.records.filled_record import NOW
 
@@ -45,7 +47,7 @@ def explain(connection, query, *args):
     driver.set_trace_callback(statements.append)
     query(connection, *args)
     driver.set_trace_callback(None)
-    selects = [statement for statement in statements if statement.startswith("SELECT")]
+    selects = [statement for statement in statements if statement.startswith(("SELECT", "WITH"))]
     return {one: [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {one}")] for one in selects}
 
 
@@ -53,9 +55,9 @@ def explain(connection, query, *args):
 def test_pages_use_the_index_of_their_filters(connection, names, index):
     for period, before, reviewed in product(PERIODS, (None, 77), (None, False, True)):
         filters = Filters(**dict.fromkeys(names.split(), "x"), **period, reviewed=reviewed)
-        *_, (inspections, pictures) = explain(connection, list_inspections, filters, before, 51).values()
+        *_, (searched, pictures) = explain(connection, list_inspections, filters, before, 51).values()
         expected = "inspections_reviewed" if reviewed and "part_id" not in names else index
-        assert f" USING INDEX {expected} " in f"{inspections} "
+        assert f" USING INDEX {expected} " in f"{searched} "
         assert pictures.startswith("SEARCH pictures ")
 
 
@@ -64,12 +66,35 @@ def test_pages_of_unusual_photographs_use_their_index(connection, names):
     for period, before, reviewed in product(PERIODS, (None, 77), (None, False)):
         values = {**dict.fromkeys(names.split(), "x"), **period, "reviewed": reviewed}
         filters = Filters(**values, min_distance=0.8)
-        *_, (inspections, _) = explain(connection, list_inspections, filters, before, 51).values()
-        assert " USING INDEX inspections_unusual" in inspections
+        *_, (searched, _) = explain(connection, list_inspections, filters, before, 51).values()
+        assert " USING INDEX inspections_unusual" in searched
+
+
+@pytest.mark.parametrize("names", ["", "station", "station label", "version reviewed"])
+@pytest.mark.parametrize(
+    ("filtered", "step"),
+    [
+        ({"tag": ("lot", "a")}, "SEARCH tags USING PRIMARY KEY (key=? AND value=?"),
+        ({"reviewer": "a"}, "SEARCH inspections USING INDEX inspections_by_reviewer (reviewer=?"),
+    ],
+)
+def test_pages_of_metadata_and_of_reviewers_use_their_indexes(connection, names, filtered, step):
+    for period, before in product(PERIODS, (None, 77)):
+        filters = Filters(**dict.fromkeys(names.split(), "x"), **period, **filtered)
+        *_, plan = explain(connection, list_inspections, filters, before, 51).values()
+        assert plan[0].startswith(step)
+        assert not any("SCAN" in one or "TEMP B-TREE" in one for one in plan)
+
+
+def test_names_are_searched_in_their_index(connection):
+    for column in (inspections.c.station, inspections.c.label, inspections.c.reviewer, tags.c.key):
+        (plan,) = explain(connection, known_names, column).values()
+        assert any(one.startswith("SEARCH") for one in plan)
+        assert not any(re.match("SCAN (inspections|tags)", one) for one in plan), plan
 
 
 def test_a_page_of_a_period_has_one_upper_bound(connection, monkeypatch):
-    monkeypatch.setattr(queries, "id_range", lambda *_: (100, 900))
+    monkeypatch.setattr(search, "id_range", lambda *_: (100, 900))
     for before, bound in ((None, 901), (77, 77), (950, 901)):
         *_, statement = explain(connection, list_inspections, Filters(**PERIODS[0]), before, 51)
         assert "inspections.id >= 100" in statement

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from api.records.database import write_transaction
-from api.records.queries import Filters
+from api.records.filters import Filters
 from api.records.review.confidence_intervals import Sample, estimate_share, estimate_total
 from api.records.review.review_statistics import (
     ReviewCounts,

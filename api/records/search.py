@@ -1,0 +1,98 @@
+"""Searches the inspections, page by page."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Connection, RowMapping, func, literal_column, select
+
+from api.records.filters import Filters, equal, id_range, in_period, without_index
+from api.records.queries import LISTED_COLUMNS, with_pictures
+from api.records.tables import UNUSUAL_DISTANCE, inspections, tags
+from segdec.config import GOOD
+from segdec.runtime.identifiers import NOT_INSPECTED, REVIEW
+
+NOT_DEFECTIVE = (GOOD, REVIEW, NOT_INSPECTED)
+"""Labels that are no class of a defect."""
+
+MAX_NAMES = 1000
+"""Names in an answer: clients choose them, so their number is unlimited."""
+
+
+def list_inspections(
+    connection: Connection,
+    filters: Filters,
+    before: int | None,
+    limit: int,
+    columns: Sequence[Column[Any]] = LISTED_COLUMNS,
+) -> Sequence[RowMapping]:
+    """Returns up to `limit` inspections with ids below `before`, the newest first."""
+    if filters.verdict != "defect":
+        return _list_label(connection, filters, before, limit, columns)
+    # One query for each class: the index of labels is in the order of ids only for one label.
+    labels = [filters.label] if filters.label else known_names(connection, inspections.c.label)
+    of_class = [replace(filters, label=one, verdict=None) for one in labels if one not in NOT_DEFECTIVE]
+    found = [row for one in of_class for row in _list_label(connection, one, before, limit, columns)]
+    return sorted(found, key=lambda row: -row["id"])[:limit]
+
+
+def _list_label(
+    connection: Connection,
+    filters: Filters,
+    before: int | None,
+    limit: int,
+    columns: Sequence[Column[Any]],
+) -> Sequence[RowMapping]:
+    table = inspections.c
+    statement = with_pictures(columns).where(*_equal(connection.dialect.name, filters))
+    statement = statement.where(*equal(inspections, model=filters.model, version=filters.version))
+    if filters.tag is not None:
+        key, value = filters.tag
+        statement = statement.join(tags, tags.c.record_id == table.id)
+        statement = statement.where(tags.c.key == key, tags.c.value == value)
+    if filters.reviewed is not None or filters.reviewer is not None:
+        is_missing = table.reviewed_label.is_(None)
+        statement = statement.where(is_missing if filters.reviewed is False else ~is_missing)
+    if filters.min_distance is not None:
+        # The index is used only for its own condition.
+        unusual = table.highest_distance >= literal_column(str(UNUSUAL_DISTANCE))
+        statement = statement.where(unusual, table.highest_distance >= filters.min_distance)
+    number = table.id if filters.tag is None else tags.c.record_id
+    if filters.since or filters.until or filters.version:
+        first, last = id_range(connection, filters)
+        before = min(last + 1, before or last + 1)  # with two bounds, SQLite would scan from the looser one
+        statement = statement.where(number >= first, *in_period(table.inspected_at, filters))
+    if before is not None:
+        statement = statement.where(number < before)
+    return connection.execute(statement.order_by(number.desc()).limit(limit)).mappings().all()
+
+
+def _equal(dialect: str, filters: Filters) -> Iterator[ColumnElement[bool]]:
+    """Yields the equality conditions; only the most selective column may use its index."""
+    indexed = _indexed_columns(filters)
+    for name in ("station", "part_id", "label", "verdict", "reviewer"):
+        if (value := getattr(filters, name)) is not None:
+            column = inspections.c["label" if name == "verdict" else name]
+            yield (column if column.name in indexed else without_index(dialect, column)) == value
+
+
+def _indexed_columns(filters: Filters) -> tuple[str, ...]:
+    if filters.part_id is not None:
+        return ("part_id",)
+    if filters.tag is not None:
+        return ()
+    if filters.reviewer is not None:
+        return ("reviewer",)
+    return () if filters.reviewed or filters.min_distance is not None else ("station", "label")
+
+
+def known_names(connection: Connection, column: Column[Any], limit: int = MAX_NAMES) -> Sequence[str]:
+    """Returns the first `limit` values of a column that begins an index, in their order.
+
+    Each is read from the index with a search for the next greater one, so that equal ones are skipped.
+    """
+    found = select(func.min(column).label("name")).where(column.is_not(None)).cte(recursive=True)
+    following = select(func.min(column)).where(column > found.c.name).scalar_subquery()
+    found = found.union_all(select(following).where(found.c.name.is_not(None)))
+    names = select(found.c.name).where(found.c.name.is_not(None)).limit(limit)
+    return connection.execute(names).scalars().all()
