@@ -108,9 +108,10 @@ def find_inspection(connection: Connection, record_id: int) -> RowMapping | None
 
 
 def with_pictures(columns: Iterable[Column[Any]]) -> Select[Any]:
-    """Selects columns of inspections together with size, format and state of their pictures."""
+    """Selects columns of inspections, with size, format and state of their pictures and `has_heat_map`."""
     facts = [pictures.c[name].label(f"picture_{name}") for name in ("bytes", "format", "state")]
-    return select(*columns, *facts).join_from(inspections, pictures)
+    has_heat_map = inspections.c.heat_map.is_not(None).label("has_heat_map")
+    return select(*columns, *facts, has_heat_map).join_from(inspections, pictures)
 
 
 def picture_state(connection: Connection, sha256: bytes) -> str | None:

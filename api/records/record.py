@@ -232,6 +232,12 @@ class Record:
 
         return rest()
 
+    @property
+    def pictures(self) -> PictureStore:
+        """The picture store; only of an open record."""
+        assert self._pictures is not None
+        return self._pictures
+
     async def read_picture(self, row: Row) -> bytes:
         """Returns the photograph of an inspection as it was sent.
 

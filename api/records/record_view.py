@@ -7,14 +7,25 @@ from typing import Literal
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from api.errors import RequestError
 from api.inspection.mask_encoding import check_has_classes
 from api.records.filters import Filters
 from api.records.inspection import Row
-from api.records.schemas import Draw, InspectionRecord, PictureFacts, RecordPage, Refusal, Review
-from api.records.search import list_inspections
+from api.records.schemas import (
+    AuditChange,
+    Draw,
+    InspectionRecord,
+    PictureFacts,
+    RecordAudit,
+    RecordNames,
+    RecordPage,
+    Refusal,
+    Review,
+)
+from api.records.search import known_names, list_inspections
+from api.records.tables import audit, inspections, tags
 from segdec.images import MAX_PIXEL_LIMIT, decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
 from segdec.mask_decoding import unpack_mask
@@ -27,6 +38,32 @@ def list_page(connection: Connection, filters: Filters, before: int | None, limi
     rows = list_inspections(connection, filters, before, limit + 1)
     records = [make_record(row) for row in rows[:limit]]
     return RecordPage(records=records, next_before=records[-1].record_id if len(rows) > limit else None)
+
+
+def list_names(connection: Connection) -> RecordNames:
+    """Returns the names in the record."""
+    table = inspections.c
+    return RecordNames(
+        stations=list(known_names(connection, table.station)),
+        labels=list(known_names(connection, table.label)),
+        reviewers=list(known_names(connection, table.reviewer)),
+        metadata=list(known_names(connection, tags.c.key)),
+    )
+
+
+def list_audit(connection: Connection, record_id: int) -> RecordAudit:
+    """Returns the changes of an inspection, without the pixels of corrected masks."""
+    statement = select(audit).where(audit.c.record_id == record_id).order_by(audit.c.id)
+    rows = connection.execute(statement).mappings()
+    return RecordAudit(changes=[_make_change(row) for row in rows])
+
+
+def _make_change(row: Row) -> AuditChange:
+    states = {name: None if row[name] is None else json.loads(row[name]) for name in ("before", "after")}
+    for state in states.values():
+        if state is not None and "reviewed_mask" in state:
+            state["reviewed_mask"] = state["reviewed_mask"] is not None
+    return AuditChange(**{name: row[name] for name in ("at", "who", "what")}, **states)
 
 
 def make_record(row: Row) -> InspectionRecord:
@@ -44,6 +81,7 @@ def make_record(row: Row) -> InspectionRecord:
             state=row["picture_state"],
         ),
         distances=None if row["distances"] is None else json.loads(row["distances"]),
+        has_heat_map=row["has_heat_map"],
         review=_review(row),
         **_outcome(row),
     )

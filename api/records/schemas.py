@@ -70,6 +70,7 @@ class InspectionRecord(AnswerPart):
         description="of each measure to the training photographs, as a multiple of its limit; null: unknown",
     )
     draw: Draw | None = Field(description="null: not inspected")
+    has_heat_map: bool = Field(description="whether the mask scores are stored")
     review: Review | None
     revision: int = Field(description="of the review; also the ETag")
 
@@ -111,6 +112,31 @@ class RecordPage(AnswerPart):
 
     records: list[InspectionRecord]
     next_before: int | None = Field(description="`before` of the next page; null: this is the last")
+
+
+class RecordNames(AnswerPart):
+    """Names in the record, each list at most the first 1,000 in alphabetical order."""
+
+    stations: list[str]
+    labels: list[str] = Field(description="verdicts with the classes of defects")
+    reviewers: list[str]
+    metadata: list[str] = Field(description="keys")
+
+
+class AuditChange(AnswerPart):
+    """A change in the audit log."""
+
+    at: datetime
+    who: str = Field(description="a person, an API key, or a part of the service")
+    what: str = Field(description="review, undo, delete a picture, …")
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class RecordAudit(AnswerPart):
+    """The changes of an inspection, the oldest first."""
+
+    changes: list[AuditChange]
 
 
 # === Reviews ===

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, RowMapping, func, literal_column, select
+from sqlalchemy import Column, ColumnElement, Connection, Engine, RowMapping, func, literal_column, select
 
 from api.records.filters import Filters, equal, id_range, in_period, without_index
 from api.records.queries import LISTED_COLUMNS, with_pictures
@@ -84,6 +84,25 @@ def _indexed_columns(filters: Filters) -> tuple[str, ...]:
     if filters.reviewer is not None:
         return ("reviewer",)
     return () if filters.reviewed or filters.min_distance is not None else ("station", "label")
+
+
+def inspection_pages(
+    engine: Engine, filters: Filters, columns: Sequence[Column[Any]], rows_per_page: int
+) -> Iterator[Sequence[RowMapping]]:
+    """Yields pages of inspections, the newest first; those stored meanwhile are excluded.
+
+    Each has a short transaction of its own.
+    """
+    with engine.connect() as connection:
+        before = (connection.execute(select(func.max(inspections.c.id))).scalar() or 0) + 1
+    while True:
+        with engine.connect() as connection:
+            rows = list_inspections(connection, filters, before, rows_per_page, columns)
+        if rows:
+            yield rows
+        if len(rows) < rows_per_page:
+            return
+        before = rows[-1]["id"]
 
 
 def known_names(connection: Connection, column: Column[Any], limit: int = MAX_NAMES) -> Sequence[str]:

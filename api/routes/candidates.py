@@ -6,7 +6,7 @@ from api.errors import document_problems
 from api.records.review.shadow_results import report_candidate
 from api.records.schemas import CandidateList
 from api.routes.dependencies import ServiceDep
-from api.routes.records import RecordDep
+from api.routes.record_filters import RecordDep
 from api.routes.roles import require_role
 
 router = APIRouter(prefix="/v1/review", tags=["review"], dependencies=require_role("review"))

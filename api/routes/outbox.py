@@ -10,7 +10,7 @@ from api.records import outbox_view
 from api.records.schemas import OutboxChange, OutboxState
 from api.routes.dependencies import ServiceDep
 from api.routes.number_text import WHOLE_NUMBER
-from api.routes.records import MAX_ID, RecordDep
+from api.routes.record_filters import MAX_ID, RecordDep
 from api.routes.request_params import RequiredName
 from api.routes.roles import require_role
 

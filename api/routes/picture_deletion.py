@@ -7,7 +7,7 @@ from api.errors import document_problems
 from api.records.queries import find_inspection
 from api.records.record_view import make_record
 from api.records.schemas import InspectionRecord
-from api.routes.records import RecordDep, RowDep
+from api.routes.record_filters import RecordDep, RowDep
 from api.routes.roles import require_role
 
 router = APIRouter(prefix="/v1/admin/records", tags=["admin"], dependencies=require_role("admin"))

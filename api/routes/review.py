@@ -25,7 +25,8 @@ from api.routes.dependencies import ServiceDep
 from api.routes.if_match import SeenRevisions
 from api.routes.json_body import MAX_JSON_BYTES, read_json_body
 from api.routes.rate_limit import client_of
-from api.routes.records import ETAG, RecordDep, RecordId, RowDep, TextFilter, Timestamp, answer_record
+from api.routes.record_filters import RecordDep, RecordId, RowDep, TextFilter, Timestamp
+from api.routes.records import ETAG, answer_record
 from api.routes.request_params import DeadlineDep, Name, RequiredName
 from api.routes.roles import require_role
 from segdec.runtime.identifiers import SCHEMA_PATTERN

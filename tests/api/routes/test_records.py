@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from api.records.day_export import day_filters
 from api.records.initialization import DATABASE, PICTURES
+from api.records.table_export import day_filters
 from segdec.images import decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
 from tests.api.conftest import PNG, part_image
@@ -148,7 +148,7 @@ def test_an_expired_picture_is_reported(line, folder, state):
 
 @pytest.mark.parametrize("rows", [2, 2000])
 def test_the_table_of_a_day(filled, monkeypatch, rows):
-    monkeypatch.setattr("api.records.day_export.ROWS", rows)
+    monkeypatch.setattr("api.records.table_export.ROWS", rows)
     day = datetime.now(UTC).date().isoformat()
     answer = filled.get(f"/v1/records/days/{day}")
     assert answer.headers["Content-Disposition"] == f'attachment; filename="inspections-{day}.csv"'

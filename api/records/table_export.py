@@ -1,7 +1,7 @@
-"""The inspections of one day as a table, CSV or Parquet, streamed page by page."""
+"""Inspections as a table, CSV or Parquet, streamed page by page."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -11,9 +11,9 @@ import pyarrow.csv
 import pyarrow.parquet
 from sqlalchemy import Engine
 
-from api.records.filters import Filters, id_range
+from api.records.filters import Filters
 from api.records.inspection import Row
-from api.records.search import list_inspections
+from api.records.search import inspection_pages
 from api.records.tables import inspections
 from segdec.runtime.csv_cells import neutralise_cells
 from segdec.runtime.identifiers import NOT_INSPECTED
@@ -54,7 +54,7 @@ SCHEMA = pa.schema(
 )
 """`metadata` and `distances` are JSON. Masks and regions are omitted."""
 
-UNUSED = ("answer", "mask", "reviewed_mask")
+UNUSED = ("answer", "mask", "reviewed_mask", "heat_map")
 COLUMNS = [column for column in inspections.c if column.name not in UNUSED]
 WRITERS: dict[TableFormat, Any] = {"csv": pyarrow.csv.CSVWriter, "parquet": pyarrow.parquet.ParquetWriter}
 
@@ -65,7 +65,7 @@ def day_filters(day: date, zone: ZoneInfo, station: str | None) -> Filters:
     return Filters(station=station, since=begin, until=end)
 
 
-def export_day(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[bytes]:
+def export_table(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[bytes]:
     """Yields the table in chunks of bytes.
 
     Raises:
@@ -73,7 +73,7 @@ def export_day(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[
     """
     written = io.BytesIO()
     writer = WRITERS[form](pa.PythonFile(written, mode="w"), SCHEMA)
-    for rows in _pages(engine, filters):
+    for rows in inspection_pages(engine, filters, COLUMNS, ROWS):
         values = [_values(row) if form == "parquet" else _csv_values(row) for row in rows]
         writer.write_batch(pa.RecordBatch.from_pylist(values, schema=SCHEMA))
         yield written.getvalue()
@@ -81,21 +81,6 @@ def export_day(engine: Engine, filters: Filters, form: TableFormat) -> Iterator[
         written.truncate()
     writer.close()
     yield written.getvalue()
-
-
-def _pages(engine: Engine, filters: Filters) -> Iterator[Sequence[Row]]:
-    """Yields pages of inspections, the newest first; inspections stored meanwhile are excluded."""
-    with engine.connect() as connection:
-        _, before = id_range(connection, filters)
-    before += 1
-    while True:
-        with engine.connect() as connection:
-            rows = list_inspections(connection, filters, before, ROWS, COLUMNS)
-        if rows:
-            yield rows
-        if len(rows) < ROWS:
-            return
-        before = rows[-1]["id"]
 
 
 def _csv_values(row: Row) -> dict[str, object]:

@@ -1,0 +1,145 @@
+"""Photographs with their masks as a ZIP file in the COCO format, streamed.
+
+inspections.zip
+├── images/17.jpeg       of inspection 17, as it was sent
+└── annotations.json     categories, and a mask for each region; a review replaces the prediction
+"""
+
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Engine
+
+from api.records.filters import Filters
+from api.records.inspection import Row
+from api.records.queries import LISTED_COLUMNS
+from api.records.search import NOT_DEFECTIVE, inspection_pages
+from api.records.storage.pictures import PictureStore
+from api.records.tables import inspections
+from segdec.imaging.run_lengths import encode_run_lengths
+from segdec.mask_decoding import unpack_mask
+from segdec.runtime.identifiers import UNSURE
+from segdec.schemas import MaskAnswer
+
+ROWS = 50
+"""Inspections per query, with their masks."""
+MAX_PHOTOGRAPHS = 20_000
+"""Photographs in a file, the newest ones: their annotations are in memory until the end."""
+
+
+FACTS = ("station", "part_id", "label", "score", "reviewed_label", "reviewer")
+"""Columns that an image has besides the fields of the format."""
+
+
+class _Chunks:
+    """A file to which a ZIP is written; its content is taken away in pieces."""
+
+    def __init__(self) -> None:
+        self._written = bytearray()
+
+    def write(self, data: bytes) -> int:
+        self._written += data
+        return len(data)
+
+    def flush(self) -> None:
+        """Does nothing: the content is in memory."""
+
+    close = flush
+
+    def take(self) -> bytes:
+        taken = bytes(self._written)
+        self._written.clear()
+        return taken
+
+
+def export_coco(engine: Engine, pictures: PictureStore, filters: Filters) -> Iterator[bytes]:
+    """Yields the file in pieces; inspections whose photograph is gone are left out.
+
+    Raises:
+        SQLAlchemyError: If the database does not answer.
+        OSError: If a photograph cannot be read.
+    """
+    chunks, annotations = _Chunks(), _Annotations()
+    with zipfile.ZipFile(chunks, "w") as file:
+        for row in _rows(engine, filters):
+            picture = pictures.get(bytes(row["picture"])) if row["picture_state"] == "kept" else None
+            if picture is None:
+                continue
+            file.writestr(annotations.add(row), picture)
+            yield chunks.take()
+            if len(annotations.images) == MAX_PHOTOGRAPHS:
+                break
+        file.writestr("annotations.json", json.dumps(annotations.content()), zipfile.ZIP_DEFLATED)
+    yield chunks.take()
+
+
+def _rows(engine: Engine, filters: Filters) -> Iterator[Row]:
+    columns = [*LISTED_COLUMNS, inspections.c.mask]
+    for rows in inspection_pages(engine, filters, columns, ROWS):
+        yield from rows
+
+
+class _Annotations:
+    """The content of `annotations.json`."""
+
+    def __init__(self) -> None:
+        self.images: list[Mapping[str, Any]] = []
+        self._regions: list[dict[str, Any]] = []
+        self._categories: dict[str, int] = {}
+
+    def add(self, row: Row) -> str:
+        """Adds an inspection; returns the name of its photograph."""
+        label, mask = row["reviewed_label"] or row["label"], _mask(row)
+        name = f"images/{row['id']}.{row['picture_format']}"
+        facts = {name: row[name] for name in FACTS}
+        self.images.append(
+            {
+                "id": row["id"],
+                "file_name": name,
+                "width": mask.width,
+                "height": mask.height,
+                "date_captured": row["inspected_at"].isoformat(),
+                **facts,
+            }
+        )
+        if label not in (*NOT_DEFECTIVE, UNSURE):
+            self._add_regions(row["id"], label, mask)
+        return name
+
+    def _add_regions(self, record_id: int, label: str, mask: MaskAnswer) -> None:
+        pixels = unpack_mask(mask)
+        names = dict(enumerate(mask.labels)) if mask.labels is not None else {}
+        for value in np.unique(pixels[pixels > 0]).tolist():
+            category = self._category(names.get(value, label))
+            for region in _regions(pixels == value):
+                number = len(self._regions) + 1
+                self._regions.append({"id": number, "image_id": record_id, "category_id": category, **region})
+
+    def _category(self, name: str) -> int:
+        return self._categories.setdefault(name, len(self._categories) + 1)
+
+    def content(self) -> dict[str, Any]:
+        categories = [{"id": number, "name": name} for name, number in self._categories.items()]
+        return {"images": self.images, "annotations": self._regions, "categories": categories}
+
+
+def _mask(row: Row) -> MaskAnswer:
+    return MaskAnswer.model_validate_json(row["reviewed_mask"] or row["mask"])
+
+
+def _regions(mask: NDArray[np.bool_]) -> Iterator[dict[str, Any]]:
+    """Yields segmentation, box and area of each connected part of a mask [H, W]."""
+    count, numbers, facts, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
+    for number in range(1, count):
+        counts = encode_run_lengths((numbers == number).view(np.uint8))
+        yield {
+            "segmentation": {"size": list(mask.shape), "counts": counts},
+            "bbox": facts[number, : cv2.CC_STAT_AREA].tolist(),
+            "area": int(facts[number, cv2.CC_STAT_AREA]),
+            "iscrowd": 0,
+        }

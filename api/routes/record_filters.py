@@ -1,0 +1,111 @@
+"""Parameters and dependencies of the routes of the record."""
+
+from datetime import UTC, date, datetime, time
+from typing import Annotated
+
+from fastapi import Depends, Path, Query
+from pydantic import AfterValidator, AwareDatetime, Field
+
+from api.errors import RequestError
+from api.records.filters import Filters, Verdict
+from api.records.inspection import Row
+from api.records.queries import find_inspection
+from api.records.record import Record
+from api.records.review.reviews import record_not_found
+from api.records.tables import UNUSUAL_DISTANCE
+from api.records.tagging import MAX_LENGTH
+from api.routes.dependencies import ServiceDep
+from api.routes.number_text import DECIMAL_NUMBER, ISO_TIME, WHOLE_NUMBER
+from api.routes.request_params import Name
+from segdec.runtime.identifiers import SCHEMA_PATTERN, check_identifier
+
+Tag = Annotated[
+    str,
+    Field(max_length=2 * MAX_LENGTH + 1, json_schema_extra={"pattern": SCHEMA_PATTERN}),
+    AfterValidator(check_identifier),
+]
+TextFilter = Annotated[Name | None, Query()]
+FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(2999, 12, 30)
+"""Outside this range, a day has no midnight in some zone."""
+Timestamp = Annotated[
+    AwareDatetime | None,
+    ISO_TIME,
+    Query(
+        description="ISO 8601 with a zone",
+        ge=datetime.combine(FIRST_DAY, time(), UTC),
+        le=datetime.combine(LAST_DAY, time(), UTC),
+    ),
+]
+MAX_ID = 2**63 - 1
+RecordId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
+
+
+async def get_record(service: ServiceDep) -> Record:
+    """Returns the record."""
+    record = service.recording.record
+    assert record is not None, "these routes are served only with a record"
+    return record
+
+
+RecordDep = Annotated[Record, Depends(get_record)]
+
+
+async def find_row(record: RecordDep, record_id: RecordId) -> Row:
+    """Returns the row of the inspection in the path.
+
+    Raises:
+        RequestError: 404 if it does not exist.
+    """
+    row = await record.read(find_inspection, record_id)
+    if row is None:
+        raise record_not_found(record_id)
+    return row
+
+
+RowDep = Annotated[Row, Depends(find_row)]
+
+
+def _parse_tag(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    key, colon, value = text.partition(":")
+    if not (key and colon and value):
+        detail = f"metadata is {text!r}. Expected KEY:VALUE, such as lot:4711."
+        raise RequestError(400, "bad_parameter", detail)
+    return key, value
+
+
+async def read_filters(
+    station: TextFilter = None,
+    part_id: TextFilter = None,
+    verdict: Annotated[Verdict | None, Query(description="`defect` is any class")] = None,
+    label: TextFilter = None,
+    since: Timestamp = None,
+    until: Timestamp = None,
+    version: Annotated[Name | None, Query(description="of the model")] = None,
+    reviewed: bool | None = None,
+    reviewer: TextFilter = None,
+    metadata: Annotated[Tag | None, Query(description="KEY:VALUE, for example `lot:4711`")] = None,
+    min_distance: Annotated[
+        float | None,
+        DECIMAL_NUMBER,
+        Query(ge=UNUSUAL_DISTANCE, allow_inf_nan=False, description="only if one of `distances` reaches it"),
+    ] = None,
+) -> Filters:
+    """Returns the filters in a query."""
+    return Filters(
+        station=station,
+        part_id=part_id,
+        verdict=verdict,
+        label=label,
+        since=since,
+        until=until,
+        version=version,
+        reviewed=reviewed,
+        reviewer=reviewer,
+        tag=_parse_tag(metadata),
+        min_distance=min_distance,
+    )
+
+
+FiltersDep = Annotated[Filters, Depends(read_filters)]
