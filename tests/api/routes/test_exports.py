@@ -17,7 +17,7 @@ def test_exports_that_nobody_reads_are_few_and_end_with_their_connections(make_a
         while True:
             yield bytes(10**6)
 
-    monkeypatch.setattr("api.routes.records.export_day", export_endlessly)
+    monkeypatch.setattr("api.routes.record_exports.export_table", export_endlessly)
     with served(make_app(record="required", record_folder=folder)) as address:
         url = "http://{}:{}{}".format(*address, PATH)
         unread = [socket.create_connection(address) for _ in range(MAX_EXPORTS)]

@@ -1,18 +1,25 @@
 """Routes of the record: pages, pictures, masks, and the table of a day."""
 
+import base64
 import csv
 import io
+import json
 import sqlite3
+import zipfile
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
+import cv2
 import numpy as np
 import pyarrow.parquet
 import pytest
 
 from api.records.initialization import DATABASE, PICTURES
 from api.records.table_export import day_filters
+from datasets.loading import load_dataset
+from datasets.reading import read
 from segdec.images import decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
 from tests.api.conftest import PNG, part_image
@@ -205,3 +212,85 @@ def test_without_a_record_there_are_no_routes_for_it(client, part):
     answer = client.post("/v1/inspect", content=part, headers=PNG).json()
     assert answer["record_id"] is None
     assert answer["warnings"] == ["This inspection is not recorded: the service keeps no record."]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        *(("?verdict=defect", [5, 4, 3, 1]), ("?verdict=defect&station=a", [1]), ("?verdict=good", [2])),
+        *(("?reviewer=Ada", []), ("?version=7", []), ("?metadata=lot:4711", []), ("?station=%25", [])),
+    ],
+)
+def test_records_are_searched(filled, query, found):
+    assert ids(filled, query) == found
+
+
+def test_records_are_searched_by_metadata(recorder, part):
+    for lot in ("L1", "a:b"):
+        query = urlencode({"metadata": json.dumps({"lot": lot, "mould": 3})})
+        recorder.post(f"/v1/inspect?{query}", content=part, headers=PNG)
+    assert ids(recorder, "?metadata=lot:L1") == [1]
+    assert ids(recorder, "?metadata=lot:a:b&verdict=defect") == [2]
+    assert ids(recorder, "?metadata=mould:3") == [2, 1]
+    names = recorder.get("/v1/records/names").json()
+    assert names == {"stations": [""], "labels": ["scratch"], "reviewers": [], "metadata": ["lot", "mould"]}
+
+
+@pytest.mark.parametrize(
+    "query", ["metadata=lot", "metadata=:7", "metadata=lot:", "verdict=bad", "version=%00"]
+)
+def test_a_malformed_search_is_rejected(filled, query):
+    assert problem(filled.get(f"/v1/records?{query}")) == (400, "bad_parameter")
+
+
+def test_the_heat_map_of_a_defect_covers_its_photograph(filled, part):
+    headers = {**PNG, "Accept": "image/png"}
+    asked = filled.post("/v1/predict?mask=scores", content=part, headers=headers)
+    scores = decode_image(asked.content, "scores").pixels[..., 0]
+    found = decode_image(filled.get("/v1/records/1/heat-map").content, "heat map").pixels[..., 0]
+    assert (found.shape, scores.shape) == ((3, 5), (24, 40))
+    np.testing.assert_allclose(found, cv2.resize(scores, (5, 3), interpolation=cv2.INTER_AREA), atol=1)
+    assert filled.get("/v1/records/1").json()["has_heat_map"]
+    assert filled.get("/v1/records?label=good").json()["records"][0]["has_heat_map"] is False
+    assert problem(filled.get("/v1/records/2/heat-map")) == (404, "no_heat_map")
+
+
+def test_the_changes_of_a_record_name_people(recorder, part):
+    recorder.post("/v1/inspect", content=part, headers=PNG)
+    png = base64.b64encode(encode_png(np.full((24, 40), 255, np.uint8))).decode()
+    sent = {"label": "spot", "reviewer": "Ada", "reason": "<b>=1+1", "mask": {"png": png}}
+    answer = recorder.request("PUT", "/v1/records/1/review", json=sent, headers={"If-Match": '"0"'})
+    assert answer.status_code == 200
+    (change,) = recorder.get("/v1/records/1/audit").json()["changes"]
+    assert (change["who"], change["what"]) == ("Ada", "review")
+    assert change["before"]["reviewed_label"] is None and change["before"]["reviewed_mask"] is False
+    assert (change["after"]["reviewed_label"], change["after"]["reviewed_mask"]) == ("spot", True)
+    assert problem(recorder.get("/v1/records/9/audit")) == (404, "record_not_found")
+
+
+def test_a_search_is_exported_as_a_table(filled):
+    answer = filled.get("/v1/records/export?station=a&format=csv")
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="inspections.csv"'
+    assert [row["record_id"] for row in csv.DictReader(io.StringIO(answer.text))] == ["2", "1"]
+    parquet = filled.get("/v1/records/export?verdict=defect&format=parquet").content
+    assert pyarrow.parquet.read_table(io.BytesIO(parquet))["record_id"].to_pylist() == [5, 4, 3, 1]
+
+
+def test_a_search_is_exported_as_a_data_set(line, part, tmp_path):
+    sent = {"label": "spot", "reviewer": "Ada"}
+    line.request("PUT", "/v1/records/3/review", json=sent, headers={"If-Match": '"0"'})
+    answer = line.get("/v1/records/export?since=2020-01-01T00:00:00Z&format=coco")
+    assert answer.headers["Content-Type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as file:
+        file.extractall(tmp_path / "data")
+    assert (tmp_path / "data/images/1.png").read_bytes() == part
+    dataset = load_dataset("coco", str(tmp_path / "data"))
+    assert set(dataset.classes) == {"good", "scratch", "spot"}
+    masks = {record.name.rpartition("/")[2]: read(record) for record in dataset.records}
+    assert {name: dataset.classes[one.label] for name, one in masks.items()} == {
+        **dict.fromkeys(("1", "4", "5"), "scratch"),
+        "2": "good",
+        "3": "spot",
+    }
+    predicted = line.get("/v1/records/1/mask").content
+    np.testing.assert_array_equal(masks["1"].mask > 0, decode_image(predicted, "mask").pixels[..., 0] > 0)

@@ -356,6 +356,7 @@ def test_an_administrator_deletes_a_picture_and_keys_name_client_and_reviewer(
             assert answer.json()["picture"]["state"] == "expired"
         assert client.get("/v1/records/2/image", headers=admin).json()["code"] == "picture_expired"
         assert not list((folder / PICTURES).glob("??/*"))
+        assert rows(folder, "SELECT count(heat_map) FROM inspections") == [(0,)]
         assert rows(folder, "SELECT count(*) FROM review_queue") == [(0,)]
         assert rows(folder, "SELECT who, what FROM audit")[1:] == [("admin", "delete a picture")]
         assert rows(folder, "SELECT bytes FROM store") == [(0,)]
