@@ -22,7 +22,7 @@ from datasets.loading import load_dataset
 from datasets.reading import read
 from segdec.images import decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
-from tests.api.conftest import PNG, part_image
+from tests.api.conftest import PNG, ServiceClient, part_image
 from tests.api.routes.conftest import problem
 
 GOOD = encode_png(part_image(brightness=90))
@@ -251,8 +251,14 @@ def test_the_heat_map_of_a_defect_covers_its_photograph(filled, part):
     assert (found.shape, scores.shape) == ((3, 5), (24, 40))
     np.testing.assert_allclose(found, cv2.resize(scores, (5, 3), interpolation=cv2.INTER_AREA), atol=1)
     assert filled.get("/v1/records/1").json()["has_heat_map"]
-    assert filled.get("/v1/records?label=good").json()["records"][0]["has_heat_map"] is False
-    assert problem(filled.get("/v1/records/2/heat-map")) == (404, "no_heat_map")
+
+
+def test_a_good_part_that_is_not_sampled_has_no_heat_map(make_app, folder):
+    shares = {"record_good_share": 0, "record_sample_share": 0, "record_near": 1}
+    with ServiceClient(make_app(record="required", record_folder=folder, **shares)) as client:
+        client.post("/v1/inspect", content=GOOD, headers=PNG)
+        assert client.get("/v1/records/1").json()["has_heat_map"] is False
+        assert problem(client.get("/v1/records/1/heat-map")) == (404, "no_heat_map")
 
 
 def test_the_changes_of_a_record_name_people(recorder, part):
