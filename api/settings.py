@@ -67,6 +67,12 @@ def _read_hosts(value: Any) -> Any:
     return tuple(names)
 
 
+def _page_address(url: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", url):
+        raise ValueError("expected an http or https address such as https://inspect.plant, without ? and #")
+    return url.rstrip("/")
+
+
 def _known_zone(name: str) -> str:
     try:
         return ZoneInfo(name).key
@@ -227,6 +233,8 @@ class Settings(BaseSettings):
     """time zone of the shifts and the days at /line, for example Europe/Berlin"""
 
     # === Receivers of messages ===
+    public_url: Annotated[str, AfterValidator(_page_address)] | None = None
+    """address at which people open the pages, for example https://inspect.plant; events link to them"""
     outbox_webhook: str | None = None
     """http or https address that receives an event for each inspection and review"""
     outbox_webhook_secrets: Path | None = None

@@ -32,11 +32,11 @@ def verdict_of(label: str) -> Verdict:
     return VERDICTS.get(label, "defect")
 
 
-def inspected_event(row: Row) -> str:
-    """Returns the event of a row of `tables.inspections`."""
+def inspected_event(row: Row, public_url: str | None = None) -> str:
+    """Returns the event of a row of `tables.inspections`; `public_url` is the address of the pages."""
     regions = sorted(json.loads(row["answer"])["regions"], key=lambda one: -one["area_px"])
     data = {
-        **_facts(row),
+        **_facts(row, public_url),
         **{name: row[name] for name in ("score", "threshold", "review_threshold", "model", "version")},
         "metadata": json.loads(row["details"]),
         "region_count": len(regions),
@@ -48,11 +48,14 @@ def inspected_event(row: Row) -> str:
     return _wrap("inspected", row["station"], f"records/{row['id']}", row["inspected_at"], data)
 
 
-def reviewed_event(row: Row, now: datetime) -> str:
-    """Returns the event of a review at `now`, or of its withdrawal; `row` is the inspection after it."""
+def reviewed_event(row: Row, now: datetime, public_url: str | None = None) -> str:
+    """Returns the event of a review at `now`, or of its withdrawal; `row` is the inspection after it.
+
+    `public_url` is as for `inspected_event`.
+    """
     label, moment = row["reviewed_label"], row["reviewed_at"]
     data = {
-        **_facts(row),
+        **_facts(row, public_url),
         "reviewed_label": label,
         "reviewed_at": None if label is None else moment.isoformat(),
         "revision": row["revision"],
@@ -64,14 +67,15 @@ def not_inspected_event(photograph: UninspectedPhotograph) -> str:
     """Returns the event of a photograph without a verdict, or of `count` similar ones."""
     names = ("station", "part_id", "status", "code", "detail", "count")
     facts = {name: getattr(photograph, name) for name in names}
-    data = {"record_id": None, "label": None, "verdict": "not_inspected", **facts}
+    data = {"record_id": None, "url": None, "label": None, "verdict": "not_inspected", **facts}
     subject = f"stations/{_quoted(photograph.station)}/not_inspected"
     return _wrap("not_inspected", photograph.station, subject, photograph.missed_at, data)
 
 
-def _facts(row: Row) -> dict[str, Any]:
+def _facts(row: Row, public_url: str | None) -> dict[str, Any]:
     named = {name: row[name] for name in ("station", "part_id", "label")}
-    return {"record_id": row["id"], **named, "verdict": verdict_of(row["label"])}
+    url = None if public_url is None else f"{public_url}/parts/{row['id']}"
+    return {"record_id": row["id"], "url": url, **named, "verdict": verdict_of(row["label"])}
 
 
 def _quoted(station: str) -> str:

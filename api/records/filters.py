@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, select
 
+from api.records.events import Verdict
 from api.records.tables import hours, inspections
-
-Verdict = Literal["good", "review", "defect", "not_inspected"]
 
 
 @dataclass(frozen=True)

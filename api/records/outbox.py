@@ -16,20 +16,23 @@ from api.records.tables import outbox
 class Outbox:
     """The queue of events, with a row for each of the receivers in `sinks`.
 
+    Events link to the pages at `public_url`.
+
     An event and its inspection, review or miss are in one transaction: both are stored, or neither.
     """
 
     sinks: tuple[str, ...] = ()
+    public_url: str | None = None
 
     def enqueue_inspected(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Queues the events of new rows of `tables.inspections`."""
         if self.sinks:
-            self._add(connection, [(row["station"], inspected_event(row)) for row in rows])
+            self._add(connection, [(row["station"], inspected_event(row, self.public_url)) for row in rows])
 
     def enqueue_reviewed(self, connection: Connection, row: Row) -> None:
         """Queues the event of a review or of its withdrawal; `row` is the inspection after it."""
         if self.sinks:
-            self._add(connection, [(row["station"], reviewed_event(row, datetime.now(UTC)))])
+            self._add(connection, [(row["station"], reviewed_event(row, datetime.now(UTC), self.public_url))])
 
     def enqueue_not_inspected(
         self, connection: Connection, photographs: Sequence[UninspectedPhotograph]

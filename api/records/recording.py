@@ -141,7 +141,7 @@ def create_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] 
             RetentionRules.from_settings(settings),
             settings.retry_after_s,
             RecordMetrics(metrics),
-            Outbox(tuple(sinks)),
+            Outbox(tuple(sinks), settings.public_url),
             open_picture_store(settings.record_pictures),
         )
     return Recording(settings.record, record, LineMonitor(record, ShiftPlan.from_settings(settings)))

@@ -16,7 +16,7 @@ from api.settings import Settings
 STATIC = Path(__file__).parents[1] / "static"
 
 CONTENT_POLICY = (
-    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; "
+    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'self'; "
     "form-action 'none'; frame-ancestors 'self'"
 )
 """What a page may load: files of this host, and images that its scripts make."""
@@ -44,6 +44,8 @@ class PageEntry(NamedTuple):
 INSPECTION = PageEntry("/", "Inspect", "inspect")
 REVIEW = PageEntry("/review", "Review", "review")
 LINE = PageEntry("/line", "Line", "line")
+PARTS = PageEntry("/parts", "Parts", "parts")
+PART = PageEntry("/parts/{record_id:int}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
 
 
@@ -63,10 +65,11 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     swagger = Path(str(files("fastapi_offline"))) / "static"
     routes = [_page(API, ()), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
     if settings.page:
-        pages = [INSPECTION] if settings.record == "off" else [INSPECTION, REVIEW, LINE]
-        routes += [_page(page, [*pages, API]) for page in pages]
+        pages = [INSPECTION] if settings.record == "off" else [INSPECTION, LINE, REVIEW, PARTS]
+        served = pages if settings.record == "off" else [*pages, PART]
+        routes += [_page(page, [*pages, API]) for page in served]
         routes += [
-            _folder(f"/static/{name}", STATIC / name) for name in ("shared", *(p.folder for p in pages))
+            _folder(f"/static/{name}", STATIC / name) for name in ("shared", *(p.folder for p in served))
         ]
     app.router.routes.extend(routes)
 

@@ -7,7 +7,8 @@ from fastapi import Depends, Path, Query
 from pydantic import AfterValidator, AwareDatetime, Field
 
 from api.errors import RequestError
-from api.records.filters import Filters, Verdict
+from api.records.events import Verdict
+from api.records.filters import Filters
 from api.records.inspection import Row
 from api.records.queries import find_inspection
 from api.records.record import Record

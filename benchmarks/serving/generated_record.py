@@ -1,8 +1,8 @@
 """A reproducible record of millions of synthetic inspections.
 
 Six stations inspect for 300 days. 2 % of the photographs show defects, including a rare class at one
-station, and 1 % are uncertain. Half of the sample is reviewed. Pictures have rows but no files; old good
-ones have expired.
+station, and 1 % are uncertain; these have heat maps. Half of the sample is reviewed. All have a lot in their
+metadata. Pictures have rows but no files; old good ones have expired.
 """
 
 import math
@@ -28,7 +28,9 @@ from api.records.sampling import SamplingPolicy
 from api.records.storage.pictures import STORE_ID
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import inspections, pictures, store
+from api.records.tagging import add_tags
 from api.settings import Settings
+from segdec.images import encode_png
 from segdec.imaging.run_lengths import encode_run_lengths
 from segdec.runtime.files import write_text_atomic
 from segdec.runtime.identifiers import REVIEW
@@ -62,12 +64,15 @@ PHOTOGRAPHS_EACH = 2
 REVIEWED_SHARE = 0.5
 GOOD_DAYS = 30
 """Days after which pictures of good parts expire."""
+LOT, VERSIONS = 5000, 3
+"""Photographs of a lot, and versions of the model, one after the other."""
+REVIEWERS = ("anna", "ben", "eva")
+HEAT_MAP = encode_png(np.add.outer(np.arange(64, dtype=np.uint8), np.arange(64, dtype=np.uint8)))
 THRESHOLD, NEAR_SHARE = 0.5, 0.002
 MODEL = ModelIdentity(name="parts", version="3", sha256="5e" * 32)
 SAME = {
     "client": "line",
     "model": MODEL.name,
-    "version": MODEL.version,
     "manifest_sha256": MODEL.sha256,
     "engine": "openvino",
     "threshold": THRESHOLD,
@@ -135,6 +140,7 @@ def _write_block(connection: Connection, start: int, end: int, rows: int) -> Non
     _copy(connection, inspections, inspected)
     add_hour_counts(connection, _hours(inspected))
     add_sampling_counts(connection, inspected)
+    add_tags(connection, inspected)
     drawn = [row for row in inspected if row["draw"] < row["draw_probability"]]
     waiting = [row for row in drawn if row["reviewed_label"] is None]
     enqueue(connection, [(row["id"], PRIORITY_BY_REASON[row["draw_reason"]]) for row in waiting])
@@ -168,7 +174,7 @@ def _hours(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Returns the rows of the table `hours` for these inspections."""
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        key = (start_of_hour(row["inspected_at"]), row["station"], row["label"])
+        key = (start_of_hour(row["inspected_at"]), row["station"], row["version"], row["label"])
         if key not in sums:
             named = {name: row[name] for name in ("station", "model", "version", "label")}
             none = {"count": 0, "log_odds_sum": 0.0, "log_odds_squares": 0.0, "first_id": row["id"]}
@@ -225,16 +231,28 @@ def _make_rows(start: int, end: int, rows: int) -> Iterator[tuple[Row, Row]]:
             **SAME,
             "answer": answers[label] % (number, score, 1 - score, score),
             "mask": masks[0 if label == GOOD else number % (len(masks) - 1) + 1],
-            "details": f'{{"order": "A{number // 5000}"}}',
+            "version": str(1 + VERSIONS * number // rows),
+            "details": f'{{"lot": "{lot_of(number)}"}}',
+            "heat_map": None if label == GOOD else HEAT_MAP,
         }
         yield inspection, picture
+
+
+def lot_of(number: int) -> str:
+    """Returns the lot of an inspection, counted from 0."""
+    return f"A{number // LOT}"
 
 
 def _review(label: str, at: datetime) -> Row:
     """Returns a review of the next day: as the model, or `good` for parts for review."""
     says = GOOD if label == REVIEW else label
     reviewed_at = at + timedelta(hours=20)  # all rows have the same order of keys
-    return {"revision": 1, "reviewed_label": says, "reviewed_at": reviewed_at, "reviewer": "anna"}
+    return {
+        "revision": 1,
+        "reviewed_label": says,
+        "reviewed_at": reviewed_at,
+        "reviewer": REVIEWERS[at.day % len(REVIEWERS)],
+    }
 
 
 def _score(label: str, chance: float) -> float:

@@ -24,7 +24,15 @@ from urllib.parse import urlencode
 from api.records.database import open_database
 from api.records.initialization import DATABASE
 from benchmarks.harness import Target, benchmark_parser, finish
-from benchmarks.serving.generated_record import BEGIN, DAYS, GOOD, PHOTOGRAPHS_EACH, RARE, write_record
+from benchmarks.serving.generated_record import (
+    BEGIN,
+    DAYS,
+    GOOD,
+    PHOTOGRAPHS_EACH,
+    RARE,
+    lot_of,
+    write_record,
+)
 from benchmarks.serving.load import closed_loop, encode_request, generators
 from benchmarks.serving.server_process import ServerProcess
 from benchmarks.serving.stub_service import start_stub
@@ -44,8 +52,21 @@ FILTERS: dict[str, Sequence[Mapping[str, str]]] = {
     "before": [{"before": "{id}"}],
 }
 """Filters of a page query; one of each line at a time."""
+LOT = {"metadata": "lot:{lot}"}
+SEARCHES: Sequence[Mapping[str, str]] = [
+    *({"verdict": name} for name in ("defect", "review", "not_inspected")),
+    *({"verdict": "defect", "station": name} for name in ("line2-cam1", "workshop")),
+    *(LOT, {**LOT, "verdict": "defect"}, {**LOT, "station": "workshop"}, {"metadata": "lot:none"}),
+    *({"reviewer": name} for name in ("anna", "nobody")),
+    *({"reviewer": "anna", "verdict": "defect"}, {"reviewer": "anna", "since": "{day}", "until": "{next}"}),
+    *({"version": name} for name in ("1", "3", "9")),
+    *({"version": "1", "verdict": "defect"}, {"version": "1", "label": RARE, "reviewed": "true"}),
+]
+"""Searches of the page `/parts`."""
 DAY = {"since": "{day}", "until": "{next}"}
 REST: dict[str, tuple[str, str, Mapping[str, object]]] = {
+    "names": ("GET", f"{RECORDS}/names", {}),
+    "changes of a record": ("GET", f"{RECORDS}/{{id}}/audit", {}),
     "one record": ("GET", f"{RECORDS}/{{id}}", {}),
     "next review": ("POST", "/v1/review/next", {"session": "a"}),
     "next reviews of a station": ("POST", "/v1/review/next", {"session": "b", "station": "workshop"}),
@@ -72,6 +93,7 @@ class Query:
         number = chance.randrange(rows)
         day = BEGIN + timedelta(days=chance.randrange(DAYS))
         places = {"id": number + 1, "part": f"P{number // PHOTOGRAPHS_EACH:08}"}
+        places |= {"lot": lot_of(number)}
         places |= {"day": day.isoformat(), "next": (day + timedelta(days=1)).isoformat()}
         filled = {name: str(value).format(**places) for name, value in self.parameters.items()}
         path = self.path.format(**places)
@@ -113,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def queries() -> Iterator[Query]:
     """Yields a page query for each filter, and all other queries."""
-    for filters in [{}, *(filters for choices in FILTERS.values() for filters in choices)]:
+    for filters in [{}, *(filters for choices in FILTERS.values() for filters in choices), *SEARCHES]:
         yield page(filters)
     for name, request in REST.items():
         yield Query(name, *request)

@@ -50,6 +50,11 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
             {},
             "allowed_hosts: .*such as inspection.plant",
         ),
+        (
+            ["--model", "x", "--public-url", "plant"],
+            {},
+            "public_url: .*such as https://inspect.plant.*'plant'",
+        ),
         (["--model", "x", "--record-zone", "Mars"], {}, "record_zone: .*such as Europe/Berlin.*'Mars'"),
     ],
 )

@@ -5,10 +5,10 @@ from sqlalchemy import select
 
 from api.records.database import open_database
 from api.records.filters import Filters, id_range
-from api.records.tables import draws, hours, inspections, pictures, review_queue, store
+from api.records.tables import draws, hours, inspections, pictures, review_queue, store, tags
 from benchmarks.serving import generated_record, large_record
 
-TABLES = (inspections, pictures, hours, draws, review_queue, store)
+TABLES = (inspections, pictures, hours, draws, review_queue, store, tags)
 ROWS = 700
 
 

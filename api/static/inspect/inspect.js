@@ -12,12 +12,12 @@ import { listenForFiles } from "./file_input.js";
 import { FailedBanner } from "./failed_banner.js";
 import { ModelSelect } from "./model_select.js";
 import { decode, displayNote, thumbnail } from "./photograph.js";
-import { RequestQueue } from "./request_queue.js";
+import { RequestQueue } from "../shared/request_queue.js";
 import { labelRegions, rasterizeLabels } from "./region_labels.js";
 import * as result from "./result_panel.js";
 import { ReviewCount } from "./review_count.js";
 import { Sliders } from "./sliders.js";
-import { Viewer } from "./viewer.js";
+import { Viewer } from "../shared/viewer/viewer.js";
 
 const MAX_CONCURRENT_REQUESTS = 2;
 

@@ -26,7 +26,8 @@ export class RecentDefects {
   }
 
   add(defect, clock) {
-    const frame = createElement("div", "picture");
+    const frame = createElement("a", "picture");
+    frame.href = `parts/${defect.record_id}`;
     const about = [createElement("strong", "", defect.label), createElement("span", "", clock.time(defect.inspected_at))];
     const which = defect.part_id ?? `record ${defect.record_id}`;
     const element = createElement("li", "", frame, createElement("p", "", ...about), createElement("p", "which", `${which}, ${stationName(defect.station)}`));

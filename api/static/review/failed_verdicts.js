@@ -1,7 +1,7 @@
 // The bar of verdicts that were not stored. It stays until each one is resolved.
 
 import { byId } from "../shared/dom.js";
-import { partName } from "./format.js";
+import { partName } from "../shared/record_text.js";
 
 export class FailedVerdicts {
   /** Calls `onRetry(task)` to review a task again, or `onDismiss(task)`. */

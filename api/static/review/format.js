@@ -1,6 +1,6 @@
-// Texts about tasks and verdicts.
+// Texts about review tasks.
 
-const NOT_INSPECTED = "not_inspected";
+import { partName, scoreText, verdictText } from "../shared/record_text.js";
 
 const REASONS = {
   candidate_differs: ["Models disagree", "A candidate model and the model in service differ."],
@@ -11,51 +11,14 @@ const REASONS = {
   not_inspected: ["Not inspected", "The photograph is unlike those of the training."],
 };
 
-const moments = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
-
 /** Why a task needs a review: [title, sentence]. */
 export function reasonText(why) {
   return REASONS[why] ?? [why, ""];
 }
 
-/** The text of a verdict. */
-export function verdictText(label) {
-  return { good: "Good", review: "Review", unsure: "Unsure", [NOT_INSPECTED]: "Not inspected" }[label] ?? label;
-}
-
 /** The text of a reviewer's verdict: a photograph that was not inspected is dismissed instead of unsure. */
 export function reviewText(label, { refusal }) {
   return label === "unsure" && refusal ? "Dismiss" : verdictText(label);
-}
-
-/** The label of the model in service. */
-export function servingLabel({ answer }) {
-  return answer?.decision.label ?? NOT_INSPECTED;
-}
-
-/** The colour scheme of a verdict: good, review, defect or missed. */
-export function verdictKind(label) {
-  return { good: "good", review: "review", unsure: "review", [NOT_INSPECTED]: "missed" }[label] ?? "defect";
-}
-
-export function scoreText(score) {
-  return score > 0 && score < 0.001 ? "< 0.001" : score > 0.999 && score < 1 ? "> 0.999" : score.toFixed(3);
-}
-
-/** The thresholds of a decision as text. */
-export function thresholdText({ threshold, review_threshold: review }) {
-  const from = review === null || review === undefined ? "" : `review from ${scoreText(review)}, `;
-  return `${from}defect from ${scoreText(threshold)}`;
-}
-
-/** A time in the user's time zone. */
-export function timeText(moment) {
-  return moments.format(new Date(moment));
-}
-
-/** The name of a part. */
-export function partName({ part_id: part, record_id: id }) {
-  return part ?? `Record ${id}`;
 }
 
 /** A task as text for screen readers. */

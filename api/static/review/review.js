@@ -2,6 +2,7 @@
 
 import { byId } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
+import { partName, verdictText } from "../shared/record_text.js";
 import { Key } from "../shared/service.js";
 import { showEmptyState } from "./empty_state.js";
 import { MaskCanvas } from "./mask_canvas.js";
@@ -17,7 +18,7 @@ import { openSession } from "./session.js";
 import { showStatistics } from "./statistics.js";
 import { FailedVerdicts } from "./failed_verdicts.js";
 import { VerdictSender, failureText } from "./verdict_sender.js";
-import { partName, reviewText, taskText, verdictText } from "./format.js";
+import { reviewText, taskText } from "./format.js";
 
 const MAX_UNDO = 30; // verdicts
 

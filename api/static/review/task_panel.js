@@ -2,8 +2,9 @@
 
 import { byId, createElement } from "../shared/dom.js";
 import {
-  verdictKind, thresholdText, timeText, partName, reasonText, reviewText, scoreText, servingLabel, verdictText,
-} from "./format.js";
+  verdictKind, thresholdText, timeText, partName, scoreText, servingLabel, verdictText,
+} from "../shared/record_text.js";
+import { reasonText, reviewText } from "./format.js";
 
 const MAX_RECENT = 4; // recent verdicts
 
@@ -12,6 +13,7 @@ export function showTask({ record, why, shadows, error }) {
   const { answer, refusal } = record;
   const serving = servingLabel(record);
   byId("part").textContent = partName(record);
+  byId("part").href = `parts/${record.record_id}`;
   byId("facts").textContent = [record.station, timeText(record.inspected_at)].filter(Boolean).join(" · ");
   const [title, text] = reasonText(why);
   byId("why").dataset.why = why;

@@ -4,11 +4,11 @@ import json
 import sqlite3
 import threading
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
-from api.records.events import MAX_REGIONS, inspected_event
+from api.records.events import MAX_REGIONS, inspected_event, reviewed_event
 from api.records.initialization import DATABASE
 from tests.api.conftest import PNG, ServiceClient
 from tests.api.delivery.brokers import SmallBroker
@@ -49,6 +49,7 @@ def test_the_event_of_an_inspection(sender, tmp_path, part):
         "datacontenttype": "application/json",
         "data": {
             "record_id": 1,
+            "url": None,
             **{"station": "line 3/cam1", "part_id": "A17", "verdict": "defect", "label": "scratch"},
             **{"score": answer["decision"]["score"], "threshold": 0.5, "review_threshold": None},
             **{"model": "unnamed", "version": "0"},
@@ -75,10 +76,19 @@ def test_the_event_of_a_photograph_that_is_not_inspected(sender, tmp_path):
         "datacontenttype": "application/json",
         "data": {
             "record_id": None,
+            "url": None,
             **{"station": "line 3/cam1", "part_id": "A17", "verdict": "not_inspected", "label": None},
             **{"status": 422, "code": "unsupported_type", "detail": answer.json()["detail"], "count": 1},
         },
     }
+
+
+def test_events_link_to_the_page_of_the_part():
+    row, pages = inspection(7, "a"), "https://plant/inspect"
+    withdrawn = {**row, "reviewed_label": None, "reviewed_at": None, "revision": 2}
+    for event in (inspected_event(row, pages), reviewed_event(withdrawn, datetime.now(UTC), pages)):
+        assert json.loads(event)["data"]["url"] == "https://plant/inspect/parts/7"
+    assert json.loads(inspected_event(row))["data"]["url"] is None
 
 
 def test_an_event_contains_the_largest_regions():
@@ -99,7 +109,7 @@ def test_the_events_of_a_review_and_its_withdrawal(sender, tmp_path, part):
     assert [event["type"] for event in (reviewed, undone)] == ["segdec.reviewed"] * 2
     data = reviewed["data"]
     assert data.pop("reviewed_at") <= reviewed["time"]
-    part = {"station": "line 3/cam1", "part_id": "A17", "label": "scratch", "verdict": "defect"}
+    part = {"url": None, "station": "line 3/cam1", "part_id": "A17", "label": "scratch", "verdict": "defect"}
     assert data == {"record_id": 1, **part, "reviewed_label": "good", "revision": 1}
     assert undone["data"] == {**data, "reviewed_label": None, "reviewed_at": None, "revision": 2}
     assert "anna" not in json.dumps([inspected, reviewed, undone])

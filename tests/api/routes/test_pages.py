@@ -37,7 +37,8 @@ def test_page_can_be_switched_off(make_app, serve):
 
 
 @pytest.mark.parametrize(
-    ("record", "links"), [("off", ["./", "./docs"]), ("required", ["./", "./review", "./line", "./docs"])]
+    ("record", "links"),
+    [("off", ["./", "./docs"]), ("required", ["./", "./line", "./review", "./parts", "./docs"])],
 )
 def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links):
     with serve(make_app(record=record, record_folder=tmp_path / "record")) as client:
@@ -46,7 +47,9 @@ def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links
         assert '<a href="./" aria-current=page>' in page
         review = client.get("/review")
         assert review.status_code == (200 if record == "required" else 404)
-        assert client.get("/static/review/review.js").status_code == review.status_code
+        for path in ("/parts", "/parts/7", "/static/review/review.js", "/static/part/part.js"):
+            assert client.get(path).status_code == review.status_code
+        assert client.get("/parts/x").status_code == 404
 
 
 @pytest.mark.parametrize("page", sorted(STATIC.glob("*/index.html")), ids=lambda page: page.parent.name)

@@ -10,8 +10,10 @@ from api.routes.roles import check_roles, role_of
 from segdec.errors import ConfigError
 
 PUBLIC = {"/livez", "/readyz", "/metrics", "/openapi.json", "/v2", "/v2/health/live", "/v2/health/ready"}
-PAGES = {"/", "/review", "/line", "/docs"}
-FILES = {"/docs", "/docs/swagger", "/static/shared", "/static/inspect", "/static/review", "/static/line"}
+PAGES = {"/", "/review", "/line", "/parts", "/docs"}
+PART = "/parts/{record_id:int}"
+FOLDERS = ("shared", "inspect", "review", "line", "parts", "part")
+FILES = {"/docs", "/docs/swagger", *(f"/static/{name}" for name in FOLDERS)}
 REVIEW = ("/v1/records", "/v1/review", "/v1/line", "/v1/outbox")
 CODES = {"anyone": 200, "predict": "missing_key", "review": "not_review", "admin": "not_admin"}
 BOSS = {"Authorization": "Bearer admin"}
@@ -33,7 +35,7 @@ def expected_role(path: str) -> str:
 def test_every_route_requires_its_role(guarded, serve):
     routes = [route for route in guarded.routes if isinstance(route, APIRoute)]
     assert {route.path for route in guarded.routes} - {route.path for route in routes} == (
-        {"/openapi.json"} | PAGES | FILES
+        {"/openapi.json", PART} | PAGES | FILES
     )
     assert {(route.path, role_of(route)) for route in routes} == {
         (route.path, expected_role(route.path)) for route in routes
@@ -52,7 +54,7 @@ def test_every_route_requires_its_role(guarded, serve):
 
 def test_public_paths_and_unknown_ones(guarded, serve):
     with serve(guarded) as client:
-        public = sorted(PUBLIC | PAGES | {"/static/inspect/inspect.js"})
+        public = sorted(PUBLIC | PAGES | {"/parts/7", "/static/inspect/inspect.js"})
         assert {client.get(path).status_code for path in public} == {200}
         hidden = ("/v1/nothing", "/v1/predict", "/nothing", "/v1/predict/", "/v1/admin/nothing")
         assert {client.get(path).status_code for path in hidden} == {401}

@@ -1,7 +1,7 @@
 // Draws the photograph with its mask at screen resolution.
 
-import { PhotographCanvas, updateZoomButtons, strokeWithOutline } from "../shared/photograph_canvas.js";
-import { outline, runAt } from "../shared/regions.js";
+import { PhotographCanvas, updateZoomButtons, strokeWithOutline } from "./photograph_canvas.js";
+import { outline, runAt } from "../regions.js";
 import { enablePanZoom } from "./pan_zoom.js";
 
 const FILL = "#ff5c28";
@@ -11,9 +11,10 @@ const HIT_TOLERANCE_PX = 6; // makes thin scratches selectable, also by finger
 
 export class Viewer {
   /** Calls `onHover(region)` for the region below the pointer, `onSelect(region)` for the clicked one. */
-  constructor(canvas, { onHover, onSelect }) {
+  constructor(canvas, { onHover = () => {}, onSelect = () => {} } = {}) {
     this.found = { regions: [], runs: [] };
     this.opacity = 0.4;
+    this.heatMap = null;
     this.highlighted = null;
     this.canvas = new PhotographCanvas(canvas, {
       availableSize: () => availableSize(canvas),
@@ -45,6 +46,12 @@ export class Viewer {
     this.highlight(null);
   }
 
+  /** Draws an image over the photograph, below the mask; null = none. */
+  setHeatMap(image) {
+    this.heatMap = image;
+    this.draw();
+  }
+
   highlight(region) {
     this.highlighted = region;
     this.draw();
@@ -66,6 +73,7 @@ export class Viewer {
   }
 
   #paint(context, scale) {
+    if (this.heatMap) context.drawImage(this.heatMap, 0, 0, this.view.size.width, this.view.size.height);
     if (this.inspected) strokeWithOutline(context, this.inspected, scale, 1.5, INSPECTED);
     this.#drawMask(context, scale);
     if (this.highlighted) this.#drawHighlight(context, scale, this.highlighted);

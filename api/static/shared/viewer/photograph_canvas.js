@@ -1,6 +1,6 @@
 // A canvas that shows part of a photograph at screen resolution, with drawings on it.
 
-import { byId } from "./dom.js";
+import { byId } from "../dom.js";
 import { Viewport } from "./viewport.js";
 
 const BACKGROUND = "#808080";

@@ -1,6 +1,6 @@
 // Pan and zoom: buttons, Ctrl and wheel (a touchpad's pinch), dragging, arrow keys.
 
-import { byId } from "../shared/dom.js";
+import { byId } from "../dom.js";
 
 const STEP = 1.5;
 const CLICK_PX = 5; // shorter drags are clicks

@@ -1,0 +1,92 @@
+// The page of an inspected part: photograph, verdict, review, changes, other inspections.
+
+import { byId, createElement, setText } from "../shared/dom.js";
+import { askKey } from "../shared/key_prompt.js";
+import { RecordRequests } from "../shared/record_requests.js";
+import { partName, servingLabel, timeText, verdictKind, verdictText } from "../shared/record_text.js";
+import { findRegions } from "../shared/regions.js";
+import { Key } from "../shared/service.js";
+import { drawHeatMap } from "../shared/viewer/heat_map.js";
+import { Viewer } from "../shared/viewer/viewer.js";
+import { changeText, explanationText, factsOf, reviewText, scoreSentence } from "./sentences.js";
+
+const MAX_INSPECTIONS = 50;
+const NO_MASK = { regions: [], runs: [] };
+const ANY_CLASS = 1 / 255; // lowest value of a defect in a mask
+
+const requests = new RecordRequests(new Key(askKey));
+const viewer = new Viewer(byId("picture"));
+const recordId = location.pathname.split("/").at(-1);
+const drawn = { mask: NO_MASK, heatMap: null };
+
+async function load() {
+  try {
+    const record = await requests.find(recordId);
+    show(record);
+    await Promise.all([showPicture(record), showChanges(), showInspections(record)]);
+  } catch (error) {
+    setText(byId("problem"), error.message);
+    byId("problem").hidden = false;
+  }
+}
+
+function show(record) {
+  const label = servingLabel(record);
+  document.title = partName(record);
+  setText(byId("part"), partName(record));
+  setText(byId("word"), verdictText(label));
+  byId("verdict").dataset.kind = verdictKind(label);
+  setText(byId("score"), scoreSentence(record));
+  setText(byId("explanation"), explanationText(record));
+  setText(byId("review"), reviewText(record.review));
+  const pairs = factsOf(record).map(([name, value]) => [createElement("dt", "", name), createElement("dd", "", value)]);
+  byId("facts").replaceChildren(...pairs.flat());
+  byId("stage").hidden = byId("side").hidden = false;
+}
+
+async function showPicture(record) {
+  const { record_id: id, review, has_heat_map: hasHeatMap } = record;
+  const { width, height } = (record.answer ?? record.refusal).image;
+  const which = review?.corrected_mask ? "reviewed" : "predicted";
+  const [picture, mask, scores] = await Promise.all([
+    requests.picture(id).catch((error) => setText(byId("picture-problem"), error.message)),
+    requests.mask(id, which),
+    hasHeatMap ? requests.heatMap(id) : null,
+  ]);
+  viewer.show(picture ?? null, { width, height }, record.answer?.inspected_area);
+  drawn.mask = findRegions(mask, ANY_CLASS);
+  drawn.heatMap = scores && drawHeatMap(scores);
+  byId("show-heat-map").disabled = !scores;
+  byId("show-heat-map").checked = Boolean(scores) && !drawn.mask.regions.length;
+  draw();
+}
+
+function draw() {
+  viewer.setHeatMap(byId("show-heat-map").checked ? drawn.heatMap : null);
+  viewer.setMask(byId("show-mask").checked ? drawn.mask : NO_MASK);
+}
+
+async function showChanges() {
+  const changes = await requests.changes(recordId);
+  const items = changes.map((change) => createElement("li", "", createElement("time", "", timeText(change.at)), ` ${changeText(change)}`));
+  byId("changes").replaceChildren(...items);
+  byId("no-changes").hidden = items.length > 0;
+}
+
+async function showInspections({ part_id: part, record_id: id }) {
+  const query = new URLSearchParams({ part_id: part ?? "", limit: MAX_INSPECTIONS });
+  const records = part === null ? [] : (await requests.search(query)).records;
+  byId("inspections").parentElement.hidden = records.length < 2;
+  byId("inspections").replaceChildren(...records.map((record) => inspectionItem(record, id)));
+}
+
+function inspectionItem(record, id) {
+  const link = createElement("a", "", timeText(record.inspected_at));
+  link.href = `parts/${record.record_id}`;
+  if (record.record_id === id) link.setAttribute("aria-current", "page");
+  const where = record.station ? `, ${record.station}` : "";
+  return createElement("li", "", link, ` ${verdictText(servingLabel(record))}${where}`);
+}
+
+for (const name of ["show-mask", "show-heat-map"]) byId(name).addEventListener("change", draw);
+await load();

@@ -1,0 +1,99 @@
+// The search page: parts by their facts, as a table or as photographs.
+
+import { byId, setText } from "../shared/dom.js";
+import { askKey } from "../shared/key_prompt.js";
+import { RecordRequests } from "../shared/record_requests.js";
+import { Key } from "../shared/service.js";
+import { ContactSheet } from "./contact_sheet.js";
+import { saveFile } from "./save_file.js";
+import { SearchForm } from "./search_form.js";
+import { addRow } from "./table_row.js";
+
+const PAGE_SIZE = 50;
+const FILES = { csv: "inspections.csv", parquet: "inspections.parquet", coco: "inspections.zip" };
+
+const key = new Key(askKey);
+const requests = new RecordRequests(key);
+const form = new SearchForm(byId("search"), search);
+const sheet = new ContactSheet(byId("pictures"), requests);
+const rows = byId("table").querySelector("tbody");
+
+let found = 0; // shown records
+let nextBefore = null; // cursor of the next page
+let current = 0; // number of the newest search: answers of earlier ones are ignored
+
+/** Starts a new search with the values of the form. */
+async function search() {
+  history.replaceState(null, "", form.address);
+  rows.replaceChildren();
+  sheet.clear();
+  found = 0;
+  nextBefore = null;
+  setText(byId("summary"), "Searching …");
+  await loadPage();
+}
+
+async function loadPage() {
+  const number = ++current;
+  const query = form.query;
+  query.set("limit", PAGE_SIZE);
+  if (nextBefore !== null) query.set("before", nextBefore);
+  byId("more").disabled = true;
+  const page = await attempt(() => requests.search(query));
+  if (number !== current) return;
+  byId("more").disabled = false;
+  if (page) show(page);
+  else setText(byId("summary"), "");
+}
+
+function show({ records, next_before: next }) {
+  for (const record of records) {
+    addRow(rows, record);
+    sheet.add(record);
+  }
+  found += records.length;
+  nextBefore = next;
+  byId("more").hidden = next === null;
+  const few = found === 1 ? "1 inspection" : `${found} inspections`;
+  setText(byId("summary"), found ? `${next === null ? few : `The newest ${few}`}` : "No inspection matches this search.");
+  for (const button of document.querySelectorAll("#exports button")) button.disabled = !found;
+}
+
+/** Runs a request and shows its error; returns its result, or null. */
+async function attempt(ask) {
+  byId("problem").hidden = true;
+  try {
+    return await ask();
+  } catch (error) {
+    setText(byId("problem"), error.message);
+    byId("problem").hidden = false;
+    return null;
+  } finally {
+    byId("forget-key").hidden = !key.value;
+  }
+}
+
+async function download({ currentTarget: button }) {
+  button.disabled = true;
+  const file = await attempt(() => requests.export(form.query, button.dataset.form));
+  if (file) saveFile(file, FILES[button.dataset.form]);
+  button.disabled = false;
+}
+
+function showView() {
+  const pictures = document.querySelector("input[name=view]:checked").value === "pictures";
+  byId("scroll").hidden = pictures;
+  byId("pictures").hidden = !pictures;
+}
+
+byId("more").addEventListener("click", loadPage);
+for (const button of document.querySelectorAll("#exports button")) button.addEventListener("click", download);
+for (const choice of document.querySelectorAll("input[name=view]")) choice.addEventListener("change", showView);
+byId("forget-key").addEventListener("click", () => {
+  key.forget();
+  search();
+});
+showView();
+await search();
+const names = await requests.names().catch(() => null); // the search works without suggestions
+if (names) form.suggest(names);

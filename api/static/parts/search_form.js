@@ -1,0 +1,62 @@
+// The form of the search; the address of the page holds the same values.
+
+import { byId, createElement } from "../shared/dom.js";
+
+const TIMES = ["since", "until"];
+
+export class SearchForm {
+  /** Calls `onSearch()` when the user searches. */
+  constructor(form, onSearch) {
+    this.form = form;
+    this.#read(new URLSearchParams(location.search));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      form.elements.part_id.select(); // a scanner types the next part over this one
+      onSearch();
+    });
+    form.addEventListener("change", ({ target }) => target.matches("select, [type=datetime-local]") && onSearch());
+    byId("clear").addEventListener("click", () => {
+      this.#read(new URLSearchParams());
+      onSearch();
+    });
+  }
+
+  /** The values as they stand in the address, without empty ones. */
+  get values() {
+    const values = [...new FormData(this.form)].map(([name, value]) => [name, value.trim()]);
+    return new URLSearchParams(values.filter(([, value]) => value));
+  }
+
+  /** The address of the page with this search. */
+  get address() {
+    const values = this.values.toString();
+    return values ? `?${values}` : location.pathname;
+  }
+
+  /** The query for the service: times with a zone, and the metadata as one value. */
+  get query() {
+    const query = this.values;
+    for (const name of TIMES) {
+      const moment = new Date(query.get(name) ?? NaN);
+      query.delete(name);
+      if (!Number.isNaN(moment.getTime())) query.set(name, moment.toISOString());
+    }
+    const [key, value] = [query.get("key"), query.get("value")];
+    query.delete("key");
+    query.delete("value");
+    if (key && value) query.set("metadata", `${key}:${value}`);
+    return query;
+  }
+
+  /** Offers names of the record to choose from. */
+  suggest({ labels, stations, reviewers, metadata }) {
+    for (const [id, names] of Object.entries({ labels, stations, reviewers, metadata })) {
+      const options = names.filter(Boolean).map((name) => Object.assign(createElement("option", ""), { value: name }));
+      byId(id).replaceChildren(...options);
+    }
+  }
+
+  #read(values) {
+    for (const field of this.form.elements) if (field.name) field.value = values.get(field.name) ?? "";
+  }
+}

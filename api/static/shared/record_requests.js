@@ -1,0 +1,74 @@
+// Requests about recorded inspections.
+
+import { readGrey } from "./png.js";
+import { request, ServiceError } from "./service.js";
+
+const TIMEOUT_MS = 60_000; // a lost network reports no error for much longer
+
+export class RecordRequests {
+  constructor(key) {
+    this.key = key;
+  }
+
+  /** A page of inspections, {records, next_before}; `query` is a URLSearchParams. */
+  async search(query) {
+    return this.json(`v1/records?${query}`);
+  }
+
+  /** Names in the record: {stations, labels, reviewers, metadata}. */
+  async names() {
+    return this.json("v1/records/names");
+  }
+
+  /** The inspections that `query` finds, as a Blob in the form csv, parquet or coco. */
+  async export(query, form) {
+    const asked = new URLSearchParams(query);
+    asked.set("format", form);
+    return (await this.ask(`v1/records/export?${asked}`, { timeoutMs: undefined })).blob();
+  }
+
+  /** The decoded photograph of a record, upright as the network saw it. */
+  async picture(id) {
+    const answer = await this.ask(`v1/records/${id}/image?form=png`);
+    return createImageBitmap(await answer.blob());
+  }
+
+  /** The mask of a record, `predicted` or `reviewed`: {width, height, pixels, hasClasses}. */
+  async mask(id, which = "predicted") {
+    const answer = await this.ask(`v1/records/${id}/mask?which=${which}&values=any`);
+    const hasClasses = answer.headers.get("X-Segdec-Values") === "class";
+    return { ...(await readGrey(new Uint8Array(await answer.arrayBuffer()))), hasClasses };
+  }
+
+  /** The current state of a record. */
+  async find(id) {
+    return this.json(`v1/records/${id}`);
+  }
+
+  /** The changes of a record, the oldest first. */
+  async changes(id) {
+    return (await this.json(`v1/records/${id}/audit`)).changes;
+  }
+
+  /** The photograph with its mask as a Blob, at most `side` px long or high. */
+  async overlay(id, side) {
+    return (await this.ask(`v1/records/${id}/overlay?side=${side}`)).blob();
+  }
+
+  /** The mask scores of a record, {width, height, pixels}: one pixel for each cell of the network. */
+  async heatMap(id) {
+    const answer = await this.ask(`v1/records/${id}/heat-map`);
+    return readGrey(new Uint8Array(await answer.arrayBuffer()));
+  }
+
+  async json(path, options) {
+    const answer = await this.ask(path, options);
+    return answer.json().catch(() => {
+      throw new ServiceError("The response is incomplete.");
+    });
+  }
+
+  ask(path, options = {}) {
+    return request(path, { timeoutMs: TIMEOUT_MS, ...options, key: this.key });
+  }
+}

@@ -1,0 +1,188 @@
+"""The search page and the page of a part in a real browser, with the real service and a stub network."""
+
+import io
+import json
+import re
+import zipfile
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from segdec.images import encode_png
+from tests.browser.conftest import KEY, part_image, serving
+
+SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
+SCRIPT = "<img src=x onerror=alert(1)>"
+
+
+def inspect(http, image, part, station="cam1", **metadata):
+    query = urlencode({"part_id": part, "station": station, "metadata": json.dumps(metadata)})
+    headers = {"Content-Type": "image/png"}
+    return http.post(f"v1/inspect?{query}", content=encode_png(image), headers=headers).json()["record_id"]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service that has inspected toy parts of two lots; part 4711 three times, with a review."""
+    with serving(tmp_path_factory.mktemp("service"), record_good_share=1) as service:
+        with httpx.Client(base_url=service.address) as http:
+            for number in range(6):
+                image = service.predictor.add_toy_part(number)
+                inspect(http, image, "4711" if number < 3 else f"47{number}", lot=f"L{number % 2}")
+            inspect(http, part_image(90), "good", "cam2")
+            inspect(http, part_image(210), SCRIPT, SCRIPT, **{SCRIPT: SCRIPT})
+            service.predictor.threshold = 0.3
+            inspect(http, service.predictor.add_toy_part(9, peak=100), "faint")
+            service.predictor.threshold = 0.5
+            sent = {"label": "good", "reviewer": "Eva", "reason": f"dust {SCRIPT}"}
+            http.put("v1/records/2/review", json=sent, headers={"If-Match": '"0"'}).raise_for_status()
+        yield service
+
+
+def parts(page):
+    return page.locator("tbody tr td:first-child").all_inner_texts()
+
+
+def search(page, **values):
+    for name, value in values.items():
+        page.locator(f"[name={name}]").fill(value)
+    page.keyboard.press("Enter")
+
+
+def test_a_scanned_part_is_found_and_opened(visit, service):
+    page = visit(service.address).open("parts")
+    expect(page.locator("#summary")).to_have_text("9 inspections")
+    page.keyboard.type("4711\n")  # a scanner types into the field that has the focus
+    expect(page.locator("#summary")).to_have_text("3 inspections")
+    page.keyboard.type("473\n")  # and the next part replaces it
+    expect(page.locator("#summary")).to_have_text("1 inspection")
+    page.get_by_role("link", name="473").click()
+    expect(page.locator("#part")).to_have_text("473")
+
+
+def test_a_search_combines_facts_and_can_be_reloaded(visit, service):
+    page = visit(service.address).open("parts")
+    search(page, key="lot", value="L1", station="cam1")
+    expect(page.locator("#summary")).to_have_text("3 inspections")
+    assert parts(page) == ["475", "473", "4711"]
+    page.reload()
+    expect(page.locator("#summary")).to_have_text("3 inspections")
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator("#summary")).to_have_text("9 inspections")
+    page.locator("[name=verdict]").select_option("good")
+    expect(page.locator("#summary")).to_have_text("4 inspections")
+    search(page, since="2999-01-01T00:00")
+    expect(page.locator("#summary")).to_have_text("No inspection matches this search.")
+
+
+def test_results_are_shown_as_photographs_and_saved(visit, service):
+    page = visit(service.address).open("parts?part_id=4711")
+    page.get_by_label("Photographs", exact=True).check()
+    expect(page.locator("#pictures img")).to_have_count(3)
+    expect(page.locator("#table")).to_be_hidden()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="CSV").click()
+    assert saved.value.suggested_filename == "inspections.csv"
+    assert len(saved.value.path().read_text().splitlines()) == 4
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="COCO").click()
+    with zipfile.ZipFile(io.BytesIO(saved.value.path().read_bytes())) as file:
+        assert file.namelist() == ["images/3.png", "images/2.png", "images/1.png", "annotations.json"]
+
+
+def request_fewer(route):
+    route.continue_(url=route.request.url.replace("limit=50", "limit=5"))
+
+
+def test_more_results_are_loaded(visit, service):
+    user = visit(service.address)
+    user.page.route(re.compile("limit=50"), request_fewer)
+    page = user.open("parts")
+    expect(page.locator("#summary")).to_have_text("The newest 5 inspections")
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator("#summary")).to_have_text("9 inspections")
+    expect(page.get_by_role("button", name="Show more")).to_be_hidden()
+    assert len(set(parts(page))) == 7
+
+
+def test_the_page_of_a_part_explains_verdict_review_and_changes(visit, service):
+    page = visit(service.address).open("parts/2")
+    expect(page.locator("#word")).to_have_text("scratch")
+    expect(page.locator("#score")).to_contain_text(re.compile(r"^Score [\d.]+; defective from 0\.5"))
+    expect(page.locator("#review")).to_contain_text("Good, by Eva, ")
+    expect(page.locator("#changes li")).to_have_count(1)
+    expect(page.locator("#changes")).to_contain_text(f"Eva reviewed it as Good. Reason: dust {SCRIPT}")
+    expect(page.locator("#inspections li")).to_have_count(3)
+    expect(page.locator("#facts")).to_contain_text("lotL1")
+    page.locator("#inspections a").first.click()
+    expect(page.locator("#review")).to_have_text("Not reviewed.")
+    expect(page.locator("#no-changes")).to_be_visible()
+
+
+def pixels(page):
+    return page.evaluate("document.querySelector('#picture').toDataURL()")
+
+
+def test_mask_and_heat_map_can_be_shown(visit, service):
+    page = visit(service.address).open("parts/2")
+    expect(page.locator("#show-heat-map")).to_be_enabled()
+    both = pixels(page)
+    page.get_by_label("Heat map").check()
+    heated = pixels(page)
+    page.get_by_label("Mask", exact=True).uncheck()
+    assert len({both, heated, pixels(page)}) == 3
+
+
+def test_a_defect_without_a_region_shows_where_the_network_responded(visit, service):
+    page = visit(service.address).open("parts/9")
+    expect(page.locator("#word")).to_have_text("scratch")
+    expect(page.locator("#explanation")).to_contain_text("No region reaches the threshold of the mask")
+    expect(page.locator("#show-heat-map")).to_be_checked()
+
+
+def test_texts_of_clients_are_no_markup(visit, service):
+    page = visit(service.address).open("parts/8")
+    expect(page.locator("#part")).to_have_text(SCRIPT)
+    expect(page.locator("#facts")).to_contain_text(SCRIPT)
+    page = visit(service.address).open("parts")
+    expect(page.get_by_role("link", name=SCRIPT)).to_be_visible()
+
+
+def test_an_unknown_record_and_a_wrong_search_are_explained(visit, service):
+    page = visit(service.address).open("parts/999")
+    expect(page.get_by_role("alert")).to_contain_text("999")
+    page = visit(service.address).open("parts")
+    search(page, version="a\u2028b")
+    expect(page.get_by_role("alert")).to_contain_text("U+2028 is not allowed")
+
+
+def test_a_key_is_asked_for(visit, tmp_path, keys):
+    with serving(tmp_path, review_keys=keys) as service:
+        page = visit(service.address).open("parts")
+        page.locator("#key").fill(KEY)
+        page.keyboard.press("Enter")
+        expect(page.locator("#summary")).to_have_text("No inspection matches this search.")
+        expect(page.get_by_role("button", name="Forget key")).to_be_visible()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+def test_pages_fit_on_screens(visit, service, size):
+    user = visit(service.address, viewport=dict(zip(("width", "height"), SIZES[size], strict=True)))
+    for path, shown, name in (
+        ("parts", "tbody tr", "table"),
+        ("parts?part_id=4711", "tbody tr", "search"),
+        ("parts/2", "#word", "part"),
+    ):
+        page = user.open(path)
+        expect(page.locator(shown).first).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        user.screenshot(f"parts-{name}-{size}")
+    user.open("parts").get_by_label("Photographs", exact=True).check()
+    expect(user.page.locator("#pictures img").first).to_be_visible()
+    user.page.wait_for_load_state("networkidle")
+    user.screenshot(f"parts-pictures-{size}")
+    assert user.rejections == []
