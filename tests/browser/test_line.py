@@ -216,7 +216,7 @@ def test_the_last_verdict_fills_the_screen_above_the_last_defects(watch, line):
         expect(page.locator("#word")).to_have_text(word)
         expect(page.locator(f"#call svg.{verdict}")).to_be_visible()
         assert page.locator("#call svg:visible").count() == 1
-        assert page.locator("#word").evaluate("word => parseFloat(getComputedStyle(word).fontSize)") > 180
+        assert page.locator("#word").evaluate("word => parseFloat(getComputedStyle(word).fontSize)") > 90
         assert fits(page)
     user.screenshot("line-defect")
     training = page.locator("#training")
@@ -240,7 +240,13 @@ def test_the_last_verdict_fills_the_screen_above_the_last_defects(watch, line):
     expect(page.locator("#defects li .which").first).to_have_text("A17-004711, line3-cam1")
     expect(page.locator("#defects img")).to_have_count(8)
     # Each picture is fetched once; that of the oldest defect is removed
-    assert sorted(line.pictures) == [(number, 480) for number in (*range(90193, 90201), 90300)]
+    small = [(number, 480) for number in (*range(90193, 90201), 90300)]
+    assert sorted(line.pictures) == sorted([*small, (90210, 1400)])
+    expect(page.locator("#photograph img")).to_be_visible()
+    for link, number in (("#photograph", 90210), ("#defects a", 90300)):
+        assert page.locator(link).first.get_attribute("href") == f"parts/{number}"
+    line.update(last=inspection(line.now, "good"))
+    expect(page.locator("#photograph")).to_be_hidden()
 
 
 def test_a_miss_fills_the_screen_until_it_is_acknowledged(watch, line):

@@ -7,6 +7,7 @@ import { Alarm } from "./alarm.js";
 import { keepScreenOn } from "./wake_lock.js";
 import { Charts } from "./charts.js";
 import { showCounts } from "./counts.js";
+import { LastPhotograph } from "./last_photograph.js";
 import { RecentDefects } from "./recent_defects.js";
 import { StatusPoller } from "./status_poller.js";
 import { Sounds } from "./sounds.js";
@@ -23,6 +24,7 @@ const key = new Key(askKey);
 const clock = new Clock();
 const charts = new Charts();
 const defects = new RecentDefects(key);
+const lastPhotograph = new LastPhotograph(key);
 const sounds = new Sounds();
 const alarm = new Alarm(() => enterKey());
 const stations = new Stations((station) => follow(station));
@@ -41,6 +43,7 @@ function show(answer) {
   clock.set(answer.at, answer.zone);
   stations.fill(answer.stations);
   showVerdict(answer.last);
+  lastPhotograph.show(answer.last);
   showCounts(answer.shift, answer.day, clock);
   showNotices([...silenceNotices(answer.quiet, clock), ...trainingNotices(answer.training)]);
   charts.show(answer, clock);
@@ -79,6 +82,7 @@ function follow(station) {
   status = newest = null;
   answeredAt = performance.now();
   showWaiting();
+  lastPhotograph.show(null);
   poller.follow(station);
 }
 

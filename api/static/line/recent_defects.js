@@ -1,16 +1,16 @@
 // The latest defects, as photographs with their masks.
 
-import { byId, createElement, setText } from "../shared/dom.js";
+import { byId, createElement } from "../shared/dom.js";
 import { stationName } from "./format.js";
+import { OverlayImage } from "./overlay_image.js";
 
 const SIDE_PX = 480;
-const RETRY_MS = 30_000;
 
 export class RecentDefects {
   constructor(key) {
     this.key = key;
     this.list = byId("defects").querySelector("ol");
-    this.items = new Map(); // by record id: {element, url, askedAt}
+    this.items = new Map(); // by record id: {element, image}
   }
 
   /** Shows `defects`, newest first, and frees all other pictures. */
@@ -21,7 +21,7 @@ export class RecentDefects {
     defects.forEach((defect, place) => {
       const item = this.items.get(defect.record_id) ?? this.add(defect, clock);
       if (this.list.children[place] !== item.element) this.list.insertBefore(item.element, this.list.children[place] ?? null);
-      this.fetchPicture(defect.record_id, item);
+      item.image.load();
     });
   }
 
@@ -31,35 +31,15 @@ export class RecentDefects {
     const about = [createElement("strong", "", defect.label), createElement("span", "", clock.time(defect.inspected_at))];
     const which = defect.part_id ?? `record ${defect.record_id}`;
     const element = createElement("li", "", frame, createElement("p", "", ...about), createElement("p", "which", `${which}, ${stationName(defect.station)}`));
-    const item = { element, frame, url: null, askedAt: -Infinity };
+    const image = new OverlayImage(frame, { id: defect.record_id, side: SIDE_PX, key: this.key });
+    const item = { element, image };
     this.items.set(defect.record_id, item);
     return item;
   }
 
-  forget(id, { element, url }) {
-    if (url) URL.revokeObjectURL(url);
+  forget(id, { element, image }) {
+    image.free();
     element.remove();
     this.items.delete(id);
-  }
-
-  /** Fetches a picture once; retries later after a failure. */
-  async fetchPicture(id, item) {
-    if (item.url || performance.now() - item.askedAt < RETRY_MS) return;
-    item.askedAt = performance.now();
-    const used = this.key.value;
-    const headers = used ? { Authorization: `Bearer ${used}` } : {};
-    const answer = await fetch(`v1/records/${id}/overlay?side=${SIDE_PX}`, { headers }).catch(() => null);
-    const blob = answer?.ok ? await answer.blob().catch(() => null) : null;
-    if (this.items.get(id) !== item) return;
-    if (!blob) {
-      setText(item.frame, answer?.status === 404 ? "picture deleted" : "no picture");
-      if (answer?.status === 404) item.askedAt = Infinity;
-      return;
-    }
-    item.url = URL.createObjectURL(blob);
-    const image = createElement("img", "");
-    image.alt = "Photograph with its mask";
-    image.src = item.url;
-    item.frame.replaceChildren(image);
   }
 }
