@@ -67,8 +67,17 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
 
 def _record_routers() -> list[APIRouter]:
     with explain_missing_group():
-        from api.routes import candidates, line, outbox, picture_deletion, record_exports, records, review
-    modules = (record_exports, records, review, candidates, line, outbox, picture_deletion)
+        from api.routes import (
+            candidates,
+            line,
+            outbox,
+            picture_deletion,
+            record_exports,
+            records,
+            review,
+            trends,
+        )
+    modules = (record_exports, records, review, candidates, trends, line, outbox, picture_deletion)
     return [outbox.admin_router, *(module.router for module in modules)]
 
 

@@ -45,6 +45,7 @@ INSPECTION = PageEntry("/", "Inspect", "inspect")
 REVIEW = PageEntry("/review", "Review", "review")
 LINE = PageEntry("/line", "Line", "line")
 PARTS = PageEntry("/parts", "Parts", "parts")
+TRENDS = PageEntry("/trends", "Trends", "trends")
 PART = PageEntry("/parts/{record_id:int}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
 
@@ -65,12 +66,11 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     swagger = Path(str(files("fastapi_offline"))) / "static"
     routes = [_page(API, ()), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
     if settings.page:
-        pages = [INSPECTION] if settings.record == "off" else [INSPECTION, LINE, REVIEW, PARTS]
+        pages = [INSPECTION] if settings.record == "off" else [INSPECTION, LINE, REVIEW, PARTS, TRENDS]
         served = pages if settings.record == "off" else [*pages, PART]
         routes += [_page(page, [*pages, API]) for page in served]
-        routes += [
-            _folder(f"/static/{name}", STATIC / name) for name in ("shared", *(p.folder for p in served))
-        ]
+        folders = ["shared", "vendor", *(page.folder for page in served)]
+        routes += [_folder(f"/static/{name}", STATIC / name) for name in folders]
     app.router.routes.extend(routes)
 
 

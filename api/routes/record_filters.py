@@ -66,17 +66,28 @@ async def find_row(record: RecordDep, record_id: RecordId) -> Row:
 RowDep = Annotated[Row, Depends(find_row)]
 
 
-def _parse_tag(text: str | None) -> tuple[str, str] | None:
-    if text is None:
+async def read_tag(
+    metadata: Annotated[Tag | None, Query(description="KEY:VALUE, for example `lot:4711`")] = None,
+) -> tuple[str, str] | None:
+    """Returns key and value of the metadata in a query.
+
+    Raises:
+        RequestError: 400 if one of them is missing.
+    """
+    if metadata is None:
         return None
-    key, colon, value = text.partition(":")
+    key, colon, value = metadata.partition(":")
     if not (key and colon and value):
-        detail = f"metadata is {text!r}. Expected KEY:VALUE, such as lot:4711."
+        detail = f"metadata is {metadata!r}. Expected KEY:VALUE, such as lot:4711."
         raise RequestError(400, "bad_parameter", detail)
     return key, value
 
 
+TagDep = Annotated[tuple[str, str] | None, Depends(read_tag)]
+
+
 async def read_filters(
+    tag: TagDep,
     station: TextFilter = None,
     part_id: TextFilter = None,
     verdict: Annotated[Verdict | None, Query(description="`defect` is any class")] = None,
@@ -86,7 +97,6 @@ async def read_filters(
     version: Annotated[Name | None, Query(description="of the model")] = None,
     reviewed: bool | None = None,
     reviewer: TextFilter = None,
-    metadata: Annotated[Tag | None, Query(description="KEY:VALUE, for example `lot:4711`")] = None,
     min_distance: Annotated[
         float | None,
         DECIMAL_NUMBER,
@@ -104,7 +114,7 @@ async def read_filters(
         version=version,
         reviewed=reviewed,
         reviewer=reviewer,
-        tag=_parse_tag(metadata),
+        tag=tag,
         min_distance=min_distance,
     )
 

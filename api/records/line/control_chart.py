@@ -1,8 +1,8 @@
-"""A p-chart: compares the defect rate of each hour with that of the hours before.
+"""A p-chart: compares the defect rate of each hour, or another period, with that of those before.
 
-Limits are exact binomial quantiles: by chance at most one hour in 740 lies above the upper limit, and one
+Limits are exact binomial quantiles: by chance at most one period in 740 lies above the upper limit, and one
 below the lower limit. This equals three sigma where the normal approximation is valid. It is not valid at
-about one defect per hour. If the hours before vary by more than chance, as with batches of material, the
+about one defect per period. If the periods before vary by more than chance, as with batches of material, the
 limits are wider by the same factor (Laney, "Improved control charts for attributes", 2002).
 """
 
@@ -17,21 +17,21 @@ from typing import Literal
 TAIL_PROBABILITY = 0.00135
 """Probability beyond three sigma on one side."""
 MIN_INSPECTED = 20
-"""Inspections that an hour needs for limits."""
+"""Inspections that a period needs for limits."""
 MIN_BASELINE_INSPECTED = 200
 """Inspections that a baseline needs."""
-MIN_HOURS = 12
-"""Hours needed to estimate their spread."""
+MIN_PERIODS = 12
+"""Periods needed to estimate their spread."""
 RANGE_TO_SIGMA = 1.128
 """Mean difference of two normal numbers, in sigma (d2 for n = 2)."""
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class HourCount:
-    """Inspected photographs of an hour, and the defective ones among them."""
+class PeriodCount:
+    """Inspected photographs of an hour or another period, and the defective ones among them."""
 
-    hour: datetime
+    begin: datetime
     inspected: int
     defective: int
 
@@ -43,23 +43,23 @@ class HourCount:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The usual defect rate, and the factor (at least 1) by which hours vary more than by chance."""
+    """The usual defect rate, and the factor (at least 1) by which periods vary more than by chance."""
 
     centre: float
     spread: float
 
     @classmethod
-    def from_hours(cls, hours: Sequence[HourCount]) -> "Baseline | None":
-        """Computes the baseline of consecutive hours; None if they have too few inspections."""
-        inspected = sum(hour.inspected for hour in hours)
+    def from_periods(cls, periods: Sequence[PeriodCount]) -> "Baseline | None":
+        """Computes the baseline of consecutive periods; None if they have too few inspections."""
+        inspected = sum(period.inspected for period in periods)
         if inspected < MIN_BASELINE_INSPECTED:
             return None
         # At least one defect: with a rate of 0, the first defect would exceed all limits.
-        centre = max(sum(hour.defective for hour in hours), 1) / inspected
-        return cls(centre, estimate_spread(hours, centre))
+        centre = max(sum(period.defective for period in periods), 1) / inspected
+        return cls(centre, estimate_spread(periods, centre))
 
     def limits(self, inspected: int) -> tuple[float, float] | None:
-        """Returns the lower and upper control limit of the rate; None for an hour with few inspections."""
+        """Returns the lower and upper control limit of the rate; None for a period with few inspections."""
         if inspected < MIN_INSPECTED:
             return None
         highest = upper_count_limit(inspected, self.centre) / inspected
@@ -67,20 +67,20 @@ class Baseline:
         low, high = (self.centre + self.spread * (limit - self.centre) for limit in (lowest, highest))
         return max(low, 0.0), min(high, 1.0)
 
-    def judge(self, hour: HourCount) -> Literal["high", "low"] | None:
-        """Returns which limit an hour exceeds; None if it exceeds none."""
-        limits = self.limits(hour.inspected)
-        if limits is None or hour.rate is None:
+    def judge(self, period: PeriodCount) -> Literal["high", "low"] | None:
+        """Returns which limit a period exceeds; None if it exceeds none."""
+        limits = self.limits(period.inspected)
+        if limits is None or period.rate is None:
             return None
-        if hour.rate > limits[1] + ROUNDING:
+        if period.rate > limits[1] + ROUNDING:
             return "high"
-        return "low" if hour.rate < limits[0] - ROUNDING else None
+        return "low" if period.rate < limits[0] - ROUNDING else None
 
 
-def estimate_spread(hours: Sequence[HourCount], centre: float) -> float:
-    """Returns the factor by which rates of consecutive hours vary more than by chance; at least 1."""
-    rates = [(hour.rate, hour.inspected) for hour in hours if hour.inspected >= MIN_INSPECTED]
-    if len(rates) < MIN_HOURS or not 0 < centre < 1:
+def estimate_spread(periods: Sequence[PeriodCount], centre: float) -> float:
+    """Returns the factor by which rates of consecutive periods vary more than by chance; at least 1."""
+    rates = [(one.rate, one.inspected) for one in periods if one.inspected >= MIN_INSPECTED]
+    if len(rates) < MIN_PERIODS or not 0 < centre < 1:
         return 1.0
     sigmas = [((rate or 0.0) - centre) / sqrt(centre * (1 - centre) / count) for rate, count in rates]
     return max(1.0, fmean(abs(b - a) for a, b in pairwise(sigmas)) / RANGE_TO_SIGMA)

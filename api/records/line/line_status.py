@@ -12,7 +12,7 @@ from api.errors import RequestError
 from api.records.events import verdict_of
 from api.records.filters import start_of_hour
 from api.records.line import line_queries
-from api.records.line.control_chart import Baseline, HourCount
+from api.records.line.control_chart import Baseline, PeriodCount
 from api.records.line.score_drift import DRIFT_HOURS, HourScores, find_drift
 from api.records.line.shifts import ShiftPlan, Span
 from api.records.line.silent_stations import StationActivity, find_silent
@@ -177,14 +177,14 @@ def _counts(span: Span, labels: Counter[str], missed: int) -> LineCounts:
 # === Hours ===
 
 
-def _hours(sums: Sequence[RowMapping]) -> dict[datetime, HourCount]:
+def _hours(sums: Sequence[RowMapping]) -> dict[datetime, PeriodCount]:
     inspected: Counter[datetime] = Counter()
     defective: Counter[datetime] = Counter()
     for row in sums:
         inspected[row["hour"]] += int(row["count"])
         if verdict_of(row["label"]) == "defect":
             defective[row["hour"]] += int(row["count"])
-    return {hour: HourCount(hour, count, defective[hour]) for hour, count in inspected.items()}
+    return {hour: PeriodCount(hour, count, defective[hour]) for hour, count in inspected.items()}
 
 
 def _scores(sums: Sequence[RowMapping], last: RowMapping | None) -> dict[datetime, HourScores]:
@@ -200,27 +200,27 @@ def _scores(sums: Sequence[RowMapping], last: RowMapping | None) -> dict[datetim
 
 
 def _chart(
-    hours: Mapping[datetime, HourCount], scores: Mapping[datetime, HourScores], running: datetime
+    hours: Mapping[datetime, PeriodCount], scores: Mapping[datetime, HourScores], running: datetime
 ) -> DefectChart:
     shown = [running - shift * HOUR for shift in reversed(range(CHART_HOURS))]
-    baseline = Baseline.from_hours([hour for begin, hour in hours.items() if begin < shown[0]])
+    baseline = Baseline.from_periods([hour for begin, hour in hours.items() if begin < shown[0]])
     if baseline is None:  # a new line: the chart's own hours without the current one
-        baseline = Baseline.from_hours([hours[begin] for begin in shown[:-1] if begin in hours])
+        baseline = Baseline.from_periods([hours[begin] for begin in shown[:-1] if begin in hours])
     return DefectChart(
         centre=None if baseline is None else baseline.centre,
         spread=None if baseline is None else baseline.spread,
         hours=[
-            _chart_hour(hours.get(begin, HourCount(begin, 0, 0)), scores.get(begin), baseline)
+            _chart_hour(hours.get(begin, PeriodCount(begin, 0, 0)), scores.get(begin), baseline)
             for begin in shown
         ],
     )
 
 
-def _chart_hour(hour: HourCount, scores: HourScores | None, baseline: Baseline | None) -> ChartHour:
+def _chart_hour(hour: PeriodCount, scores: HourScores | None, baseline: Baseline | None) -> ChartHour:
     limits = None if baseline is None else baseline.limits(hour.inspected)
     low, high = limits or (None, None)
     return ChartHour(
-        hour=hour.hour,
+        hour=hour.begin,
         inspected=hour.inspected,
         defective=hour.defective,
         low=low,

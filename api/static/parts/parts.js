@@ -3,10 +3,10 @@
 import { byId, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
+import { SearchForm } from "../shared/search_form.js";
 import { Key } from "../shared/service.js";
 import { ContactSheet } from "./contact_sheet.js";
 import { saveFile } from "./save_file.js";
-import { SearchForm } from "./search_form.js";
 import { addRow } from "./table_row.js";
 
 const PAGE_SIZE = 50;

@@ -32,13 +32,6 @@ export class Requests extends RecordRequests {
     const query = new URLSearchParams({ session: this.session, ...(reviewer && { reviewer }) });
     return this.json(`v1/records/${id}/review?${query}`, { method: "DELETE", headers: { "If-Match": `"${revision}"` } });
   }
-
-  /** The review statistics since `moment`, a Date. */
-  async statistics(moment) {
-    const query = new URLSearchParams({ since: moment.toISOString() });
-    if (this.station !== null) query.set("station", this.station);
-    return this.json(`v1/review/statistics?${query}`);
-  }
 }
 
 async function base64Of(blob) {

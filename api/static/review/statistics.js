@@ -14,7 +14,7 @@ export async function showStatistics(requests) {
   byId("statistics-periods").replaceChildren(...spans.map(([title]) => spanSection(title, [createElement("p", "hint", "Loading …")])));
   const sections = spans.map(async ([title, since]) => {
     try {
-      return spanSection(title, describe(await requests.statistics(since)));
+      return spanSection(title, describe(await requests.statistics(since.toISOString(), null, requests.station)));
     } catch (error) {
       return spanSection(title, [createElement("p", "trouble", error.message)]);
     }

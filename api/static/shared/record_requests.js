@@ -20,6 +20,17 @@ export class RecordRequests {
     return this.json("v1/records/names");
   }
 
+  /** The trends of a period. */
+  async trends(query) {
+    return this.json(`v1/trends?${query}`);
+  }
+
+  /** The error rates since a time, estimated from reviews; until a time and of a station, if they are not null. */
+  async statistics(since, until = null, station = null) {
+    const given = Object.entries({ since, until, station }).filter(([, value]) => value !== null);
+    return this.json(`v1/review/statistics?${new URLSearchParams(given)}`);
+  }
+
   /** The inspections that `query` finds, as a Blob in the form csv, parquet or coco. */
   async export(query, form) {
     const asked = new URLSearchParams(query);

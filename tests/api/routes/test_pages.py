@@ -38,7 +38,7 @@ def test_page_can_be_switched_off(make_app, serve):
 
 @pytest.mark.parametrize(
     ("record", "links"),
-    [("off", ["./", "./docs"]), ("required", ["./", "./line", "./review", "./parts", "./docs"])],
+    [("off", ["./", "./docs"]), ("required", ["./", "./line", "./review", "./parts", "./trends", "./docs"])],
 )
 def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links):
     with serve(make_app(record=record, record_folder=tmp_path / "record")) as client:

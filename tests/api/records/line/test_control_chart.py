@@ -5,13 +5,13 @@ from math import comb
 
 import pytest
 
-from api.records.line.control_chart import TAIL_PROBABILITY, Baseline, HourCount, upper_count_limit
+from api.records.line.control_chart import TAIL_PROBABILITY, Baseline, PeriodCount, upper_count_limit
 
 HOUR = datetime(2026, 1, 15, 8, tzinfo=UTC)
 
 
 def hours(*counts):
-    return [HourCount(HOUR + timedelta(hours=n), *count) for n, count in enumerate(counts)]
+    return [PeriodCount(HOUR + timedelta(hours=n), *count) for n, count in enumerate(counts)]
 
 
 @pytest.mark.parametrize(
@@ -56,25 +56,25 @@ def test_limits_narrow_with_more_inspections():
     ],
 )
 def test_an_hour_is_out_beyond_its_limits(centre, inspected, defective, out):
-    assert Baseline(centre, 1.0).judge(HourCount(HOUR, inspected, defective)) == out
+    assert Baseline(centre, 1.0).judge(PeriodCount(HOUR, inspected, defective)) == out
 
 
 def test_the_centre_is_the_rate_of_all_hours():
-    baseline = Baseline.from_hours(hours((100, 3), (300, 1)))
+    baseline = Baseline.from_periods(hours((100, 3), (300, 1)))
     assert baseline == Baseline(0.01, 1.0)
-    assert Baseline.from_hours(hours((100, 3), (99, 1))) is None
-    assert Baseline.from_hours(hours((1000, 0))) == Baseline(0.001, 1.0)  # as if there had been one
+    assert Baseline.from_periods(hours((100, 3), (99, 1))) is None
+    assert Baseline.from_periods(hours((1000, 0))) == Baseline(0.001, 1.0)  # as if there had been one
 
 
 def test_overdispersed_hours_widen_the_limits():
     # 12 hours of 100, 4 and 16 defects in turn: centre 0.1, σ = √(0.1 · 0.9 / 100) = 0.03, so −2 σ and +2 σ;
     # 4 σ from each to the next, 4 / 1.128 = 3.546 times what chance does.
-    spread = Baseline.from_hours(hours(*[(100, 4), (100, 16)] * 6)).spread
+    spread = Baseline.from_periods(hours(*[(100, 4), (100, 16)] * 6)).spread
     assert spread == pytest.approx(3.546, abs=0.001)
     # By chance 20 of 100 at most: 0.1 + 3.546 · 0.1
     assert Baseline(0.1, spread).limits(100) == (0.0, pytest.approx(0.4546, abs=0.001))
 
 
 def test_underdispersed_hours_do_not_narrow_the_limits():
-    assert Baseline.from_hours(hours(*[(100, 10)] * 12)).spread == 1.0
-    assert Baseline.from_hours(hours(*[(100, 4), (100, 16)] * 5)).spread == 1.0  # too few hours
+    assert Baseline.from_periods(hours(*[(100, 10)] * 12)).spread == 1.0
+    assert Baseline.from_periods(hours(*[(100, 4), (100, 16)] * 5)).spread == 1.0  # too few hours

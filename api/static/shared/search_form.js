@@ -1,6 +1,6 @@
-// The form of the search; the address of the page holds the same values.
+// A form that filters the record; the address of the page holds the same values.
 
-import { byId, createElement } from "../shared/dom.js";
+import { byId, createElement } from "./dom.js";
 
 const TIMES = ["since", "until"];
 
@@ -11,10 +11,10 @@ export class SearchForm {
     this.#read(new URLSearchParams(location.search));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      form.elements.part_id.select(); // a scanner types the next part over this one
+      form.elements.part_id?.select(); // a scanner types the next part over this one
       onSearch();
     });
-    form.addEventListener("change", ({ target }) => target.matches("select, [type=datetime-local]") && onSearch());
+    form.addEventListener("change", ({ target }) => target.matches("select, [type=date], [type=datetime-local]") && onSearch());
     byId("clear").addEventListener("click", () => {
       this.#read(new URLSearchParams());
       onSearch();
@@ -48,15 +48,16 @@ export class SearchForm {
     return query;
   }
 
-  /** Offers names of the record to choose from. */
-  suggest({ labels, stations, reviewers, metadata }) {
-    for (const [id, names] of Object.entries({ labels, stations, reviewers, metadata })) {
+  /** Offers names to choose from: those of each list, by its id. */
+  suggest(namesByList) {
+    for (const [id, names] of Object.entries(namesByList)) {
       const options = names.filter(Boolean).map((name) => Object.assign(createElement("option", ""), { value: name }));
-      byId(id).replaceChildren(...options);
+      byId(id)?.replaceChildren(...options);
     }
   }
 
   #read(values) {
-    for (const field of this.form.elements) if (field.name) field.value = values.get(field.name) ?? "";
+    this.form.reset();
+    for (const field of this.form.elements) if (values.has(field.name)) field.value = values.get(field.name);
   }
 }

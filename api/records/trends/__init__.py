@@ -1,0 +1,1 @@
+"""Counts over days, weeks and months."""

@@ -1,0 +1,36 @@
+// What reviews say about missed defects and false alarms, for the whole time and for each period.
+
+import { byId, setText } from "../shared/dom.js";
+import { drawErrors } from "./plots.js";
+import { alarmsSentence, missedSentence, moreReviewsSentence } from "./sentences.js";
+
+const MAX_PERIODS = 60; // each period is a request
+const ONLY_STATION = "The errors are estimated for all parts of a station. Remove the version and the metadata to see them.";
+const TOO_MANY = `The errors of each period are shown for up to ${MAX_PERIODS} periods.`;
+
+/** Fetches and shows the errors; stops when `isCurrent()` is false. */
+export async function showErrors(requests, periods, query, isCurrent) {
+  const hint = query.has("version") || query.has("metadata") ? ONLY_STATION : periods.length > MAX_PERIODS ? TOO_MANY : "";
+  setText(byId("no-errors"), hint);
+  byId("errors").hidden = Boolean(hint);
+  for (const id of ["missed-summary", "alarms-summary", "more-reviews"]) setText(byId(id), "");
+  if (hint === ONLY_STATION) return;
+  const station = query.get("station");
+  const whole = await requests.statistics(periods[0].begin, periods.at(-1).end, station);
+  if (!isCurrent()) return;
+  setText(byId("missed-summary"), missedSentence(whole));
+  setText(byId("alarms-summary"), alarmsSentence(whole));
+  setText(byId("more-reviews"), moreReviewsSentence(whole));
+  if (hint) return;
+  const errors = [];
+  for (const { begin, end, inspected } of periods) {
+    const found = inspected ? await requests.statistics(begin, end, station) : null;
+    if (!isCurrent()) return;
+    errors.push({ begin, missed: found && upperMissed(found), alarms: found?.false_alarm_share.value ?? null });
+  }
+  drawErrors(byId("errors"), errors);
+}
+
+function upperMissed({ missed, called_good: good }) {
+  return good && missed.high !== null ? missed.high / good : null;
+}

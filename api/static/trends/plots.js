@@ -1,0 +1,73 @@
+// The charts. Times are those of the browser's zone.
+
+import uPlot from "../vendor/uplot/uPlot.esm.js";
+
+const HEIGHT_PX = 240;
+const POINT_PX = 7;
+const percent = (value) => (value === null ? "–" : `${(100 * value).toFixed(value < 0.1 ? 2 : 1)} %`);
+
+/** The defect rate with its control limits; periods beyond a limit have a larger point. */
+export function drawRate(element, periods) {
+  const rate = periods.map(({ inspected, defective }) => (inspected ? defective / inspected : null));
+  const out = rate.map((value, index) => (periods[index].out ? value : null));
+  const data = [times(periods), rate, ...["low", "high", "centre"].map((name) => periods.map((period) => period[name])), out];
+  draw(element, data, percent, [
+    line("Defect rate", "--text", { width: 2 }),
+    line("Lower limit", "--accent", { dash: [4, 4], points: { show: false } }),
+    line("Upper limit", "--accent", { dash: [4, 4], points: { show: false } }),
+    line("All periods", "--accent", { points: { show: false } }),
+    line("Beyond a limit", "--defect", { width: 0, points: { show: true, size: 2 * POINT_PX, fill: color("--defect") } }),
+  ], [{ series: [3, 2], fill: withAlpha("--accent") }]);
+}
+
+/** Upper bounds of missed defects and shares of false alarms: {begin, missed, alarms}. */
+export function drawErrors(element, errors) {
+  const data = [times(errors), errors.map(({ missed }) => missed), errors.map(({ alarms }) => alarms)];
+  draw(element, data, percent, [
+    line("Parts called good that are defective, at most", "--defect", { width: 2 }),
+    line("Parts called defective that are good", "--review", { width: 2, dash: [6, 4] }),
+  ]);
+}
+
+/** The mean log-odds. */
+export function drawScores(element, periods) {
+  const data = [times(periods), periods.map(({ log_odds: value }) => value)];
+  draw(element, data, (value) => (value === null ? "–" : value.toFixed(1)), [line("Mean log-odds", "--text", { width: 2 })]);
+}
+
+function draw(element, data, write, series, bands = []) {
+  element.chart?.destroy();
+  const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
+  const options = {
+    width: element.clientWidth,
+    height: HEIGHT_PX,
+    series: [{ value: (_, seconds) => (seconds === null ? "–" : new Date(1000 * seconds).toLocaleDateString()) }, ...series.map((one) => ({ ...one, value: (_, value) => write(value) }))],
+    bands,
+    axes: [axis, { ...axis, size: 70, values: (_, values) => values.map(write) }],
+    scales: { y: { range: (_, low, high) => (low === null ? [0, 1] : [Math.min(low, write === percent ? 0 : low), high > low ? high + (high - low) / 20 : low + 0.01]) } },
+  };
+  element.chart = new uPlot(options, data, element);
+  element.resizing ??= observe(element);
+}
+
+function observe(element) {
+  const observer = new ResizeObserver(() => requestAnimationFrame(() => element.chart.setSize({ width: element.clientWidth, height: HEIGHT_PX })));
+  observer.observe(element);
+  return observer;
+}
+
+function line(label, name, more = {}) {
+  return { label, stroke: color(name), points: { size: POINT_PX }, ...more };
+}
+
+function times(periods) {
+  return periods.map(({ begin }) => Date.parse(begin) / 1000);
+}
+
+function color(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function withAlpha(name) {
+  return `${color(name)}22`;
+}

@@ -1,0 +1,50 @@
+// Counts by class, station and version.
+
+import { createElement } from "../shared/dom.js";
+import { percent } from "./sentences.js";
+
+const whole = new Intl.NumberFormat("en");
+
+/** The classes with their share of all defects and the sum of the shares so far (a Pareto table). */
+export function showClasses(table, classes) {
+  const total = classes.reduce((sum, { count }) => sum + count, 0);
+  let before = 0;
+  const rows = classes.map(({ label, count }) => {
+    before += count;
+    return [label, whole.format(count), bar(count / total), percent(before / total)];
+  });
+  fill(table, ["Class", "Defects", "Share", "Sum"], rows, "No defects.");
+}
+
+/** Stations or versions with their defect rates. */
+export function showGroups(table, title, groups) {
+  const highest = Math.max(...groups.map(rateOf), 1e-9);
+  const rows = groups.map((group) => [
+    group.name || "unnamed",
+    whole.format(group.inspected),
+    whole.format(group.defective),
+    percent(rateOf(group)),
+    bar(rateOf(group) / highest),
+  ]);
+  fill(table, [title, "Inspected", "Defective", "Rate", ""], rows, "Nothing was inspected.");
+}
+
+function rateOf({ inspected, defective }) {
+  return inspected ? defective / inspected : 0;
+}
+
+function bar(share) {
+  const made = createElement("meter", "");
+  made.value = share;
+  return made;
+}
+
+function fill(table, titles, rows, empty) {
+  if (!rows.length) return table.replaceChildren(createElement("caption", "", empty));
+  const heads = titles.map((title) => Object.assign(createElement("th", "", title), { scope: "col" }));
+  const body = rows.map(([name, ...cells]) => {
+    const head = Object.assign(createElement("th", "", name), { scope: "row" });
+    return createElement("tr", "", head, ...cells.map((cell) => createElement("td", "", cell)));
+  });
+  table.replaceChildren(createElement("thead", "", createElement("tr", "", ...heads)), createElement("tbody", "", ...body));
+}

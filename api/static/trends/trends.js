@@ -1,0 +1,50 @@
+// The trends page: defect rate, errors of the model, scores, and counts by class, station and version.
+
+import { byId, setText } from "../shared/dom.js";
+import { askKey } from "../shared/key_prompt.js";
+import { RecordRequests } from "../shared/record_requests.js";
+import { SearchForm } from "../shared/search_form.js";
+import { Key } from "../shared/service.js";
+import { showErrors } from "./model_errors.js";
+import { drawRate, drawScores } from "./plots.js";
+import { rateSentence } from "./sentences.js";
+import { showClasses, showGroups } from "./tables.js";
+
+const key = new Key(askKey);
+const requests = new RecordRequests(key);
+const form = new SearchForm(byId("search"), load);
+let current = 0; // number of the newest request: answers of earlier ones are ignored
+
+async function load() {
+  history.replaceState(null, "", form.address);
+  const number = ++current;
+  byId("problem").hidden = true;
+  try {
+    const report = await requests.trends(form.query);
+    if (number !== current) return;
+    show(report);
+    await showErrors(requests, report.periods, form.query, () => number === current);
+  } catch (error) {
+    setText(byId("problem"), error.message);
+    byId("problem").hidden = false;
+  }
+  byId("forget-key").hidden = !key.value;
+}
+
+function show({ by, periods, classes, stations, versions }) {
+  byId("panels").hidden = false;
+  setText(byId("rate-summary"), rateSentence(periods, by));
+  drawRate(byId("rate"), periods);
+  drawScores(byId("scores"), periods);
+  showClasses(byId("classes"), classes);
+  showGroups(byId("by-station"), "Station", stations);
+  showGroups(byId("by-version"), "Version", versions);
+}
+
+byId("forget-key").addEventListener("click", () => {
+  key.forget();
+  load();
+});
+await load();
+const names = await requests.names().catch(() => null); // the page works without suggestions
+if (names) form.suggest(names);

@@ -1,0 +1,77 @@
+"""The trends page in a real browser, with the real service and a stub network."""
+
+import json
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from segdec.images import encode_png
+from tests.browser.conftest import part_image, serving
+
+SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
+HTML = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service that has inspected three good and two defective parts; two are reviewed as good."""
+    with serving(tmp_path_factory.mktemp("service"), record_good_share=1) as service:
+        with httpx.Client(base_url=service.address, headers={"Content-Type": "image/png"}) as http:
+            for number, brightness in enumerate((50, 51, 52, 210, 211)):
+                station = HTML if number == 4 else "cam1"
+                query = urlencode({"station": station, "metadata": json.dumps({"lot": f"L{number}"})})
+                http.post(
+                    f"v1/inspect?{query}", content=encode_png(part_image(brightness))
+                ).raise_for_status()
+            for number in (1, 4):
+                http.put(
+                    f"v1/records/{number}/review",
+                    json={"label": "good", "reviewer": "Eva"},
+                    headers={"If-Match": '"0"', "Content-Type": "application/json"},
+                ).raise_for_status()
+        yield service
+
+
+def test_rates_errors_and_counts_are_shown(visit, service):
+    page = visit(service.address).open("trends")
+    expect(page.locator("#rate-summary")).to_have_text("40.0 % defective: 2 of 5.")
+    expect(page.locator("#missed-summary")).to_contain_text("Of 3 parts called good, at most ")
+    alarms = "Of 2 parts called defective, about 100.0 % are good (50.0 % to 100.0 %)."
+    expect(page.locator("#alarms-summary")).to_have_text(alarms)
+    expect(page.locator("#more-reviews")).to_contain_text("more reviews of parts called good")
+    expect(page.locator("#classes tbody tr")).to_have_count(1)
+    expect(page.locator("#by-station tbody th")).to_have_text(["cam1", HTML])
+    for plot in ("rate", "errors", "scores"):
+        expect(page.locator(f"#{plot} canvas")).to_be_visible()
+
+
+def test_a_lot_is_shown_and_the_page_can_be_reloaded(visit, service):
+    page = visit(service.address).open("trends")
+    page.locator("[name=key]").fill("lot")
+    page.locator("[name=value]").fill("L3")
+    page.keyboard.press("Enter")
+    for _ in range(2):
+        expect(page.locator("#rate-summary")).to_have_text("100.0 % defective: 1 of 1.")
+        expect(page.locator("#no-errors")).to_contain_text("Remove the version and the metadata")
+        page.reload()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator("#rate-summary")).to_have_text("40.0 % defective: 2 of 5.")
+    page.locator("[name=by]").select_option("month")
+    expect(page).to_have_url(f"{service.address}trends?by=month")
+    page.locator("[name=last]").fill("2020-01-01")
+    expect(page.locator("#rate-summary")).to_have_text("Nothing was inspected.")
+    page.locator("[name=first]").fill("2021-01-01")
+    expect(page.get_by_role("alert")).to_contain_text("first is 2021-01-01, after last")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+def test_the_page_fits_on_screens(visit, service, size):
+    user = visit(service.address, viewport=dict(zip(("width", "height"), SIZES[size], strict=True)))
+    page = user.open("trends")
+    expect(page.locator("#errors canvas")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    user.screenshot(f"trends-{size}", full_page=True)
+    assert user.rejections == []
