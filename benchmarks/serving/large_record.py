@@ -72,6 +72,9 @@ REST: dict[str, tuple[str, str, Mapping[str, object]]] = {
     "next reviews of a station": ("POST", "/v1/review/next", {"session": "b", "station": "workshop"}),
     "figures of a day": ("GET", "/v1/review/statistics", DAY),
     "figures of a day at a station": ("GET", "/v1/review/statistics", {**DAY, "station": "line2-cam1"}),
+    "trends of a month": ("GET", "/v1/trends", {"first": "2026-03-01", "last": "2026-03-30"}),
+    "trends of all days": ("GET", "/v1/trends", {"first": "2026-01-01", "last": "2026-10-27"}),
+    "trends of a lot": ("GET", "/v1/trends", {"first": "2026-01-01", "last": "2026-10-27", **LOT}),
     "the line": ("GET", "/v1/line", {}),
 }
 """Method, path, and query or body."""

@@ -27,7 +27,13 @@ def test_pages_open_without_a_rejected_request_and_do_not_scroll_sideways(visit,
     user = visit(address, viewport=dict(zip(("width", "height"), size, strict=True)))
     user.page.context.add_init_script("localStorage.setItem('segdec.reviewer', 'Ada')")
     for path, shown in (
-        *(("", "main"), ("docs", ".opblock"), ("line", "#defects img"), ("parts", "tbody tr")),
+        *(
+            ("", "main"),
+            ("docs", ".opblock"),
+            ("line", "#defects img"),
+            ("parts", "tbody tr"),
+            ("trends", "#errors canvas"),
+        ),
         ("review", "main[data-picture=shown]"),
     ):
         page = user.open(path)

@@ -2,6 +2,7 @@
 
 import uPlot from "../vendor/uplot/uPlot.esm.js";
 
+const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const HEIGHT_PX = 240;
 const POINT_PX = 7;
 const percent = (value) => (value === null ? "–" : `${(100 * value).toFixed(value < 0.1 ? 2 : 1)} %`);
@@ -24,8 +25,8 @@ export function drawRate(element, periods) {
 export function drawErrors(element, errors) {
   const data = [times(errors), errors.map(({ missed }) => missed), errors.map(({ alarms }) => alarms)];
   draw(element, data, percent, [
-    line("Parts called good that are defective, at most", "--defect", { width: 2 }),
-    line("Parts called defective that are good", "--review", { width: 2, dash: [6, 4] }),
+    line("Missed, at most", "--defect", { width: 2 }),
+    line("False alarms", "--review", { width: 2, dash: [6, 4] }),
   ]);
 }
 
@@ -41,10 +42,11 @@ function draw(element, data, write, series, bands = []) {
   const options = {
     width: element.clientWidth,
     height: HEIGHT_PX,
-    series: [{ value: (_, seconds) => (seconds === null ? "–" : new Date(1000 * seconds).toLocaleDateString()) }, ...series.map((one) => ({ ...one, value: (_, value) => write(value) }))],
+    series: [{ value: (_, seconds) => (seconds === null ? "–" : dayText(seconds)) }, ...series.map((one) => ({ ...one, value: (_, value) => write(value) }))],
     bands,
-    axes: [axis, { ...axis, size: 70, values: (_, values) => values.map(write) }],
-    scales: { y: { range: (_, low, high) => (low === null ? [0, 1] : [Math.min(low, write === percent ? 0 : low), high > low ? high + (high - low) / 20 : low + 0.01]) } },
+    padding: [null, 16, null, null],
+    axes: [{ ...axis, values: (_, values) => values.map(dayText) }, { ...axis, size: 70, values: (_, values) => values.map(write) }],
+    scales: { y: { range: (_, low, high) => (write === percent ? [0, 1.1 * (high || 0.01)] : [(low ?? 0) - 0.5, (high ?? 0) + 0.5]) } },
   };
   element.chart = new uPlot(options, data, element);
   element.resizing ??= observe(element);
@@ -54,6 +56,10 @@ function observe(element) {
   const observer = new ResizeObserver(() => requestAnimationFrame(() => element.chart.setSize({ width: element.clientWidth, height: HEIGHT_PX })));
   observer.observe(element);
   return observer;
+}
+
+function dayText(seconds) {
+  return days.format(new Date(1000 * seconds));
 }
 
 function line(label, name, more = {}) {

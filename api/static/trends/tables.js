@@ -34,8 +34,8 @@ function rateOf({ inspected, defective }) {
 }
 
 function bar(share) {
-  const made = createElement("meter", "");
-  made.value = share;
+  const made = createElement("span", "bar");
+  made.style.width = `${Math.round(100 * share)}%`;
   return made;
 }
 
