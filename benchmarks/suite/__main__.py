@@ -58,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--out", type=Path, default=Path("build/suite"), help="folder of the results (default: %(default)s)")
     add("--baselines", action="store_true", help="measure and show the baselines too")
     add("--write", type=Path, metavar="FILE", help="Markdown file whose table is replaced")
+    add("--table", default="suite", metavar="NAME", help="the table of --write between two <!-- NAME -->")
     return parser
 
 
@@ -67,8 +68,9 @@ def measure_suite(options: argparse.Namespace, flags: tuple[str, ...]) -> bool:
     Raises:
         SegdecError: If an option is wrong, or a stored result has other settings.
     """
+    marker = f"<!-- {options.table} -->"
     if options.write is not None:
-        split_marked(options.write)
+        split_marked(options.write, marker)
     sets, errors = list_sets(options.data, options.sets)
     for name, error in errors.items():
         _print_error(f"{'failed' if options.sets else 'left out'}: {name}: {error}")
@@ -94,7 +96,7 @@ def measure_suite(options: argparse.Namespace, flags: tuple[str, ...]) -> bool:
     complete = len(results) == len(measurements) and not (errors and options.sets)
     if options.write is not None:
         if complete:
-            replace_marked(options.write, text)
+            replace_marked(options.write, text, marker)
         else:
             _print_error(f"{options.write} was not changed, since results are missing.")
     return complete

@@ -10,9 +10,6 @@ from benchmarks.suite.results import FitResult, Result
 from segdec.errors import ConfigError
 from segdec.runtime.files import write_text_atomic
 
-MARKER = "<!-- suite -->"
-"""The table is between two of these."""
-
 NOTHING = "–"
 HEADING = (
     "set",
@@ -75,7 +72,7 @@ def tabulate(rows: Sequence[Row]) -> str:
     return markdown_table(heading, lines)
 
 
-def replace_marked(path: Path, content: str, marker: str = MARKER) -> None:
+def replace_marked(path: Path, content: str, marker: str) -> None:
     """Replaces the text between the two markers of a Markdown file, atomically.
 
     Raises:
@@ -85,7 +82,7 @@ def replace_marked(path: Path, content: str, marker: str = MARKER) -> None:
     write_text_atomic(path, f"{before}{marker}\n\n{content.strip()}\n\n{marker}{after}")
 
 
-def split_marked(path: Path, marker: str = MARKER) -> tuple[str, str, str]:
+def split_marked(path: Path, marker: str) -> tuple[str, str, str]:
     """Returns the text before, between and after the two markers; raises the errors of `replace_marked`."""
     try:
         text = path.read_text(encoding="utf-8")

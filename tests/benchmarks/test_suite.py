@@ -13,7 +13,7 @@ from benchmarks.suite import fitting
 from benchmarks.suite.fitting import FitRun, FitSettings
 from benchmarks.suite.results import FitResult, Result, lowest_cost
 from benchmarks.suite.sets import SuiteSet, list_sets, load_set
-from benchmarks.suite.table import MARKER, Row, replace_marked, tabulate
+from benchmarks.suite.table import Row, replace_marked, tabulate
 from datasets.layouts.toy import write_toy
 from datasets.sample import Dataset, Record
 from segdec.errors import ConfigError, RunError
@@ -38,6 +38,8 @@ FIT = FitResult(
 )
 HEAD = Result(name="parts", settings={}, average_precision=0.5, auroc=0.625, seconds=1)
 MEMORY = replace(HEAD, average_precision=0.25, auroc=0.75)
+
+MARKER = "<!-- suite -->"
 
 
 def records(*numbers, split="train"):
@@ -230,13 +232,13 @@ def test_the_table_has_medians_means_and_differences():
 def test_only_the_text_between_two_markers_is_replaced(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{MARKER}\nold\n{MARKER}\nafter\n")
-    replace_marked(page, "new\n")
+    replace_marked(page, "new\n", MARKER)
     assert page.read_text() == f"before\n{MARKER}\n\nnew\n\n{MARKER}\nafter\n"
     page.write_text(MARKER)
     with pytest.raises(ConfigError, match=r"has 1 lines '<!-- suite -->'\. Expected two"):
-        replace_marked(page, "new")
+        replace_marked(page, "new", MARKER)
     with pytest.raises(ConfigError, match="cannot be read"):
-        replace_marked(tmp_path / "none.md", "new")
+        replace_marked(tmp_path / "none.md", "new", MARKER)
 
 
 # === Baselines ===
