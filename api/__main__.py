@@ -1,7 +1,8 @@
 """`python -m api --model FOLDER` serves a model over HTTP.
 
 `python -m api key NAME` makes an API key, `python -m api health` checks whether the service is ready,
-`python -m api export-reviewed --out FOLDER` exports reviewed photographs as a dataset for training.
+`python -m api export-reviewed --out FOLDER` exports reviewed photographs as a dataset for training,
+`python -m api report shift --out FILE.pdf` writes a report.
 """
 
 import os
@@ -26,6 +27,8 @@ def main() -> None:
                 sys.exit(print_health(words))
             case ["export-reviewed", *words]:
                 _export_reviewed(words)
+            case ["report", *words]:
+                _write_report(words)
             case arguments:
                 _serve(arguments)
 
@@ -59,6 +62,15 @@ def _export_reviewed(words: list[str]) -> None:
 
     with explain_missing_group():
         from api.records.review.export_command import run
+
+        run(words)
+
+
+def _write_report(words: list[str]) -> None:
+    from api.records.recording import explain_missing_group
+
+    with explain_missing_group():
+        from api.records.reports.report_command import run
 
         run(words)
 

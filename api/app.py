@@ -74,10 +74,11 @@ def _record_routers() -> list[APIRouter]:
             picture_deletion,
             record_exports,
             records,
+            reports,
             review,
             trends,
         )
-    modules = (record_exports, records, review, candidates, trends, line, outbox, picture_deletion)
+    modules = (record_exports, records, review, candidates, trends, reports, line, outbox, picture_deletion)
     return [outbox.admin_router, *(module.router for module in modules)]
 
 

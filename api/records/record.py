@@ -189,6 +189,11 @@ class Record:
 
         return await self.run_in_thread(run)
 
+    async def read_all(self, make: Callable[[Engine], T]) -> T:
+        """Runs a function that reads in several transactions in a thread and returns its result."""
+        await self.check()
+        return await self.run_in_thread(partial(make, self._engine))
+
     async def write(self, change: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """Runs a change in a thread, in one transaction, and returns its result."""
         await self.check()

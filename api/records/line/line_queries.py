@@ -137,9 +137,13 @@ def _missed(since: datetime, station: str | None) -> list[ColumnElement[bool]]:
     return [misses.c.missed_at >= since, *at]
 
 
-def count_uninspected(connection: Connection, since: datetime, station: str | None) -> int:
-    """Returns the number of stored uninspected photographs."""
+def count_uninspected(
+    connection: Connection, since: datetime, station: str | None, until: datetime | None = None
+) -> int:
+    """Returns the number of stored uninspected photographs of a period."""
     statement = select(func.coalesce(func.sum(misses.c.count), 0)).where(*_missed(since, station))
+    if until is not None:
+        statement = statement.where(misses.c.missed_at < until)
     return int(connection.execute(statement).scalar_one())
 
 

@@ -6,7 +6,7 @@ import { RecordRequests } from "../shared/record_requests.js";
 import { SearchForm } from "../shared/search_form.js";
 import { Key } from "../shared/service.js";
 import { ContactSheet } from "./contact_sheet.js";
-import { saveFile } from "./save_file.js";
+import { saveFile } from "../shared/save_file.js";
 import { addRow } from "./table_row.js";
 
 const PAGE_SIZE = 50;

@@ -25,6 +25,13 @@ export class RecordRequests {
     return this.json(`v1/trends?${query}`);
   }
 
+  /** The report of a shift, day, week or lot, as a Blob in the form pdf or xlsx. */
+  async report(kind, query, form) {
+    const asked = new URLSearchParams(query);
+    asked.set("format", form);
+    return (await this.ask(`v1/reports/${kind}?${asked}`, { timeoutMs: undefined })).blob();
+  }
+
   /** The error rates since a time, estimated from reviews; until a time and of a station, if they are not null. */
   async statistics(since, until = null, station = null) {
     const given = Object.entries({ since, until, station }).filter(([, value]) => value !== null);

@@ -5,6 +5,7 @@ import { askKey } from "../shared/key_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { SearchForm } from "../shared/search_form.js";
 import { Key } from "../shared/service.js";
+import { enableReports } from "./report_form.js";
 import { showErrors } from "./model_errors.js";
 import { drawRate, drawScores } from "./plots.js";
 import { rateSentence } from "./sentences.js";
@@ -18,17 +19,26 @@ let current = 0; // number of the newest request: answers of earlier ones are ig
 async function load() {
   history.replaceState(null, "", form.address);
   const number = ++current;
-  byId("problem").hidden = true;
-  try {
+  await attempt(async () => {
     const report = await requests.trends(form.query);
     if (number !== current) return;
     show(report);
     await showErrors(requests, report.periods, form.query, () => number === current);
+  });
+}
+
+/** Runs a request and shows its error; returns its result, or null. */
+async function attempt(ask) {
+  byId("problem").hidden = true;
+  try {
+    return await ask();
   } catch (error) {
     setText(byId("problem"), error.message);
     byId("problem").hidden = false;
+    return null;
+  } finally {
+    byId("forget-key").hidden = !key.value;
   }
-  byId("forget-key").hidden = !key.value;
 }
 
 function show({ by, periods, classes, stations, versions }) {
@@ -41,6 +51,7 @@ function show({ by, periods, classes, stations, versions }) {
   showGroups(byId("by-version"), "Version", versions);
 }
 
+enableReports(requests, () => form.query, attempt);
 byId("forget-key").addEventListener("click", () => {
   key.forget();
   load();

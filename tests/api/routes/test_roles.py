@@ -14,7 +14,7 @@ PAGES = {"/", "/review", "/line", "/parts", "/trends", "/docs"}
 PART = "/parts/{record_id:int}"
 FOLDERS = ("shared", "inspect", "review", "line", "parts", "part", "trends", "vendor")
 FILES = {"/docs", "/docs/swagger", *(f"/static/{name}" for name in FOLDERS)}
-REVIEW = ("/v1/records", "/v1/review", "/v1/line", "/v1/trends", "/v1/outbox")
+REVIEW = ("/v1/records", "/v1/review", "/v1/line", "/v1/trends", "/v1/reports", "/v1/outbox")
 CODES = {"anyone": 200, "predict": "missing_key", "review": "not_review", "admin": "not_admin"}
 BOSS = {"Authorization": "Bearer admin"}
 

@@ -1,0 +1,59 @@
+"""Opens an existing record for commands that read it."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from api.records.database import migrations, open_database, revision_of
+from api.records.initialization import DATABASE, database_url
+from api.settings import ENV_PREFIX, Settings
+from segdec.errors import ConfigError
+
+
+def add_setting_flags(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Adds flags for settings that are paths or texts; their environment variables are the defaults."""
+    for name in names:
+        field, kind = Settings.model_fields[name], str if name.endswith(("database", "pictures")) else Path
+        default = os.environ.get(ENV_PREFIX + name.upper()) or field.default
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, type=kind, default=default and kind(default), help=field.description)
+
+
+@contextmanager
+def open_record(url: str | None, folder: Path) -> Iterator[Engine]:
+    """Opens the database at `url`, or the one in `folder`.
+
+    Raises:
+        ConfigError: If it does not exist, cannot be reached, or has another schema.
+    """
+    if url is None and not (folder / DATABASE).is_file():
+        raise ConfigError(
+            f"There is no record in {folder}: it has no {DATABASE}. Expected the --record-folder of the "
+            f"service, and its --record-database if it has one (or {ENV_PREFIX}RECORD_FOLDER and "
+            f"{ENV_PREFIX}RECORD_DATABASE)."
+        )
+    engine = open_database(database_url(url, folder))
+    try:
+        _check_schema(engine)
+        yield engine
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise ConfigError(f"The record's database cannot be read: {reason}") from error
+    finally:
+        engine.dispose()
+
+
+def _check_schema(engine: Engine) -> None:
+    with engine.connect() as connection:
+        found, known = revision_of(connection), ScriptDirectory.from_config(migrations()).get_current_head()
+    if found != known:
+        raise ConfigError(
+            f"The record's database has schema {found}, expected {known}. Start the service of this version "
+            "once: it migrates the database."
+        )

@@ -1,0 +1,102 @@
+"""A report as an Excel file: a sheet with the summary, one with the rates, and one with all inspections."""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import xlsxwriter  # type: ignore[import-untyped]
+from sqlalchemy import Engine
+
+from api.records.filters import Filters
+from api.records.reports.report_content import ReportContent
+from api.records.reports.report_text import error_lines, facts, model_rows, rate_rows
+from api.records.search import inspection_pages
+from api.records.tables import inspections
+from segdec.runtime.identifiers import NOT_INSPECTED
+
+ROWS = 500
+"""Rows per query."""
+MAX_ROWS = 1_000_000
+"""Inspections in a file, the newest ones: a sheet has 1,048,576 rows."""
+TEXTS = (
+    "station",
+    "part_id",
+    "label",
+    "model",
+    "version",
+    "reviewed_label",
+    "reviewer",
+    "review_reason",
+    "details",
+)
+COLUMNS = [inspections.c[name] for name in ("id", "inspected_at", "score", "threshold", *TEXTS)]
+OPTIONS = {
+    "constant_memory": True,
+    "strings_to_formulas": False,
+    "strings_to_urls": False,
+    "strings_to_numbers": False,
+    "remove_timezone": True,
+}
+"""Rows are written to a temporary file; texts of clients stay texts."""
+
+
+def write_excel(content: ReportContent, engine: Engine) -> bytes:
+    """Returns the report as an Excel file.
+
+    Raises:
+        SQLAlchemyError: If the database does not answer.
+    """
+    with tempfile.TemporaryFile() as file:
+        with xlsxwriter.Workbook(file, OPTIONS) as book:
+            _write(book, content, engine)
+        file.seek(0)
+        return file.read()
+
+
+def _write(book: Any, content: ReportContent, engine: Engine) -> None:
+    bold = book.add_format({"bold": True})
+    time = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+    title = (content.request.title,)
+    lines = [
+        title,
+        *facts(content),
+        (),
+        *((line,) for line in error_lines(content)),
+        (),
+        *model_rows(content),
+    ]
+    _fill(book.add_worksheet("Summary"), lines, bold, (24, 40, 14, 40, 70))
+    rates = [("From", "Inspected", "Defective", "Rate"), *rate_rows(content)]
+    _fill(book.add_worksheet("Defect rate"), rates, bold, (18, 12, 12, 12))
+    sheet = book.add_worksheet("Inspections")
+    sheet.set_column(1, 1, 20, time)
+    sheet.freeze_panes(1, 0)
+    heads = ("record", "time", "score", "threshold", *TEXTS[:-1], "metadata")
+    _fill(sheet, [heads], bold, ())
+    for number, values in enumerate(_inspections(engine, content), 1):
+        sheet.write_row(number, 0, values)
+
+
+def _fill(sheet: Any, lines: Iterable[Sequence[str]], first: Any, widths: Sequence[int]) -> None:
+    for column, width in enumerate(widths):
+        sheet.set_column(column, column, width)
+    for number, line in enumerate(lines):
+        sheet.write_row(number, 0, line, first if number == 0 else None)
+
+
+def _inspections(engine: Engine, content: ReportContent) -> Iterator[Sequence[object]]:
+    filters: Filters = content.request.filters
+    written = 0
+    for rows in inspection_pages(engine, filters, COLUMNS, ROWS):
+        for row in rows[: MAX_ROWS - written]:
+            written += 1
+            judged = row["label"] != NOT_INSPECTED
+            yield (
+                row["id"],
+                row["inspected_at"].astimezone(content.request.zone),
+                row["score"] if judged else None,
+                row["threshold"] if judged else None,
+                *(row[name] for name in TEXTS),
+            )
+        if written == MAX_ROWS:
+            return

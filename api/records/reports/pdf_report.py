@@ -1,0 +1,104 @@
+"""A report as PDF, A4."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from fpdf import FPDF
+from fpdf.enums import TableBordersLayout
+from fpdf.fonts import FontFace
+
+from api.records.reports.report_content import MAX_DEFECTS, ReportContent
+from api.records.reports.report_text import (
+    defect_rows,
+    error_lines,
+    facts,
+    model_rows,
+    rate_rows,
+    time_text,
+)
+
+FONTS = Path(__file__).parents[2] / "fonts"
+FONT = "DejaVu"
+"""It has the letters of European, Greek, Cyrillic and other scripts."""
+TITLE_PT, HEADING_PT, TEXT_PT, SMALL_PT = 18, 12, 9, 8
+LINE_MM = 5
+
+
+def write_pdf(content: ReportContent, made_at: datetime) -> bytes:
+    """Returns the report as a PDF file."""
+    document = _Document(content, made_at)
+    document.add_font(FONT, "", FONTS / "DejaVuSans.ttf")
+    document.add_font(FONT, "B", FONTS / "DejaVuSans-Bold.ttf")
+    document.set_title(content.request.title)
+    document.set_creation_date(made_at)
+    document.add_page()
+    _write(document, content)
+    return bytes(document.output())
+
+
+class _Document(FPDF):
+    def __init__(self, content: ReportContent, made_at: datetime) -> None:
+        super().__init__(format="A4")
+        zone = content.request.zone
+        self._made = f"Made on {time_text(made_at, zone)}, times in {zone.key}"
+        self.set_auto_page_break(True, margin=18)
+
+    def footer(self) -> None:
+        """Writes page number and time."""
+        self.set_y(-14)
+        self.set_font(FONT, size=SMALL_PT)
+        self.cell(0, LINE_MM, self._made)
+        self.cell(0, LINE_MM, f"{self.page_no()} / {{nb}}", align="R")
+
+
+def _write(document: FPDF, content: ReportContent) -> None:
+    document.set_font(FONT, "B", TITLE_PT)
+    document.multi_cell(0, 9, content.request.title, new_x="LMARGIN", new_y="NEXT")
+    _table(document, [], facts(content), (3, 7))
+    _heading(document, "Errors, estimated from reviews")
+    for line in error_lines(content):
+        document.multi_cell(0, LINE_MM, line, align="L", new_x="LMARGIN", new_y="NEXT")
+    _heading(document, "Models")
+    _table(
+        document,
+        ["Model", "Version", "Inspected", "Thresholds", "SHA-256"],
+        model_rows(content),
+        (3, 1.5, 2, 3, 6),
+    )
+    _heading(document, "Defect rate")
+    _table(document, ["From", "Inspected", "Defective", "Rate"], rate_rows(content), (4, 2, 2, 2))
+    _heading(
+        document, f"Defects, the newest {MAX_DEFECTS}" if len(content.defects) == MAX_DEFECTS else "Defects"
+    )
+    titles = ["Time", "Part", "Station", "Class", "Score", "Review", "Record"]
+    _table(document, titles, defect_rows(content), (4, 4, 3, 3, 1.5, 2, 2))
+    document.ln(12)
+    document.cell(0, LINE_MM, "Date, name, signature: ______________________________________________")
+
+
+def _heading(document: FPDF, text: str) -> None:
+    document.ln(4)
+    document.set_font(FONT, "B", HEADING_PT)
+    document.cell(0, 8, text, new_x="LMARGIN", new_y="NEXT")
+    document.set_font(FONT, size=TEXT_PT)
+
+
+def _table(
+    document: FPDF, titles: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[float]
+) -> None:
+    document.set_font(FONT, size=TEXT_PT)
+    lines = list(rows)
+    if not lines:
+        document.cell(0, LINE_MM, "None.", new_x="LMARGIN", new_y="NEXT")
+        return
+    with document.table(
+        col_widths=tuple(widths),
+        line_height=LINE_MM,
+        text_align="LEFT",
+        borders_layout=TableBordersLayout.HORIZONTAL_LINES,
+        headings_style=FontFace(emphasis="BOLD"),
+        first_row_as_headings=bool(titles),
+    ) as table:
+        for line in [titles, *lines] if titles else lines:
+            table.row(line)

@@ -1,0 +1,94 @@
+"""`python -m api report shift --out report.pdf`: writes a report as PDF or Excel."""
+
+import argparse
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
+
+from sqlalchemy import Engine
+
+from api.errors import RequestError
+from api.records.line.shifts import ShiftPlan
+from api.records.open_record import add_setting_flags, open_record
+from api.records.reports.excel_report import write_excel
+from api.records.reports.pdf_report import write_pdf
+from api.records.reports.report_content import read_content
+from api.records.reports.report_request import ReportKind, make_request
+from api.settings import Settings
+from segdec.errors import ConfigError
+from segdec.runtime.files import write_bytes_atomic
+
+SUFFIXES = (".pdf", ".xlsx")
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Writes a report and prints its path.
+
+    Raises:
+        ConfigError: If the record cannot be used, or an option is wrong.
+        OSError: If the file cannot be written.
+    """
+    options = _parser().parse_args(arguments)
+    if options.out.suffix not in SUFFIXES:
+        raise ConfigError(f"--out is {options.out}. Expected a name that ends with .pdf or .xlsx.")
+    plan = ShiftPlan.from_settings(_settings(options))
+    with open_record(options.record_database, options.record_folder) as engine:
+        content = _report(engine, options, plan)
+    write_bytes_atomic(options.out, content)
+    print(f"The report is in {options.out}.")
+
+
+def _report(engine: Engine, options: argparse.Namespace, plan: ShiftPlan) -> bytes:
+    with engine.connect() as connection:
+        try:
+            request = make_request(
+                connection, options.kind, plan, options.at, options.station, options.metadata
+            )
+        except RequestError as error:
+            raise ConfigError(str(error)) from error
+        content = read_content(connection, request)
+    if options.out.suffix == ".pdf":
+        return write_pdf(content, datetime.now(UTC))
+    return write_excel(content, engine)
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    given = {name: getattr(options, name) for name in ("record_shifts", "record_zone")}
+    try:
+        return Settings.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValueError as error:
+        raise ConfigError(f"--record-shifts or --record-zone is wrong: {error}") from error
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m api report", description="Write a report of a shift, a day, a week or a lot."
+    )
+    add = parser.add_argument
+    add("kind", choices=get_args(ReportKind))
+    add("--out", type=Path, required=True, metavar="FILE", help="new file, .pdf or .xlsx")
+    add("--at", type=_parse_time, default=datetime.now(UTC), help="a time in the period (default: now)")
+    add("--station", help="only of this station")
+    add("--metadata", type=_parse_tag, metavar="KEY:VALUE", help="only with this value, for example lot:4711")
+    add("--record-shifts", help="start times of the shifts (default: as the service)")
+    add("--record-zone", help="time zone of the plant (default: as the service)")
+    add_setting_flags(parser, "record_folder", "record_database")
+    return parser
+
+
+def _parse_time(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a time. Expected for example 2026-01-31T06:00+01:00."
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _parse_tag(text: str) -> tuple[str, str]:
+    key, colon, value = text.partition(":")
+    if not (key and colon and value):
+        raise argparse.ArgumentTypeError(f"'{text}' has no value. Expected for example lot:4711.")
+    return key, value

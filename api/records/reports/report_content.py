@@ -1,0 +1,143 @@
+"""What a report says: counts, classes, errors estimated from reviews, model versions, defects."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection, func, select
+
+from api.records.events import verdict_of
+from api.records.filters import Filters
+from api.records.inspection import Row
+from api.records.line import line_queries
+from api.records.line.shifts import Span
+from api.records.review.review_statistics import query_statistics
+from api.records.schemas import ReviewStatistics
+from api.records.search import list_inspections
+from api.records.tables import inspections, tags
+from api.records.trends.trend_queries import HourSum, sum_hours, sum_tagged
+
+MAX_DEFECTS = 500
+"""Defects that a report lists, the newest ones."""
+
+DEFECT_COLUMNS = [
+    inspections.c[name]
+    for name in ("id", "inspected_at", "station", "part_id", "label", "score", "threshold", "reviewed_label")
+]
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """What a report is about; None = any station, any metadata."""
+
+    title: str
+    span: Span
+    zone: ZoneInfo
+    station: str | None = None
+    tag: tuple[str, str] | None = None
+
+    @property
+    def filters(self) -> Filters:
+        """The same as filters."""
+        return Filters(since=self.span.begin, until=self.span.end, station=self.station, tag=self.tag)
+
+
+@dataclass(frozen=True)
+class ModelUse:
+    """A model version with its thresholds and the number of its inspections."""
+
+    model: str
+    version: str
+    manifest_sha256: str | None
+    threshold: float
+    review_threshold: float | None
+    inspected: int
+
+
+@dataclass(frozen=True)
+class ReportContent:
+    """The content of a report.
+
+    Attributes:
+        labels: Number of inspections by label.
+        not_inspected: Photographs without a verdict; None for a value of the metadata, which they lack.
+        rates: Begin of each hour or day with its inspected and defective parts.
+        statistics: Estimates from the reviews of the period and station, whatever the metadata.
+        defects: Rows with `DEFECT_COLUMNS`, the newest first.
+    """
+
+    request: ReportRequest
+    labels: Counter[str]
+    not_inspected: int | None
+    rates: Sequence[tuple[datetime, int, int]]
+    statistics: ReviewStatistics
+    models: Sequence[ModelUse]
+    defects: Sequence[Row]
+
+    @property
+    def inspected(self) -> int:
+        """Number of inspections."""
+        return self.labels.total()
+
+    @property
+    def defective(self) -> int:
+        """Number of those called defective."""
+        return sum(count for label, count in self.labels.items() if verdict_of(label) == "defect")
+
+
+def read_content(connection: Connection, request: ReportRequest) -> ReportContent:
+    """Reads the content of a report."""
+    filters = request.filters
+    sums = sum_hours(connection, filters) if request.tag is None else sum_tagged(connection, filters)[0]
+    labels: Counter[str] = Counter()
+    for one in sums:
+        labels[one.label] += one.count
+    missed = None
+    if request.tag is None:
+        missed = line_queries.count_uninspected(
+            connection, request.span.begin, request.station, request.span.end
+        )
+    return ReportContent(
+        request,
+        labels,
+        missed,
+        _rates(sums, request),
+        query_statistics(connection, replace(filters, tag=None)),
+        _models(connection, filters, sums),
+        list_inspections(connection, replace(filters, verdict="defect"), None, MAX_DEFECTS, DEFECT_COLUMNS),
+    )
+
+
+def span_of_tag(connection: Connection, tag: tuple[str, str]) -> Span | None:
+    """Returns the time of the inspections with a value of the metadata; None if there are none."""
+    times = inspections.c.inspected_at
+    joined = select(func.min(times), func.max(times)).join(tags, tags.c.record_id == inspections.c.id)
+    begin, last = connection.execute(joined.where(tags.c.key == tag[0], tags.c.value == tag[1])).one()
+    return None if begin is None else Span(begin, last + timedelta(seconds=1))
+
+
+def _rates(sums: Sequence[HourSum], request: ReportRequest) -> Sequence[tuple[datetime, int, int]]:
+    """Sums hours, or days if the report is about more than two."""
+    by_day = request.span.end - request.span.begin > timedelta(days=2)
+    found: dict[datetime, list[int]] = {}
+    for one in sums:
+        begin = one.hour.astimezone(request.zone)
+        counts = found.setdefault(begin.replace(hour=0, minute=0) if by_day else begin, [0, 0])
+        counts[0] += one.count
+        counts[1] += one.count if verdict_of(one.label) == "defect" else 0
+    return [(begin, inspected, defective) for begin, (inspected, defective) in sorted(found.items())]
+
+
+def _models(connection: Connection, filters: Filters, sums: Sequence[HourSum]) -> list[ModelUse]:
+    counts: Counter[str] = Counter()
+    for one in sums:
+        counts[one.version] += one.count
+    names = ("model", "version", "manifest_sha256", "threshold", "review_threshold")
+    columns = [inspections.c.id, *(inspections.c[name] for name in names)]
+    used = []
+    for version, count in counts.most_common():
+        newest = list_inspections(connection, replace(filters, version=version), None, 1, columns)
+        used += [ModelUse(**{name: row[name] for name in names}, inspected=count) for row in newest]
+    return used

@@ -1,0 +1,52 @@
+"""Which shift, day, week or lot a report is about."""
+
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import Connection
+
+from api.errors import RequestError
+from api.records.line.shifts import ShiftPlan, Span
+from api.records.reports.report_content import ReportRequest, span_of_tag
+from api.records.reports.report_text import time_text
+from api.records.trends.periods import list_periods
+
+ReportKind = Literal["shift", "day", "week", "lot"]
+
+
+def make_request(
+    connection: Connection,
+    kind: ReportKind,
+    plan: ShiftPlan,
+    at: datetime,
+    station: str | None = None,
+    tag: tuple[str, str] | None = None,
+) -> ReportRequest:
+    """Returns the request for the shift, day or week that contains a time, or for a value of the metadata.
+
+    Raises:
+        RequestError: 400 without a value of the metadata for `lot`, 404 if no inspection has it.
+    """
+    if kind == "lot":
+        return _lot_request(connection, plan, station, tag)
+    day = at.astimezone(plan.zone).date()
+    span = plan.shift_at(at) if kind == "shift" else next(list_periods(kind, day, day, plan.zone))
+    begin = span.begin.astimezone(plan.zone)
+    titles = {
+        "shift": f"Shift of {time_text(begin, plan.zone)}",
+        "day": f"Day {begin:%Y-%m-%d}",
+        "week": f"Week {begin:%G-W%V}",
+    }
+    return ReportRequest(titles[kind], span, plan.zone, station, tag)
+
+
+def _lot_request(
+    connection: Connection, plan: ShiftPlan, station: str | None, tag: tuple[str, str] | None
+) -> ReportRequest:
+    if tag is None:
+        detail = "A report of a lot needs a value of the metadata. Expected for example lot:4711."
+        raise RequestError(400, "bad_parameter", detail)
+    span: Span | None = span_of_tag(connection, tag)
+    if span is None:
+        raise RequestError(404, "lot_not_found", f"No inspection has the metadata {tag[0]}: {tag[1]}.")
+    return ReportRequest(f"Certificate of {tag[0]} {tag[1]}", span, plan.zone, station, tag)

@@ -1,0 +1,59 @@
+"""Reports as PDF and Excel. Served if the service records."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Path, Query
+from sqlalchemy import Engine
+from starlette.responses import Response
+
+from api.errors import document_problems
+from api.records.line.shifts import ShiftPlan
+from api.records.reports.excel_report import write_excel
+from api.records.reports.pdf_report import write_pdf
+from api.records.reports.report_content import read_content
+from api.records.reports.report_request import ReportKind, make_request
+from api.routes.body_schemas import BINARY_SCHEMA
+from api.routes.dependencies import ServiceDep
+from api.routes.record_exports import take_export_slot
+from api.routes.record_filters import RecordDep, TagDep, TextFilter, Timestamp
+from api.routes.roles import require_role
+
+router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=require_role("review"))
+
+TYPES = {
+    "pdf": "application/pdf",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+CONTENT: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind: {"schema": BINARY_SCHEMA} for kind in TYPES.values()}}
+}
+
+
+@router.get(
+    "/{kind}",
+    response_class=Response,
+    responses={**CONTENT, **document_problems(400, 404, 503)},
+    dependencies=[Depends(take_export_slot)],
+)
+async def show_report(
+    service: ServiceDep,
+    record: RecordDep,
+    tag: TagDep,
+    kind: Annotated[ReportKind, Path(description="lot: all inspections with a value of `metadata`")],
+    at: Annotated[Timestamp, Query(description="a time in the period; default: now")] = None,
+    station: TextFilter = None,
+    form: Annotated[Literal["pdf", "xlsx"], Query(alias="format")] = "pdf",
+) -> Response:
+    """A report of the shift, day or week that contains a time, or of a lot."""
+    plan, now = ShiftPlan.from_settings(service.settings), datetime.now(UTC)
+
+    def write(engine: Engine) -> bytes:
+        with engine.connect() as connection:
+            request = make_request(connection, kind, plan, at or now, station, tag)
+            content = read_content(connection, request)
+        return write_pdf(content, now) if form == "pdf" else write_excel(content, engine)
+
+    file = await record.read_all(write)
+    headers = {"Content-Disposition": f'attachment; filename="report-{kind}.{form}"'}
+    return Response(file, headers=headers, media_type=TYPES[form])

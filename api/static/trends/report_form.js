@@ -1,0 +1,25 @@
+// Downloads reports of a shift, a day, a week or a lot.
+
+import { byId } from "../shared/dom.js";
+import { saveFile } from "../shared/save_file.js";
+
+/** Connects the buttons; `query()` is the search of the page, and `attempt(ask)` runs a request and shows its error. */
+export function enableReports(requests, query, attempt) {
+  for (const button of document.querySelectorAll("#report-buttons button")) {
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      const kind = byId("report-kind").value;
+      const file = await attempt(() => requests.report(kind, reportQuery(query()), button.dataset.form));
+      if (file) saveFile(file, `report-${kind}.${button.dataset.form}`);
+      button.disabled = false;
+    });
+  }
+}
+
+function reportQuery(search) {
+  const names = ["station", "metadata"].filter((name) => search.has(name));
+  const asked = new URLSearchParams(names.map((name) => [name, search.get(name)]));
+  const moment = new Date(byId("report-at").value);
+  if (!Number.isNaN(moment.getTime())) asked.set("at", moment.toISOString());
+  return asked;
+}

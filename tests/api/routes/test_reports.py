@@ -1,0 +1,30 @@
+"""The route of the reports."""
+
+import pytest
+
+from tests.api.conftest import PNG
+from tests.api.routes.conftest import problem
+
+
+def test_reports_are_downloaded(recorder, part):
+    recorder.post("/v1/inspect?metadata=%7B%22lot%22%3A7%7D", content=part, headers=PNG)
+    for kind in ("shift", "day", "week", "lot"):
+        answer = recorder.get(f"/v1/reports/{kind}?metadata=lot:7")
+        assert answer.content.startswith(b"%PDF-") and answer.headers["Content-Type"] == "application/pdf"
+    excel = recorder.get("/v1/reports/day?format=xlsx")
+    assert excel.content.startswith(b"PK")
+    assert excel.headers["Content-Disposition"] == 'attachment; filename="report-day.xlsx"'
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("lot", (400, "bad_parameter")),
+        ("lot?metadata=lot:none", (404, "lot_not_found")),
+        ("year", (400, "bad_parameter")),
+        ("day?at=noon", (400, "bad_parameter")),
+        ("day?format=doc", (400, "bad_parameter")),
+    ],
+)
+def test_a_malformed_request_is_rejected(recorder, path, expected):
+    assert problem(recorder.get(f"/v1/reports/{path}")) == expected
