@@ -46,6 +46,7 @@ REVIEW = PageEntry("/review", "Review", "review")
 LINE = PageEntry("/line", "Line", "line")
 PARTS = PageEntry("/parts", "Parts", "parts")
 TRENDS = PageEntry("/trends", "Trends", "trends")
+MODELS = PageEntry("/models", "Models", "models")
 PART = PageEntry("/parts/{record_id:int}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
 
@@ -66,7 +67,8 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     swagger = Path(str(files("fastapi_offline"))) / "static"
     routes = [_page(API, ()), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
     if settings.page:
-        pages = [INSPECTION] if settings.record == "off" else [INSPECTION, LINE, REVIEW, PARTS, TRENDS]
+        of_record = [] if settings.record == "off" else [LINE, REVIEW, PARTS, TRENDS]
+        pages = [INSPECTION, *of_record, MODELS]
         served = pages if settings.record == "off" else [*pages, PART]
         routes += [_page(page, [*pages, API]) for page in served]
         folders = ["shared", "vendor", *(page.folder for page in served)]

@@ -36,9 +36,12 @@ def test_page_can_be_switched_off(make_app, serve):
         assert [client.get(path).status_code for path in ("/", FILES[0], "/docs")] == [404, 404, 200]
 
 
+OF_RECORD = ["./line", "./review", "./parts", "./trends"]
+
+
 @pytest.mark.parametrize(
     ("record", "links"),
-    [("off", ["./", "./docs"]), ("required", ["./", "./line", "./review", "./parts", "./trends", "./docs"])],
+    [("off", ["./", "./models", "./docs"]), ("required", ["./", *OF_RECORD, "./models", "./docs"])],
 )
 def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links):
     with serve(make_app(record=record, record_folder=tmp_path / "record")) as client:

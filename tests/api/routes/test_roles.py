@@ -10,9 +10,9 @@ from api.routes.roles import check_roles, role_of
 from segdec.errors import ConfigError
 
 PUBLIC = {"/livez", "/readyz", "/metrics", "/openapi.json", "/v2", "/v2/health/live", "/v2/health/ready"}
-PAGES = {"/", "/review", "/line", "/parts", "/trends", "/docs"}
+PAGES = {"/", "/review", "/line", "/parts", "/trends", "/models", "/docs"}
 PART = "/parts/{record_id:int}"
-FOLDERS = ("shared", "inspect", "review", "line", "parts", "part", "trends", "vendor")
+FOLDERS = ("shared", "inspect", "review", "line", "parts", "part", "trends", "models", "vendor")
 FILES = {"/docs", "/docs/swagger", *(f"/static/{name}" for name in FOLDERS)}
 REVIEW = ("/v1/records", "/v1/review", "/v1/line", "/v1/trends", "/v1/reports", "/v1/outbox")
 CODES = {"anyone": 200, "predict": "missing_key", "review": "not_review", "admin": "not_admin"}

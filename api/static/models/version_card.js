@@ -1,0 +1,72 @@
+// A version of a model: its labels, thresholds, metrics, engines and origin.
+
+import { createElement } from "../shared/dom.js";
+import { thresholdText } from "../shared/record_text.js";
+
+const LABELS = { stable: "answers", candidate: "candidate", previous: "previous" };
+const whole = new Intl.NumberFormat("en");
+
+/** The card of a version; `report` compares a candidate with the version that answers, or is null. */
+export function versionCard({ version, sha256, labels, manifest }, report) {
+  const badges = labels.map((label) => Object.assign(createElement("span", "badge", LABELS[label] ?? label), { title: label }));
+  for (const [index, label] of labels.entries()) badges[index].dataset.label = label;
+  const title = createElement("h3", "", `Version ${version} `, ...badges);
+  const parts = [title, factList(facts(manifest, sha256))];
+  if (report) parts.push(createElement("h4", "", "Compared with the version that answers"), factList(comparison(report)));
+  parts.push(details(manifest));
+  return createElement("article", "", ...parts);
+}
+
+function facts({ classes, thresholds, metrics = {}, metrics_split: split, encoder, parent, segdec_version: made }, sha256) {
+  const limits = thresholdText({ threshold: thresholds.score, review_threshold: thresholds.review });
+  const measured = (name) => (metrics[name] === undefined ? [] : [[NAMES[name], number(metrics[name])]]);
+  return [
+    ["Classes", classes.join(", ")],
+    ["Thresholds", limits],
+    ...(split ? [["Measured on", split]] : []),
+    ...Object.keys(NAMES).flatMap(measured),
+    ["Encoder", encoder?.name ?? "trained from random weights"],
+    ["Trained on", parent ? `version ${parent.version} and new photographs` : "its own data set"],
+    ...(made ? [["Exported with", `segdec ${made}`]] : []),
+    ["SHA-256", sha256 ?? "–"],
+  ];
+}
+
+const NAMES = {
+  average_precision: "Average precision",
+  auroc: "AUROC",
+  missed: "Missed defects",
+  false_alarms: "False alarms",
+};
+
+function comparison({ serving, answered, differing, not_inspected: refused, reviewed }) {
+  const share = answered ? ` (${((100 * differing) / answered).toFixed(1)} %)` : "";
+  return [
+    ["Photographs", whole.format(answered)],
+    [`Differs from ${serving}`, `${whole.format(differing)}${share}`],
+    ["Not inspected by the candidate", whole.format(refused)],
+    ["Candidate was right", `${reviewed.candidate} of the reviewed differences`],
+    [`Version ${serving} was right`, String(reviewed.serving)],
+    ["Neither, or unsure", String(reviewed.neither + reviewed.unsure)],
+  ];
+}
+
+function details({ variants = {}, speed, metrics = {} }) {
+  const engines = Object.entries(variants).map(([name, { precision, verification }]) => {
+    const time = speed?.cpu_ms?.[name] === undefined ? "" : `, ${speed.cpu_ms[name]} ms`;
+    const changed = verification ? `, ${verification.decisions_changed} of ${verification.photographs} labels differ` : "";
+    return [name, `${precision}${time}${changed}`];
+  });
+  const all = Object.entries(metrics).map(([name, value]) => [name, number(value)]);
+  const made = createElement("details", "", createElement("summary", "", "Engines and all metrics"));
+  made.append(factList(engines), ...(speed ? [createElement("p", "hint", `Processor time of ${speed.width} × ${speed.height} px on ${speed.processor}.`)] : []), factList(all));
+  return made;
+}
+
+function factList(pairs) {
+  return createElement("dl", "", ...pairs.flatMap(([name, value]) => [createElement("dt", "", name), createElement("dd", "", value)]));
+}
+
+function number(value) {
+  return Number.isInteger(value) ? whole.format(value) : value.toPrecision(4);
+}
