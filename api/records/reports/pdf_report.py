@@ -20,7 +20,7 @@ from api.records.reports.report_text import (
 
 FONTS = Path(__file__).parents[2] / "fonts"
 FONT = "DejaVu"
-"""It has the letters of European, Greek, Cyrillic and other scripts."""
+"""It has Latin, Greek, Cyrillic and other characters."""
 TITLE_PT, HEADING_PT, TEXT_PT, SMALL_PT = 18, 12, 9, 8
 LINE_MM = 5
 
