@@ -436,3 +436,27 @@ def test_the_real_service_is_displayed(visit, tmp_path, keys):
         expect(page.locator("#alarm")).to_be_hidden()
         expect(page.locator("#counts tbody td").first).to_have_text("1")
         expect(page.locator('[data-count="missed"] td').first).to_have_text("1")
+
+
+def test_stations_are_shown_side_by_side(watch, line):
+    user = watch()
+    page = user.page
+    page.get_by_role("button", name="Side by side").click()
+    expect(page.locator("iframe")).to_have_count(3)
+    titles = [frame.get_attribute("title") for frame in page.locator("iframe").all()]
+    assert titles == ["line3-cam1", "line3-cam2", "line4-top"]
+    for place in range(3):
+        display = page.frame_locator("iframe").nth(place)
+        expect(display.locator("#word")).to_have_text("GOOD")
+        expect(display.get_by_role("button", name="Side by side")).to_be_hidden()
+    assert {"line3-cam1", "line3-cam2", "line4-top"} <= set(line.stations)
+    user.screenshot("line-side-by-side")
+
+
+def test_a_kiosk_has_no_links_to_other_pages(watch):
+    page = watch().page
+    expect(page.get_by_role("link", name="Review")).to_be_visible()
+    expect(page.get_by_role("button", name="Full screen")).to_be_visible()
+    page.goto(f"{page.url}?kiosk=on")
+    expect(page.locator("#word")).to_have_text("GOOD")
+    expect(page.locator("header :is(a, #full-screen):visible")).to_have_count(0)

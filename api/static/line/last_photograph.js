@@ -26,6 +26,7 @@ export class LastPhotograph {
     if (id === null) this.image = null;
     else {
       frame.href = `parts/${id}`;
+      frame.target = "_top";
       this.image = new OverlayImage(frame, { id, side: SIDE_PX, key: this.key });
     }
   }

@@ -4,6 +4,7 @@ import { byId, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { Key } from "../shared/service.js";
 import { Alarm } from "./alarm.js";
+import { enableKiosk } from "./kiosk.js";
 import { keepScreenOn } from "./wake_lock.js";
 import { Charts } from "./charts.js";
 import { showCounts } from "./counts.js";
@@ -91,6 +92,7 @@ function enterKey() {
   follow(stations.chosen);
 }
 
+enableKiosk();
 setInterval(tick, TICK_MS);
 keepScreenOn();
 follow(stations.chosen);

@@ -28,6 +28,7 @@ export class RecentDefects {
   add(defect, clock) {
     const frame = createElement("a", "picture");
     frame.href = `parts/${defect.record_id}`;
+    frame.target = "_top"; // also side by side
     const about = [createElement("strong", "", defect.label), createElement("span", "", clock.time(defect.inspected_at))];
     const which = defect.part_id ?? `record ${defect.record_id}`;
     const element = createElement("li", "", frame, createElement("p", "", ...about), createElement("p", "which", `${which}, ${stationName(defect.station)}`));

@@ -1,9 +1,11 @@
 // The station filter, and notices about stations.
 
 import { byId, createElement } from "../shared/dom.js";
+import { addressOf } from "./side_by_side.js";
 import { formatDuration } from "./clock.js";
 import { stationName } from "./format.js";
 
+const MAX_SIDE_BY_SIDE = 6;
 const ALL = "all";
 const PREFIX = "="; // prefix of station names in option values: a name may be empty or equal to ALL
 
@@ -25,11 +27,14 @@ export class Stations {
       history.replaceState(null, "", address);
       onChoose(this.chosen);
     });
+    byId("side-by-side").addEventListener("click", () => location.assign(addressOf(this.sideBySide)));
     this.fill([]);
   }
 
   /** Offers `names`, and the chosen station even if it is not among them. */
   fill(names) {
+    this.sideBySide = names.slice(0, MAX_SIDE_BY_SIDE);
+    byId("side-by-side").hidden = this.chosen !== null || names.length < 2;
     const offered = this.chosen === null || names.includes(this.chosen) ? names : [this.chosen, ...names];
     const values = [ALL, ...offered.map((name) => PREFIX + name)];
     if (values.join("\n") !== [...this.select.options].map((option) => option.value).join("\n")) {
