@@ -1,9 +1,12 @@
 """Recorded inspections: rows, pictures and masks. Served if the service records."""
 
+import io
 from functools import partial
 from typing import Annotated, Any, Literal
 
+import segno
 from fastapi import APIRouter, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
 from api.errors import RequestError, document_problems
@@ -144,6 +147,15 @@ async def show_heat_map(row: RowDep) -> Response:
             "with the photograph.",
         )
     return Response(bytes(row["heat_map"]), headers=IMMUTABLE, media_type=PNG)
+
+
+@router.get("/{record_id}/qr-code", **FILE)
+async def show_qr_code(request: Request, service: ServiceDep, row: RowDep) -> Response:
+    """A QR code with the address of the page of the part, an SVG; the setting `public_url` begins it."""
+    pages = service.settings.public_url or str(request.base_url).rstrip("/")
+    image = io.BytesIO()
+    segno.make(f"{pages}/parts/{row['id']}", error="m", micro=False).save(image, kind="svg", scale=3)
+    return Response(image.getvalue(), headers=REVALIDATED, media_type="image/svg+xml")
 
 
 @router.get("/{record_id}/audit", responses=PROBLEMS)

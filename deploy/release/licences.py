@@ -65,6 +65,7 @@ READ = {
     "obstore": "MIT",
     "python-dateutil": "BSD-3-Clause AND Apache-2.0",
     "scipy": "BSD-3-Clause",
+    "segno": "BSD-3-Clause",
     "tomli-w": "MIT",
     "uvloop": "MIT OR Apache-2.0",
 }

@@ -121,6 +121,14 @@ def test_the_page_of_a_part_explains_verdict_review_and_changes(visit, service):
     expect(page.locator("#no-changes")).to_be_visible()
 
 
+def test_a_printed_page_has_a_qr_code(visit, service):
+    page = visit(service.address).open("parts/2")
+    expect(page.locator("#qr-code")).to_be_hidden()
+    page.emulate_media(media="print")
+    expect(page.locator("#qr-code")).to_be_visible()
+    assert page.locator("#qr-code").evaluate("image => image.decode().then(() => image.naturalWidth)") > 60
+
+
 def pixels(page):
     return page.evaluate("document.querySelector('#picture').toDataURL()")
 

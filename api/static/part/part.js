@@ -23,7 +23,7 @@ async function load() {
   try {
     const record = await requests.find(recordId);
     show(record);
-    await Promise.all([showPicture(record), showChanges(), showInspections(record)]);
+    await Promise.all([showPicture(record), showChanges(), showInspections(record), showQrCode()]);
   } catch (error) {
     setText(byId("problem"), error.message);
     byId("problem").hidden = false;
@@ -64,6 +64,10 @@ async function showPicture(record) {
 function draw() {
   viewer.setHeatMap(byId("show-heat-map").checked ? drawn.heatMap : null);
   viewer.setMask(byId("show-mask").checked ? drawn.mask : NO_MASK);
+}
+
+async function showQrCode() {
+  byId("qr-code").src = URL.createObjectURL(await requests.qrCode(recordId));
 }
 
 async function showChanges() {

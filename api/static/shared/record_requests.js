@@ -63,6 +63,11 @@ export class RecordRequests {
     return this.json(`v1/records/${id}`);
   }
 
+  /** A QR code of the page of a record, as a Blob. */
+  async qrCode(id) {
+    return (await this.ask(`v1/records/${id}/qr-code`)).blob();
+  }
+
   /** The changes of a record, the oldest first. */
   async changes(id) {
     return (await this.json(`v1/records/${id}/audit`)).changes;

@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 import pyarrow.parquet
 import pytest
+import segno
 
 from api.records.initialization import DATABASE, PICTURES
 from api.records.table_export import day_filters
@@ -259,6 +260,19 @@ def test_a_good_part_that_is_not_sampled_has_no_heat_map(make_app, folder):
         client.post("/v1/inspect", content=GOOD, headers=PNG)
         assert client.get("/v1/records/1").json()["has_heat_map"] is False
         assert problem(client.get("/v1/records/1/heat-map")) == (404, "no_heat_map")
+
+
+def test_the_qr_code_has_the_address_of_the_page(make_app, folder, part, monkeypatch):
+    asked = []
+    make = segno.make
+    monkeypatch.setattr("segno.make", lambda text, **words: asked.append(text) or make(text, **words))
+    for public_url in (None, "https://plant/inspect"):
+        settings = {"record": "required", "record_folder": folder, "public_url": public_url}
+        with ServiceClient(make_app(**settings)) as client:
+            client.post("/v1/inspect", content=part, headers=PNG)
+            answer = client.get("/v1/records/1/qr-code")
+            assert answer.headers["Content-Type"] == "image/svg+xml" and "<svg xmlns" in answer.text
+    assert asked[0].endswith("/parts/1") and asked[1] == "https://plant/inspect/parts/1"
 
 
 def test_the_changes_of_a_record_name_people(recorder, part):
