@@ -339,8 +339,8 @@ class TrendPeriod(AnswerPart):
     low: float | None = Field(description="lower control limit of the defect rate; null: too few inspections")
     high: float | None
     out: Literal["high", "low"] | None = Field(description="the limit that the rate exceeds")
-    log_odds: float | None = Field(description="mean of the last model version; null: it inspected nothing")
-    versions: list[str] = Field(description="model versions that inspected")
+    log_odds: float | None = Field(description="mean of the last model; null: it inspected nothing")
+    versions: list[str] = Field(description="models with their versions that inspected")
 
 
 class TrendClass(AnswerPart):
@@ -363,6 +363,7 @@ class TrendReport(AnswerPart):
     """Trends of consecutive periods. Lists of names have at most 100, those with the most inspections."""
 
     by: Literal["day", "week", "month"]
+    zone: str = Field(description="time zone of the plant, in which periods begin")
     periods: list[TrendPeriod]
     classes: list[TrendClass] = Field(description="the most frequent first")
     stations: list[TrendGroup]

@@ -47,4 +47,4 @@ async def show_trends(
         raise RequestError(400, "bad_parameter", detail)
     periods = list(list_periods(by, first, last, zone))
     filters = Filters(station=station, version=version, tag=tag)
-    return await record.read(read_trends, filters, by, periods, now)
+    return await record.read(read_trends, filters, by, periods, zone, now)

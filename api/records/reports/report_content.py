@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, func, select
 
 from api.records.events import verdict_of
-from api.records.filters import Filters
+from api.records.filters import Filters, start_of_hour
 from api.records.inspection import Row
 from api.records.line import line_queries
 from api.records.line.shifts import Span
@@ -17,7 +17,7 @@ from api.records.review.review_statistics import query_statistics
 from api.records.schemas import ReviewStatistics
 from api.records.search import list_inspections
 from api.records.tables import inspections, tags
-from api.records.trends.trend_queries import HourSum, sum_hours, sum_tagged
+from api.records.trends.trend_queries import TimeSum, sum_period
 
 MAX_DEFECTS = 500
 """Defects that a report lists, the newest ones."""
@@ -46,7 +46,7 @@ class ReportRequest:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """A model version with its thresholds and the number of its inspections."""
+    """A model version with the number of its inspections; thresholds are those of the newest one."""
 
     model: str
     version: str
@@ -90,7 +90,7 @@ class ReportContent:
 def read_content(connection: Connection, request: ReportRequest) -> ReportContent:
     """Reads the content of a report."""
     filters = request.filters
-    sums = sum_hours(connection, filters) if request.tag is None else sum_tagged(connection, filters)[0]
+    sums = sum_period(connection, filters).times
     labels: Counter[str] = Counter()
     for one in sums:
         labels[one.label] += one.count
@@ -112,32 +112,42 @@ def read_content(connection: Connection, request: ReportRequest) -> ReportConten
 
 def span_of_tag(connection: Connection, tag: tuple[str, str]) -> Span | None:
     """Returns the time of the inspections with a value of the metadata; None if there are none."""
-    times = inspections.c.inspected_at
-    joined = select(func.min(times), func.max(times)).join(tags, tags.c.record_id == inspections.c.id)
-    begin, last = connection.execute(joined.where(tags.c.key == tag[0], tags.c.value == tag[1])).one()
-    return None if begin is None else Span(begin, last + timedelta(seconds=1))
+    numbers = select(func.min(tags.c.record_id), func.max(tags.c.record_id))
+    ids = connection.execute(numbers.where(tags.c.key == tag[0], tags.c.value == tag[1])).one()
+    times = (
+        connection.execute(select(inspections.c.inspected_at).where(inspections.c.id.in_(ids)))
+        .scalars()
+        .all()
+    )
+    return Span(min(times), max(times) + timedelta(seconds=1)) if times else None
 
 
-def _rates(sums: Sequence[HourSum], request: ReportRequest) -> Sequence[tuple[datetime, int, int]]:
+def _rates(sums: Sequence[TimeSum], request: ReportRequest) -> Sequence[tuple[datetime, int, int]]:
     """Sums hours, or days if the report is about more than two."""
     by_day = request.span.end - request.span.begin > timedelta(days=2)
     found: dict[datetime, list[int]] = {}
     for one in sums:
-        begin = one.hour.astimezone(request.zone)
-        counts = found.setdefault(begin.replace(hour=0, minute=0) if by_day else begin, [0, 0])
+        counts = found.setdefault(
+            _begin_of_day(one.at, request.zone) if by_day else start_of_hour(one.at), [0, 0]
+        )
         counts[0] += one.count
         counts[1] += one.count if verdict_of(one.label) == "defect" else 0
     return [(begin, inspected, defective) for begin, (inspected, defective) in sorted(found.items())]
 
 
-def _models(connection: Connection, filters: Filters, sums: Sequence[HourSum]) -> list[ModelUse]:
-    counts: Counter[str] = Counter()
+def _begin_of_day(moment: datetime, zone: ZoneInfo) -> datetime:
+    return datetime.combine(moment.astimezone(zone).date(), time(), zone).astimezone(UTC)
+
+
+def _models(connection: Connection, filters: Filters, sums: Sequence[TimeSum]) -> list[ModelUse]:
+    counts: Counter[tuple[str, str]] = Counter()
     for one in sums:
-        counts[one.version] += one.count
+        counts[one.model, one.version] += one.count
     names = ("model", "version", "manifest_sha256", "threshold", "review_threshold")
     columns = [inspections.c.id, *(inspections.c[name] for name in names)]
     used = []
-    for version, count in counts.most_common():
-        newest = list_inspections(connection, replace(filters, version=version), None, 1, columns)
+    for (model, version), count in counts.most_common():
+        asked = replace(filters, model=model, version=version)
+        newest = list_inspections(connection, asked, None, 1, columns)
         used += [ModelUse(**{name: row[name] for name in names}, inspected=count) for row in newest]
     return used

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
@@ -14,39 +15,41 @@ from api.records.line.control_chart import Baseline, PeriodCount
 from api.records.line.shifts import Span
 from api.records.schemas import TrendClass, TrendGroup, TrendPeriod, TrendReport
 from api.records.trends.periods import PeriodKind
-from api.records.trends.trend_queries import HourSum, sum_hours, sum_stations, sum_tagged
+from api.records.trends.trend_queries import TimeSum, sum_period
 
 MAX_GROUPS = 100
 """Stations, versions and classes in an answer, those with the most inspections."""
 
 
 def read_trends(
-    connection: Connection, filters: Filters, kind: PeriodKind, periods: Sequence[Span], now: datetime
+    connection: Connection,
+    filters: Filters,
+    kind: PeriodKind,
+    periods: Sequence[Span],
+    zone: ZoneInfo,
+    now: datetime,
 ) -> TrendReport:
     """Returns the trends of consecutive periods; `filters` may have a station, a version and a tag.
 
     An hour belongs to the period in which it begins.
     """
-    asked = replace(filters, since=periods[0].begin, until=periods[-1].end)
-    if filters.tag is None:
-        hourly, stations = sum_hours(connection, asked), sum_stations(connection, asked)
-    else:
-        hourly, stations = sum_tagged(connection, asked)
-    by_label = [(one.label, one.label, one.count) for one in hourly if verdict_of(one.label) == "defect"]
+    sums = sum_period(connection, replace(filters, since=periods[0].begin, until=periods[-1].end))
+    by_label = [(one.label, one.label, one.count) for one in sums.times if verdict_of(one.label) == "defect"]
     return TrendReport(
         by=kind,
-        periods=_describe_periods(periods, hourly, now),
+        zone=zone.key,
+        periods=_describe_periods(periods, sums.times, now),
         classes=[TrendClass(label=name, count=sum(counts.values())) for name, counts in _largest(by_label)],
-        stations=_groups((one.station, one.label, one.count) for one in stations),
-        versions=_groups((one.version, one.label, one.count) for one in hourly),
+        stations=_groups((one.station, one.label, one.count) for one in sums.stations),
+        versions=_groups((_model_of(one), one.label, one.count) for one in sums.times),
     )
 
 
-def _describe_periods(periods: Sequence[Span], hourly: Sequence[HourSum], now: datetime) -> list[TrendPeriod]:
+def _describe_periods(periods: Sequence[Span], sums: Sequence[TimeSum], now: datetime) -> list[TrendPeriod]:
     begins = [period.begin for period in periods]
-    by_period: list[list[HourSum]] = [[] for _ in periods]
-    for one in hourly:
-        place = bisect_right(begins, one.hour) - 1
+    by_period: list[list[TimeSum]] = [[] for _ in periods]
+    for one in sums:
+        place = bisect_right(begins, one.at) - 1
         if place >= 0:
             by_period[place].append(one)
     counted = [_count(own) for own in by_period]
@@ -56,14 +59,14 @@ def _describe_periods(periods: Sequence[Span], hourly: Sequence[HourSum], now: d
         if period.end <= now and counts.total()
     ]
     baseline = Baseline.from_periods(finished)
-    last = max(hourly, key=lambda one: one.hour).version if hourly else None
+    last = _model_of(max(sums, key=lambda one: one.at)) if sums else None
     return [
         _describe(period, own, counts, baseline, last)
         for period, own, counts in zip(periods, by_period, counted, strict=True)
     ]
 
 
-def _count(sums: Iterable[HourSum]) -> Counter[str]:
+def _count(sums: Iterable[TimeSum]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for one in sums:
         counts[verdict_of(one.label)] += one.count
@@ -72,15 +75,15 @@ def _count(sums: Iterable[HourSum]) -> Counter[str]:
 
 def _describe(
     period: Span,
-    sums: Sequence[HourSum],
+    sums: Sequence[TimeSum],
     counts: Mapping[str, int],
     baseline: Baseline | None,
-    version: str | None,
+    model: str | None,
 ) -> TrendPeriod:
     counted = PeriodCount(period.begin, sum(counts.values()), counts["defect"])
     limits = None if baseline is None else baseline.limits(counted.inspected)
     low, high = limits or (None, None)
-    own = [one for one in sums if one.version == version]
+    own = [one for one in sums if _model_of(one) == model]
     measured = sum(one.count for one in own)
     return TrendPeriod(
         begin=period.begin,
@@ -93,8 +96,12 @@ def _describe(
         high=high,
         out=None if baseline is None else baseline.judge(counted),
         log_odds=sum(one.log_odds for one in own) / measured if measured else None,
-        versions=sorted({one.version for one in sums}),
+        versions=sorted({_model_of(one) for one in sums}),
     )
+
+
+def _model_of(one: TimeSum) -> str:
+    return f"{one.model} {one.version}"
 
 
 def _groups(rows: Iterable[tuple[str, str, int]]) -> list[TrendGroup]:

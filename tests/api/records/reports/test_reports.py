@@ -73,6 +73,18 @@ def test_a_report_counts_its_period(engine):
     assert week.rates == [(datetime(2026, 3, 1, 23, tzinfo=UTC), 10, 2)]
 
 
+def test_shifts_begin_at_any_minute(engine):
+    fill(engine)
+    plan = ShiftPlan.from_settings(Settings(record_shifts="00:00,12:05"))
+    counts = []
+    for minute in (4, 5):
+        with engine.connect() as connection:
+            at = NOON + timedelta(minutes=minute)
+            content = read_content(connection, make_request(connection, "shift", plan, at))
+        counts.append((content.inspected, content.defective, len(content.defects)))
+    assert counts == [(5, 2, 2), (5, 0, 0)]
+
+
 def test_the_certificate_of_a_lot(engine):
     fill(engine)
     lot = read(engine, "lot", tag=("lot", "L0"))

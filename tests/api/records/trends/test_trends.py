@@ -5,7 +5,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from api.errors import RequestError
 from api.records.filters import Filters
+from api.records.trends import trend_queries
 from api.records.trends.periods import list_periods
 from api.records.trends.trend_report import read_trends
 from tests.api.records.filled_record import make_row, stock
@@ -54,7 +56,7 @@ def connection(engine):
 
 def read(connection, now=MONDAY + timedelta(days=30), **filters):
     periods = list(list_periods("day", MONDAY.date(), MONDAY.date() + timedelta(days=20), UTC_ZONE))
-    return read_trends(connection, Filters(**filters), "day", periods, now)
+    return read_trends(connection, Filters(**filters), "day", periods, UTC_ZONE, now)
 
 
 def test_each_day_has_its_counts_limits_and_scores(connection):
@@ -65,13 +67,13 @@ def test_each_day_has_its_counts_limits_and_scores(connection):
     assert found.periods[0].centre == pytest.approx(25 / 600)
     assert found.periods[19].high < 0.2 and found.periods[20].high is None
     assert [day.log_odds for day in found.periods] == [None] * 19 + [pytest.approx(-2.2), None]
-    assert found.periods[19].versions == ["2"]
+    assert found.periods[19].versions == ["m 2"]
     assert [(one.label, one.count) for one in found.classes] == [("scratch", 24), ("dent", 1)]
     assert [(one.name, one.inspected, one.defective) for one in found.stations] == [
         ("a", 400, 4),
         ("b", 200, 21),
     ]
-    assert [(one.name, one.inspected) for one in found.versions] == [("1", 570), ("2", 30)]
+    assert [(one.name, one.inspected) for one in found.versions] == [("m 1", 570), ("m 2", 30)]
 
 
 def test_the_running_day_does_not_move_the_limits(connection):
@@ -88,3 +90,18 @@ def test_trends_are_filtered(connection):
     one = read(connection, tag=("lot", "19"), station="b", version="2")
     assert [(group.name, group.inspected) for group in one.stations] == [("b", 10)]
     assert read(connection, tag=("lot", "none")).classes == []
+
+
+def test_a_half_hour_zone_and_a_tag_lose_nothing(connection):
+    zone = ZoneInfo("Asia/Kolkata")
+    periods = list(list_periods("day", MONDAY.date(), MONDAY.date() + timedelta(days=20), zone))
+    for tag in (None, ("lot", "3")):
+        found = read_trends(connection, Filters(tag=tag), "day", periods, zone, MONDAY)
+        counted = sum(day.inspected for day in found.periods)
+        assert counted == sum(group.inspected for group in found.stations) == (30 if tag else 600)
+
+
+def test_too_many_inspections_of_a_tag_are_refused(connection, monkeypatch):
+    monkeypatch.setattr(trend_queries, "MAX_TAGGED", 29)
+    with pytest.raises(RequestError, match="More than 29 inspections match"):
+        read(connection, tag=("lot", "3"))
