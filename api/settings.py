@@ -228,9 +228,9 @@ class Settings(BaseSettings):
     record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
         "06:00,14:00,22:00", validate_default=True, min_length=1
     )
-    """start times of the shifts, for the counts at /line"""
+    """start times of the shifts, for the counts at /line and for reports"""
     record_zone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
-    """time zone of the shifts and the days at /line, for example Europe/Berlin"""
+    """time zone of the plant, for shifts and days at /line, /trends and in reports: Europe/Berlin"""
 
     # === Receivers of messages ===
     public_url: Annotated[str, AfterValidator(_page_address)] | None = None

@@ -8,6 +8,7 @@ inspections.zip
 import json
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -21,7 +22,7 @@ from api.records.queries import LISTED_COLUMNS
 from api.records.search import NOT_DEFECTIVE, inspection_pages
 from api.records.storage.pictures import PictureStore
 from api.records.tables import inspections
-from segdec.imaging.run_lengths import encode_run_lengths
+from segdec.imaging.run_lengths import encode_box_run_lengths
 from segdec.mask_decoding import unpack_mask
 from segdec.runtime.identifiers import UNSURE
 from segdec.schemas import MaskAnswer
@@ -80,7 +81,7 @@ def export_coco(engine: Engine, pictures: PictureStore, filters: Filters) -> Ite
 
 def _rows(engine: Engine, filters: Filters) -> Iterator[Row]:
     columns = [*LISTED_COLUMNS, inspections.c.mask]
-    for rows in inspection_pages(engine, filters, columns, ROWS):
+    for rows in inspection_pages(engine, replace(filters, with_picture=True), columns, ROWS):
         yield from rows
 
 
@@ -108,12 +109,15 @@ class _Annotations:
             }
         )
         if label not in (*NOT_DEFECTIVE, UNSURE):
-            self._add_regions(row["id"], label, mask)
+            pixels, names = unpack_mask(mask), dict(enumerate(mask.labels or ()))
+            if row["reviewed_mask"] is None and label != row["label"]:  # the predicted classes are wrong
+                pixels, names = np.minimum(pixels, 1), {}
+            self._add_regions(row["id"], label, pixels, names)
         return name
 
-    def _add_regions(self, record_id: int, label: str, mask: MaskAnswer) -> None:
-        pixels = unpack_mask(mask)
-        names = dict(enumerate(mask.labels)) if mask.labels is not None else {}
+    def _add_regions(
+        self, record_id: int, label: str, pixels: NDArray[np.uint8], names: Mapping[int, str]
+    ) -> None:
         for value in np.unique(pixels[pixels > 0]).tolist():
             category = self._category(names.get(value, label))
             for region in _regions(pixels == value):
@@ -135,11 +139,13 @@ def _mask(row: Row) -> MaskAnswer:
 def _regions(mask: NDArray[np.bool_]) -> Iterator[dict[str, Any]]:
     """Yields segmentation, box and area of each connected part of a mask [H, W]."""
     count, numbers, facts, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
+    size = (mask.shape[0], mask.shape[1])
     for number in range(1, count):
-        counts = encode_run_lengths((numbers == number).view(np.uint8))
+        left, top, width, height, area = facts[number].tolist()
+        box = numbers[top : top + height, left : left + width] == number
         yield {
-            "segmentation": {"size": list(mask.shape), "counts": counts},
-            "bbox": facts[number, : cv2.CC_STAT_AREA].tolist(),
-            "area": int(facts[number, cv2.CC_STAT_AREA]),
+            "segmentation": {"size": list(size), "counts": encode_box_run_lengths(box, left, top, size)},
+            "bbox": [left, top, width, height],
+            "area": area,
             "iscrowd": 0,
         }

@@ -21,6 +21,7 @@ class Filters:
         reviewed: Whether there is a review; `reviewer` wrote it.
         model: Name of the model; `version` of any model.
         tag: Key and value of the metadata.
+        with_picture: Only those whose photograph is kept.
         min_distance: Only photographs that are so far from those of the training, see `UNUSUAL_DISTANCE`.
     """
 
@@ -36,6 +37,7 @@ class Filters:
     version: str | None = None
     reviewer: str | None = None
     tag: tuple[str, str] | None = None
+    with_picture: bool = False
 
 
 def id_range(connection: Connection, filters: Filters) -> tuple[int, int]:

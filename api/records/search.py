@@ -8,7 +8,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Engine, RowMapping, fu
 
 from api.records.filters import Filters, equal, id_range, in_period, without_index
 from api.records.queries import LISTED_COLUMNS, with_pictures
-from api.records.tables import UNUSUAL_DISTANCE, inspections, tags
+from api.records.tables import UNUSUAL_DISTANCE, inspections, pictures, tags
 from segdec.config import GOOD
 from segdec.runtime.identifiers import NOT_INSPECTED, REVIEW
 
@@ -57,6 +57,8 @@ def _list_label(
         # The index is used only for its own condition.
         unusual = table.highest_distance >= literal_column(str(UNUSUAL_DISTANCE))
         statement = statement.where(unusual, table.highest_distance >= filters.min_distance)
+    if filters.with_picture:
+        statement = statement.where(pictures.c.state == literal_column("'kept'"))
     number = table.id if filters.tag is None else tags.c.record_id
     if filters.since or filters.until or filters.version:
         first, last = id_range(connection, filters)

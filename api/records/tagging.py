@@ -18,14 +18,16 @@ ROWS = 5000
 
 
 def tags_of(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the values that can be searched: text, numbers and truth values, as text."""
+    """Returns the values that can be searched: text, numbers and truth values, as text; their keys have no
+    colon, which separates both in a search.
+    """
     texts = (
         (key, value if isinstance(value, str) else json.dumps(value))
         for key, value in metadata.items()
         if isinstance(value, str | int | float)
     )
     short = [(key, text) for key, text in texts if 0 < len(key) <= MAX_LENGTH and 0 < len(text) <= MAX_LENGTH]
-    return {key: text for key, text in short[:MAX_TAGS] if "\0" not in key + text}
+    return {key: text for key, text in short[:MAX_TAGS] if "\0" not in key + text and ":" not in key}
 
 
 def add_tags(connection: Connection, rows: Iterable[Row]) -> None:

@@ -47,7 +47,7 @@ LINE = PageEntry("/line", "Line", "line")
 PARTS = PageEntry("/parts", "Parts", "parts")
 TRENDS = PageEntry("/trends", "Trends", "trends")
 MODELS = PageEntry("/models", "Models", "models")
-PART = PageEntry("/parts/{record_id:int}", "Part", "part")
+PART = PageEntry("/parts/{record_id}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
 
 

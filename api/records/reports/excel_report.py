@@ -1,5 +1,6 @@
 """A report as an Excel file: a sheet with the summary, one with the rates, and one with all inspections."""
 
+import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from sqlalchemy import Engine
 
 from api.records.filters import Filters
 from api.records.reports.report_content import ReportContent
-from api.records.reports.report_text import error_lines, facts, model_rows, rate_rows
+from api.records.reports.report_text import error_lines, facts, model_rows
 from api.records.search import inspection_pages
 from api.records.tables import inspections
 from segdec.runtime.identifiers import NOT_INSPECTED
@@ -66,8 +67,13 @@ def _write(book: Any, content: ReportContent, engine: Engine) -> None:
         *model_rows(content),
     ]
     _fill(book.add_worksheet("Summary"), lines, bold, (24, 40, 14, 40, 70))
-    rates = [("From", "Inspected", "Defective", "Rate"), *rate_rows(content)]
-    _fill(book.add_worksheet("Defect rate"), rates, bold, (18, 12, 12, 12))
+    sheet = book.add_worksheet("Defect rate")
+    _fill(sheet, [("From", "Inspected", "Defective", "Rate")], bold, (20, 12, 12, 12))
+    share = book.add_format({"num_format": "0.00 %"})
+    for number, (begin, inspected, defective) in enumerate(content.rates, 1):
+        sheet.write_datetime(number, 0, begin.astimezone(content.request.zone), time)
+        sheet.write_row(number, 1, (inspected, defective))
+        sheet.write_number(number, 3, defective / inspected, share)
     sheet = book.add_worksheet("Inspections")
     sheet.set_column(1, 1, 20, time)
     sheet.freeze_panes(1, 0)
@@ -96,7 +102,8 @@ def _inspections(engine: Engine, content: ReportContent) -> Iterator[Sequence[ob
                 row["inspected_at"].astimezone(content.request.zone),
                 row["score"] if judged else None,
                 row["threshold"] if judged else None,
-                *(row[name] for name in TEXTS),
+                *(row[name] for name in TEXTS[:-1]),
+                json.dumps(json.loads(row["details"]), ensure_ascii=False),
             )
         if written == MAX_ROWS:
             return

@@ -40,11 +40,12 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _report(engine: Engine, options: argparse.Namespace, plan: ShiftPlan) -> bytes:
+    at = options.at or datetime.now(UTC)
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=plan.zone)
     with engine.connect() as connection:
         try:
-            request = make_request(
-                connection, options.kind, plan, options.at, options.station, options.metadata
-            )
+            request = make_request(connection, options.kind, plan, at, options.station, options.metadata)
         except RequestError as error:
             raise ConfigError(str(error)) from error
         content = read_content(connection, request)
@@ -68,11 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("kind", choices=get_args(ReportKind))
     add("--out", type=Path, required=True, metavar="FILE", help="new file, .pdf or .xlsx")
-    add("--at", type=_parse_time, default=datetime.now(UTC), help="a time in the period (default: now)")
+    add("--at", type=_parse_time, help="a time in the period, of the plant without a zone (default: now)")
     add("--station", help="only of this station")
     add("--metadata", type=_parse_tag, metavar="KEY:VALUE", help="only with this value, for example lot:4711")
-    add("--record-shifts", help="start times of the shifts (default: as the service)")
-    add("--record-zone", help="time zone of the plant (default: as the service)")
+    shifts = "start times of the shifts (default: SEGDEC_RECORD_SHIFTS, or the service's default)"
+    add("--record-shifts", help=shifts)
+    add("--record-zone", help="time zone of the plant (default: SEGDEC_RECORD_ZONE, or UTC)")
     add_setting_flags(parser, "record_folder", "record_database")
     return parser
 
@@ -84,7 +86,7 @@ def _parse_time(text: str) -> datetime:
         raise argparse.ArgumentTypeError(
             f"'{text}' is not a time. Expected for example 2026-01-31T06:00+01:00."
         ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment
 
 
 def _parse_tag(text: str) -> tuple[str, str]:

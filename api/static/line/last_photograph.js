@@ -27,6 +27,7 @@ export class LastPhotograph {
     else {
       frame.href = `parts/${id}`;
       frame.target = "_top";
+      frame.setAttribute("aria-label", "Open the last part");
       this.image = new OverlayImage(frame, { id, side: SIDE_PX, key: this.key });
     }
   }

@@ -29,6 +29,7 @@ export class RecentDefects {
     const frame = createElement("a", "picture");
     frame.href = `parts/${defect.record_id}`;
     frame.target = "_top"; // also side by side
+    frame.setAttribute("aria-label", `${defect.label}, ${defect.part_id ?? `record ${defect.record_id}`}, ${clock.time(defect.inspected_at)}`);
     const about = [createElement("strong", "", defect.label), createElement("span", "", clock.time(defect.inspected_at))];
     const which = defect.part_id ?? `record ${defect.record_id}`;
     const element = createElement("li", "", frame, createElement("p", "", ...about), createElement("p", "which", `${which}, ${stationName(defect.station)}`));

@@ -1,10 +1,13 @@
 // Several stations side by side: each is a display of its own.
 
 import { createElement } from "../shared/dom.js";
+import { askKey } from "../shared/key_prompt.js";
+import { Key, request } from "../shared/service.js";
 import { stationName } from "./format.js";
 
-/** Replaces the page by a display for each station. */
-export function showSideBySide(stations) {
+/** Replaces the page by a display for each station; asks for a key once for all of them. */
+export async function showSideBySide(stations) {
+  await request("v1/line", { key: new Key(askKey) }).catch(() => {}); // each display shows its own errors
   const displays = [...new Set(stations)].map((station) => {
     const frame = createElement("iframe", "");
     frame.title = stationName(station);

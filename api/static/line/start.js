@@ -3,7 +3,7 @@
 const stations = new URLSearchParams(location.search).getAll("station");
 if (stations.length > 1) {
   const { showSideBySide } = await import("./side_by_side.js");
-  showSideBySide(stations);
+  await showSideBySide(stations);
 } else {
   await import("./line.js");
 }

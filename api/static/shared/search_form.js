@@ -7,35 +7,31 @@ const TIMES = ["since", "until"];
 export class SearchForm {
   /** Calls `onSearch()` when the user searches. */
   constructor(form, onSearch) {
-    this.form = form;
+    Object.assign(this, { form, onSearch });
     this.#read(new URLSearchParams(location.search));
+    this.submitted = this.#values();
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       form.elements.part_id?.select(); // a scanner types the next part over this one
-      onSearch();
+      this.#search();
     });
-    form.addEventListener("change", ({ target }) => target.matches("select, [type=date], [type=datetime-local]") && onSearch());
+    form.addEventListener("change", ({ target }) => target.matches("select, [type=date], [type=datetime-local]") && this.#search());
+    form.addEventListener("input", () => this.#requireBoth());
     byId("clear").addEventListener("click", () => {
       this.#read(new URLSearchParams());
-      onSearch();
+      this.#search();
     });
   }
 
-  /** The values as they stand in the address, without empty ones. */
-  get values() {
-    const values = [...new FormData(this.form)].map(([name, value]) => [name, value.trim()]);
-    return new URLSearchParams(values.filter(([, value]) => value));
-  }
-
-  /** The address of the page with this search. */
+  /** The address of the page with the last search. */
   get address() {
-    const values = this.values.toString();
+    const values = this.submitted.toString();
     return values ? `?${values}` : location.pathname;
   }
 
-  /** The query for the service: times with a zone, and the metadata as one value. */
+  /** The last search as a query for the service: times with a zone, and the metadata as one value. */
   get query() {
-    const query = this.values;
+    const query = new URLSearchParams(this.submitted);
     for (const name of TIMES) {
       const moment = new Date(query.get(name) ?? NaN);
       query.delete(name);
@@ -56,8 +52,28 @@ export class SearchForm {
     }
   }
 
+  #search() {
+    if (!this.form.reportValidity()) return;
+    this.submitted = this.#values();
+    this.onSearch();
+  }
+
+  /** The values of the fields that are not empty. */
+  #values() {
+    const values = [...new FormData(this.form)].map(([name, value]) => [name, value.trim()]);
+    return new URLSearchParams(values.filter(([, value]) => value));
+  }
+
+  /** Key and value of the metadata need each other. */
+  #requireBoth() {
+    const { key, value } = this.form.elements;
+    key.required = Boolean(value.value.trim());
+    value.required = Boolean(key.value.trim());
+  }
+
   #read(values) {
     this.form.reset();
     for (const field of this.form.elements) if (values.has(field.name)) field.value = values.get(field.name);
+    this.#requireBoth();
   }
 }

@@ -9,7 +9,7 @@ const ONLY_STATION = "The errors are estimated for all parts of a station. Remov
 const TOO_MANY = `The errors of each period are shown for up to ${MAX_PERIODS} periods.`;
 
 /** Fetches and shows the errors; stops when `isCurrent()` is false. */
-export async function showErrors(requests, periods, query, isCurrent) {
+export async function showErrors(requests, { periods, zone }, query, isCurrent) {
   const hint = query.has("version") || query.has("metadata") ? ONLY_STATION : periods.length > MAX_PERIODS ? TOO_MANY : "";
   setText(byId("no-errors"), hint);
   byId("errors").hidden = Boolean(hint);
@@ -28,7 +28,7 @@ export async function showErrors(requests, periods, query, isCurrent) {
     if (!isCurrent()) return;
     errors.push({ begin, missed: found && upperMissed(found), alarms: found?.false_alarm_share.value ?? null });
   }
-  drawErrors(byId("errors"), errors);
+  drawErrors(byId("errors"), errors, zone);
 }
 
 function upperMissed({ missed, called_good: good }) {

@@ -1,18 +1,17 @@
-// The charts. Times are those of the browser's zone.
+// The charts. Days are those of the plant.
 
 import uPlot from "../vendor/uplot/uPlot.esm.js";
 
-const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const HEIGHT_PX = 240;
 const POINT_PX = 7;
 const percent = (value) => (value === null ? "–" : `${(100 * value).toFixed(value < 0.1 ? 2 : 1)} %`);
 
 /** The defect rate with its control limits; periods beyond a limit have a larger point. */
-export function drawRate(element, periods) {
+export function drawRate(element, periods, zone) {
   const rate = periods.map(({ inspected, defective }) => (inspected ? defective / inspected : null));
   const out = rate.map((value, index) => (periods[index].out ? value : null));
   const data = [times(periods), rate, ...["low", "high", "centre"].map((name) => periods.map((period) => period[name])), out];
-  draw(element, data, percent, [
+  draw(element, data, zone, percent, [
     line("Defect rate", "--text", { width: 2 }),
     line("Lower limit", "--accent", { dash: [4, 4], points: { show: false } }),
     line("Upper limit", "--accent", { dash: [4, 4], points: { show: false } }),
@@ -22,22 +21,24 @@ export function drawRate(element, periods) {
 }
 
 /** Upper bounds of missed defects and shares of false alarms: {begin, missed, alarms}. */
-export function drawErrors(element, errors) {
+export function drawErrors(element, errors, zone) {
   const data = [times(errors), errors.map(({ missed }) => missed), errors.map(({ alarms }) => alarms)];
-  draw(element, data, percent, [
+  draw(element, data, zone, percent, [
     line("Missed, at most", "--defect", { width: 2 }),
     line("False alarms", "--review", { width: 2, dash: [6, 4] }),
   ]);
 }
 
 /** The mean log-odds. */
-export function drawScores(element, periods) {
+export function drawScores(element, periods, zone) {
   const data = [times(periods), periods.map(({ log_odds: value }) => value)];
-  draw(element, data, (value) => (value === null ? "–" : value.toFixed(1)), [line("Mean log-odds", "--text", { width: 2 })]);
+  draw(element, data, zone, (value) => (value === null ? "–" : value.toFixed(1)), [line("Mean log-odds", "--text", { width: 2 })]);
 }
 
-function draw(element, data, write, series, bands = []) {
+function draw(element, data, zone, write, series, bands = []) {
   element.chart?.destroy();
+  const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: zone });
+  const dayText = (seconds) => days.format(new Date(1000 * seconds));
   const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
   const options = {
     width: element.clientWidth,
@@ -56,10 +57,6 @@ function observe(element) {
   const observer = new ResizeObserver(() => requestAnimationFrame(() => element.chart.setSize({ width: element.clientWidth, height: HEIGHT_PX })));
   observer.observe(element);
   return observer;
-}
-
-function dayText(seconds) {
-  return days.format(new Date(1000 * seconds));
 }
 
 function line(label, name, more = {}) {

@@ -23,7 +23,7 @@ async function load() {
     const report = await requests.trends(form.query);
     if (number !== current) return;
     show(report);
-    await showErrors(requests, report.periods, form.query, () => number === current);
+    await showErrors(requests, report, form.query, () => number === current);
   });
 }
 
@@ -41,11 +41,11 @@ async function attempt(ask) {
   }
 }
 
-function show({ by, periods, classes, stations, versions }) {
+function show({ by, zone, periods, classes, stations, versions }) {
   byId("panels").hidden = false;
   setText(byId("rate-summary"), rateSentence(periods, by));
-  drawRate(byId("rate"), periods);
-  drawScores(byId("scores"), periods);
+  drawRate(byId("rate"), periods, zone);
+  drawScores(byId("scores"), periods, zone);
   showClasses(byId("classes"), classes);
   showGroups(byId("by-station"), "Station", stations);
   showGroups(byId("by-version"), "Version", versions);

@@ -1,11 +1,11 @@
 """Pages of inspections by their filters, on SQLite and PostgreSQL."""
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from api.records.filters import Filters
 from api.records.search import known_names, list_inspections
-from api.records.tables import inspections, tags
+from api.records.tables import inspections, pictures, tags
 from api.records.tagging import MAX_LENGTH, MAX_TAGS, tags_of
 from tests.api.records.filled_record import NOW, make_row, stock
 
@@ -26,6 +26,7 @@ FOUND = [
     ({"reviewer": "Eva", "verdict": "defect"}, [3]),
     ({"reviewer": "Eva", "reviewed": False}, []),
     ({"verdict": "defect", "until": NOW}, []),
+    ({"verdict": "defect", "with_picture": True}, [4, 3]),
 ]
 
 
@@ -41,6 +42,9 @@ def connection(engine):
     ]
     empty = dict.fromkeys(("reviewed_label", "reviewed_at", "reviewer"))
     stock(engine, [{**empty, **row} for row in rows])
+    with engine.begin() as connection:
+        gone = pictures.c.sha256 == rows[0]["picture"]
+        connection.execute(update(pictures).where(gone).values(state="expired"))
     with engine.connect() as connection:
         yield connection
 
@@ -69,5 +73,5 @@ def test_only_short_single_values_become_tags():
         "b": "1.5",
         "c": "true",
     }
-    assert tags_of({"a": "x" * (MAX_LENGTH + 1), "b": "x\0"}) == {}
+    assert tags_of({"a": "x" * (MAX_LENGTH + 1), "b": "x\0", "a:b": "x"}) == {}
     assert len(tags_of({str(number): "x" for number in range(MAX_TAGS + 1)})) == MAX_TAGS

@@ -314,3 +314,17 @@ def test_a_search_is_exported_as_a_data_set(line, part, tmp_path):
     }
     predicted = line.get("/v1/records/1/mask").content
     np.testing.assert_array_equal(masks["1"].mask > 0, decode_image(predicted, "mask").pixels[..., 0] > 0)
+
+
+def test_a_reviewed_class_replaces_those_of_a_predicted_mask(make_app, folder, predictor, part):
+    predictor.spot_from = 20
+    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
+        client.post("/v1/inspect", content=part, headers=PNG)
+        label = client.get("/v1/records/1").json()["answer"]["decision"]["label"]
+        other = {"scratch": "spot", "spot": "scratch"}[label]
+        for expected in (label, other):
+            with zipfile.ZipFile(io.BytesIO(client.get("/v1/records/export?format=coco").content)) as file:
+                found = json.loads(file.read("annotations.json"))
+            assert [category["name"] for category in found["categories"]] == [expected]
+            sent = {"label": other, "reviewer": "Ada"}
+            client.request("PUT", "/v1/records/1/review", json=sent, headers={"If-Match": '"0"'})

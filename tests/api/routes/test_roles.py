@@ -11,7 +11,7 @@ from segdec.errors import ConfigError
 
 PUBLIC = {"/livez", "/readyz", "/metrics", "/openapi.json", "/v2", "/v2/health/live", "/v2/health/ready"}
 PAGES = {"/", "/review", "/line", "/parts", "/trends", "/models", "/docs"}
-PART = "/parts/{record_id:int}"
+PART = "/parts/{record_id}"
 FOLDERS = ("shared", "inspect", "review", "line", "parts", "part", "trends", "models", "vendor")
 FILES = {"/docs", "/docs/swagger", *(f"/static/{name}" for name in FOLDERS)}
 REVIEW = ("/v1/records", "/v1/review", "/v1/line", "/v1/trends", "/v1/reports", "/v1/outbox")
