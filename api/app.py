@@ -68,6 +68,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
 def _record_routers() -> list[APIRouter]:
     with explain_missing_group():
         from api.routes import (
+            audit,
             candidates,
             line,
             outbox,
@@ -78,7 +79,18 @@ def _record_routers() -> list[APIRouter]:
             review,
             trends,
         )
-    modules = (record_exports, records, review, candidates, trends, reports, line, outbox, picture_deletion)
+    modules = (
+        audit,
+        record_exports,
+        records,
+        review,
+        candidates,
+        trends,
+        reports,
+        line,
+        outbox,
+        picture_deletion,
+    )
     return [outbox.admin_router, *(module.router for module in modules)]
 
 

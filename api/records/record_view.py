@@ -7,25 +7,23 @@ from typing import Literal
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from api.errors import RequestError
 from api.inspection.mask_encoding import check_has_classes
 from api.records.filters import Filters
 from api.records.inspection import Row
 from api.records.schemas import (
-    AuditChange,
     Draw,
     InspectionRecord,
     PictureFacts,
-    RecordAudit,
     RecordNames,
     RecordPage,
     Refusal,
     Review,
 )
 from api.records.search import known_names, list_inspections
-from api.records.tables import audit, inspections, tags
+from api.records.tables import inspections, tags
 from segdec.images import MAX_PIXEL_LIMIT, decode_image, encode_png
 from segdec.imaging.overlay import draw_overlay
 from segdec.mask_decoding import unpack_mask
@@ -49,21 +47,6 @@ def list_names(connection: Connection) -> RecordNames:
         reviewers=list(known_names(connection, table.reviewer)),
         metadata=list(known_names(connection, tags.c.key)),
     )
-
-
-def list_audit(connection: Connection, record_id: int) -> RecordAudit:
-    """Returns the changes of an inspection, without the pixels of corrected masks."""
-    statement = select(audit).where(audit.c.record_id == record_id).order_by(audit.c.id)
-    rows = connection.execute(statement).mappings()
-    return RecordAudit(changes=[_make_change(row) for row in rows])
-
-
-def _make_change(row: Row) -> AuditChange:
-    states = {name: None if row[name] is None else json.loads(row[name]) for name in ("before", "after")}
-    for state in states.values():
-        if state is not None and "reviewed_mask" in state:
-            state["reviewed_mask"] = state["reviewed_mask"] is not None
-    return AuditChange(**{name: row[name] for name in ("at", "who", "what")}, **states)
 
 
 def make_record(row: Row) -> InspectionRecord:

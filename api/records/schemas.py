@@ -126,17 +126,20 @@ class RecordNames(AnswerPart):
 class AuditChange(AnswerPart):
     """A change in the audit log."""
 
+    id: int
     at: datetime
     who: str = Field(description="a person, an API key, or a part of the service")
-    what: str = Field(description="review, undo, delete a picture, …")
-    before: dict[str, Any] | None
+    what: str = Field(description="review, undo, delete a picture, promote, …")
+    record_id: int | None = Field(description="of the inspection; null: of none")
+    before: dict[str, Any] | None = Field(description="of masks only whether there is one")
     after: dict[str, Any] | None
 
 
-class RecordAudit(AnswerPart):
-    """The changes of an inspection, the oldest first."""
+class AuditPage(AnswerPart):
+    """Changes, the newest first."""
 
     changes: list[AuditChange]
+    next_before: int | None = Field(description="`before` of the next page; null: this is the last")
 
 
 # === Reviews ===

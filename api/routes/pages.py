@@ -47,6 +47,7 @@ LINE = PageEntry("/line", "Line", "line")
 PARTS = PageEntry("/parts", "Parts", "parts")
 TRENDS = PageEntry("/trends", "Trends", "trends")
 MODELS = PageEntry("/models", "Models", "models")
+CHANGES = PageEntry("/changes", "Changes", "changes")
 PART = PageEntry("/parts/{record_id}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
 
@@ -67,9 +68,11 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     swagger = Path(str(files("fastapi_offline"))) / "static"
     routes = [_page(API, ()), _folder("/docs/swagger", swagger), _folder("/docs", STATIC / "docs")]
     if settings.page:
-        of_record = [] if settings.record == "off" else [LINE, REVIEW, PARTS, TRENDS]
-        pages = [INSPECTION, *of_record, MODELS]
-        served = pages if settings.record == "off" else [*pages, PART]
+        if settings.record == "off":
+            pages = served = [INSPECTION, MODELS]
+        else:
+            pages = [INSPECTION, LINE, REVIEW, PARTS, TRENDS, MODELS, CHANGES]
+            served = [*pages, PART]
         routes += [_page(page, [*pages, API]) for page in served]
         folders = ["shared", "vendor", *(page.folder for page in served)]
         routes += [_folder(f"/static/{name}", STATIC / name) for name in folders]

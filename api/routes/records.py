@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from api.errors import RequestError, document_problems
 from api.records import record_view
+from api.records.audit_view import list_changes
 from api.records.inspection import Row
-from api.records.schemas import InspectionRecord, RecordAudit, RecordNames, RecordPage
+from api.records.schemas import AuditPage, InspectionRecord, RecordNames, RecordPage
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep
 from api.routes.number_text import WHOLE_NUMBER
@@ -159,6 +160,6 @@ async def show_qr_code(request: Request, service: ServiceDep, row: RowDep) -> Re
 
 
 @router.get("/{record_id}/audit", responses=PROBLEMS)
-async def show_audit(record: RecordDep, row: RowDep) -> RecordAudit:
-    """Who changed what about the inspection, the oldest change first."""
-    return await record.read(record_view.list_audit, row["id"])
+async def show_audit(record: RecordDep, row: RowDep) -> AuditPage:
+    """Who changed what about the inspection; its newest changes."""
+    return await record.read(list_changes, None, MAX_PAGE_SIZE, None, row["id"])

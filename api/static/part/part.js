@@ -3,12 +3,13 @@
 import { byId, createElement, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
+import { changeText } from "../shared/change_text.js";
 import { partName, servingLabel, timeText, verdictKind, verdictText } from "../shared/record_text.js";
 import { findRegions } from "../shared/regions.js";
 import { Key } from "../shared/service.js";
 import { drawHeatMap } from "../shared/viewer/heat_map.js";
 import { Viewer } from "../shared/viewer/viewer.js";
-import { changeText, explanationText, factsOf, reviewText, scoreSentence } from "./sentences.js";
+import { explanationText, factsOf, reviewText, scoreSentence } from "./sentences.js";
 
 const MAX_INSPECTIONS = 50;
 const NO_MASK = { regions: [], runs: [] };
@@ -71,7 +72,7 @@ async function showQrCode() {
 }
 
 async function showChanges() {
-  const changes = await requests.changes(recordId);
+  const changes = await requests.changesOf(recordId);
   const items = changes.map((change) => createElement("li", "", createElement("time", "", timeText(change.at)), ` ${changeText(change)}`));
   byId("changes").replaceChildren(...items);
   byId("no-changes").hidden = items.length > 0;

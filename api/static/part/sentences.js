@@ -45,19 +45,3 @@ export function factsOf({ answer, refusal, ...record }) {
     ["Record", String(record.record_id)],
   ];
 }
-
-/** A change in the audit log as a sentence. */
-export function changeText({ who, what, after }) {
-  const name = who || "An unknown person";
-  if (what === "review") return `${name} reviewed it as ${verdictText(after.reviewed_label)}.${details(after)}`;
-  if (what === "undo") {
-    const earlier = after?.reviewed_label;
-    return `${name} withdrew the review${earlier ? `; it is ${verdictText(earlier)} again` : ""}.`;
-  }
-  if (what === "delete a picture") return `${name} deleted the photograph.`;
-  return `${name}: ${what}.`;
-}
-
-function details({ review_reason: reason, reviewed_mask: corrected }) {
-  return `${corrected ? " The mask was corrected." : ""}${reason ? ` Reason: ${reason}` : ""}`;
-}

@@ -68,9 +68,14 @@ export class RecordRequests {
     return (await this.ask(`v1/records/${id}/qr-code`)).blob();
   }
 
-  /** The changes of a record, the oldest first. */
-  async changes(id) {
+  /** The newest changes of a record, the newest first. */
+  async changesOf(id) {
     return (await this.json(`v1/records/${id}/audit`)).changes;
+  }
+
+  /** A page of all changes, {changes, next_before}; `query` is a URLSearchParams. */
+  async changes(query) {
+    return this.json(`v1/audit?${query}`);
   }
 
   /** The photograph with its mask as a Blob, at most `side` px long or high. */

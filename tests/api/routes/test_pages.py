@@ -41,7 +41,10 @@ OF_RECORD = ["./line", "./review", "./parts", "./trends"]
 
 @pytest.mark.parametrize(
     ("record", "links"),
-    [("off", ["./", "./models", "./docs"]), ("required", ["./", *OF_RECORD, "./models", "./docs"])],
+    [
+        ("off", ["./", "./models", "./docs"]),
+        ("required", ["./", *OF_RECORD, "./models", "./changes", "./docs"]),
+    ],
 )
 def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links):
     with serve(make_app(record=record, record_folder=tmp_path / "record")) as client:

@@ -282,6 +282,8 @@ def test_the_changes_of_a_record_name_people(recorder, part):
     answer = recorder.request("PUT", "/v1/records/1/review", json=sent, headers={"If-Match": '"0"'})
     assert answer.status_code == 200
     (change,) = recorder.get("/v1/records/1/audit").json()["changes"]
+    assert recorder.get("/v1/audit?who=Ada").json() == {"changes": [change], "next_before": None}
+    assert recorder.get("/v1/audit?who=Eva").json()["changes"] == []
     assert (change["who"], change["what"]) == ("Ada", "review")
     assert change["before"]["reviewed_label"] is None and change["before"]["reviewed_mask"] is False
     assert (change["after"]["reviewed_label"], change["after"]["reviewed_mask"]) == ("spot", True)

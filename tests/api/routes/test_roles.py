@@ -10,11 +10,11 @@ from api.routes.roles import check_roles, role_of
 from segdec.errors import ConfigError
 
 PUBLIC = {"/livez", "/readyz", "/metrics", "/openapi.json", "/v2", "/v2/health/live", "/v2/health/ready"}
-PAGES = {"/", "/review", "/line", "/parts", "/trends", "/models", "/docs"}
+PAGES = {"/", "/review", "/line", "/parts", "/trends", "/models", "/changes", "/docs"}
 PART = "/parts/{record_id}"
-FOLDERS = ("shared", "inspect", "review", "line", "parts", "part", "trends", "models", "vendor")
+FOLDERS = ("shared", "inspect", "review", "line", "parts", "part", "trends", "models", "changes", "vendor")
 FILES = {"/docs", "/docs/swagger", *(f"/static/{name}" for name in FOLDERS)}
-REVIEW = ("/v1/records", "/v1/review", "/v1/line", "/v1/trends", "/v1/reports", "/v1/outbox")
+REVIEW = ("/v1/records", "/v1/review", "/v1/line", "/v1/trends", "/v1/reports", "/v1/audit", "/v1/outbox")
 CODES = {"anyone": 200, "predict": "missing_key", "review": "not_review", "admin": "not_admin"}
 BOSS = {"Authorization": "Bearer admin"}
 

@@ -1,0 +1,61 @@
+// The page of changes: the audit log in sentences, the newest first.
+
+import { changeText } from "../shared/change_text.js";
+import { byId, createElement, setText } from "../shared/dom.js";
+import { askKey } from "../shared/key_prompt.js";
+import { RecordRequests } from "../shared/record_requests.js";
+import { timeText } from "../shared/record_text.js";
+import { Key } from "../shared/service.js";
+
+const PAGE_SIZE = 100;
+
+const key = new Key(askKey);
+const requests = new RecordRequests(key);
+let who = ""; // of the last search
+let nextBefore = null; // cursor of the next page
+
+async function search() {
+  who = byId("search").elements.who.value.trim();
+  nextBefore = null;
+  byId("changes").replaceChildren();
+  await loadPage();
+}
+
+async function loadPage() {
+  const query = new URLSearchParams({ limit: PAGE_SIZE });
+  if (who) query.set("who", who);
+  if (nextBefore !== null) query.set("before", nextBefore);
+  byId("problem").hidden = true;
+  try {
+    const page = await requests.changes(query);
+    byId("changes").append(...page.changes.map(changeItem));
+    nextBefore = page.next_before;
+  } catch (error) {
+    setText(byId("problem"), error.message);
+    byId("problem").hidden = false;
+  }
+  byId("more").hidden = nextBefore === null;
+  byId("none").hidden = byId("changes").childElementCount > 0 || !byId("problem").hidden;
+  byId("forget-key").hidden = !key.value;
+}
+
+function changeItem(change) {
+  const item = createElement("li", "", createElement("time", "", timeText(change.at)), ` ${changeText(change)}`);
+  if (change.record_id !== null) {
+    const link = createElement("a", "", `Record ${change.record_id}`);
+    link.href = `parts/${change.record_id}`;
+    item.append(" ", link);
+  }
+  return item;
+}
+
+byId("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  search();
+});
+byId("more").addEventListener("click", loadPage);
+byId("forget-key").addEventListener("click", () => {
+  key.forget();
+  search();
+});
+await search();
