@@ -42,6 +42,9 @@ def test_rates_errors_and_counts_are_shown(visit, service):
     expect(page.locator("#alarms-summary")).to_have_text(alarms)
     expect(page.locator("#more-reviews")).to_contain_text("more reviews of parts called good")
     expect(page.locator("#classes tbody tr")).to_have_count(1)
+    page.get_by_text("Numbers").click()
+    expect(page.locator("#periods tbody tr")).to_have_count(30)
+    expect(page.locator("#periods tbody tr").last).to_contain_text("5240.0 %")
     expect(page.locator("#by-station tbody th")).to_have_text(["cam1", HTML])
     for plot in ("rate", "errors", "scores"):
         expect(page.locator(f"#{plot} canvas")).to_be_visible()

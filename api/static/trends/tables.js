@@ -29,6 +29,22 @@ export function showGroups(table, title, groups) {
   fill(table, [title, "Inspected", "Defective", "Rate", ""], rows, "Nothing was inspected.");
 }
 
+/** The periods with their control limits and mean scores; `zone` is that of the plant. */
+export function showPeriods(table, periods, zone) {
+  const days = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: zone });
+  const known = (value, write) => (value === null ? "–" : write(value));
+  const rows = periods.map((period) => [
+    days.format(new Date(period.begin)),
+    whole.format(period.inspected),
+    whole.format(period.defective),
+    percent(rateOf(period)),
+    known(period.low, percent),
+    known(period.high, percent),
+    known(period.log_odds, (value) => value.toFixed(2)),
+  ]);
+  fill(table, ["From", "Inspected", "Defective", "Rate", "Lower limit", "Upper limit", "Mean log-odds"], rows, "Nothing was inspected.");
+}
+
 function rateOf({ inspected, defective }) {
   return inspected ? defective / inspected : 0;
 }

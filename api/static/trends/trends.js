@@ -9,7 +9,7 @@ import { enableReports } from "./report_form.js";
 import { showErrors } from "./model_errors.js";
 import { drawRate, drawScores } from "./plots.js";
 import { rateSentence } from "./sentences.js";
-import { showClasses, showGroups } from "./tables.js";
+import { showClasses, showGroups, showPeriods } from "./tables.js";
 
 const key = new Key(askKey);
 const requests = new RecordRequests(key);
@@ -46,6 +46,7 @@ function show({ by, zone, periods, classes, stations, versions }) {
   setText(byId("rate-summary"), rateSentence(periods, by));
   drawRate(byId("rate"), periods, zone);
   drawScores(byId("scores"), periods, zone);
+  showPeriods(byId("periods"), periods, zone);
   showClasses(byId("classes"), classes);
   showGroups(byId("by-station"), "Station", stations);
   showGroups(byId("by-version"), "Version", versions);
