@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from api.records.inspection import Row
 from api.records.schemas import AuditChange, AuditPage
-from api.records.tables import audit
+from api.records.tables import audit, inspections
 
 
 def list_changes(
@@ -20,7 +20,9 @@ def list_changes(
 
     `who` and `record_id` restrict them.
     """
-    statement = select(audit)
+    statement = select(audit, inspections.c.part_id).outerjoin(
+        inspections, inspections.c.id == audit.c.record_id
+    )
     for column, value in ((audit.c.who, who), (audit.c.record_id, record_id)):
         if value is not None:
             statement = statement.where(column == value)
@@ -36,4 +38,6 @@ def _make_change(row: Row) -> AuditChange:
     for state in states.values():
         if state is not None and "reviewed_mask" in state:
             state["reviewed_mask"] = state["reviewed_mask"] is not None
-    return AuditChange(**{name: row[name] for name in ("id", "at", "who", "what", "record_id")}, **states)
+    return AuditChange(
+        **{name: row[name] for name in ("id", "at", "who", "what", "record_id", "part_id")}, **states
+    )

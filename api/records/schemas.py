@@ -131,6 +131,7 @@ class AuditChange(AnswerPart):
     who: str = Field(description="a person, an API key, or a part of the service")
     what: str = Field(description="review, undo, delete a picture, promote, …")
     record_id: int | None = Field(description="of the inspection; null: of none")
+    part_id: str | None = Field(description="of that inspection")
     before: dict[str, Any] | None = Field(description="of masks only whether there is one")
     after: dict[str, Any] | None
 

@@ -124,6 +124,7 @@ def test_the_page_of_a_part_explains_verdict_review_and_changes(visit, service):
 def test_a_printed_page_has_a_qr_code(visit, service):
     page = visit(service.address).open("parts/2")
     expect(page.locator("#qr-code")).to_be_hidden()
+    expect(page.locator("#qr-code")).to_have_attribute("src", re.compile("^blob:"))
     page.emulate_media(media="print")
     expect(page.locator("#qr-code")).to_be_visible()
     assert page.locator("#qr-code").evaluate("image => image.decode().then(() => image.naturalWidth)") > 60

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection, func, select
 
 from api.records.events import verdict_of
-from api.records.filters import Filters, start_of_hour
+from api.records.filters import Filters, equal, start_of_hour
 from api.records.inspection import Row
 from api.records.line import line_queries
 from api.records.line.shifts import Span
@@ -18,6 +18,7 @@ from api.records.schemas import ReviewStatistics
 from api.records.search import list_inspections
 from api.records.tables import inspections, tags
 from api.records.trends.trend_queries import TimeSum, sum_period
+from segdec.runtime.identifiers import NOT_INSPECTED
 
 MAX_DEFECTS = 500
 """Defects that a report lists, the newest ones."""
@@ -62,7 +63,7 @@ class ReportContent:
 
     Attributes:
         labels: Number of inspections by label.
-        not_inspected: Photographs without a verdict; None for a value of the metadata, which they lack.
+        not_inspected: Photographs without a verdict; for a value of the metadata only those that are stored.
         rates: Begin of each hour or day with its inspected and defective parts.
         statistics: Estimates from the reviews of the period and station, whatever the metadata.
         defects: Rows with `DEFECT_COLUMNS`, the newest first.
@@ -70,7 +71,7 @@ class ReportContent:
 
     request: ReportRequest
     labels: Counter[str]
-    not_inspected: int | None
+    not_inspected: int
     rates: Sequence[tuple[datetime, int, int]]
     statistics: ReviewStatistics
     models: Sequence[ModelUse]
@@ -94,8 +95,9 @@ def read_content(connection: Connection, request: ReportRequest) -> ReportConten
     labels: Counter[str] = Counter()
     for one in sums:
         labels[one.label] += one.count
-    missed = None
-    if request.tag is None:
+    if request.tag is not None:
+        missed = _count_refused(connection, filters)
+    else:
         missed = line_queries.count_uninspected(
             connection, request.span.begin, request.station, request.span.end
         )
@@ -110,16 +112,22 @@ def read_content(connection: Connection, request: ReportRequest) -> ReportConten
     )
 
 
+def _count_refused(connection: Connection, filters: Filters) -> int:
+    """Returns the number of stored photographs without a verdict that have a value of the metadata."""
+    assert filters.tag is not None
+    table, (key, value) = inspections.c, filters.tag
+    statement = select(func.count()).select_from(tags).join(inspections, table.id == tags.c.record_id)
+    statement = statement.where(tags.c.key == key, tags.c.value == value, table.label == NOT_INSPECTED)
+    statement = statement.where(*equal(inspections, station=filters.station))
+    return int(connection.execute(statement).scalar_one())
+
+
 def span_of_tag(connection: Connection, tag: tuple[str, str]) -> Span | None:
     """Returns the time of the inspections with a value of the metadata; None if there are none."""
-    numbers = select(func.min(tags.c.record_id), func.max(tags.c.record_id))
-    ids = connection.execute(numbers.where(tags.c.key == tag[0], tags.c.value == tag[1])).one()
-    times = (
-        connection.execute(select(inspections.c.inspected_at).where(inspections.c.id.in_(ids)))
-        .scalars()
-        .all()
-    )
-    return Span(min(times), max(times) + timedelta(seconds=1)) if times else None
+    times = inspections.c.inspected_at
+    joined = select(func.min(times), func.max(times)).join(tags, tags.c.record_id == inspections.c.id)
+    begin, last = connection.execute(joined.where(tags.c.key == tag[0], tags.c.value == tag[1])).one()
+    return None if begin is None else Span(begin, last + timedelta(seconds=1))
 
 
 def _rates(sums: Sequence[TimeSum], request: ReportRequest) -> Sequence[tuple[datetime, int, int]]:

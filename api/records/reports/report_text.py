@@ -25,8 +25,8 @@ def facts(content: ReportContent) -> Iterator[tuple[str, str]]:
     for label, count in content.labels.most_common():
         if verdict_of(label) == "defect":
             yield f"   {label}", _with_share(count, inspected)
-    if content.not_inspected is not None:
-        yield "Not inspected", _count(content.not_inspected)
+    # Not every photograph without a verdict is stored with its metadata.
+    yield "Not inspected" if request.tag is None else "Not inspected, at least", _count(content.not_inspected)
 
 
 def error_lines(content: ReportContent) -> Iterator[str]:

@@ -4,7 +4,7 @@ import { changeText } from "../shared/change_text.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
-import { timeText } from "../shared/record_text.js";
+import { partName, timeText } from "../shared/record_text.js";
 import { Key } from "../shared/service.js";
 
 const PAGE_SIZE = 100;
@@ -42,7 +42,7 @@ async function loadPage() {
 function changeItem(change) {
   const item = createElement("li", "", createElement("time", "", timeText(change.at)), ` ${changeText(change)}`);
   if (change.record_id !== null) {
-    const link = createElement("a", "", `Record ${change.record_id}`);
+    const link = createElement("a", "", partName(change));
     link.href = `parts/${change.record_id}`;
     item.append(" ", link);
   }

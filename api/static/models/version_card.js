@@ -25,7 +25,7 @@ function facts({ classes, thresholds, metrics = {}, metrics_split: split, encode
     ["Thresholds", limits],
     ...(split ? [["Measured on", split]] : []),
     ...Object.keys(NAMES).flatMap(measured),
-    ["Encoder", encoder?.name ?? "trained from random weights"],
+    ["Encoder", encoder ? `${encoder.encoder}, weights: ${encoder.weights}` : "trained from random weights"],
     ["Trained on", parent ? `version ${parent.version} and new photographs` : "its own data set"],
     ...(made ? [["Exported with", `segdec ${made}`]] : []),
     ["SHA-256", sha256 ?? "–"],

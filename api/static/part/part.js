@@ -39,6 +39,7 @@ function show(record) {
   byId("verdict").dataset.kind = verdictKind(label);
   setText(byId("score"), scoreSentence(record));
   setText(byId("explanation"), explanationText(record));
+  byId("warnings").replaceChildren(...(record.answer?.warnings ?? []).map((warning) => createElement("li", "", warning)));
   setText(byId("review"), reviewText(record.review));
   const pairs = factsOf(record).map(([name, value]) => [createElement("dt", "", name), createElement("dd", "", value)]);
   byId("facts").replaceChildren(...pairs.flat());

@@ -3,6 +3,7 @@
 import { byId, createElement } from "./dom.js";
 
 const TIMES = ["since", "until"];
+const DEFAULT_KEY = "lot"; // of the metadata, as the empty field says
 
 export class SearchForm {
   /** Calls `onSearch()` when the user searches. */
@@ -16,7 +17,7 @@ export class SearchForm {
       this.#search();
     });
     form.addEventListener("change", ({ target }) => target.matches("select, [type=date], [type=datetime-local]") && this.#search());
-    form.addEventListener("input", () => this.#requireBoth());
+    form.addEventListener("input", () => this.#requireValue());
     byId("clear").addEventListener("click", () => {
       this.#read(new URLSearchParams());
       this.#search();
@@ -29,19 +30,14 @@ export class SearchForm {
     return values ? `?${values}` : location.pathname;
   }
 
-  /** The last search as a query for the service: times with a zone, and the metadata as one value. */
+  /** The last search as a query for the service. */
   get query() {
-    const query = new URLSearchParams(this.submitted);
-    for (const name of TIMES) {
-      const moment = new Date(query.get(name) ?? NaN);
-      query.delete(name);
-      if (!Number.isNaN(moment.getTime())) query.set(name, moment.toISOString());
-    }
-    const [key, value] = [query.get("key"), query.get("value")];
-    query.delete("key");
-    query.delete("value");
-    if (key && value) query.set("metadata", `${key}:${value}`);
-    return query;
+    return toQuery(this.submitted);
+  }
+
+  /** The fields as they are now, as a query for the service. */
+  get typed() {
+    return toQuery(this.#values());
   }
 
   /** Offers names to choose from: those of each list, by its id. */
@@ -64,16 +60,30 @@ export class SearchForm {
     return new URLSearchParams(values.filter(([, value]) => value));
   }
 
-  /** Key and value of the metadata need each other. */
-  #requireBoth() {
+  /** A key of the metadata needs a value. */
+  #requireValue() {
     const { key, value } = this.form.elements;
-    key.required = Boolean(value.value.trim());
     value.required = Boolean(key.value.trim());
   }
 
   #read(values) {
     this.form.reset();
     for (const field of this.form.elements) if (values.has(field.name)) field.value = values.get(field.name);
-    this.#requireBoth();
+    this.#requireValue();
   }
+}
+
+/** Values of the fields as the service expects them: times with a zone, and the metadata as one value. */
+function toQuery(values) {
+  const query = new URLSearchParams(values);
+  for (const name of TIMES) {
+    const moment = new Date(query.get(name) ?? NaN);
+    query.delete(name);
+    if (!Number.isNaN(moment.getTime())) query.set(name, moment.toISOString());
+  }
+  const [key, value] = [query.get("key") ?? DEFAULT_KEY, query.get("value")];
+  query.delete("key");
+  query.delete("value");
+  if (value) query.set("metadata", `${key}:${value}`);
+  return query;
 }

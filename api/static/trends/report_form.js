@@ -3,7 +3,7 @@
 import { byId } from "../shared/dom.js";
 import { saveFile } from "../shared/save_file.js";
 
-/** Connects the buttons; `query()` is the search of the page, and `attempt(ask)` runs a request and shows its error. */
+/** Connects the buttons; `query()` are the fields of the page, and `attempt(ask)` runs a request and shows its error. */
 export function enableReports(requests, query, attempt) {
   for (const button of document.querySelectorAll("#report-buttons button")) {
     button.addEventListener("click", async () => {

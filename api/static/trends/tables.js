@@ -37,7 +37,7 @@ export function showPeriods(table, periods, zone) {
     days.format(new Date(period.begin)),
     whole.format(period.inspected),
     whole.format(period.defective),
-    percent(rateOf(period)),
+    period.inspected ? percent(rateOf(period)) : "–",
     known(period.low, percent),
     known(period.high, percent),
     known(period.log_odds, (value) => value.toFixed(2)),

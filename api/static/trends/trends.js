@@ -35,6 +35,7 @@ async function attempt(ask) {
   } catch (error) {
     setText(byId("problem"), error.message);
     byId("problem").hidden = false;
+    byId("problem").scrollIntoView({ block: "nearest" });
     return null;
   } finally {
     byId("forget-key").hidden = !key.value;
@@ -52,7 +53,7 @@ function show({ by, zone, periods, classes, stations, versions }) {
   showGroups(byId("by-version"), "Version", versions);
 }
 
-enableReports(requests, () => form.query, attempt);
+enableReports(requests, () => form.typed, attempt);
 byId("forget-key").addEventListener("click", () => {
   key.forget();
   load();

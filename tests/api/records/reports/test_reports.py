@@ -43,7 +43,9 @@ def fill(engine):
         )
         for number, label in enumerate(labels)
     ]
-    stock(engine, rows)
+    refused = {"label": "not_inspected", "details": '{"lot": "L0"}', "inspected_at": NOON}
+    refused |= dict.fromkeys(("draw", "draw_probability", "draw_reason"))
+    stock(engine, [*rows, make_row(99, **refused)])
     missed = {"missed_at": NOON, "station": "", "client": "", "status": 422, "code": "x", "detail": "x"}
     with write_transaction(engine) as connection:
         connection.execute(insert(misses), [missed, {**missed, "missed_at": NOON + timedelta(days=1)}])
@@ -89,7 +91,7 @@ def test_the_certificate_of_a_lot(engine):
     fill(engine)
     lot = read(engine, "lot", tag=("lot", "L0"))
     assert lot.request.title == "Certificate of lot L0"
-    assert (lot.inspected, lot.defective, lot.not_inspected) == (5, 2, None)
+    assert (lot.inspected, lot.defective, lot.not_inspected) == (5, 2, 1)
     assert lot.request.span.begin == NOON
     assert [used.version for used in lot.models] == ["1"]
 
