@@ -121,6 +121,23 @@ def test_the_page_of_a_part_explains_verdict_review_and_changes(visit, service):
     expect(page.locator("#no-changes")).to_be_visible()
 
 
+def test_a_part_is_reviewed_on_its_page(visit, service):
+    page = visit(service.address).open("parts/4")
+    form = page.locator("#review-form")
+    form.get_by_label("Verdict").select_option("good")
+    form.get_by_label("Your name").fill("Noa")
+    form.get_by_label("Reason").fill(SCRIPT)
+    form.get_by_role("button", name="Save review").click()
+    expect(page.locator("#review")).to_contain_text("Good, by Noa, ")
+    expect(page.locator("#review")).to_contain_text(f"Reason: {SCRIPT}")
+    expect(page.locator("#changes li").first).to_contain_text("Noa reviewed it as Good.")
+    with httpx.Client(base_url=service.address) as http:
+        http.delete("v1/records/4/review", headers={"If-Match": '"1"'}).raise_for_status()
+    form.get_by_label("Verdict").select_option("scratch")
+    form.get_by_role("button", name="Save review").click()
+    expect(page.locator("#review-problem")).to_contain_text("revision")
+
+
 def test_a_printed_page_has_a_qr_code(visit, service):
     page = visit(service.address).open("parts/2")
     expect(page.locator("#qr-code")).to_be_hidden()

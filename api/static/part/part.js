@@ -9,6 +9,7 @@ import { findRegions } from "../shared/regions.js";
 import { Key } from "../shared/service.js";
 import { drawHeatMap } from "../shared/viewer/heat_map.js";
 import { Viewer } from "../shared/viewer/viewer.js";
+import { ReviewForm } from "./review_form.js";
 import { explanationText, factsOf, reviewText, scoreSentence } from "./sentences.js";
 
 const MAX_INSPECTIONS = 50;
@@ -17,6 +18,7 @@ const ANY_CLASS = 1 / 255; // lowest value of a defect in a mask
 
 const requests = new RecordRequests(new Key(askKey));
 const viewer = new Viewer(byId("picture"));
+const reviewForm = new ReviewForm(requests, load);
 const recordId = location.pathname.split("/").at(-1);
 const drawn = { mask: NO_MASK, heatMap: null };
 
@@ -43,6 +45,7 @@ function show(record) {
   setText(byId("review"), reviewText(record.review));
   const pairs = factsOf(record).map(([name, value]) => [createElement("dt", "", name), createElement("dd", "", value)]);
   byId("facts").replaceChildren(...pairs.flat());
+  reviewForm.show(record);
   byId("stage").hidden = byId("side").hidden = false;
 }
 

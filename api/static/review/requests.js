@@ -1,8 +1,7 @@
 // This page's requests to the service.
 
-import { RecordRequests } from "../shared/record_requests.js";
+import { JSON_TYPE, RecordRequests } from "../shared/record_requests.js";
 
-const JSON_TYPE = { "Content-Type": "application/json" };
 const MAX_SKIPPED = 100;
 
 export class Requests extends RecordRequests {
@@ -21,10 +20,8 @@ export class Requests extends RecordRequests {
   }
 
   /** Stores a verdict {label, reason, reviewer, mask}, `mask` a Blob or null; returns the new record. */
-  async review({ record_id: id, revision }, { label, reason, reviewer, mask }) {
-    const sent = { label, reason, reviewer, session: this.session, mask: mask && { png: await base64Of(mask) } };
-    const headers = { ...JSON_TYPE, "If-Match": `"${revision}"` };
-    return this.json(`v1/records/${id}/review`, { method: "PUT", headers, body: JSON.stringify(sent) });
+  async review(record, verdict) {
+    return super.review(record, { ...verdict, session: this.session });
   }
 
   /** Reverts the last verdict on a record, in the name of `reviewer` or null; returns the new record. */
@@ -32,14 +29,4 @@ export class Requests extends RecordRequests {
     const query = new URLSearchParams({ session: this.session, ...(reviewer && { reviewer }) });
     return this.json(`v1/records/${id}/review?${query}`, { method: "DELETE", headers: { "If-Match": `"${revision}"` } });
   }
-}
-
-async function base64Of(blob) {
-  const reader = new FileReader();
-  await new Promise((resolve, reject) => {
-    reader.onload = resolve;
-    reader.onerror = () => reject(reader.error);
-    reader.readAsDataURL(blob);
-  });
-  return reader.result.slice(reader.result.indexOf(",") + 1);
 }

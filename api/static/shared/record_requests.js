@@ -3,6 +3,7 @@
 import { readGrey } from "./png.js";
 import { request, ServiceError } from "./service.js";
 
+export const JSON_TYPE = { "Content-Type": "application/json" };
 const TIMEOUT_MS = 60_000; // a lost network reports no error for much longer
 
 export class RecordRequests {
@@ -68,6 +69,13 @@ export class RecordRequests {
     return (await this.ask(`v1/records/${id}/qr-code`)).blob();
   }
 
+  /** Stores a verdict {label, reason, reviewer, mask, session}, `mask` a Blob or null; returns the new record. */
+  async review({ record_id: id, revision }, { mask = null, session = null, ...verdict }) {
+    const sent = { ...verdict, session, mask: mask && { png: await base64Of(mask) } };
+    const headers = { ...JSON_TYPE, "If-Match": `"${revision}"` };
+    return this.json(`v1/records/${id}/review`, { method: "PUT", headers, body: JSON.stringify(sent) });
+  }
+
   /** The newest changes of a record, the newest first. */
   async changesOf(id) {
     return (await this.json(`v1/records/${id}/audit`)).changes;
@@ -99,4 +107,14 @@ export class RecordRequests {
   ask(path, options = {}) {
     return request(path, { timeoutMs: TIMEOUT_MS, ...options, key: this.key });
   }
+}
+
+async function base64Of(blob) {
+  const reader = new FileReader();
+  await new Promise((resolve, reject) => {
+    reader.onload = resolve;
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(blob);
+  });
+  return reader.result.slice(reader.result.indexOf(",") + 1);
 }
