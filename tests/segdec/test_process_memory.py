@@ -53,12 +53,13 @@ def test_limit_is_the_lowest_of_the_group_and_all_above_it(limit_of, group, file
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports it")
 def test_peak_is_that_of_the_work_and_not_of_what_came_before() -> None:
-    np.ones(80 * MEBI, np.uint8)
+    np.ones(400 * MEBI, np.uint8)
+    release_free_memory()  # of other tests in this process
     before = resident_bytes()
     assert before is not None
-    peak = measure_peak_memory(lambda: np.ones(40 * MEBI, np.uint8))
+    peak = measure_peak_memory(lambda: np.ones(200 * MEBI, np.uint8))
     assert peak is not None
-    assert 30 * MEBI < peak - before < 70 * MEBI
+    assert 100 * MEBI < peak - before < 350 * MEBI
     release_free_memory()
 
 
