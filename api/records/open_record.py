@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from alembic.script import ScriptDirectory
@@ -23,6 +24,16 @@ def add_setting_flags(parser: argparse.ArgumentParser, *names: str) -> None:
         default = os.environ.get(ENV_PREFIX + name.upper()) or field.default
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=kind, default=default and kind(default), help=field.description)
+
+
+def parse_time(text: str) -> datetime:
+    """Returns the time of an option; raises an ArgumentTypeError if it is none."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a time. Expected for example 2026-01-31 or 2026-01-31T06:00+01:00."
+        ) from None
 
 
 @contextmanager

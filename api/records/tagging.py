@@ -30,6 +30,12 @@ def tags_of(metadata: Mapping[str, Any]) -> dict[str, str]:
     return {key: text for key, text in short[:MAX_TAGS] if "\0" not in key + text and ":" not in key}
 
 
+def split_tag(text: str) -> tuple[str, str] | None:
+    """Returns key and value of the text KEY:VALUE; None if one of them is missing."""
+    key, _, value = text.partition(":")
+    return (key, value) if key and value else None
+
+
 def add_tags(connection: Connection, rows: Iterable[Row]) -> None:
     """Adds the tags of new inspections, rows with `id` and `details`."""
     made = list(_tag_rows(rows))

@@ -14,7 +14,7 @@ from api.records.queries import find_inspection
 from api.records.record import Record
 from api.records.review.reviews import record_not_found
 from api.records.tables import UNUSUAL_DISTANCE
-from api.records.tagging import MAX_LENGTH
+from api.records.tagging import MAX_LENGTH, split_tag
 from api.routes.dependencies import ServiceDep
 from api.routes.number_text import DECIMAL_NUMBER, ISO_TIME, WHOLE_NUMBER
 from api.routes.request_params import Name
@@ -76,11 +76,11 @@ async def read_tag(
     """
     if metadata is None:
         return None
-    key, colon, value = metadata.partition(":")
-    if not (key and colon and value):
+    tag = split_tag(metadata)
+    if tag is None:
         detail = f"metadata is {metadata!r}. Expected KEY:VALUE, such as lot:4711."
         raise RequestError(400, "bad_parameter", detail)
-    return key, value
+    return tag
 
 
 TagDep = Annotated[tuple[str, str] | None, Depends(read_tag)]

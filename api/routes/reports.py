@@ -12,7 +12,7 @@ from api.records.line.shifts import ShiftPlan
 from api.records.reports.excel_report import write_excel
 from api.records.reports.pdf_report import write_pdf
 from api.records.reports.report_content import read_content
-from api.records.reports.report_request import ReportKind, make_request
+from api.records.reports.report_request import ReportKind, make_report_request
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep
 from api.routes.record_exports import take_export_slot
@@ -50,7 +50,7 @@ async def show_report(
 
     def write(engine: Engine) -> bytes:
         with engine.connect() as connection:
-            request = make_request(connection, kind, plan, at or now, station, tag)
+            request = make_report_request(connection, kind, plan, at or now, station, tag)
             content = read_content(connection, request)
         return write_pdf(content, now) if form == "pdf" else write_excel(content, engine)
 

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from api.records.filters import Filters
 from api.records.reports.report_content import ReportContent
-from api.records.reports.report_text import error_lines, facts, model_rows
+from api.records.reports.report_text import error_lines, model_rows, summary_rows
 from api.records.search import inspection_pages
 from api.records.tables import inspections
 from segdec.runtime.identifiers import NOT_INSPECTED
@@ -60,7 +60,7 @@ def _write(book: Any, content: ReportContent, engine: Engine) -> None:
     title = (content.request.title,)
     lines = [
         title,
-        *facts(content),
+        *summary_rows(content),
         (),
         *((line,) for line in error_lines(content)),
         (),

@@ -12,9 +12,9 @@ from api.records.reports.report_content import MAX_DEFECTS, ReportContent
 from api.records.reports.report_text import (
     defect_rows,
     error_lines,
-    facts,
     model_rows,
     rate_rows,
+    summary_rows,
     time_text,
 )
 
@@ -55,7 +55,7 @@ class _Document(FPDF):
 def _write(document: FPDF, content: ReportContent) -> None:
     document.set_font(FONT, "B", TITLE_PT)
     document.multi_cell(0, 9, content.request.title, new_x="LMARGIN", new_y="NEXT")
-    _table(document, [], facts(content), (3, 7))
+    _table(document, [], summary_rows(content), (3, 7))
     _heading(document, "Errors, estimated from reviews")
     for line in error_lines(content):
         document.multi_cell(0, LINE_MM, line, align="L", new_x="LMARGIN", new_y="NEXT")

@@ -10,11 +10,12 @@ from sqlalchemy import Engine
 
 from api.errors import RequestError
 from api.records.line.shifts import ShiftPlan
-from api.records.open_record import add_setting_flags, open_record
+from api.records.open_record import add_setting_flags, open_record, parse_time
 from api.records.reports.excel_report import write_excel
 from api.records.reports.pdf_report import write_pdf
 from api.records.reports.report_content import read_content
-from api.records.reports.report_request import ReportKind, make_request
+from api.records.reports.report_request import ReportKind, make_report_request
+from api.records.tagging import split_tag
 from api.settings import Settings
 from segdec.errors import ConfigError
 from segdec.runtime.files import write_bytes_atomic
@@ -45,7 +46,9 @@ def _report(engine: Engine, options: argparse.Namespace, plan: ShiftPlan) -> byt
         at = at.replace(tzinfo=plan.zone)
     with engine.connect() as connection:
         try:
-            request = make_request(connection, options.kind, plan, at, options.station, options.metadata)
+            request = make_report_request(
+                connection, options.kind, plan, at, options.station, options.metadata
+            )
         except RequestError as error:
             raise ConfigError(str(error)) from error
         content = read_content(connection, request)
@@ -69,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("kind", choices=get_args(ReportKind))
     add("--out", type=Path, required=True, metavar="FILE", help="new file, .pdf or .xlsx")
-    add("--at", type=_parse_time, help="a time in the period, of the plant without a zone (default: now)")
+    add("--at", type=parse_time, help="a time in the period, of the plant without a zone (default: now)")
     add("--station", help="only of this station")
     add("--metadata", type=_parse_tag, metavar="KEY:VALUE", help="only with this value, for example lot:4711")
     shifts = "start times of the shifts (default: SEGDEC_RECORD_SHIFTS, or the service's default)"
@@ -79,18 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _parse_time(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is not a time. Expected for example 2026-01-31T06:00+01:00."
-        ) from None
-    return moment
-
-
 def _parse_tag(text: str) -> tuple[str, str]:
-    key, colon, value = text.partition(":")
-    if not (key and colon and value):
+    tag = split_tag(text)
+    if tag is None:
         raise argparse.ArgumentTypeError(f"'{text}' has no value. Expected for example lot:4711.")
-    return key, value
+    return tag

@@ -14,7 +14,7 @@ from api.records.trends.periods import list_periods
 ReportKind = Literal["shift", "day", "week", "lot"]
 
 
-def make_request(
+def make_report_request(
     connection: Connection,
     kind: ReportKind,
     plan: ShiftPlan,

@@ -10,7 +10,7 @@ from segdec.config import GOOD
 from segdec.runtime.identifiers import REVIEW
 
 
-def facts(content: ReportContent) -> Iterator[tuple[str, str]]:
+def summary_rows(content: ReportContent) -> Iterator[tuple[str, str]]:
     """Yields names and values of the summary."""
     request, inspected = content.request, content.inspected
     span = request.span

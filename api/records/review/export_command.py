@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select
 
 from api.records.filters import Filters
 from api.records.initialization import PICTURES
-from api.records.open_record import add_setting_flags, open_record
+from api.records.open_record import add_setting_flags, open_record, parse_time
 from api.records.recording import open_picture_store
 from api.records.review.reviewed_export import ExportSummary, describe_skipped, export_reviewed
 from api.records.storage.pictures import STORE_ID, FolderPictures, PictureStore
@@ -42,20 +42,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="new folder")
     add_setting_flags(parser, "record_folder", "record_database", "record_pictures")
     since = "inspected at or after this time: ISO 8601, in UTC if it has no zone"
-    parser.add_argument("--since", type=_parse_time, help=since)
-    parser.add_argument("--until", type=_parse_time, help="inspected before this time")
+    parser.add_argument("--since", type=_parse_utc_time, help=since)
+    parser.add_argument("--until", type=_parse_utc_time, help="inspected before this time")
     parser.add_argument("--station", help="only of this station")
     parser.add_argument("--model", help="only inspected by the model of this name")
     return parser
 
 
-def _parse_time(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is not a time. Expected for example 2026-01-31 or 2026-01-31T06:00+01:00."
-        ) from None
+def _parse_utc_time(text: str) -> datetime:
+    moment = parse_time(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

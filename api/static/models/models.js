@@ -1,5 +1,6 @@
 // The models page: served versions, candidates, promotion and roll-back.
 
+import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { Key } from "../shared/service.js";
@@ -11,7 +12,7 @@ const key = new Key(askKey);
 const requests = new ModelRequests(key);
 
 async function load() {
-  const shown = await attempt(() => Promise.all([requests.models(), requests.candidates()]));
+  const shown = await attempt(key, () => Promise.all([requests.models(), requests.candidates()]));
   if (!shown) return;
   const [models, candidates] = shown;
   const names = [...new Set(models.map(({ name }) => name))];
@@ -47,26 +48,12 @@ function actionButton(title, text, act) {
   button.addEventListener("click", async () => {
     if (!(await confirm(title, text))) return;
     byId("done").hidden = true;
-    if (!(await attempt(act))) return;
+    if (!(await attempt(key, act))) return;
     setText(byId("done"), `${title}: done.`);
     byId("done").hidden = false;
     await load();
   });
   return button;
-}
-
-/** Runs a request and shows its error; returns its result, or null. */
-async function attempt(ask) {
-  byId("problem").hidden = true;
-  try {
-    return await ask();
-  } catch (error) {
-    setText(byId("problem"), error.message);
-    byId("problem").hidden = false;
-    return null;
-  } finally {
-    byId("forget-key").hidden = !key.value;
-  }
 }
 
 byId("forget-key").addEventListener("click", () => {

@@ -1,5 +1,6 @@
 // The search page: parts by their facts, as a table or as photographs.
 
+import { attempt } from "../shared/attempt.js";
 import { byId, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
@@ -39,7 +40,7 @@ async function loadPage() {
   query.set("limit", PAGE_SIZE);
   if (nextBefore !== null) query.set("before", nextBefore);
   byId("more").disabled = true;
-  const page = await attempt(() => requests.search(query));
+  const page = await attempt(key, () => requests.search(query));
   if (number !== current) return;
   byId("more").disabled = false;
   if (page) show(page);
@@ -59,23 +60,9 @@ function show({ records, next_before: next }) {
   for (const button of document.querySelectorAll("#exports button")) button.disabled = !found;
 }
 
-/** Runs a request and shows its error; returns its result, or null. */
-async function attempt(ask) {
-  byId("problem").hidden = true;
-  try {
-    return await ask();
-  } catch (error) {
-    setText(byId("problem"), error.message);
-    byId("problem").hidden = false;
-    return null;
-  } finally {
-    byId("forget-key").hidden = !key.value;
-  }
-}
-
 async function download({ currentTarget: button }) {
   button.disabled = true;
-  const file = await attempt(() => requests.export(form.query, button.dataset.form));
+  const file = await attempt(key, () => requests.export(form.query, button.dataset.form));
   if (file) saveFile(file, FILES[button.dataset.form]);
   button.disabled = false;
 }

@@ -1,5 +1,6 @@
 // The trends page: defect rate, errors of the model, scores, and counts by class, station and version.
 
+import { attempt } from "../shared/attempt.js";
 import { byId, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
@@ -19,27 +20,12 @@ let current = 0; // number of the newest request: answers of earlier ones are ig
 async function load() {
   history.replaceState(null, "", form.address);
   const number = ++current;
-  await attempt(async () => {
+  await attempt(key, async () => {
     const report = await requests.trends(form.query);
     if (number !== current) return;
     show(report);
     await showErrors(requests, report, form.query, () => number === current);
   });
-}
-
-/** Runs a request and shows its error; returns its result, or null. */
-async function attempt(ask) {
-  byId("problem").hidden = true;
-  try {
-    return await ask();
-  } catch (error) {
-    setText(byId("problem"), error.message);
-    byId("problem").hidden = false;
-    byId("problem").scrollIntoView({ block: "nearest" });
-    return null;
-  } finally {
-    byId("forget-key").hidden = !key.value;
-  }
 }
 
 function show({ by, zone, periods, classes, stations, versions }) {
@@ -53,7 +39,7 @@ function show({ by, zone, periods, classes, stations, versions }) {
   showGroups(byId("by-version"), "Version", versions);
 }
 
-enableReports(requests, () => form.typed, attempt);
+enableReports(requests, () => form.typed, (ask) => attempt(key, ask));
 byId("forget-key").addEventListener("click", () => {
   key.forget();
   load();

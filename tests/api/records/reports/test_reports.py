@@ -14,7 +14,7 @@ from api.records.reports import report_command, report_content
 from api.records.reports.excel_report import write_excel
 from api.records.reports.pdf_report import write_pdf
 from api.records.reports.report_content import read_content
-from api.records.reports.report_request import make_request
+from api.records.reports.report_request import make_report_request
 from api.records.tables import misses
 from api.settings import Settings
 from segdec.errors import ConfigError
@@ -53,7 +53,7 @@ def fill(engine):
 
 def read(engine, kind, at=NOON, **filters):
     with engine.connect() as connection:
-        return read_content(connection, make_request(connection, kind, PLAN, at, **filters))
+        return read_content(connection, make_report_request(connection, kind, PLAN, at, **filters))
 
 
 def test_a_report_counts_its_period(engine):
@@ -82,7 +82,7 @@ def test_shifts_begin_at_any_minute(engine):
     for minute in (4, 5):
         with engine.connect() as connection:
             at = NOON + timedelta(minutes=minute)
-            content = read_content(connection, make_request(connection, "shift", plan, at))
+            content = read_content(connection, make_report_request(connection, "shift", plan, at))
         counts.append((content.inspected, content.defective, len(content.defects)))
     assert counts == [(5, 2, 2), (5, 0, 0)]
 
