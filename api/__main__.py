@@ -2,7 +2,8 @@
 
 `python -m api key NAME` makes an API key, `python -m api health` checks whether the service is ready,
 `python -m api export-reviewed --out FOLDER` exports reviewed photographs as a dataset for training,
-`python -m api report shift --out FILE.pdf` writes a report.
+`python -m api report shift --out FILE.pdf` writes a report,
+`python -m api user add NAME --role ROLE` adds a user of the pages.
 """
 
 import os
@@ -29,6 +30,8 @@ def main() -> None:
                 _export_reviewed(words)
             case ["report", *words]:
                 _write_report(words)
+            case ["user", *words]:
+                _change_users(words)
             case arguments:
                 _serve(arguments)
 
@@ -46,7 +49,7 @@ def _serve(arguments: list[str]) -> None:
 
 
 def _make_key(words: list[str]) -> None:
-    from api.routes.keys import print_new_key
+    from api.accounts.keys import print_new_key
 
     if words in (["-h"], ["--help"]):
         print("usage: python -m api key NAME\n\nPrints a new key, once, and its line for a key file.")
@@ -71,6 +74,15 @@ def _write_report(words: list[str]) -> None:
 
     with explain_missing_group():
         from api.records.reports.report_command import run
+
+        run(words)
+
+
+def _change_users(words: list[str]) -> None:
+    from api.records.recording import explain_missing_group
+
+    with explain_missing_group():
+        from api.accounts.user_command import run
 
         run(words)
 

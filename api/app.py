@@ -1,23 +1,34 @@
 """Creates the FastAPI app from settings, routes and middleware."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
 
+from api.accounts.access import AccessControl
+from api.accounts.keys import Keyring
 from api.errors import add_error_handlers
 from api.inference.inference_thread import ImagePredictor
 from api.metrics import Metrics
 from api.middleware.stack import add_middleware
 from api.records.recording import explain_missing_group
 from api.routes import admin, batch, health, inspect, metrics, models, predict, v2
-from api.routes.keys import Keyring
 from api.routes.pages import add_pages
 from api.routes.rate_limit import RateLimiter
 from api.routes.roles import check_roles, document_keys
 from api.service import Service
 from api.settings import Settings
 from segdec import __version__
+
+if TYPE_CHECKING:
+    from api.records.record import Record
+
+LOG_INS_PER_S, MAX_LOG_INS = 1.0, 20
+"""Attempts of an address to log in: on average, and at once."""
+MAX_HASHES = 2
+"""Passwords that are checked at the same time: each takes 64 MiB."""
 
 
 def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> FastAPI:
@@ -45,10 +56,13 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     app.state.service = None
     app.state.metrics = _make_metrics(app)
     app.state.keyring = Keyring.read(settings)
+    app.state.access = AccessControl(settings, app.state.keyring, lambda: _record_of(app))
     app.state.metrics.initialize_keys(app.state.keyring.names)
     app.state.limiter = None
     if settings.rate_limit is not None:
         app.state.limiter = RateLimiter(settings.rate_limit, settings.rate_burst)
+    app.state.log_in_attempts = RateLimiter(LOG_INS_PER_S, MAX_LOG_INS)
+    app.state.hashing = asyncio.Semaphore(MAX_HASHES)
     app.state.kept_refusals = RateLimiter(1 / inspect.KEPT_INTERVAL_S, inspect.MAX_KEPT)
     add_error_handlers(app)
     modules = (predict, inspect, batch, models, admin, v2, health, metrics)
@@ -77,7 +91,9 @@ def _record_routers() -> list[APIRouter]:
             records,
             reports,
             review,
+            session,
             trends,
+            users,
         )
     modules = (
         audit,
@@ -90,8 +106,15 @@ def _record_routers() -> list[APIRouter]:
         line,
         outbox,
         picture_deletion,
+        session,
+        users,
     )
     return [outbox.admin_router, *(module.router for module in modules)]
+
+
+def _record_of(app: FastAPI) -> "Record | None":
+    running: Service | None = app.state.service
+    return None if running is None else running.recording.record
 
 
 def _make_metrics(app: FastAPI) -> Metrics:

@@ -153,10 +153,10 @@ async def _answer_validation_error(request: Request, error: RequestValidationErr
 
 
 async def _answer_routing_error(request: Request, error: HTTPException) -> Response:
-    keyring = getattr(request.app.state, "keyring", None)
-    if keyring is not None and "app_root_path" not in request.scope:  # not below a folder of files
+    access = getattr(request.app.state, "access", None)
+    if access is not None and "app_root_path" not in request.scope:  # not below a folder of files
         try:
-            request.state.key = keyring.authorize("predict", request.headers)
+            await access.authorize("predict", request)
         except RequestError as refusal:
             return await _answer_error(request, refusal)
     headers = dict(error.headers or {})

@@ -230,7 +230,7 @@ class Service:
             RequestError: As `ModelLoader.relabel`; 503 while the service starts or stops, or if the audit
                 entry is required and cannot be written.
         """
-        who = requested_by.get("key", "")
+        who = requested_by.get("user") or requested_by.get("key", "")
 
         async def write(update: LabelFileUpdate) -> None:
             if update.before != update.after:

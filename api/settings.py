@@ -87,7 +87,8 @@ def _cores_but_one() -> int:
 class Settings(BaseSettings):
     """Serves a model over HTTP.
 
-    Other commands, each with --help: key NAME (a key for clients), health, export-reviewed.
+    Other commands, each with --help: key NAME (a key for clients), health, export-reviewed, report,
+    user add NAME (people who log in to the pages).
     """
 
     model_config = SettingsConfigDict(

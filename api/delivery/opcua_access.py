@@ -1,10 +1,10 @@
 """Who may read the state of the line by OPC UA."""
 
-import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from api.addresses import is_loopback
 from api.settings import Settings
 from segdec.errors import ConfigError
 
@@ -47,7 +47,6 @@ def opcua_access(endpoint: str, settings: Settings, check_login: CheckLogin) -> 
 
 def _is_loopback(endpoint: str) -> bool:
     try:
-        host = urlsplit(endpoint).hostname or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # another name, or not an address, which the server reports
+        return is_loopback(urlsplit(endpoint).hostname or "")
+    except ValueError:  # not an address, which the server reports
         return False

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
+from api.accounts.keys import Keyring
 from api.errors import RequestError
 from api.listener.certificate import load_certificate, tls_options
 from api.models.loader import ModelLoader
-from api.routes.keys import Keyring
 from api.service import Service
 from segdec.errors import ConfigError, SegdecError
 

@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 import uvicorn
 from fastapi import FastAPI
 
+from api.accounts.access import AccessControl
 from api.app import create_app
+from api.errors import RequestError
 from api.inference.watchdog import Watchdog
 from api.listener.certificate import tls_options
 from api.listener.http_protocol import BoundedHttpProtocol
@@ -184,7 +186,9 @@ async def _run(app: FastAPI, server: uvicorn.Server, listener: socket.socket) ->
         reloader = Reloader(app, server.config.ssl)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
-        working = asyncio.create_task(_start_and_reload(app.state.service, server, listener, reloader))
+        state = app.state
+        starting = _start_and_reload(state.service, state.access, server, listener, reloader)
+        working = asyncio.create_task(starting)
         await server.serve(sockets=[listener])
         working.cancel()
         with suppress(asyncio.CancelledError):
@@ -192,7 +196,11 @@ async def _run(app: FastAPI, server: uvicorn.Server, listener: socket.socket) ->
 
 
 async def _start_and_reload(
-    service: Service, server: uvicorn.Server, listener: socket.socket, reloader: Reloader
+    service: Service,
+    access: AccessControl,
+    server: uvicorn.Server,
+    listener: socket.socket,
+    reloader: Reloader,
 ) -> None:
     """Starts the service, prints its address on stdout, then handles reload requests."""
     try:
@@ -202,6 +210,8 @@ async def _start_and_reload(
         raise
     models = ", ".join(f"{model.identity.name} {model.identity.version}" for model in service.models.all())
     print(f"Serving {models} at {url_of(listener, server.config.is_ssl)}", flush=True)
+    with suppress(RequestError):  # the record cannot be read now, which is logged
+        await access.log_open_access()
     await reloader.run()
 
 

@@ -107,14 +107,15 @@ def _code_of(scope: Scope) -> str | None:
 
 
 def caller_fields(scope: Scope) -> dict[str, str]:
-    """Returns the log fields `request_id`, `client` (from a trusted proxy, else the connection) and `key` of
-    a request, if known.
+    """Returns the log fields `request_id`, `client` (from a trusted proxy, else the connection), `key` and
+    `user` of a request, if known.
     """
     state, client = scope.get("state", {}), scope.get("client")
     known = {
         "request_id": state.get("request_id"),
         "client": client[0] if client else None,
         "key": state.get("key"),
+        "user": state.get("user"),
     }
     return {name: value for name, value in known.items() if value is not None}
 

@@ -66,7 +66,7 @@ def _report(scope: Scope, status: int, code: str, detail: str) -> None:
     photograph = UninspectedPhotograph(
         station=_clean(station, MAX_NAME_CHARACTERS),
         part_id=None if part_id is None else _clean(part_id, MAX_NAME_CHARACTERS),
-        client=scope["state"].get("key") or "",
+        client=scope["state"].get("user") or scope["state"].get("key") or "",
         status=status,
         code=code,
         detail=_clean(detail, MAX_DETAIL_CHARACTERS),

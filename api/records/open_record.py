@@ -11,7 +11,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.records.database import migrations, open_database, revision_of
+from api.records.database import migrate, migrations, open_database, revision_of
+from api.records.database_files import files_of
 from api.records.initialization import DATABASE, database_url
 from api.settings import ENV_PREFIX, Settings
 from segdec.errors import ConfigError
@@ -36,6 +37,22 @@ def parse_time(text: str) -> datetime:
         ) from None
 
 
+def create_if_missing(url: str | None, folder: Path) -> None:
+    """Creates the tables of an empty database, so that the service can be prepared before its first start.
+
+    Raises:
+        ConfigError: If the database cannot be reached.
+    """
+    engine = open_database(database_url(url, folder))
+    with _explained_errors(engine):
+        is_empty = (files := files_of(engine)) is not None and files.is_new()
+        if not is_empty:
+            with engine.connect() as connection:
+                is_empty = revision_of(connection) is None
+        if is_empty:
+            migrate(engine)
+
+
 @contextmanager
 def open_record(url: str | None, folder: Path) -> Iterator[Engine]:
     """Opens the database at `url`, or the one in `folder`.
@@ -50,12 +67,18 @@ def open_record(url: str | None, folder: Path) -> Iterator[Engine]:
             f"{ENV_PREFIX}RECORD_DATABASE)."
         )
     engine = open_database(database_url(url, folder))
-    try:
+    with _explained_errors(engine):
         _check_schema(engine)
         yield engine
+
+
+@contextmanager
+def _explained_errors(engine: Engine) -> Iterator[None]:
+    try:
+        yield
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise ConfigError(f"The record's database cannot be read: {reason}") from error
+        raise ConfigError(f"The record's database cannot be used: {reason}") from error
     finally:
         engine.dispose()
 

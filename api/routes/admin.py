@@ -14,7 +14,7 @@ from api.routes.request_params import DeadlineDep, RequiredName
 from api.routes.roles import require_role
 from segdec.schemas import ReloadAnswer
 
-router = APIRouter(prefix="/v1/admin", tags=["admin"], dependencies=require_role("admin"))
+router = APIRouter(prefix="/v1/admin", tags=["admin"], dependencies=require_role("engineer"))
 
 
 class CandidateChoice(BaseModel):

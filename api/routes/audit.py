@@ -12,7 +12,7 @@ from api.routes.record_filters import MAX_ID, RecordDep, TextFilter
 from api.routes.records import MAX_PAGE_SIZE
 from api.routes.roles import require_role
 
-router = APIRouter(prefix="/v1", tags=["records"], dependencies=require_role("review"))
+router = APIRouter(prefix="/v1", tags=["records"], dependencies=require_role("quality"))
 
 
 @router.get("/audit", responses=document_problems(400, 503))

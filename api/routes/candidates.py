@@ -9,7 +9,7 @@ from api.routes.dependencies import ServiceDep
 from api.routes.record_filters import RecordDep
 from api.routes.roles import require_role
 
-router = APIRouter(prefix="/v1/review", tags=["review"], dependencies=require_role("review"))
+router = APIRouter(prefix="/v1/review", tags=["review"], dependencies=require_role("quality"))
 
 
 @router.get("/candidates", responses=document_problems(503))

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.accounts.access import caller_of
 from api.errors import RequestError, document_problems
 from api.inspection.inspector import InspectedPhotograph, UnlikeTrainingError
 from api.inspection.mask_encoding import encode_mask_file
@@ -156,7 +157,7 @@ def _subject(asked: PhotographRequest[InspectQuery], in_body: PartFields | None,
         station=part.station,
         part_id=part.part_id,
         details=part.metadata or {},
-        client=asked.request.state.key or "",
+        client=caller_of(asked.request),
         idempotency_key=key,
     )
 

@@ -11,7 +11,7 @@ from api.routes.dependencies import ServiceDep
 from api.routes.request_params import Name
 from api.routes.roles import require_role
 
-router = APIRouter(prefix="/v1", tags=["line"], dependencies=require_role("review"))
+router = APIRouter(prefix="/v1", tags=["line"], dependencies=require_role("operator"))
 
 
 @router.get("/line", responses=document_problems(400, 503))

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 
+from api.accounts.access import caller_of
 from api.errors import document_problems
 from api.records import outbox_view
 from api.records.schemas import OutboxChange, OutboxState
@@ -14,8 +15,8 @@ from api.routes.record_filters import MAX_ID, RecordDep
 from api.routes.request_params import RequiredName
 from api.routes.roles import require_role
 
-router = APIRouter(tags=["outbox"], dependencies=require_role("review"))
-admin_router = APIRouter(tags=["outbox"], dependencies=require_role("admin"))
+router = APIRouter(tags=["outbox"], dependencies=require_role("quality"))
+admin_router = APIRouter(tags=["outbox"], dependencies=require_role("engineer"))
 
 EventId = Annotated[int, WHOLE_NUMBER, Path(gt=0, le=MAX_ID)]
 SinkName = Annotated[RequiredName, Query(description="name of the receiver")]
@@ -31,20 +32,16 @@ async def show_outbox(record: RecordDep, service: ServiceDep) -> OutboxState:
 @admin_router.post("/v1/admin/outbox/retry", responses=document_problems(400, 503))
 async def retry_events(request: Request, record: RecordDep, sink: SinkName) -> OutboxChange:
     """Requeues up to 1000 dead letters for a receiver, the oldest first; 0: there are none left."""
-    return OutboxChange(changed=await record.write(outbox_view.retry_all, sink, _who(request)))
+    return OutboxChange(changed=await record.write(outbox_view.retry_all, sink, caller_of(request)))
 
 
 @admin_router.post("/v1/admin/outbox/{event_id}/retry", responses=document_problems(400, 404, 409, 503))
 async def retry_event(request: Request, record: RecordDep, event_id: EventId) -> OutboxChange:
     """Requeues a dead letter."""
-    return OutboxChange(changed=await record.write(outbox_view.retry, event_id, _who(request)))
+    return OutboxChange(changed=await record.write(outbox_view.retry, event_id, caller_of(request)))
 
 
 @admin_router.post("/v1/admin/outbox/{event_id}/discard", responses=document_problems(400, 404, 503))
 async def discard_event(request: Request, record: RecordDep, event_id: EventId) -> OutboxChange:
     """Deletes an event that is not to be sent."""
-    return OutboxChange(changed=await record.write(outbox_view.discard, event_id, _who(request)))
-
-
-def _who(request: Request) -> str:
-    return request.state.key or ""
+    return OutboxChange(changed=await record.write(outbox_view.discard, event_id, caller_of(request)))

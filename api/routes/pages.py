@@ -31,6 +31,9 @@ HEADERS = {
 LINKS = "<!-- pages -->"
 """Placeholder for the links to the other pages."""
 
+ACCOUNT = '<span id="account"></span><script type="module" src="static/shared/account.js"></script>'
+"""Who is logged in; beside the links if there can be users, which are stored in the record."""
+
 
 class PageEntry(NamedTuple):
     """A page of this service."""
@@ -73,15 +76,17 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
         else:
             pages = [INSPECTION, LINE, REVIEW, PARTS, TRENDS, MODELS, CHANGES]
             served = [*pages, PART]
-        routes += [_page(page, [*pages, API]) for page in served]
+        account = "" if settings.record == "off" else ACCOUNT
+        routes += [_page(page, [*pages, API], account) for page in served]
         folders = ["shared", "vendor", *(page.folder for page in served)]
         routes += [_folder(f"/static/{name}", STATIC / name) for name in folders]
     app.router.routes.extend(routes)
 
 
-def _page(page: PageEntry, pages: Iterable[PageEntry]) -> Route:
+def _page(page: PageEntry, pages: Iterable[PageEntry], account: str = "") -> Route:
     text = (STATIC / page.folder / "index.html").read_text("utf-8")
-    text = text.replace(LINKS, "".join(_link(other, here=other == page) for other in pages))
+    links = "".join(_link(other, here=other == page) for other in pages)
+    text = text.replace(LINKS, links + account)
 
     async def respond(request: Request) -> Response:  # noqa: ARG001
         return HTMLResponse(text, headers=HEADERS)

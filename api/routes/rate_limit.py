@@ -1,18 +1,25 @@
 """Limits how many requests a client sends per second."""
 
+import math
 import time
 from collections.abc import Callable
 
 from starlette.requests import Request
+
+from api.errors import RequestError
 
 MAX_CLIENTS = 100_000
 """Clients that are remembered; beyond it, the one that was idle longest is forgotten."""
 
 
 def client_of(request: Request) -> str:
-    """Returns the client of a request, for limits: its key, or without keys its address."""
-    key = request.state.key
-    return f"key {key}" if key else f"address {request.client.host if request.client else 'unknown'}"
+    """Returns the client of a request, for limits: its user, its key, or without either its address."""
+    state = request.state
+    if state.user:
+        return f"user {state.user}"
+    return (
+        f"key {state.key}" if state.key else f"address {request.client.host if request.client else 'unknown'}"
+    )
 
 
 class RateLimiter:
@@ -50,3 +57,16 @@ class RateLimiter:
             if self._full_at[oldest] > now and len(self._full_at) <= MAX_CLIENTS:
                 return
             del self._full_at[oldest]
+
+
+def take_token(limiter: RateLimiter, client: str) -> None:
+    """Counts a request of `client`.
+
+    Raises:
+        RequestError: 429 above the limit.
+    """
+    wait_s = limiter.take_token(client)
+    if wait_s:
+        retry_after_s = math.ceil(wait_s)
+        detail = f"Too many requests. Retry in {retry_after_s} s."
+        raise RequestError(429, "rate_limit", detail, {"Retry-After": str(retry_after_s)})

@@ -17,7 +17,7 @@ from api.routes.number_text import DATE
 from api.routes.record_filters import FIRST_DAY, LAST_DAY, FiltersDep, RecordDep, TextFilter
 from api.routes.roles import require_role
 
-router = APIRouter(prefix="/v1/records", tags=["records"], dependencies=require_role("review"))
+router = APIRouter(prefix="/v1/records", tags=["records"], dependencies=require_role("quality"))
 
 TABLE_TYPES: dict[TableFormat, str] = {
     "csv": "text/csv; charset=utf-8",

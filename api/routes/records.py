@@ -22,7 +22,7 @@ from api.routes.roles import require_role
 from api.service import Service
 from segdec.imaging.white_level import FULL_RANGE
 
-router = APIRouter(prefix="/v1/records", tags=["records"], dependencies=require_role("review"))
+router = APIRouter(prefix="/v1/records", tags=["records"], dependencies=require_role("operator"))
 
 MAX_PAGE_SIZE = 500
 """Inspections per page."""

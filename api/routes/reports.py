@@ -19,7 +19,7 @@ from api.routes.record_exports import take_export_slot
 from api.routes.record_filters import RecordDep, TagDep, TextFilter, Timestamp
 from api.routes.roles import require_role
 
-router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=require_role("review"))
+router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=require_role("quality"))
 
 TYPES = {
     "pdf": "application/pdf",

@@ -33,7 +33,7 @@ from segdec.runtime.identifiers import SCHEMA_PATTERN
 
 Args = TypeVarTuple("Args")
 
-router = APIRouter(tags=["review"], dependencies=require_role("review"))
+router = APIRouter(tags=["review"], dependencies=require_role("reviewer"))
 
 MAX_TASKS = 5
 """Tasks that a page holds: the visible one, and those that it loads ahead."""
@@ -80,7 +80,10 @@ class SentReview(BaseModel):
 
     label: RequiredName = Field(description="`good`, a defect class of the model, or `unsure`")
     reason: Annotated[str, Field(max_length=MAX_REASON, pattern=TEXT_PATTERN)] | None = None
-    reviewer: Name | None = Field(None, description="name of the reviewer, in addition to that of the key")
+    reviewer: Name | None = Field(
+        None,
+        description="name of the reviewer, in addition to that of the key; ignored of a logged-in user",
+    )
     session: Session | None = None
     mask: SentMask | None = Field(None, description="null: not changed")
 
@@ -158,12 +161,14 @@ async def delete_review(
 
 
 def _name(request: Request, reviewer: str | None) -> str:
-    """Returns the names of the key and the reviewer; empty if neither is known.
+    """Returns the name of the user who is logged in, or those of the key and the reviewer; empty if unknown.
 
     Raises:
         RequestError: 400 if the name of the reviewer is a key.
     """
     request.app.state.keyring.check_is_no_key("name of the reviewer", reviewer)
+    if request.state.user:
+        return str(request.state.user)
     return "/".join(filter(None, (request.state.key, (reviewer or "").strip())))
 
 

@@ -1,6 +1,5 @@
-"""Which key a route needs: every router declares a role, and `check_roles` refuses a route without one."""
+"""Which role a route needs: every router declares a role, and `check_roles` refuses a route without one."""
 
-import math
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -8,9 +7,9 @@ from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 
-from api.errors import RequestError
-from api.routes.keys import RANKS, Keyring, Role
-from api.routes.rate_limit import RateLimiter, client_of
+from api.accounts.access import AccessControl
+from api.accounts.roles import RANKS, Role, key_role_for
+from api.routes.rate_limit import RateLimiter, client_of, take_token
 from segdec.errors import ConfigError
 
 SCHEMES = {
@@ -20,27 +19,25 @@ SCHEMES = {
 
 
 class RequireRole:
-    """A dependency that rejects a request without a key of a role, or above the rate limit of its key.
+    """A dependency that rejects a request of somebody without a role, or above the rate limit.
 
-    It runs before the body is read. The name of the key is left in the request's state as `key`.
+    It runs before the body is read, and leaves the name of the key or of the user in the request's state.
     """
 
     def __init__(self, role: Role) -> None:
         self.role = role
 
     async def __call__(self, request: Request) -> None:
-        """Raises a RequestError: 401 without a known key, 403 with a key of a lower role, 429 above the rate
-        limit.
-        """
-        keyring: Keyring = request.app.state.keyring
-        request.state.key = keyring.authorize(self.role, request.headers)
+        """Raises a RequestError: as `AccessControl.authorize`, or 429 above the rate limit."""
+        access: AccessControl = request.app.state.access
+        await access.authorize(self.role, request)
         limiter: RateLimiter | None = request.app.state.limiter
         if limiter is not None and self.role != "anyone":
-            _take_token(limiter, request)
+            take_token(limiter, client_of(request))
 
 
 def require_role(role: Role) -> list[Dependency]:
-    """Returns the dependencies of a router, or of a route, for `role`; `anyone` needs no key."""
+    """Returns the dependencies of a router, or of a route, for `role`; `anyone` needs nothing."""
     return [Depends(RequireRole(role))]
 
 
@@ -67,18 +64,10 @@ def document_keys(app: FastAPI) -> None:
         for route in app.routes:
             if isinstance(route, APIRoute) and route.include_in_schema:
                 role = role_of(route)
-                if role is not None and keyring.requires_key(role):
+                if role is not None and keyring.requires_key(key_role_for(role)):
                     for method in route.methods or ():
                         operation = document["paths"][route.path_format][method.lower()]
                         operation["security"] = [{name: []} for name in SCHEMES]
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
-
-
-def _take_token(limiter: RateLimiter, request: Request) -> None:
-    wait_s = limiter.take_token(client_of(request))
-    if wait_s:
-        retry_after_s = math.ceil(wait_s)
-        detail = f"Too many requests. Retry in {retry_after_s} s."
-        raise RequestError(429, "rate_limit", detail, {"Retry-After": str(retry_after_s)})

@@ -17,7 +17,7 @@ from api.routes.record_filters import FIRST_DAY, LAST_DAY, RecordDep, TagDep, Te
 from api.routes.request_params import Name
 from api.routes.roles import require_role
 
-router = APIRouter(prefix="/v1", tags=["trends"], dependencies=require_role("review"))
+router = APIRouter(prefix="/v1", tags=["trends"], dependencies=require_role("quality"))
 
 DEFAULT_DAYS = {"day": 30, "week": 26 * 7, "month": 365}
 """Shown days without a first day."""

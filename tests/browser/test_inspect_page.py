@@ -383,12 +383,12 @@ def test_key_is_asked_for_once_and_kept_in_the_tab(visit, tmp_path, keys):
     with serving(tmp_path, record="off", api_keys=keys) as service:
         user = visit(service.address)
         page = user.open()
-        page.locator("#key-cancel").click()
+        page.locator("#log-in-cancel").click()
         expect(page.locator("#model")).to_have_text("An API key is required.")
         user.drop(("a.png", PART), ("b.png", PART))
         page.locator("#key").fill("wrong")
         page.keyboard.press("Enter")
-        expect(page.locator("#key-reason")).to_have_text(
+        expect(page.locator("#log-in-reason")).to_have_text(
             "The service does not accept this key. Check it, or ask the operator of the service."
         )
         page.locator("#key").fill(KEY)

@@ -37,7 +37,7 @@ def address(shelf, tmp_path, keys):
 
 def enter_key(page):
     page.locator("#key").fill(KEY)
-    page.locator("#key-dialog").get_by_role("button", name="Use key").click()
+    page.locator("#log-in-dialog").get_by_role("button", name="Use key").click()
 
 
 def test_a_candidate_is_promoted_and_rolled_back(visit, address, shelf):

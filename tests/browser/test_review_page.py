@@ -399,7 +399,7 @@ def test_key_and_name_are_requested_and_an_empty_queue_is_polled(visit, tmp_path
         page.goto(f"{line.address}review")
         page.locator("#name").fill("Grace")
         page.keyboard.press("Enter")
-        page.locator("#key-cancel").click()
+        page.locator("#log-in-cancel").click()
         expect(page.locator("#offline")).to_contain_text(
             "The service rejects requests. An API key is required."
         )

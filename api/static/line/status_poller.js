@@ -4,7 +4,7 @@ const POLL_INTERVAL_MS = 1000;
 const MAX_RETRY_MS = 10_000;
 const TIMEOUT_MS = 5000;
 const UNAUTHORIZED = 401;
-const KEY_NEEDED = "An API key is required.";
+const KEY_NEEDED = "Log in, or enter an API key.";
 const KEY_UNKNOWN = "The service does not accept this key.";
 
 export class StatusPoller {

@@ -246,5 +246,5 @@ window.addEventListener("error", (event) => showPageError(event.message));
 window.addEventListener("unhandledrejection", (event) => showPageError(event.reason));
 connection.startPolling(refill, () => !taskQueue.current);
 if (station !== null) byId("station").textContent = `${station} only`;
-if (!reviewer.name) await reviewer.ask();
+await reviewer.identify();
 refill();

@@ -1,6 +1,7 @@
-// The reviewer's name: asked once, stored on this device.
+// The reviewer's name: that of the user who is logged in, or asked once and stored on this device.
 
 import { byId } from "../shared/dom.js";
+import { currentSession } from "../shared/session.js";
 
 const NAME = "segdec.reviewer";
 const KEY = /segdec_[\w-]{20,}|(?=\S*\d)(?=\S*[a-z])[^\s@]{30,}/i; // a key of the service, or another long secret
@@ -10,6 +11,8 @@ export class Reviewer {
   /** `key` is that of this tab, which must not become the name. */
   constructor(key) {
     this.key = key;
+    this.user = null;
+    document.addEventListener("session", () => this.#showUser());
     if (this.#isKey(this.name ?? "")) localStorage.removeItem(NAME);
     byId("name").addEventListener("input", ({ target }) => target.setCustomValidity(this.#isKey(target.value) ? KEY_REFUSED : ""));
     byId("reviewer").addEventListener("click", () => this.ask());
@@ -20,7 +23,15 @@ export class Reviewer {
 
   /** The name, or null. */
   get name() {
-    return localStorage.getItem(NAME);
+    return this.user?.name ?? localStorage.getItem(NAME);
+  }
+
+  /** Asks for a log-in if there are users, otherwise for a name if there is none; resolves when that is done. */
+  async identify() {
+    const { user, has_users: hasUsers } = await currentSession();
+    if (hasUsers && !user && !this.key.value) await this.key.renew("", "");
+    await this.#showUser();
+    if (!this.name) await this.ask();
   }
 
   /** Asks for the name; resolves when the dialog is closed. */
@@ -28,6 +39,11 @@ export class Reviewer {
     byId("name").value = this.name ?? "";
     byId("name-dialog").showModal();
     return new Promise((resolve) => byId("name-dialog").addEventListener("close", resolve, { once: true }));
+  }
+
+  async #showUser() {
+    this.user = (await currentSession()).user;
+    this.#present();
   }
 
   #isKey(text) {
@@ -40,6 +56,7 @@ export class Reviewer {
   }
 
   #present() {
+    byId("reviewer").hidden = this.user !== null; // shown beside the links
     byId("reviewer").textContent = this.name ?? "Set reviewer name";
     byId("reviewer").setAttribute("aria-label", this.name ? `Reviewer: ${this.name}. Change` : "Set reviewer name");
   }

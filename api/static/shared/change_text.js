@@ -15,6 +15,13 @@ const SENTENCES = {
   "retry events": (name, { after }) => `${name} retried ${count(after.count, "event")} for ${after.sink}.`,
   "discard an event": (name, { before }) => `${name} discarded an event for ${before.sink}.`,
   "drop events": (_, { after }) => `The outbox of ${after.sink} was full: ${count(after.count, "event")} dropped.`,
+  "log in": (name) => `${name} logged in.`,
+  "lock the log-in": (name, { after }) => `The log-in of ${name} was locked after ${count(after.failures, "failure")}.`,
+  "add a user": (name, { after }) => `${name} added the user ${after.name} with the role ${after.role}.`,
+  "change a user's role": (name, { before, after }) => `${name} changed the role of ${after.name} from ${before.role} to ${after.role}.`,
+  "set a user's password": (name, { after }) => `${name} set the password of ${after.name}.`,
+  "remove a user": (name, { before }) => `${name} removed the user ${before.name} (${before.role}).`,
+  "make a log-in link": (name, { after }) => `${name} made a link with which ${after.name} logs in.`,
 };
 
 /** The sentence of a change. */

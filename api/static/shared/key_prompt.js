@@ -1,40 +1,85 @@
-// The dialog that asks for the API key.
+// The dialog that asks for name and password of a user, or for an API key.
 
 import { byId } from "./dom.js";
+import { currentSession, logIn } from "./session.js";
 
 const DIALOG = `
   <form method="dialog">
-    <h2 id="key-title">API key</h2>
-    <p id="key-reason"></p>
-    <label>Key<input id="key" type="password" autocomplete="off" required></label>
-    <p class="hint">Stored until this tab is closed.</p>
+    <h2 id="log-in-title"></h2>
+    <p id="log-in-reason"></p>
+    <div id="user-fields" class="fields">
+      <label>Name<input id="user-name" autocomplete="username" autocapitalize="none" required></label>
+      <label>Password<input id="password" type="password" autocomplete="current-password" required></label>
+    </div>
+    <div id="key-fields" class="fields">
+      <label>Key<input id="key" type="password" autocomplete="off" required></label>
+      <p class="hint">Stored until this tab is closed.</p>
+    </div>
+    <p id="log-in-problem" role="alert"></p>
     <div class="buttons">
-      <button id="key-cancel" type="button">Cancel</button>
-      <button type="submit" class="primary">Use key</button>
+      <button id="log-in-other" type="button"></button>
+      <button id="log-in-cancel" type="button">Cancel</button>
+      <button id="log-in-submit" type="submit" class="primary"></button>
     </div>
   </form>`;
 
-/** Shows the dialog with `reason`; resolves to the key, or to "" if declined. */
-export function askKey(reason) {
-  const dialog = byId("key-dialog") ?? makeDialog();
-  byId("key-reason").textContent = reason || "The service requires an API key.";
-  byId("key").value = "";
+/**
+ * Shows the dialog with `reason`; resolves to {key}, to {user} after a log-in, or to null if declined.
+ *
+ * Without users, it asks for a key.
+ */
+export async function askKey(reason) {
+  const { has_users: hasUsers } = await currentSession();
+  const dialog = byId("log-in-dialog") ?? makeDialog();
+  let asksUser = hasUsers;
+  const present = () => {
+    byId("user-fields").hidden = !asksUser;
+    byId("key-fields").hidden = asksUser;
+    for (const input of dialog.querySelectorAll("input")) input.disabled = input.closest("[hidden]") !== null;
+    byId("log-in-title").textContent = asksUser ? "Log in" : "API key";
+    byId("log-in-submit").textContent = asksUser ? "Log in" : "Use key";
+    byId("log-in-other").textContent = asksUser ? "Use an API key" : "Log in with a name";
+    byId("log-in-problem").textContent = "";
+  };
+  byId("log-in-reason").textContent = reason || (hasUsers ? "" : "The service requires an API key.");
+  byId("log-in-other").hidden = !hasUsers;
+  dialog.querySelector("form").reset();
+  present();
   dialog.showModal();
+  byId("log-in-other").onclick = () => {
+    asksUser = !asksUser;
+    present();
+  };
   return new Promise((resolve) => {
-    dialog.onclose = () => resolve(dialog.returnValue);
-    dialog.oncancel = () => (dialog.returnValue = "");
-    byId("key-cancel").onclick = () => dialog.close("");
-    dialog.querySelector("form").onsubmit = (event) => {
+    let given = null;
+    dialog.onclose = () => resolve(given);
+    byId("log-in-cancel").onclick = () => dialog.close();
+    dialog.querySelector("form").onsubmit = async (event) => {
       event.preventDefault();
-      dialog.close(byId("key").value.trim());
+      given = asksUser ? await logInUser() : { key: byId("key").value.trim() };
+      if (given) dialog.close();
     };
   });
 }
 
+async function logInUser() {
+  byId("log-in-problem").textContent = "";
+  byId("log-in-submit").disabled = true;
+  try {
+    await logIn(byId("user-name").value, byId("password").value);
+    return { user: byId("user-name").value };
+  } catch (error) {
+    byId("log-in-problem").textContent = error.message;
+    return null;
+  } finally {
+    byId("log-in-submit").disabled = false;
+  }
+}
+
 function makeDialog() {
   const dialog = document.createElement("dialog");
-  dialog.id = "key-dialog";
-  dialog.setAttribute("aria-labelledby", "key-title");
+  dialog.id = "log-in-dialog";
+  dialog.setAttribute("aria-labelledby", "log-in-title");
   dialog.innerHTML = DIALOG;
   document.body.append(dialog);
   return dialog;

@@ -1,11 +1,15 @@
 // Requests to the service. Its errors have messages for users.
 
+import { csrfHeader, refreshSession } from "./session.js";
+
 const KEY_NAME = "segdec.key";
 const MAX_RETRIES = 4;
 const MAX_WAIT_S = 30;
 const BUSY = [429, 503];
 const UNAUTHORIZED = 401;
-const KEY_NEEDED = "An API key is required.";
+const CSRF = "csrf";
+const SAFE_METHODS = ["GET", "HEAD"];
+const KEY_NEEDED = "Log in, or enter an API key.";
 const KEY_UNKNOWN = "The service does not accept this key. Check it, or ask the operator of the service.";
 const NO_ANSWER = "No response: the service is stopped or unreachable.";
 
@@ -17,9 +21,9 @@ export class ServiceError extends Error {
   }
 }
 
-/** The API key: stored for this tab only, requested from the user when the service requires it. */
+/** The API key, stored for this tab only. The user is asked for it, or to log in, when the service requires it. */
 export class Key {
-  /** `ask(reason)` shows the prompt and resolves to the key, or to "" if declined. */
+  /** `ask(reason)` shows the prompt and resolves to {key}, to {user} after a log-in, or to null if declined. */
   constructor(ask) {
     this.ask = ask;
     this.asking = null;
@@ -35,13 +39,14 @@ export class Key {
     this.declined = false;
   }
 
-  /** Asks once for all requests that failed with the key `used`; returns whether there is a new key. */
+  /** Asks once for all requests that failed with the key `used`; returns whether there is a new key or log-in. */
   async renew(used, reason) {
     if (this.value !== used) return true;
     if (this.declined) return false;
     this.asking ??= this.ask(reason).finally(() => (this.asking = null));
     const given = await this.asking;
-    if (given) sessionStorage.setItem(KEY_NAME, given);
+    if (given?.key) sessionStorage.setItem(KEY_NAME, given.key);
+    if (given?.user) sessionStorage.removeItem(KEY_NAME);
     this.declined = !given;
     return Boolean(given);
   }
@@ -57,7 +62,7 @@ export async function request(path, options) {
   const { method = "GET", body, headers = {}, key, onWait = () => {}, noAnswer = NO_ANSWER, timeoutMs } = options;
   for (let attempt = 1; ; ) {
     const used = key.value;
-    const sent = used ? { ...headers, Authorization: `Bearer ${used}` } : headers;
+    const sent = { ...headers, ...(await credentials(method, used)) };
     const signal = timeoutMs && AbortSignal.timeout(timeoutMs);
     const answer = await fetch(path, { method, body, headers: sent, signal, cache: "no-store" }).catch(() => null);
     if (answer?.ok) return answer;
@@ -67,6 +72,11 @@ export async function request(path, options) {
       throw new ServiceError(used ? KEY_UNKNOWN : KEY_NEEDED, UNAUTHORIZED);
     }
     const error = await explain(answer);
+    if (error.code === CSRF && attempt === 1) {
+      await refreshSession(); // the user logged in again in another tab
+      attempt++;
+      continue;
+    }
     if (!BUSY.includes(answer.status) || !answer.headers.has("Retry-After") || attempt > MAX_RETRIES) throw error;
     const given = Number(answer.headers.get("Retry-After"));
     const asked = Number.isFinite(given) ? Math.max(given, 0) : 1; // proxies may send a date
@@ -74,6 +84,12 @@ export async function request(path, options) {
     await pause(asked, attempt, onWait);
     attempt++;
   }
+}
+
+/** The headers that say who sends a request; the cookie of a session is added by the browser. */
+async function credentials(method, key) {
+  if (key) return { Authorization: `Bearer ${key}` };
+  return SAFE_METHODS.includes(method) ? {} : csrfHeader();
 }
 
 async function explain(answer) {

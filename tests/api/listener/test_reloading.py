@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from api.accounts.keys import make_key
 from api.listener.reloading import Reloader
-from api.routes.keys import make_key
 from tests.api.conftest import PNG, ServiceClient
 from tests.api.listener.test_tls import CERTIFICATES
 

@@ -8,6 +8,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_mock_engine, insert, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
+from api.accounts.users import has_users
 from api.records import tables
 from api.records.database import migrate, migrations, open_database, write_transaction
 from segdec.errors import ConfigError
@@ -27,6 +28,7 @@ def test_changed_tables_need_a_migration():
         "0004": "187e4390f1ffb6ba",
         "0005": "5623b0e5118cfc02",
         "0006": "4f99d9ed86983a48",
+        "0007": "08d2b5546a79b230",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -40,7 +42,8 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
     indexes = {"inspections_unusual", "inspections_by_reviewer"}
     stock(engine, [make_row(number, details=f'{{"lot": "{number}"}}') for number in (1, 2)])
     with write_transaction(engine) as connection:
-        connection.execute(text("DROP TABLE tags"))
+        for name in ("tags", "sessions", "log_in_links", "failed_log_ins", "users"):
+            connection.execute(text(f"DROP TABLE {name}"))
         for name in indexes:
             connection.execute(text(f"DROP INDEX {name}"))
         for table, names in added.items():
@@ -54,13 +57,14 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
     assert indexes <= {index["name"] for index in inspect(engine).get_indexes("inspections")}
     with engine.connect() as connection:
         assert list(connection.execute(select(tables.tags))) == [("lot", "1", 1), ("lot", "2", 2)]
+        assert not has_users(connection)
 
 
 def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0006"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0007"
     ):
         migrate(engine)
 

@@ -1,21 +1,86 @@
-"""Every route needs a key of its role, unless it is listed here as public."""
+"""The roles of all routes, and who may use them."""
 
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NoReturn
 
 import pytest
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
+from api.accounts import sessions, users
+from api.accounts.roles import RANKS, USER_ROLES, Role
 from api.routes.roles import check_roles, role_of
 from segdec.errors import ConfigError
 
-PUBLIC = {"/livez", "/readyz", "/metrics", "/openapi.json", "/v2", "/v2/health/live", "/v2/health/ready"}
 PAGES = {"/", "/review", "/line", "/parts", "/trends", "/models", "/changes", "/docs"}
 PART = "/parts/{record_id}"
 FOLDERS = ("shared", "inspect", "review", "line", "parts", "part", "trends", "models", "changes", "vendor")
 FILES = {"/docs", "/docs/swagger", *(f"/static/{name}" for name in FOLDERS)}
-REVIEW = ("/v1/records", "/v1/review", "/v1/line", "/v1/trends", "/v1/reports", "/v1/audit", "/v1/outbox")
-CODES = {"anyone": 200, "predict": "missing_key", "review": "not_review", "admin": "not_admin"}
+PERMISSIONS = """
+anyone         GET HEAD        /livez
+anyone         GET HEAD        /readyz
+anyone         GET             /metrics
+anyone         GET             /v2
+anyone         GET             /v2/health/live
+anyone         GET             /v2/health/ready
+anyone         GET POST DELETE /v1/session
+anyone         POST            /v1/session/link
+anyone         PUT             /v1/session/password
+predict        POST            /v1/predict
+predict        POST            /v1/predict/batch
+predict        POST            /v1/inspect
+predict        GET             /v1/models
+predict        GET             /v1/models/{name}
+predict        POST            /v1/models/{name}/inspect
+predict        POST            /v1/models/{name}/predict
+predict        POST            /v1/models/{name}/versions/{version}/predict
+predict        GET             /v2/models/{name}
+predict        GET             /v2/models/{name}/ready
+predict        GET             /v2/models/{name}/versions/{version}
+predict        GET             /v2/models/{name}/versions/{version}/ready
+predict        POST            /v2/models/{name}/infer
+predict        POST            /v2/models/{name}/versions/{version}/infer
+predict        POST            /v2/repository/index
+operator       GET             /v1/line
+operator       GET             /v1/records
+operator       GET             /v1/records/names
+operator       GET             /v1/records/{record_id}
+operator       GET             /v1/records/{record_id}/audit
+operator       GET             /v1/records/{record_id}/heat-map
+operator       GET             /v1/records/{record_id}/image
+operator       GET             /v1/records/{record_id}/mask
+operator       GET             /v1/records/{record_id}/overlay
+operator       GET             /v1/records/{record_id}/qr-code
+reviewer       POST            /v1/review/next
+reviewer       GET             /v1/review/statistics
+reviewer       PUT DELETE      /v1/records/{record_id}/review
+quality        GET             /v1/audit
+quality        GET             /v1/outbox
+quality        GET             /v1/records/days/{day}
+quality        GET             /v1/records/export
+quality        GET             /v1/reports/{kind}
+quality        GET             /v1/review/candidates
+quality        GET             /v1/trends
+engineer       DELETE          /v1/admin/records/{record_id}/picture
+engineer       POST            /v1/admin/models/{name}/candidate
+engineer       POST            /v1/admin/models/{name}/promote
+engineer       POST            /v1/admin/models/{name}/reload
+engineer       POST            /v1/admin/models/{name}/rollback
+engineer       POST            /v1/admin/outbox/retry
+engineer       POST            /v1/admin/outbox/{event_id}/discard
+engineer       POST            /v1/admin/outbox/{event_id}/retry
+administrator  GET POST        /v1/users
+administrator  PUT DELETE      /v1/users/{name}
+administrator  POST            /v1/users/{name}/link
+"""
+TABLE = {
+    (method, path): role
+    for role, *methods, path in map(str.split, PERMISSIONS.strip().splitlines())
+    for method in methods
+}
+KEYS: dict[str, Role] = {"api": "predict", "review": "quality", "admin": "administrator"}
+REFUSALS = {"missing_key", "not_logged_in", "not_predict", "not_review", "not_admin", "role_too_low"}
 BOSS = {"Authorization": "Bearer admin"}
 
 
@@ -24,37 +89,50 @@ def guarded(make_app, key_files, tmp_path):
     return make_app(record="required", record_folder=tmp_path / "record", **key_files)
 
 
-def expected_role(path: str) -> str:
-    if path in PUBLIC:
-        return "anyone"
-    if path.startswith("/v1/admin/"):
-        return "admin"
-    return "review" if path.startswith(REVIEW) else "predict"
-
-
-def test_every_route_requires_its_role(guarded, serve):
+def test_every_route_is_in_the_table(guarded):
     routes = [route for route in guarded.routes if isinstance(route, APIRoute)]
     assert {route.path for route in guarded.routes} - {route.path for route in routes} == (
         {"/openapi.json", PART} | PAGES | FILES
     )
-    assert {(route.path, role_of(route)) for route in routes} == {
-        (route.path, expected_role(route.path)) for route in routes
-    }
-    lower = {"predict": None, "review": "api", "admin": "review"}
+    assert {(method, route.path): role_of(route) for route in routes for method in route.methods} == TABLE
+
+
+def add_user(connection, role):
+    """Adds a user with this role and name; returns the headers of a session."""
+    now = datetime.now(UTC)
+    users.add_user(connection, role, role, password="hash", who="test", now=now)
+    token = sessions.start_session(connection, role, is_screen=False, now=now).text
+    session = sessions.find_session(connection, token, now)
+    return {"Cookie": f"segdec_session={token}", "X-CSRF-Token": session.csrf_token}
+
+
+def test_everyone_may_do_what_the_role_allows(guarded, serve):
     with serve(guarded) as client:
-        for route in routes:
-            role = expected_role(route.path)
-            key = lower.get(role)
-            headers = {"X-API-Key": key} if key else {}
-            for method in route.methods:
-                answer = client.request(method, route.path, headers=headers)
-                found = answer.status_code if role == "anyone" else answer.json()["code"]
-                assert found == CODES[role], route.path
+        record, callers = guarded.state.service.recording.record, {}
+        for role in reversed(USER_ROLES):
+            callers[role] = (role, client.run(partial(record.write, add_user, role)))
+        callers |= {f"key {key}": (role, {"X-API-Key": key}) for key, role in KEYS.items()}
+        callers["nobody"] = ("anyone", {})
+        wrong = [
+            (name, method, path)
+            for (method, path), needed in TABLE.items()
+            if needed != "anyone"
+            for name, (role, headers) in callers.items()
+            if is_refused(client, method, path, headers) != (RANKS[role] < RANKS[needed])
+        ]
+    assert not wrong
+
+
+def is_refused(client, method, path, headers):
+    answer = client.request(method, path, headers=headers)
+    return answer.status_code in (401, 403) and answer.json()["code"] in REFUSALS
 
 
 def test_public_paths_and_unknown_ones(guarded, serve):
     with serve(guarded) as client:
-        public = sorted(PUBLIC | PAGES | {"/parts/7", "/static/inspect/inspect.js"})
+        public = sorted(
+            {"/openapi.json", "/livez", "/v1/session"} | PAGES | {"/parts/7", "/static/inspect/inspect.js"}
+        )
         assert {client.get(path).status_code for path in public} == {200}
         hidden = ("/v1/nothing", "/v1/predict", "/nothing", "/v1/predict/", "/v1/admin/nothing")
         assert {client.get(path).status_code for path in hidden} == {401}

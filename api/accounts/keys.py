@@ -7,18 +7,16 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
 from starlette.datastructures import Headers
 
+from api.accounts.roles import KeyRole
 from api.errors import RequestError
 from api.settings import Settings
 from segdec.errors import ConfigError
 
-Role = Literal["anyone", "predict", "review", "admin"]
-"""A role includes those before it. `predict` inspects photographs, `review` reads and reviews the record,
-`admin` changes which models are served."""
-RANKS: dict[Role, int] = {"anyone": 0, "predict": 1, "review": 2, "admin": 3}
+RANKS: dict[KeyRole, int] = {role: rank for rank, role in enumerate(get_args(KeyRole))}
 
 ALLOWED_ACTIONS = {"predict": "predict", "review": "predict and review"}
 GENERATED_KEY = re.compile(r"segdec_[A-Za-z0-9_-]{20,}")
@@ -36,7 +34,7 @@ class Key:
 
     name: str
     digest: bytes
-    role: Role
+    role: KeyRole
 
 
 def make_key(name: str) -> tuple[str, str]:
@@ -64,7 +62,7 @@ def print_new_key(name: str) -> None:
     )
 
 
-def read_keys(path: Path, role: Role) -> list[Key]:
+def read_keys(path: Path, role: KeyRole) -> list[Key]:
     """Reads a file of `NAME:SHA256` lines, keys of `role`; skips empty lines and lines that start with `#`.
 
     Raises:
@@ -81,7 +79,7 @@ def read_keys(path: Path, role: Role) -> list[Key]:
     return keys
 
 
-def _parse(path: Path, lines: Sequence[str], role: Role) -> Iterator[Key]:
+def _parse(path: Path, lines: Sequence[str], role: KeyRole) -> Iterator[Key]:
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -109,7 +107,7 @@ class Keyring:
     nobody may administer. Without keys of `predict`, everyone may predict.
     """
 
-    def __init__(self, keys: Mapping[Role, Sequence[Key]]) -> None:
+    def __init__(self, keys: Mapping[KeyRole, Sequence[Key]]) -> None:
         self._roles = frozenset(keys)
         # A key in several files has the highest role of them: the last one wins.
         self._keys = [key for role in sorted(keys, key=RANKS.__getitem__) for key in keys[role]]
@@ -117,7 +115,7 @@ class Keyring:
     @classmethod
     def read(cls, settings: Settings) -> "Keyring":
         """Reads the files that the settings name; raises a ConfigError if one is invalid."""
-        files: dict[Role, Path | None] = {
+        files: dict[KeyRole, Path | None] = {
             "predict": settings.api_keys,
             "review": settings.review_keys,
             "admin": settings.admin_keys,
@@ -132,20 +130,23 @@ class Keyring:
         """Accepts the keys of `other` from now on, and no others."""
         self._keys = other._keys
 
-    def requires_key(self, role: Role) -> bool:
+    def requires_key(self, role: KeyRole) -> bool:
         """Returns whether routes for `role` need a key; those for `review` do if any keys are set."""
         if role == "review":
             return bool(self._roles)
         return role == "admin" or (role == "predict" and "predict" in self._roles)
 
-    def authorize(self, role: Role, headers: Headers) -> str | None:
-        """Returns the name of the key that allows a request; None if it needs none.
+    @property
+    def has_keys(self) -> bool:
+        """Whether there are keys of any role."""
+        return bool(self._roles)
+
+    def authorize(self, role: KeyRole, headers: Headers) -> str:
+        """Returns the name of the key that allows a request which needs one.
 
         Raises:
             RequestError: 401 without a known key, 403 with a key of a lower role.
         """
-        if not self.requires_key(role):
-            return None
         if max(map(RANKS.__getitem__, self._roles), default=0) < RANKS[role]:
             raise RequestError(
                 403, f"{role}_off", f"No {role} keys are set. Start with --{role}-keys FILE. {HOW_TO_MAKE}"
@@ -193,6 +194,11 @@ class Keyring:
         if any(GENERATED_KEY.search(word) or self._match(word) for word in (*words, " ".join(words))):
             detail = f"The {name} contains an API key, which others could read. Send it without the key."
             raise RequestError(400, "key_in_text", detail)
+
+
+def has_key(headers: Headers) -> bool:
+    """Returns whether a request was sent with a key, known or not."""
+    return bool(_sent_key(headers))
 
 
 def _sent_key(headers: Headers) -> str:

@@ -1,0 +1,1 @@
+"""Who may do what: API keys of machines, users of the pages, their sessions and roles."""

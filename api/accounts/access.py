@@ -1,0 +1,162 @@
+"""Decides whether a request is allowed: by its API key, or by the session of a user."""
+
+import hmac
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+
+from api.accounts.keys import Keyring, has_key
+from api.accounts.roles import RANKS, Role, key_role_for
+from api.addresses import is_loopback
+from api.errors import RequestError
+from api.settings import Settings
+
+if TYPE_CHECKING:
+    from api.accounts.sessions import Session
+    from api.records.record import Record
+
+COOKIE = "segdec_session"
+CSRF_HEADER = "X-CSRF-Token"
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+USERS_CHECK_S = 5.0
+"""Seconds after which the database is asked again whether there are users: `python -m api user` may have
+added the first one.
+"""
+HOW_TO_ADD = "Add the first user with: python -m api user add NAME --role administrator."
+
+logger = logging.getLogger(__name__)
+
+
+class AccessControl:
+    """Decides whether requests are allowed.
+
+    An API key counts first, then the session of a user. Without either, a request is allowed if its role
+    needs none: `predict` unless the service has keys for it, and up to `quality` if there are neither keys
+    nor users and the service listens on a loopback address only.
+
+    Args:
+        find_record: Returns the record, which contains the users; None without one, or before the start.
+    """
+
+    def __init__(
+        self, settings: Settings, keyring: Keyring, find_record: Callable[[], "Record | None"]
+    ) -> None:
+        self.keyring = keyring
+        self._is_local = is_loopback(settings.host)
+        self._keeps_record = settings.record != "off"
+        self._find_record = find_record
+        self._has_users = False
+        self._checked_at = -USERS_CHECK_S
+
+    async def authorize(self, role: Role, request: Request) -> None:
+        """Leaves the name of the caller in the request's state, as `key` or as `user`; None without one.
+
+        Raises:
+            RequestError: 401 without a key or session, 403 with a lower role or without a valid CSRF token,
+                503 if sessions cannot be read.
+        """
+        state = request.state
+        state.key = state.user = None
+        if role == "anyone":
+            return
+        if not has_key(request.headers) and (session := await self._find_session(role, request)) is not None:
+            check_csrf_token(session, request)
+            _check_role(session, role)
+            state.user = session.user
+        elif await self._needs_caller(role):
+            await self._explain_log_in(role, request)
+            state.key = self.keyring.authorize(key_role_for(role), request.headers)
+
+    async def find_session(self, request: Request) -> "Session | None":
+        """Returns the session of a request; None without a valid one.
+
+        Raises:
+            RequestError: 503 if sessions cannot be read.
+        """
+        record, token = self._find_record(), request.cookies.get(COOKIE)
+        if record is None or not token:
+            return None
+        from api.accounts.sessions import find_session
+
+        return await record.read_during_outage(find_session, token, datetime.now(UTC))
+
+    async def has_users(self) -> bool:
+        """Returns whether there are users, as of a few seconds ago."""
+        record = self._find_record()
+        if record is not None and time.monotonic() - self._checked_at >= USERS_CHECK_S:
+            from api.accounts.users import has_users
+
+            self._has_users = await record.read_during_outage(has_users)
+            self._checked_at = time.monotonic()
+        return self._has_users
+
+    async def log_open_access(self) -> None:
+        """Logs who may read the record if there are neither users nor keys."""
+        if not self._keeps_record or self.keyring.has_keys or await self.has_users():
+            return
+        if self._is_local:
+            logger.info("No users: everybody on this machine may read and review. %s", HOW_TO_ADD)
+        else:
+            logger.warning("No users and no keys: nobody may read or review the record. %s", HOW_TO_ADD)
+
+    def forget_users(self) -> None:
+        """Asks the database again at the next request."""
+        self._checked_at = -USERS_CHECK_S
+
+    async def _find_session(self, role: Role, request: Request) -> "Session | None":
+        try:
+            return await self.find_session(request)
+        except RequestError:
+            if role == "predict" and not self.keyring.requires_key("predict"):
+                return None  # photographs are inspected during an outage of an optional record
+            raise
+
+    async def _needs_caller(self, role: Role) -> bool:
+        if role == "predict" or self.keyring.requires_key(key_role_for(role)):
+            return self.keyring.requires_key(key_role_for(role))
+        return not self._is_local or await self.has_users()
+
+    async def _explain_log_in(self, role: Role, request: Request) -> None:
+        """Raises an error that explains what a person can do who has no key."""
+        if has_key(request.headers) or not self._keeps_record:
+            return
+        if await self.has_users():
+            detail = "Log in, or send an API key: 'Authorization: Bearer KEY' or 'X-API-Key: KEY'."
+            raise RequestError(401, "not_logged_in", detail, {"WWW-Authenticate": "Bearer"})
+        if role != "predict" and not self.keyring.has_keys:
+            key_role = key_role_for(role)
+            reason = "There are neither users nor keys"
+            if not self._is_local:
+                reason += ", and others can reach this address"
+            detail = f"{reason}. {HOW_TO_ADD} Or start with --{key_role}-keys FILE."
+            raise RequestError(403, f"{key_role}_off", detail)
+
+
+def check_csrf_token(session: "Session", request: Request) -> None:
+    """Checks that a request which changes something was sent by a page of this service.
+
+    Raises:
+        RequestError: 403 `csrf`.
+    """
+    sent = request.headers.get(CSRF_HEADER, "")
+    if request.method in SAFE_METHODS or hmac.compare_digest(sent.encode(), session.csrf_token.encode()):
+        return
+    detail = f"The header {CSRF_HEADER} is missing or not that of GET /v1/session. Reload the page."
+    raise RequestError(403, "csrf", detail)
+
+
+def caller_of(request: Request) -> str:
+    """Returns the name of the user or the key that sent a request; empty without one."""
+    return request.state.user or request.state.key or ""
+
+
+def _check_role(session: "Session", role: Role) -> None:
+    if RANKS[session.role] < RANKS[role]:
+        detail = (
+            f"'{session.user}' has the role {session.role}; this needs the role {role}. Ask an administrator."
+        )
+        raise RequestError(403, "role_too_low", detail)

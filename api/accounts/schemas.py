@@ -1,0 +1,43 @@
+"""JSON answers about users and sessions."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from api.accounts.roles import UserRole
+from segdec.schemas import AnswerPart
+
+
+class UserIdentity(AnswerPart):
+    """A user."""
+
+    name: str
+    role: UserRole
+    is_screen: bool = Field(description="a screen at the line, which logs in with a link and stays logged in")
+
+
+class UserDetail(UserIdentity):
+    """A user in the list."""
+
+    created_at: datetime
+
+
+class UserList(AnswerPart):
+    """All users."""
+
+    users: list[UserDetail]
+
+
+class SessionState(AnswerPart):
+    """Who is logged in."""
+
+    user: UserIdentity | None = Field(description="null: nobody")
+    csrf_token: str | None = Field(description="value of the header X-CSRF-Token of requests by this user")
+    has_users: bool = Field(description="whether there is anybody who can log in")
+
+
+class LogInLink(AnswerPart):
+    """A link with which a screen logs in once."""
+
+    path: str = Field(description="relative to the address of the pages")
+    expires_at: datetime

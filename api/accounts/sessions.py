@@ -1,0 +1,113 @@
+"""Sessions of users who are logged in: a random token in a cookie, its digest in the database."""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from api.accounts.roles import UserRole
+from api.records.tables import sessions, users
+
+IDLE_TIME = timedelta(hours=12)
+"""After that time without an open page a person has to log in again."""
+MAX_TIME = timedelta(days=7)
+"""After that time a person has to log in again in any case."""
+SCREEN_IDLE_TIME = timedelta(days=400)
+"""A screen at the line has no keyboard; 400 days are the longest life of a cookie in a browser."""
+ROTATION_TIME = timedelta(hours=1)
+"""Age at which a token is replaced, so that a stolen one is of little use."""
+OVERLAP = timedelta(seconds=60)
+"""Time for which a replaced token is accepted: requests of other tabs may be on their way."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A valid session.
+
+    Attributes:
+        csrf_token: Requests that change something must repeat it in a header, which other sites cannot.
+    """
+
+    user: str
+    role: UserRole
+    is_screen: bool
+    csrf_token: str
+    logged_in_at: datetime
+    token_at: datetime
+    is_replaced: bool
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """The token of a session, for a cookie."""
+
+    text: str
+    expires_at: datetime
+
+
+def digest_of(token: str) -> bytes:
+    """Returns what is stored of a token."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).digest()
+
+
+def start_session(connection: Connection, user: str, *, is_screen: bool, now: datetime) -> NewToken:
+    """Starts a session of a user, and removes those that have expired."""
+    connection.execute(delete(sessions).where(sessions.c.expires_at <= now))
+    return _add(connection, user, is_screen, secrets.token_urlsafe(32), now, now)
+
+
+def find_session(connection: Connection, token: str, now: datetime) -> Session | None:
+    """Returns the session of a token; None if it is unknown or has expired."""
+    columns = (
+        sessions.c.user,
+        users.c.role,
+        users.c.is_screen,
+        sessions.c.csrf_token,
+        sessions.c.logged_in_at,
+        sessions.c.token_at,
+        sessions.c.is_replaced,
+    )
+    valid = (sessions.c.token == digest_of(token)) & (sessions.c.expires_at > now)
+    row = connection.execute(select(*columns).join_from(sessions, users).where(valid)).one_or_none()
+    return None if row is None else Session(**row._asdict())
+
+
+def renew_session(connection: Connection, token: str, now: datetime) -> NewToken | None:
+    """Replaces the token of a session if it is old; None if it is not, or has been replaced already."""
+    session = find_session(connection, token, now)
+    if session is None or session.is_replaced or now - session.token_at < ROTATION_TIME:
+        return None
+    old = update(sessions).where(sessions.c.token == digest_of(token))
+    connection.execute(old.values(is_replaced=True, expires_at=now + OVERLAP))
+    return _add(connection, session.user, session.is_screen, session.csrf_token, session.logged_in_at, now)
+
+
+def end_session(connection: Connection, token: str) -> None:
+    """Ends a session, with all its tokens."""
+    csrf_token = select(sessions.c.csrf_token).where(sessions.c.token == digest_of(token)).scalar_subquery()
+    connection.execute(delete(sessions).where(sessions.c.csrf_token == csrf_token))
+
+
+def end_sessions(connection: Connection, user: str) -> None:
+    """Ends all sessions of a user."""
+    connection.execute(delete(sessions).where(sessions.c.user == user))
+
+
+def _add(
+    connection: Connection, user: str, is_screen: bool, csrf_token: str, logged_in_at: datetime, now: datetime
+) -> NewToken:
+    expires_at = now + SCREEN_IDLE_TIME if is_screen else min(now + IDLE_TIME, logged_in_at + MAX_TIME)
+    token = secrets.token_urlsafe(32)
+    row = {
+        "token": digest_of(token),
+        "user": user,
+        "csrf_token": csrf_token,
+        "logged_in_at": logged_in_at,
+        "token_at": now,
+        "expires_at": expires_at,
+        "is_replaced": False,
+    }
+    connection.execute(insert(sessions), row)
+    return NewToken(token, expires_at)

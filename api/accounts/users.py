@@ -1,0 +1,174 @@
+"""The users: adding, changing and removing them. Every change is an entry of the audit log."""
+
+import secrets
+import unicodedata
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, RowMapping, delete, exists, func, insert, select, update
+
+from api.accounts.roles import UserRole
+from api.accounts.sessions import digest_of, end_sessions
+from api.errors import RequestError
+from api.records.queries import add_audit_entry
+from api.records.tables import failed_log_ins, log_in_links, users
+from segdec.runtime.identifiers import check_identifier
+
+MAX_NAME = 64
+LINK_TIME = timedelta(hours=24)
+"""Time in which a link must be used."""
+
+
+def normalise_name(name: str) -> str:
+    """Returns a name as it is stored: in lower case, without surrounding spaces.
+
+    Raises:
+        RequestError: 422 `bad_name` if it is empty, too long, or has a slash or control characters.
+    """
+    normal = unicodedata.normalize("NFC", name).strip().casefold()
+    try:
+        check_identifier(normal)
+    except ValueError:
+        normal = ""
+    if not normal or len(normal) > MAX_NAME or "/" in normal:
+        detail = (
+            f"The name {name[:MAX_NAME]!r} cannot be used. Expected 1 to {MAX_NAME} characters without '/'."
+        )
+        raise RequestError(422, "bad_name", detail)
+    return normal
+
+
+def has_users(connection: Connection) -> bool:
+    """Returns whether anybody can log in."""
+    return bool(connection.execute(select(exists().select_from(users))).scalar())
+
+
+def list_users(connection: Connection) -> list[RowMapping]:
+    """Returns all users in order of their names."""
+    columns = (users.c.name, users.c.role, users.c.is_screen, users.c.created_at)
+    return list(connection.execute(select(*columns).order_by(users.c.name)).mappings())
+
+
+def find_user(connection: Connection, name: str) -> RowMapping:
+    """Returns a user.
+
+    Raises:
+        RequestError: 404 `user_not_found`.
+    """
+    row = connection.execute(select(users).where(users.c.name == name)).mappings().one_or_none()
+    if row is None:
+        raise RequestError(404, "user_not_found", f"There is no user '{name}'.")
+    return row
+
+
+def add_user(
+    connection: Connection,
+    name: str,
+    role: UserRole,
+    *,
+    password: str | None,
+    who: str,
+    now: datetime,
+    is_screen: bool = False,
+    subject: str | None = None,
+) -> None:
+    """Adds a user; `name` as `normalise_name` returns it, `password` as hash.
+
+    Raises:
+        RequestError: 409 `user_exists`; 409 `no_administrator` if the first user is not an administrator.
+    """
+    if connection.execute(select(users.c.name).where(users.c.name == name)).first():
+        raise RequestError(409, "user_exists", f"There is a user '{name}' already. Choose another name.")
+    row = {
+        "name": name,
+        "role": role,
+        "is_screen": is_screen,
+        "password": password,
+        "subject": subject,
+        "created_at": now,
+    }
+    connection.execute(insert(users), row)
+    if subject is None:
+        _check_administrator(connection)
+    add_audit_entry(connection, who, "add a user", after={"name": name, "role": role})
+
+
+def change_role(connection: Connection, name: str, role: UserRole, who: str) -> None:
+    """Changes the role of a user.
+
+    Raises:
+        RequestError: 404 `user_not_found`; 409 `no_administrator`.
+    """
+    before = find_user(connection, name)["role"]
+    connection.execute(update(users).where(users.c.name == name).values(role=role))
+    _check_administrator(connection)
+    if role != before:
+        add_audit_entry(
+            connection,
+            who,
+            "change a user's role",
+            before={"name": name, "role": before},
+            after={"name": name, "role": role},
+        )
+
+
+def set_password(connection: Connection, name: str, password: str, who: str) -> None:
+    """Sets the hash of a user's password, ends the user's sessions, and unlocks the log-in.
+
+    Raises:
+        RequestError: 404 `user_not_found`; 409 `screen_has_no_password`.
+    """
+    if find_user(connection, name)["is_screen"]:
+        detail = f"The user '{name}' is a screen, which logs in with a link. Make a new link."
+        raise RequestError(409, "screen_has_no_password", detail)
+    connection.execute(update(users).where(users.c.name == name).values(password=password))
+    connection.execute(delete(failed_log_ins).where(failed_log_ins.c.name == name))
+    end_sessions(connection, name)
+    add_audit_entry(connection, who, "set a user's password", after={"name": name})
+
+
+def remove_user(connection: Connection, name: str, who: str) -> None:
+    """Removes a user with all sessions and links; entries of the audit log keep the name.
+
+    Raises:
+        RequestError: 404 `user_not_found`; 409 `no_administrator`.
+    """
+    role = find_user(connection, name)["role"]
+    connection.execute(delete(users).where(users.c.name == name))
+    _check_administrator(connection)
+    add_audit_entry(connection, who, "remove a user", before={"name": name, "role": role})
+
+
+def make_link(connection: Connection, name: str, who: str, now: datetime) -> tuple[str, datetime]:
+    """Makes a link with which the screen `name` logs in, once; returns its token and when it expires.
+
+    Raises:
+        RequestError: 404 `user_not_found`; 409 `not_a_screen`.
+    """
+    if not find_user(connection, name)["is_screen"]:
+        raise RequestError(
+            409, "not_a_screen", f"The user '{name}' is a person, who logs in with a password."
+        )
+    token, expires_at = secrets.token_urlsafe(32), now + LINK_TIME
+    connection.execute(
+        delete(log_in_links).where((log_in_links.c.user == name) | (log_in_links.c.expires_at <= now))
+    )
+    connection.execute(
+        insert(log_in_links), {"token": digest_of(token), "user": name, "expires_at": expires_at}
+    )
+    add_audit_entry(connection, who, "make a log-in link", after={"name": name})
+    return token, expires_at
+
+
+def link_path(token: str) -> str:
+    """Returns the path of the page that logs a screen in, relative to the address of the pages."""
+    return f"line?kiosk=on#log-in={token}"  # browsers do not send what follows the #
+
+
+def _check_administrator(connection: Connection) -> None:
+    """Checks that the users, if there are any, include an administrator."""
+    counts = connection.execute(
+        select(func.count(), func.count().filter(users.c.role == "administrator")).select_from(users)
+    ).one()
+    if counts[0] and not counts[1]:
+        detail = "No user would have the role administrator, who adds users. Expected at least one."
+        raise RequestError(409, "no_administrator", detail)

@@ -1,0 +1,113 @@
+"""Lists, adds, changes and removes users of the pages. Served if the service records."""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+
+from api.accounts import users
+from api.accounts.access import caller_of
+from api.accounts.passwords import MAX_LENGTH, hash_password
+from api.accounts.roles import UserRole
+from api.accounts.schemas import LogInLink, UserDetail, UserList
+from api.errors import document_problems
+from api.records.record import Record
+from api.routes.body_schemas import describe_json_body
+from api.routes.dependencies import ServiceDep
+from api.routes.json_body import read_json_body
+from api.routes.record_filters import RecordDep
+from api.routes.request_params import DeadlineDep, RequiredName
+from api.routes.roles import require_role
+from api.routes.session import run_hashing
+
+router = APIRouter(prefix="/v1/users", tags=["users"], dependencies=require_role("administrator"))
+UserName = Annotated[RequiredName, Path()]
+Password = Annotated[str, Field(max_length=MAX_LENGTH)]
+PROBLEMS = document_problems(400, 404, 408, 409, 413, 415, 422, 503, 504)
+
+
+class NewUser(BaseModel):
+    """A user to add."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: RequiredName
+    role: UserRole
+    password: Password | None = Field(description="null: a screen, which logs in with a link")
+
+
+class UserChange(BaseModel):
+    """What to change of a user; null: nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: UserRole | None = None
+    password: Password | None = None
+
+
+@router.get("", responses=document_problems(503))
+async def list_users(record: RecordDep) -> UserList:
+    """All users."""
+    return await _list(record)
+
+
+@router.post("", responses=PROBLEMS, openapi_extra=describe_json_body(NewUser))
+async def add_user(
+    request: Request, service: ServiceDep, record: RecordDep, deadline: DeadlineDep
+) -> UserList:
+    """Adds a user."""
+    sent = await read_json_body(request, service, NewUser, deadline)
+    name = users.normalise_name(sent.name)
+    password = await _hash(request, sent.password, name)
+    add = partial(
+        users.add_user,
+        name=name,
+        role=sent.role,
+        password=password,
+        is_screen=password is None,
+        who=caller_of(request),
+        now=datetime.now(UTC),
+    )
+    await record.write(add)
+    request.app.state.access.forget_users()
+    return await _list(record)
+
+
+@router.put("/{name}", responses=PROBLEMS, openapi_extra=describe_json_body(UserChange))
+async def change_user(
+    name: UserName, request: Request, service: ServiceDep, record: RecordDep, deadline: DeadlineDep
+) -> UserList:
+    """Changes the role or the password of a user; a new password ends the user's sessions."""
+    sent = await read_json_body(request, service, UserChange, deadline)
+    password = await _hash(request, sent.password, name)
+    if sent.role is not None:
+        await record.write(users.change_role, name, sent.role, caller_of(request))
+    if password is not None:
+        await record.write(users.set_password, name, password, caller_of(request))
+    return await _list(record)
+
+
+@router.delete("/{name}", responses=document_problems(404, 409, 503))
+async def remove_user(name: UserName, request: Request, record: RecordDep) -> UserList:
+    """Removes a user, which ends the user's sessions."""
+    await record.write(users.remove_user, name, caller_of(request))
+    request.app.state.access.forget_users()
+    return await _list(record)
+
+
+@router.post("/{name}/link", responses=document_problems(404, 409, 503))
+async def make_link(name: UserName, request: Request, record: RecordDep) -> LogInLink:
+    """Makes a link with which a screen logs in, once."""
+    token, expires_at = await record.write(users.make_link, name, caller_of(request), datetime.now(UTC))
+    return LogInLink(path=users.link_path(token), expires_at=expires_at)
+
+
+async def _hash(request: Request, password: str | None, name: str) -> str | None:
+    return None if password is None else await run_hashing(request, hash_password, password, name)
+
+
+async def _list(record: Record) -> UserList:
+    return UserList(users=[UserDetail(**row) for row in await record.read(users.list_users)])

@@ -1,0 +1,60 @@
+// Who is logged in to the pages. The session is a cookie, which scripts cannot read.
+
+import { byId } from "./dom.js";
+
+const PATH = "v1/session";
+const NOBODY = { user: null, csrf_token: null, has_users: false };
+const JSON_TYPE = { "Content-Type": "application/json" };
+let asked = null;
+
+/** {user: {name, role} or null, csrf_token, has_users}; asked once for each page. */
+export function currentSession() {
+  asked ??= byId("account") ? load() : Promise.resolve(NOBODY); // without a record there are no users
+  return asked;
+}
+
+/** Asks again; the service may send a new cookie. */
+export function refreshSession() {
+  asked = null;
+  return currentSession();
+}
+
+/** The header that a request which changes something needs. */
+export async function csrfHeader() {
+  const { csrf_token: token } = await currentSession();
+  return token ? { "X-CSRF-Token": token } : {};
+}
+
+export function logIn(name, password) {
+  return change("POST", PATH, { name, password });
+}
+
+/** Logs a screen in with the token of its link. */
+export function logInByLink(token) {
+  return change("POST", `${PATH}/link`, { token });
+}
+
+/** Changes the password of the user who is logged in. */
+export function changePassword(password, newPassword) {
+  return change("PUT", `${PATH}/password`, { password, new_password: newPassword });
+}
+
+export function logOut() {
+  return change("DELETE", PATH);
+}
+
+async function load() {
+  const answer = await fetch(PATH, { cache: "no-store" }).catch(() => null);
+  if (answer?.ok) return answer.json();
+  asked = null; // the next request asks again
+  return NOBODY;
+}
+
+async function change(method, path, body) {
+  const headers = { ...(body && JSON_TYPE), ...(await csrfHeader()) };
+  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body) }).catch(() => null);
+  const state = (await answer?.json().catch(() => null)) ?? {};
+  if (!answer?.ok) throw new Error(state.detail ?? "No response: the service is stopped or unreachable.");
+  asked = Promise.resolve(state);
+  document.dispatchEvent(new Event("session"));
+}

@@ -1,0 +1,247 @@
+"""Logging in and out over HTTP; cookies, CSRF tokens, lock-out; requests without users."""
+
+import itertools
+
+import pytest
+
+from api.accounts.access import USERS_CHECK_S
+from api.routes.rate_limit import RateLimiter
+from tests.api.accounts.conftest import ADMIN, PASSWORD
+from tests.api.conftest import PNG
+
+OTHER = "another good password"
+RECORDS = "/v1/records"
+
+
+class Browser:
+    """Sends requests with the cookie and the CSRF token of a user."""
+
+    def __init__(self, client, name=None, password=PASSWORD):
+        self.client, self.cookie, self.csrf_token = client, "", None
+        if name is not None:
+            answer = self.send("POST", "/v1/session", {"name": name, "password": password})
+            assert answer.status_code == 200, answer.text
+
+    def send(self, method, path, body=None, **headers):
+        if self.cookie:
+            headers = {"Cookie": self.cookie, "X-CSRF-Token": self.csrf_token or "", **headers}
+        answer = self.client.request(method, path, json=body, headers=headers)
+        self.client.run(self._forget_cookies)
+        if "set-cookie" in answer.headers:
+            self.cookie = answer.headers["set-cookie"].partition(";")[0]
+        if path.startswith("/v1/session") and answer.status_code == 200:
+            self.csrf_token = answer.json()["csrf_token"]
+        return answer
+
+    async def _forget_cookies(self):
+        self.client._client.cookies.clear()
+
+    def code(self, method, path, body=None, **headers):
+        answer = self.send(method, path, body, **headers)
+        return answer.status_code, answer.json().get("code")
+
+
+@pytest.fixture
+def browser(app, serve):
+    """Nobody is logged in; there is the administrator `anna`."""
+    with serve(app) as client:
+        record = app.state.service.recording.record
+        client.run(lambda: add_users(record, anna="administrator"))
+        app.state.access.forget_users()
+        yield Browser(client)
+
+
+async def add_users(record, **roles):
+    from datetime import UTC, datetime
+    from functools import partial
+
+    from api.accounts import users
+    from api.accounts.passwords import hash_password
+
+    for name, role in roles.items():
+        hashed = hash_password(PASSWORD, name)
+        add = partial(
+            users.add_user, name=name, role=role, password=hashed, who="test", now=datetime.now(UTC)
+        )
+        await record.write(add)
+
+
+def test_log_in_and_out(browser):
+    assert browser.send("GET", "/v1/session").json() == {"user": None, "csrf_token": None, "has_users": True}
+    assert browser.code("GET", RECORDS) == (401, "not_logged_in")
+    answer = browser.send("POST", "/v1/session", {"name": " ANNA", "password": PASSWORD})
+    assert answer.json()["user"] == {"name": ADMIN, "role": "administrator", "is_screen": False}
+    attributes = answer.headers["set-cookie"].lower()
+    assert all(word in attributes for word in ("httponly", "samesite=strict", "path=/"))
+    assert "secure" not in attributes  # http
+    assert browser.code("GET", RECORDS) == (200, None)
+    cookie = browser.cookie
+    assert browser.send("DELETE", "/v1/session").json()["user"] is None
+    browser.cookie = cookie
+    assert browser.code("GET", RECORDS) == (401, "not_logged_in")
+    assert browser.code("DELETE", "/v1/session") == (401, "not_logged_in")
+
+
+def test_cookie_is_secure_over_https(browser):
+    answer = browser.client.request(
+        "POST", "https://test/v1/session", json={"name": ADMIN, "password": PASSWORD}
+    )
+    assert "secure" in answer.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": ADMIN, "password": "wrong"},
+        {"name": "nobody", "password": PASSWORD},
+        {"name": "a", "password": ""},
+    ],
+)
+def test_wrong_names_and_passwords_get_the_same_answer(browser, body):
+    answer = browser.send("POST", "/v1/session", body)
+    assert (answer.status_code, answer.json()["code"]) == (401, "log_in_failed")
+    assert answer.json()["detail"] == "The name or the password is wrong."
+    assert "set-cookie" not in answer.headers
+
+
+def test_attempts_are_limited(browser, app):
+    wrong = {"name": ADMIN, "password": "wrong"}
+    codes = [browser.code("POST", "/v1/session", wrong)[1] for _ in range(6)]
+    assert codes == ["log_in_failed"] * 5 + ["log_in_locked"]
+    assert browser.code("POST", "/v1/session", {"name": ADMIN, "password": PASSWORD})[1] == "log_in_locked"
+    app.state.log_in_attempts = RateLimiter(0.001, 2)
+    codes = [browser.code("POST", "/v1/session", {**wrong, "name": f"user{n}"})[1] for n in range(3)]
+    assert codes == ["log_in_failed", "log_in_failed", "rate_limit"]
+
+
+def test_changes_need_the_csrf_token(browser):
+    anna = Browser(browser.client, ADMIN)
+    token, anna.csrf_token = anna.csrf_token, "wrong"
+    new = {"name": "bob", "role": "reviewer", "password": PASSWORD}
+    assert anna.code("POST", "/v1/users", new) == (403, "csrf")
+    assert anna.code("DELETE", "/v1/session") == (403, "csrf")
+    assert anna.code("GET", "/v1/users") == (200, None)
+    anna.csrf_token = token
+    assert anna.code("POST", "/v1/users", new) == (200, None)
+
+
+def test_requests_of_other_sites_are_refused(browser):
+    anna = Browser(browser.client, ADMIN)
+    assert anna.code("DELETE", "/v1/users/anna", **{"Sec-Fetch-Site": "cross-site"}) == (403, "cross_site")
+    body = {"name": ADMIN, "password": PASSWORD}
+    assert browser.code("POST", "/v1/session", body, Origin="http://evil.test") == (403, "cross_site")
+
+
+def test_users_are_managed(browser):
+    anna = Browser(browser.client, ADMIN)
+    anna.send("POST", "/v1/users", {"name": "Bob", "role": "operator", "password": PASSWORD})
+    bob = Browser(browser.client, "bob")
+    assert bob.code("GET", "/v1/trends?first=2026-01-01&last=2026-01-02") == (403, "role_too_low")
+    names = anna.send("PUT", "/v1/users/bob", {"role": "quality"}).json()["users"]
+    assert [(user["name"], user["role"]) for user in names] == [("anna", "administrator"), ("bob", "quality")]
+    assert bob.code("GET", "/v1/trends?first=2026-01-01&last=2026-01-02") == (200, None)
+    assert anna.code("PUT", "/v1/users/bob", {"password": "short"}) == (422, "weak_password")
+    assert anna.code("PUT", "/v1/users/bob", {"password": OTHER}) == (200, None)
+    assert bob.code("GET", RECORDS) == (401, "not_logged_in")
+    bob = Browser(browser.client, "bob", OTHER)
+    assert anna.code("DELETE", "/v1/users/bob") == (200, None)
+    assert bob.code("GET", RECORDS) == (401, "not_logged_in")
+    assert anna.code("DELETE", "/v1/users/bob") == (404, "user_not_found")
+    assert anna.code("DELETE", "/v1/users/anna") == (200, None)  # the last one: nobody has to log in
+    assert browser.code("GET", RECORDS) == (200, None)
+
+
+def test_own_password_is_changed(browser):
+    anna, elsewhere = Browser(browser.client, ADMIN), Browser(browser.client, ADMIN)
+    wrong = {"password": "wrong", "new_password": OTHER}
+    assert anna.code("PUT", "/v1/session/password", wrong) == (401, "log_in_failed")
+    assert anna.code("PUT", "/v1/session/password", {"password": PASSWORD, "new_password": "a"})[0] == 422
+    assert anna.code("PUT", "/v1/session/password", {"password": PASSWORD, "new_password": OTHER})[0] == 200
+    assert anna.code("GET", "/v1/users") == (200, None)
+    assert elsewhere.code("GET", "/v1/users") == (401, "not_logged_in")
+    Browser(browser.client, ADMIN, OTHER)
+
+
+def test_a_screen_logs_in_with_a_link(browser):
+    anna = Browser(browser.client, ADMIN)
+    anna.send("POST", "/v1/users", {"name": "screen", "role": "operator", "password": None})
+    link = anna.send("POST", "/v1/users/screen/link").json()["path"]
+    token = {"token": link.partition("log-in=")[2]}
+    screen = Browser(browser.client)
+    assert screen.send("POST", "/v1/session/link", token).json()["user"]["is_screen"]
+    assert screen.code("GET", "/v1/line") == (200, None)
+    assert browser.code("POST", "/v1/session/link", token) == (401, "link_not_valid")
+    assert browser.code("POST", "/v1/session", {"name": "screen", "password": ""}) == (401, "log_in_failed")
+    assert anna.code("POST", "/v1/users/anna/link") == (409, "not_a_screen")
+
+
+def test_the_name_of_the_user_is_recorded(browser, part):
+    anna = Browser(browser.client, ADMIN)
+    headers = {**PNG, "Cookie": anna.cookie, "X-CSRF-Token": anna.csrf_token}
+    sent = browser.client.post("/v1/inspect", content=part, headers=headers).json()
+    path = f"/v1/records/{sent['record_id']}"
+    assert anna.send("GET", path).json()["client"] == ADMIN
+    review = {"label": "good", "reviewer": "somebody else"}
+    answer = anna.send("PUT", f"{path}/review", review, **{"If-Match": '"0"'})
+    assert answer.json()["review"]["reviewer"] == ADMIN
+    changes = anna.send("GET", "/v1/audit").json()["changes"]
+    assert [(it["who"], it["what"]) for it in changes][:2] == [(ADMIN, "review"), (ADMIN, "log in")]
+
+
+@pytest.mark.parametrize(
+    "cookie", ["", "segdec_session=", "segdec_session=\xff", "segdec_session=" + "x" * 5000]
+)
+def test_other_cookies_are_nobody(browser, cookie):
+    browser.cookie = cookie
+    headers = {"Cookie": cookie.encode("latin-1")} if cookie else {}
+    answer = browser.client.get("/v1/session", headers=headers)
+    assert (answer.status_code, answer.json()["user"]) == (200, None)
+    assert browser.client.get(RECORDS, headers=headers).status_code == 401
+
+
+def test_photographs_are_inspected_without_a_log_in_unless_keys_are_set(browser, part):
+    assert browser.client.post("/v1/inspect", content=part, headers=PNG).status_code == 200
+    unknown = {"X-API-Key": "unknown"}
+    assert browser.client.get(RECORDS, headers=unknown).json()["code"] == "review_off"
+
+
+def test_keys_work_beside_users(make_app, tmp_path, key_files, serve):
+    app = make_app(record="required", record_folder=tmp_path / "record", **key_files)
+    with serve(app) as client:
+        client.run(lambda: add_users(app.state.service.recording.record, anna="administrator"))
+        nobody, anna = Browser(client), Browser(client, ADMIN)
+        assert nobody.code("GET", RECORDS, **{"X-API-Key": "review"}) == (200, None)
+        assert nobody.code("GET", "/v1/models") == (401, "not_logged_in")
+        assert anna.code("GET", "/v1/models") == (200, None)
+        assert anna.code("GET", "/v1/users", **{"X-API-Key": "review"}) == (
+            403,
+            "not_admin",
+        )  # the key counts
+        assert nobody.code("GET", "/v1/users", **{"X-API-Key": "admin"}) == (200, None)
+
+
+@pytest.mark.parametrize(
+    ("host", "status", "code"), [("127.0.0.1", 200, None), ("0.0.0.0", 403, "review_off"), ("::1", 200, None)]
+)
+def test_without_users_the_record_is_open_on_the_loopback_address_only(
+    host, status, code, make_app, tmp_path, serve, part
+):
+    with serve(make_app(host=host, record="required", record_folder=tmp_path / "record")) as client:
+        browser = Browser(client)
+        assert browser.code("GET", RECORDS) == (status, code)
+        assert client.post("/v1/inspect", content=part, headers=PNG).status_code == 200
+        answer = browser.send("POST", "/v1/admin/models/unnamed/reload")
+        assert answer.json()["code"] == "admin_off"
+        assert "python -m api user add" in answer.json()["detail"]
+
+
+def test_a_user_added_by_the_command_line_counts_after_some_seconds(app, serve, monkeypatch):
+    clock = itertools.count(0, USERS_CHECK_S / 2)
+    monkeypatch.setattr("api.accounts.access.time.monotonic", lambda: next(clock))
+    with serve(app) as client:
+        browser = Browser(client)
+        assert browser.code("GET", RECORDS) == (200, None)
+        client.run(lambda: add_users(app.state.service.recording.record, anna="administrator"))
+        codes = {browser.code("GET", RECORDS) for _ in range(5)}
+        assert (401, "not_logged_in") in codes
+        assert browser.code("GET", RECORDS) == (401, "not_logged_in")

@@ -1,0 +1,119 @@
+"""Tokens of sessions: expiry, rotation, end. On SQLite and PostgreSQL."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import select
+
+from api.accounts import log_in, sessions
+from api.accounts.users import make_link
+from api.errors import RequestError
+from api.records.database import write_transaction
+from api.records.tables import audit, failed_log_ins
+from tests.api.accounts.conftest import ADMIN
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def start(connection, user=ADMIN, now=NOW, is_screen=False):
+    return sessions.start_session(connection, user, is_screen=is_screen, now=now).text
+
+
+def test_session_of_a_token(accounts):
+    with write_transaction(accounts) as connection:
+        token = start(connection)
+        found = sessions.find_session(connection, token, NOW + 11 * HOUR)
+        assert (found.user, found.role, found.is_screen) == (ADMIN, "administrator", False)
+        assert sessions.find_session(connection, token, NOW + 12 * HOUR) is None
+        assert sessions.find_session(connection, token + "x", NOW) is None
+        assert sessions.find_session(connection, "", NOW) is None
+
+
+def test_expired_sessions_are_removed(accounts):
+    with write_transaction(accounts) as connection:
+        start(connection)
+        start(connection, now=NOW + 13 * HOUR)
+        assert len(connection.execute(select(sessions.sessions)).all()) == 1
+
+
+def test_an_old_token_is_replaced_once(accounts):
+    with write_transaction(accounts) as connection:
+        old = start(connection)
+        csrf_token = sessions.find_session(connection, old, NOW).csrf_token
+        assert sessions.renew_session(connection, old, NOW + HOUR / 2) is None
+        later = NOW + 2 * HOUR
+        new = sessions.renew_session(connection, old, later)
+        assert sessions.renew_session(connection, old, later) is None  # another tab
+        assert new.expires_at == later + 12 * HOUR
+        assert sessions.find_session(connection, new.text, later).csrf_token == csrf_token
+        assert sessions.find_session(connection, old, later + timedelta(seconds=59)) is not None
+        assert sessions.find_session(connection, old, later + timedelta(seconds=60)) is None
+        assert sessions.renew_session(connection, "unknown", later) is None
+
+
+def test_a_session_ends_after_a_week_a_screens_does_not(accounts):
+    with write_transaction(accounts) as connection:
+        ends = {}
+        for user, is_screen in ((ADMIN, False), ("screen", True)):
+            token = start(connection, user, is_screen=is_screen)
+            for hour in range(2, 24 * 8, 2):
+                new = sessions.renew_session(connection, token, NOW + hour * HOUR)
+                if new is None:
+                    break
+                token, ends[user] = new.text, new.expires_at
+        assert ends[ADMIN] == NOW + timedelta(days=7)
+        assert ends["screen"] == NOW + 190 * HOUR + timedelta(days=400)
+
+
+def test_log_out_ends_the_old_token_too(accounts):
+    with write_transaction(accounts) as connection:
+        old, other = start(connection), start(connection)
+        new = sessions.renew_session(connection, old, NOW + 2 * HOUR).text
+        sessions.end_session(connection, new)
+        found = [sessions.find_session(connection, it, NOW + 2 * HOUR) for it in (old, new, other)]
+        assert [it is not None for it in found] == [False, False, True]
+
+
+def test_failures_lock_a_name_longer_and_longer(accounts):
+    def locked_s(now) -> int:
+        try:
+            log_in.check_lock(connection, "anna", now)
+        except RequestError as error:
+            assert (error.status, error.code) == (429, "log_in_locked")
+            return int(error.headers["Retry-After"])
+        return 0
+
+    with write_transaction(accounts) as connection:
+        times = []
+        for _ in range(12):
+            log_in.note_failure(connection, "anna", NOW)
+            times.append(locked_s(NOW))
+        assert times == [0, 0, 0, 0, 30, 60, 120, 240, 480, 900, 900, 900]
+        assert locked_s(NOW + timedelta(seconds=900)) == 0
+        entries = connection.execute(
+            select(audit.c.who, audit.c.after).where(audit.c.what == "lock the log-in")
+        )
+        assert [tuple(row) for row in entries] == [("anna", '{"name": "anna", "failures": 5}')]
+        log_in.log_in(connection, "anna", NOW)
+        assert locked_s(NOW) == 0
+
+
+def test_failures_of_unknown_names_are_forgotten_after_a_day(accounts):
+    with write_transaction(accounts) as connection:
+        for name in ("nobody", "somebody"):
+            log_in.note_failure(connection, name, NOW)
+        log_in.note_failure(connection, "other", NOW + 25 * HOUR)
+        assert connection.execute(select(failed_log_ins.c.name)).scalars().all() == ["other"]
+
+
+def test_a_link_logs_a_screen_in_once(accounts):
+    with write_transaction(accounts) as connection:
+        replaced, _ = make_link(connection, "screen", ADMIN, NOW)
+        token, expires_at = make_link(connection, "screen", ADMIN, NOW)
+        session = sessions.find_session(connection, log_in.log_in_by_link(connection, token, NOW).text, NOW)
+        assert (session.user, session.is_screen) == ("screen", True)
+        late, _ = make_link(connection, "screen", ADMIN, NOW)
+        for bad in (token, replaced, "", late):
+            with pytest.raises(RequestError, match="Ask an administrator"):
+                log_in.log_in_by_link(connection, bad, expires_at)

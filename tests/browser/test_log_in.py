@@ -1,0 +1,114 @@
+"""Logging in on the pages in a real browser, with the real service and a stub network."""
+
+import re
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from api.accounts.passwords import hash_password
+from api.accounts.users import add_user, link_path, make_link
+from api.records.database import open_database, write_transaction
+from segdec.images import encode_png
+from tests.browser.conftest import part_image, serving
+
+PASSWORD = "correct horse battery"
+HTML = "<img src=x onerror=alert(1)>"
+SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
+
+
+@pytest.fixture
+def service(tmp_path):
+    """The service with an inspection and the reviewer `bob`."""
+    with serving(tmp_path) as service:
+        picture, headers = encode_png(part_image()), {"Content-Type": "image/png"}
+        httpx.post(f"{service.address}v1/inspect", content=picture, headers=headers).raise_for_status()
+        engine = open_database(f"sqlite:///{service.folder}/record.db")
+        now, hashed = datetime.now(UTC), hash_password(PASSWORD, "bob")
+        with write_transaction(engine) as connection:
+            add_user(connection, "anna", "administrator", password=hashed, who="test", now=now)
+            add_user(connection, "bob", "reviewer", password=hashed, who="test", now=now)
+            add_user(connection, HTML, "operator", password=None, is_screen=True, who="test", now=now)
+            service.link = link_path(make_link(connection, HTML, "test", now)[0])
+        yield service
+
+
+def log_in(page, name="bob", password=PASSWORD):
+    page.locator("#user-name").fill(name)
+    page.locator("#password").fill(password)
+    page.locator("#log-in-submit").click()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_log_in_and_out(visit, service, size):
+    width, height = SIZES[size]
+    user = visit(service.address, viewport={"width": width, "height": height})
+    page = user.open("parts")
+    expect(page.locator("#log-in-title")).to_have_text("Log in")
+    user.screenshot(f"log_in-{size}")
+    log_in(page, password="wrong password")
+    expect(page.locator("#log-in-problem")).to_have_text("The name or the password is wrong.")
+    log_in(page)
+    expect(page.locator("#account")).to_have_text("bob")
+    expect(page.locator("#results, table").first).to_contain_text("scratch")
+    user.screenshot(f"logged_in-{size}")
+    page.locator("#account button").click()
+    expect(page.locator("#account-role")).to_have_text("bob, role: reviewer")
+    user.screenshot(f"account-{size}")
+    page.locator("#log-out").click()
+    expect(page.locator("#log-in-title")).to_be_visible()
+
+
+def test_reviews_have_the_name_of_the_user(visit, service):
+    user = visit(service.address)
+    page = user.open("review")
+    log_in(page)
+    expect(page.locator("#account")).to_have_text("bob")
+    expect(page.locator("#reviewer")).to_be_hidden()
+    expect(page.locator("#name-dialog")).to_be_hidden()
+    expect(page.locator("#verdicts button").first).to_be_enabled()
+    page.keyboard.press("g")
+    expect(page.locator("#last em")).to_have_text("saved")
+    user.open("parts/1")
+    expect(page.locator("#review")).to_contain_text("by bob")
+    expect(page.locator("[name=reviewer]")).to_be_hidden()
+    page.locator("[name=label]").select_option("scratch")
+    page.get_by_role("button", name="Save review").click()
+    expect(page.locator("#review")).to_contain_text("scratch, by bob")
+
+
+def test_own_password_is_changed(visit, service):
+    page = visit(service.address).open("parts")
+    log_in(page)
+    page.locator("#account button").click()
+    page.locator("#old-password").fill("wrong")
+    page.locator("#new-password").fill("another good password")
+    page.get_by_role("button", name="Change password").click()
+    expect(page.locator("#account-problem")).to_have_text("The name or the password is wrong.")
+    page.locator("#old-password").fill(PASSWORD)
+    page.get_by_role("button", name="Change password").click()
+    expect(page.locator("#account-dialog")).to_be_hidden()
+    page.reload()
+    expect(page.locator("#account")).to_have_text("bob")
+    expect(page.locator("#log-in-dialog")).to_have_count(0)
+
+
+def test_a_screen_logs_in_with_its_link_once(visit, service):
+    screen = visit(service.address)
+    page = screen.open(service.link)
+    expect(page.locator("#word")).to_have_text(re.compile("defect", re.IGNORECASE))
+    assert "log-in" not in page.url
+    page.reload()
+    expect(page.locator("#word")).to_have_text(re.compile("defect", re.IGNORECASE))
+    expect(page.locator("#account button")).to_have_text(HTML)
+    other = visit(service.address).open(service.link)
+    expect(other.locator("#log-in-title")).to_have_text("Log in")
+
+
+def test_the_role_is_named_that_a_page_needs(visit, service):
+    page = visit(service.address).open("trends")
+    log_in(page)
+    expect(page.locator("#problem")).to_have_text(
+        "'bob' has the role reviewer; this needs the role quality. Ask an administrator."
+    )
