@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m api user",
         description="Manage the users of the pages. Passwords are asked for, or read from a pipe.",
-        epilog="For example: add anna --role administrator; add press-3 --role operator --screen.",
+        epilog="Examples: add anna --role administrator; add press-3 --role operator --screen",
     )
     actions = parser.add_subparsers(dest="action", required=True)
 
