@@ -92,6 +92,7 @@ def _record_routers() -> list[APIRouter]:
             reports,
             review,
             session,
+            settings,
             trends,
             users,
         )
@@ -107,6 +108,7 @@ def _record_routers() -> list[APIRouter]:
         outbox,
         picture_deletion,
         session,
+        settings,
         users,
     )
     return [outbox.admin_router, *(module.router for module in modules)]

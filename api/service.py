@@ -93,7 +93,7 @@ class Service:
         self.bodies = ByteLimit(body_bytes, retry_after_s)
         self.memory = MemoryBudget(limit, body_bytes, settings.max_pixels, retry_after_s)
         metrics.register(MemoryMetrics(self.memory, self.bodies, self.models))
-        self._release_task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self.watchdog = Watchdog(settings.engine_timeout_s, settings.engine_lost_s)
         self.image_threads = ThreadPoolExecutor(settings.image_threads, thread_name_prefix="image")
         self.inference_thread = InferenceThread(
@@ -120,7 +120,9 @@ class Service:
             else None
         )
         self.receivers: Receivers = create_receivers(settings, metrics, check_login)
-        self.recording: Recording = create_recording(settings, metrics, self.receivers.sinks)
+        self.recording: Recording = create_recording(
+            settings, metrics, self.receivers.sinks, self.receivers.set_zone
+        )
         self.shadowing = Shadowing(
             self.models,
             self.inference_thread,
@@ -150,7 +152,9 @@ class Service:
         await asyncio.to_thread(self.receivers.start, lambda: self.recording.is_usable)
         self.publish_models()
         self.shadowing.start()
-        self._release_task = asyncio.create_task(self._release_memory_regularly())
+        self._tasks = [asyncio.create_task(self._release_memory_regularly())]
+        if self.recording.settings is not None:
+            self._tasks.append(asyncio.create_task(self.recording.settings.refresh_regularly()))
         if self.state == "not_ready":  # a stop during the start stays a stop
             self.state = "ready"
         logger.info(
@@ -194,6 +198,11 @@ class Service:
 
     def _unavailable(self, code: str, detail: str) -> RequestError:
         return service_unavailable(code, detail, self.settings.retry_after_s)
+
+    @property
+    def record_settings(self) -> Settings:
+        """The settings with the changes that people have made since the start."""
+        return self.settings if self.recording.settings is None else self.recording.settings.current
 
     # === Models ===
 
@@ -325,8 +334,8 @@ class Service:
     async def close(self) -> None:
         """Ends the threads, except one that hangs."""
         self.drain()
-        if self._release_task is not None:
-            self._release_task.cancel()
+        for task in self._tasks:
+            task.cancel()
         await self.shadowing.close()
         self.image_threads.shutdown(wait=False)
         await asyncio.to_thread(self.inference_thread.close, CLOSE_TIMEOUT_S)

@@ -47,7 +47,8 @@ class LineStateReader:
     """Reads the state; later calls read mainly the rows that are new. Days begin at midnight in `zone`."""
 
     def __init__(self, zone: ZoneInfo, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._days, self._now = ShiftPlan((), zone), now
+        self.set_zone(zone)
+        self._now = now
         self._last: dict[str, RowMapping] = {}
         self._newest: RowMapping | None = None
         self._seen: int | None = None
@@ -55,6 +56,10 @@ class LineStateReader:
         self._last_missed: dict[str | None, RowMapping] = {}
         self._misses_seen = 0
         self._midnight: datetime | None = None
+
+    def set_zone(self, zone: ZoneInfo) -> None:
+        """Begins days at midnight in another zone."""
+        self._days = ShiftPlan((), zone)
 
     def read(self, connection: Connection) -> Mapping[str | None, StationState]:
         """Returns the state of each station; the key None has the state of all stations together."""

@@ -91,7 +91,7 @@ class OpcUaServer:
         access: OpcUaAccess,
     ) -> None:
         self._endpoint, self._pair = _check(endpoint), pair
-        self._engine, self._state, self._access = engine, state, access
+        self._engine, self.state, self._access = engine, state, access
         self._started: Future[None] = Future()
         self._thread = LoopThread("opcua", self._run, self._on_error)
         self._is_usable: Callable[[], bool] = lambda: True
@@ -212,7 +212,7 @@ class OpcUaServer:
 
     def _read(self) -> Mapping[str | None, StationState]:
         with self._engine.connect() as connection:
-            return self._state.read(connection)
+            return self.state.read(connection)
 
     def _explain(self, error: Exception) -> Exception:
         if isinstance(error, OSError) and not error.filename:

@@ -38,6 +38,11 @@ class Receivers:
         if self._delivery is not None:
             self._delivery.start()
 
+    def set_zone(self, zone: ZoneInfo) -> None:
+        """Begins the days of counts at midnight in another zone."""
+        if self._opcua is not None:
+            self._opcua.state.set_zone(zone)
+
     def problems(self) -> list[str]:
         """Describes what other systems do not get now, although photographs are inspected."""
         return [] if self._opcua is None else self._opcua.problems()

@@ -137,6 +137,12 @@ class Record:
         space = ReservedSpace(self._folder / RESERVED_SPACE_FILE)
         return pictures, Retention(self._engine, pictures, self._rules, clock, space, self.metrics)
 
+    def set_rules(self, rules: RetentionRules) -> None:
+        """Keeps pictures by new rules from now on."""
+        self._rules = rules
+        if self._retention is not None:
+            self._retention.rules = rules
+
     @property
     def is_usable(self) -> bool:
         """Whether inspections can be stored, as far as is known."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from api.errors import RequestError
 from api.metrics import Metrics
@@ -18,6 +19,7 @@ from segdec.errors import MissingExtraError
 if TYPE_CHECKING:
     from api.records.line.line_status import LineMonitor
     from api.records.record import Record
+    from api.records.record_settings import RecordSettings
     from api.records.storage.pictures import PictureStore
 
 BEST_EFFORT_S = 2.0
@@ -27,10 +29,18 @@ logger = logging.getLogger(__name__)
 
 
 class Recording:
-    """Stores inspections according to the mode; `record` and `line` are None if nothing is recorded."""
+    """Stores inspections according to the mode; `record`, `line` and `settings` are None if nothing is
+    recorded.
+    """
 
-    def __init__(self, mode: RecordMode, record: "Record | None", line: "LineMonitor | None" = None) -> None:
-        self.mode, self.record, self.line = mode, record, line
+    def __init__(
+        self,
+        mode: RecordMode,
+        record: "Record | None",
+        line: "LineMonitor | None" = None,
+        settings: "RecordSettings | None" = None,
+    ) -> None:
+        self.mode, self.record, self.line, self.settings = mode, record, line, settings
 
     @property
     def is_usable(self) -> bool:
@@ -118,8 +128,19 @@ class Recording:
             self.record.close()
 
 
-def create_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] = ()) -> Recording:
-    """Creates the recording according to the settings; `sinks` are the names of the receivers of events.
+def create_recording(
+    settings: Settings,
+    metrics: Metrics,
+    sinks: Sequence[str] = (),
+    set_zone: Callable[[ZoneInfo], None] = lambda _zone: None,
+) -> Recording:
+    """Creates the recording according to the settings.
+
+    Args:
+        settings: Settings of the start.
+        metrics: Metrics of the service.
+        sinks: Names of the receivers of events.
+        set_zone: Is called with the plant's time zone after it was changed.
 
     Raises:
         MissingExtraError: If the group `record` is not installed.
@@ -133,6 +154,7 @@ def create_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] 
         from api.records.outbox import Outbox
         from api.records.record import Record
         from api.records.record_metrics import RecordMetrics
+        from api.records.record_settings import RecordSettings
         from api.records.storage.retention import RetentionRules
 
         record = Record(
@@ -144,7 +166,14 @@ def create_recording(settings: Settings, metrics: Metrics, sinks: Sequence[str] 
             Outbox(tuple(sinks), settings.public_url),
             open_picture_store(settings.record_pictures),
         )
-    return Recording(settings.record, record, LineMonitor(record, ShiftPlan.from_settings(settings)))
+    line = LineMonitor(record, ShiftPlan.from_settings(settings))
+
+    def apply(changed: Settings) -> None:
+        record.set_rules(RetentionRules.from_settings(changed))
+        line.plan = ShiftPlan.from_settings(changed)
+        set_zone(line.plan.zone)
+
+    return Recording(settings.record, record, line, RecordSettings(settings, record, apply))
 
 
 def open_picture_store(url: str | None) -> "PictureStore | None":

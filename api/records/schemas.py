@@ -7,6 +7,26 @@ from pydantic import Field
 
 from segdec.schemas import Answer, AnswerPart, ImageFacts, MaskAnswer, ModelIdentity
 
+# === Settings ===
+
+
+class SettingView(AnswerPart):
+    """A setting of the service."""
+
+    name: str = Field(description="of the flag, with underscores")
+    value: float | int | str | None = Field(description="that counts now; null: none, without limit")
+    started: float | int | str | None = Field(description="with which the service was started")
+    is_changeable: bool = Field(description="false: only by a flag or a variable at the start")
+    changed_by: str | None = Field(None, description="null: the value of the start counts")
+    changed_at: datetime | None = None
+
+
+class SettingList(AnswerPart):
+    """The settings of the service."""
+
+    settings: list[SettingView]
+
+
 # === Inspections ===
 
 

@@ -312,3 +312,13 @@ failed_log_ins = Table(
     Column("count", Integer, nullable=False, doc="since the last success"),
     Column("last_at", UtcDateTime, nullable=False),
 )
+
+changed_settings = Table(
+    "changed_settings",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False, doc="JSON"),
+    Column("who", Text, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+"""Settings that were changed while the service ran."""

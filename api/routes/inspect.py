@@ -169,7 +169,7 @@ def _encode(
     subject: PartInfo,
     picture: bytes,
 ) -> _Inspected:
-    prediction, query, settings = inspected.prediction, asked.params.query, asked.service.settings
+    prediction, query, settings = inspected.prediction, asked.params.query, asked.service.record_settings
     answer = make_answer(inspected, params=asked.params)
     file = encode_mask_file(prediction, query.mask, query.space) if asked.wants_file else None
     draw = SamplingPolicy.from_settings(settings).draw(

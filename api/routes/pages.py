@@ -50,6 +50,7 @@ LINE = PageEntry("/line", "Line", "line")
 PARTS = PageEntry("/parts", "Parts", "parts")
 TRENDS = PageEntry("/trends", "Trends", "trends")
 MODELS = PageEntry("/models", "Models", "models")
+SETTINGS = PageEntry("/settings", "Settings", "settings")
 CHANGES = PageEntry("/changes", "Changes", "changes")
 PART = PageEntry("/parts/{record_id}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
@@ -74,7 +75,7 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
         if settings.record == "off":
             pages = served = [INSPECTION, MODELS]
         else:
-            pages = [INSPECTION, LINE, REVIEW, PARTS, TRENDS, MODELS, CHANGES]
+            pages = [INSPECTION, LINE, REVIEW, PARTS, TRENDS, MODELS, SETTINGS, CHANGES]
             served = [*pages, PART]
         account = "" if settings.record == "off" else ACCOUNT
         routes += [_page(page, [*pages, API], account) for page in served]

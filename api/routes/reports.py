@@ -46,7 +46,7 @@ async def show_report(
     form: Annotated[Literal["pdf", "xlsx"], Query(alias="format")] = "pdf",
 ) -> Response:
     """A report of the shift, day or week that contains a time, or of a lot."""
-    plan, now = ShiftPlan.from_settings(service.settings), datetime.now(UTC)
+    plan, now = ShiftPlan.from_settings(service.record_settings), datetime.now(UTC)
 
     def write(engine: Engine) -> bytes:
         with engine.connect() as connection:

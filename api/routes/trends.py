@@ -37,7 +37,7 @@ async def show_trends(
     version: Annotated[Name | None, Query(description="of the model")] = None,
 ) -> TrendReport:
     """Defect rate with control limits; counts by class, station and version. Days are those of the plant."""
-    zone, now = ZoneInfo(service.settings.record_zone), datetime.now(UTC)
+    zone, now = ZoneInfo(service.record_settings.record_zone), datetime.now(UTC)
     last = last or now.astimezone(zone).date()
     first = first or max(FIRST_DAY, last - timedelta(days=DEFAULT_DAYS[by] - 1))
     if first > last:

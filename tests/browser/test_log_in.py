@@ -24,14 +24,19 @@ def service(tmp_path):
     with serving(tmp_path) as service:
         picture, headers = encode_png(part_image()), {"Content-Type": "image/png"}
         httpx.post(f"{service.address}v1/inspect", content=picture, headers=headers).raise_for_status()
-        engine = open_database(f"sqlite:///{service.folder}/record.db")
-        now, hashed = datetime.now(UTC), hash_password(PASSWORD, "bob")
-        with write_transaction(engine) as connection:
-            add_user(connection, "anna", "administrator", password=hashed, who="test", now=now)
-            add_user(connection, "bob", "reviewer", password=hashed, who="test", now=now)
-            add_user(connection, HTML, "operator", password=None, is_screen=True, who="test", now=now)
-            service.link = link_path(make_link(connection, HTML, "test", now)[0])
+        service.link = add_people(service)
         yield service
+
+
+def add_people(service):
+    """Adds the administrator `anna`, the reviewer `bob` and a screen; returns the link of the screen."""
+    engine = open_database(f"sqlite:///{service.folder}/record.db")
+    now, hashed = datetime.now(UTC), hash_password(PASSWORD, "bob")
+    with write_transaction(engine) as connection:
+        add_user(connection, "anna", "administrator", password=hashed, who="test", now=now)
+        add_user(connection, "bob", "reviewer", password=hashed, who="test", now=now)
+        add_user(connection, HTML, "operator", password=None, is_screen=True, who="test", now=now)
+        return link_path(make_link(connection, HTML, "test", now)[0])
 
 
 def log_in(page, name="bob", password=PASSWORD):

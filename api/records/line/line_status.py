@@ -48,10 +48,10 @@ SHOWN = ("inspected_at", "station", "part_id", "label", "score", "threshold")
 
 
 class LineMonitor:
-    """Answers requests of the line screen from the record."""
+    """Answers requests of the line screen from the record; `plan` can be replaced."""
 
     def __init__(self, record: Record, plan: ShiftPlan) -> None:
-        self._record, self._plan, self._distances = record, plan, TrainingDistances()
+        self._record, self.plan, self._distances = record, plan, TrainingDistances()
 
     async def status(self, station: str | None, now: datetime) -> LineStatus:
         """Returns the status of a station; None = of all.
@@ -64,12 +64,12 @@ class LineMonitor:
             return self._without_record(station, now, str(error))
 
     def _without_record(self, station: str | None, now: datetime, why: str) -> LineStatus:
-        since = self._plan.shift_at(now).begin - MISS_LOOKBACK
+        since = self.plan.shift_at(now).begin - MISS_LOOKBACK
         missed = _newest(_matching(self._record.misses.in_memory(), since, station), [])
         unknown = dict.fromkeys(("last", "shift", "day", "chart", "drift"))
         return LineStatus(
             at=now,
-            zone=self._plan.zone.key,
+            zone=self.plan.zone.key,
             station=station,
             misses=_line_misses(missed, {}),
             unavailable=why,
@@ -96,11 +96,11 @@ class LineMonitor:
         newest = line_queries.stations_since(connection, week)
         days = line_queries.station_activity(connection, hour - 24 * HOUR, newest)
         defects = line_queries.last_defects(connection, week, station, OTHERS, MAX_DEFECTS)
-        shift, day = self._plan.shift_at(now), self._plan.day_at(now)
+        shift, day = self.plan.shift_at(now), self.plan.day_at(now)
         scores = _scores(sums, last)
         return LineStatus(
             at=now,
-            zone=self._plan.zone.key,
+            zone=self.plan.zone.key,
             station=station,
             stations=sorted(newest),
             last=None if last is None else _line_inspection(last),

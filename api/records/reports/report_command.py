@@ -1,7 +1,7 @@
 """`python -m api report shift --out report.pdf`: writes a report as PDF or Excel."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from api.errors import RequestError
 from api.records.line.shifts import ShiftPlan
 from api.records.open_record import add_setting_flags, open_record, parse_time
+from api.records.record_settings import StoredChange, read_changes
 from api.records.reports.excel_report import write_excel
 from api.records.reports.pdf_report import write_pdf
 from api.records.reports.report_content import read_content
@@ -33,9 +34,10 @@ def run(arguments: Sequence[str]) -> None:
     options = _parser().parse_args(arguments)
     if options.out.suffix not in SUFFIXES:
         raise ConfigError(f"--out is {options.out}. Expected a name that ends with .pdf or .xlsx.")
-    plan = ShiftPlan.from_settings(_settings(options))
     with open_record(options.record_database, options.record_folder) as engine:
-        content = _report(engine, options, plan)
+        with engine.connect() as connection:
+            changed = read_changes(connection)
+        content = _report(engine, options, ShiftPlan.from_settings(_settings(options, changed)))
     write_bytes_atomic(options.out, content)
     print(f"The report is in {options.out}.")
 
@@ -57,10 +59,13 @@ def _report(engine: Engine, options: argparse.Namespace, plan: ShiftPlan) -> byt
     return write_excel(content, engine)
 
 
-def _settings(options: argparse.Namespace) -> Settings:
-    given = {name: getattr(options, name) for name in ("record_shifts", "record_zone")}
+def _settings(options: argparse.Namespace, changed: Mapping[str, StoredChange]) -> Settings:
+    """Returns shifts and zone: of the flags, as people have changed them, or of the variables."""
+    names = ("record_shifts", "record_zone")
+    given = {name: changed[name].value for name in names if name in changed}
+    given |= {name: flag for name in names if (flag := getattr(options, name)) is not None}
     try:
-        return Settings.model_validate({name: value for name, value in given.items() if value is not None})
+        return Settings.model_validate(given)
     except ValueError as error:
         raise ConfigError(f"--record-shifts or --record-zone is wrong: {error}") from error
 
@@ -75,9 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--at", type=parse_time, help="a time in the period, of the plant without a zone (default: now)")
     add("--station", help="only of this station")
     add("--metadata", type=_parse_tag, metavar="KEY:VALUE", help="only with this value, for example lot:4711")
-    shifts = "start times of the shifts (default: SEGDEC_RECORD_SHIFTS, or the service's default)"
+    shifts = "start times of the shifts (default: those of /settings, or SEGDEC_RECORD_SHIFTS)"
     add("--record-shifts", help=shifts)
-    add("--record-zone", help="time zone of the plant (default: SEGDEC_RECORD_ZONE, or UTC)")
+    add("--record-zone", help="time zone of the plant (default: that of /settings, or SEGDEC_RECORD_ZONE)")
     add_setting_flags(parser, "record_folder", "record_database")
     return parser
 

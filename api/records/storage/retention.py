@@ -106,7 +106,7 @@ class ClockMonitor:
 
 
 class Retention:
-    """Applies the retention rules in a thread of its own."""
+    """Applies the retention rules in a thread of its own; new `rules` count at its next run."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Retention:
         reserved_space: ReservedSpace,
         metrics: RecordMetrics,
     ) -> None:
-        self._engine, self._pictures, self._rules, self._clock = engine, pictures, rules, clock
+        self._engine, self._pictures, self.rules, self._clock = engine, pictures, rules, clock
         self._reserved_space, self._metrics = reserved_space, metrics
         self._due, self._ended = threading.Event(), False
         self._thread = threading.Thread(target=self._run_regularly, name="retention", daemon=True)
@@ -156,7 +156,7 @@ class Retention:
         """
         self._delete_expiring()
         trusted = self._clock.is_trusted()
-        for kind, days in self._rules.days.items():
+        for kind, days in self.rules.days.items():
             before = datetime.now(UTC) - timedelta(days=days)
             while trusted and not self._ended and self._expire("age", [kind], before):
                 pass
@@ -181,12 +181,12 @@ class Retention:
 
     def _is_short(self) -> bool:
         space = self._pictures.space()
-        if space is not None and space.free < self._rules.free_share * space.total:
+        if space is not None and space.free < self.rules.free_share * space.total:
             return True
-        if self._rules.max_bytes is None:
+        if self.rules.max_bytes is None:
             return False
         with self._engine.connect() as connection:
-            return queries.stored_bytes(connection) > self._rules.max_bytes
+            return queries.stored_bytes(connection) > self.rules.max_bytes
 
     def _expire(self, cause: str, classes: Sequence[RetentionClass], before: datetime | None) -> bool:
         """Deletes a batch of these pictures; returns whether there were any."""

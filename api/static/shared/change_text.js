@@ -21,6 +21,7 @@ const SENTENCES = {
   "change a user's role": (name, { before, after }) => `${name} changed the role of ${after.name} from ${before.role} to ${after.role}.`,
   "set a user's password": (name, { after }) => `${name} set the password of ${after.name}.`,
   "remove a user": (name, { before }) => `${name} removed the user ${before.name} (${before.role}).`,
+  "change a setting": (name, { before, after }) => `${name} changed the setting ${after.name} from ${valueText(before.value)} to ${valueText(after.value)}.`,
   "make a log-in link": (name, { after }) => `${name} made a link with which ${after.name} logs in.`,
 };
 
@@ -32,6 +33,10 @@ export function changeText(change) {
 
 function details({ review_reason: reason, reviewed_mask: corrected }) {
   return `${corrected ? " The mask was corrected." : ""}${reason ? ` Reason: ${reason}` : ""}`;
+}
+
+function valueText(value) {
+  return value === null ? "no limit" : String(value);
 }
 
 function labelsText({ before, after }) {

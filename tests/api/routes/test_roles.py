@@ -13,9 +13,9 @@ from api.accounts.roles import RANKS, USER_ROLES, Role
 from api.routes.roles import check_roles, role_of
 from segdec.errors import ConfigError
 
-PAGES = {"/", "/review", "/line", "/parts", "/trends", "/models", "/changes", "/docs"}
+PAGES = {"/", "/review", "/line", "/parts", "/trends", "/models", "/settings", "/changes", "/docs"}
 PART = "/parts/{record_id}"
-FOLDERS = ("shared", "inspect", "review", "line", "parts", "part", "trends", "models", "changes", "vendor")
+FOLDERS = {"shared", "vendor", "inspect", "part", *(page.strip("/") for page in PAGES - {"/", "/docs"})}
 FILES = {"/docs", "/docs/swagger", *(f"/static/{name}" for name in FOLDERS)}
 PERMISSIONS = """
 anyone         GET HEAD        /livez
@@ -52,6 +52,7 @@ operator       GET             /v1/records/{record_id}/image
 operator       GET             /v1/records/{record_id}/mask
 operator       GET             /v1/records/{record_id}/overlay
 operator       GET             /v1/records/{record_id}/qr-code
+operator       GET             /v1/settings
 reviewer       POST            /v1/review/next
 reviewer       GET             /v1/review/statistics
 reviewer       PUT DELETE      /v1/records/{record_id}/review
@@ -70,6 +71,7 @@ engineer       POST            /v1/admin/models/{name}/rollback
 engineer       POST            /v1/admin/outbox/retry
 engineer       POST            /v1/admin/outbox/{event_id}/discard
 engineer       POST            /v1/admin/outbox/{event_id}/retry
+engineer       PUT DELETE      /v1/settings/{name}
 administrator  GET POST        /v1/users
 administrator  PUT DELETE      /v1/users/{name}
 administrator  POST            /v1/users/{name}/link

@@ -15,7 +15,7 @@ from api.records.reports.excel_report import write_excel
 from api.records.reports.pdf_report import write_pdf
 from api.records.reports.report_content import read_content
 from api.records.reports.report_request import make_report_request
-from api.records.tables import misses
+from api.records.tables import changed_settings, misses
 from api.settings import Settings
 from segdec.errors import ConfigError
 from tests.api.records.filled_record import make_row, stock
@@ -133,6 +133,19 @@ def test_the_command_writes_a_file(folder, capsys):
         assert str(folder / name) in capsys.readouterr().out
     assert (folder / "a.pdf").read_bytes().startswith(b"%PDF-")
     assert excel_texts((folder / "a.xlsx").read_bytes())[0][0][0] == "Shift of 2026-03-02 06:00"
+
+
+def test_the_command_uses_changed_settings(folder):
+    change = {"name": "record_shifts", "value": '"11:30"', "who": "anna", "at": NOON}
+    engine = open_database(f"sqlite:///{folder}/record.db")
+    with write_transaction(engine) as connection:
+        connection.execute(insert(changed_settings), change)
+    engine.dispose()
+    for flags, begin in (([], "11:30"), (["--record-shifts", "06:00"], "06:00")):
+        words = ["--record-folder", str(folder), "--at", "2026-03-02T12:00Z", *flags]
+        report_command.run(["shift", *words, "--out", str(folder / "a.xlsx")])
+        title = excel_texts((folder / "a.xlsx").read_bytes())[0][0][0]
+        assert title == f"Shift of 2026-03-02 {begin}"
 
 
 @pytest.mark.parametrize(

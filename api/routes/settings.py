@@ -1,0 +1,109 @@
+"""Shows the settings, and changes those that can be changed while the service runs."""
+
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+
+from api.accounts.access import caller_of
+from api.errors import document_problems
+from api.records.record_settings import CHANGEABLE, RecordSettings, Value, dump_setting
+from api.records.schemas import SettingList, SettingView
+from api.routes.body_schemas import describe_json_body
+from api.routes.dependencies import ServiceDep
+from api.routes.json_body import read_json_body
+from api.routes.request_params import DeadlineDep
+from api.routes.roles import require_role
+from api.service import Service
+
+router = APIRouter(prefix="/v1/settings", tags=["settings"])
+
+ADDRESSES = ("outbox_webhook", "outbox_mqtt", "opcua_endpoint")
+"""Addresses, which may contain a password: only their host is shown."""
+SHOWN = (
+    "public_url",
+    *ADDRESSES,
+    "outbox_jsonl",
+    "outbox_hours",
+    "record",
+    "unlike_training",
+    "engine",
+    "max_pixels",
+    "max_body_bytes",
+    "rate_limit",
+    "require_signature",
+)
+"""Settings of the start that help to understand the service; none of them is secret."""
+BODY_PROBLEMS = (400, 404, 408, 413, 415, 422, 503, 504)
+
+
+class NewValue(BaseModel):
+    """The new value of a setting."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    value: Value = Field(description="null: without limit, where the setting allows it")
+
+
+@router.get("", responses=document_problems(503), dependencies=require_role("operator"))
+async def list_settings(service: ServiceDep) -> SettingList:
+    """All settings that can be changed, and the most important others."""
+    await _settings_of(service).refresh()
+    return _describe(service)
+
+
+@router.put(
+    "/{name}",
+    responses=document_problems(*BODY_PROBLEMS),
+    openapi_extra=describe_json_body(NewValue),
+    dependencies=require_role("engineer"),
+)
+async def change_setting(
+    name: str, request: Request, service: ServiceDep, deadline: DeadlineDep
+) -> SettingList:
+    """Changes a setting for all replicas."""
+    sent = await read_json_body(request, service, NewValue, deadline)
+    await _settings_of(service).change(name, sent.value, caller_of(request))
+    return _describe(service)
+
+
+@router.delete("/{name}", responses=document_problems(404, 503), dependencies=require_role("engineer"))
+async def reset_setting(name: str, request: Request, service: ServiceDep) -> SettingList:
+    """Returns to the value with which the service was started."""
+    await _settings_of(service).reset(name, caller_of(request))
+    return _describe(service)
+
+
+def _settings_of(service: Service) -> RecordSettings:
+    settings = service.recording.settings
+    assert settings is not None, "these routes are served only with a record"
+    return settings
+
+
+def _describe(service: Service) -> SettingList:
+    settings = _settings_of(service)
+    views = []
+    for name in CHANGEABLE:
+        change = settings.changes.get(name)
+        views.append(
+            SettingView(
+                name=name,
+                value=dump_setting(name, getattr(settings.current, name)),
+                started=dump_setting(name, getattr(settings.started, name)),
+                is_changeable=True,
+                changed_by=None if change is None else change.who,
+                changed_at=None if change is None else change.at,
+            )
+        )
+    for name in SHOWN:
+        value = dump_setting(name, getattr(settings.started, name))
+        if name in ADDRESSES and value is not None:
+            value = _without_secrets(str(value))
+        views.append(SettingView(name=name, value=value, started=value, is_changeable=False))
+    return SettingList(settings=views)
+
+
+def _without_secrets(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

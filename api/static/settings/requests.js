@@ -1,0 +1,54 @@
+// This page's requests to the service.
+
+import { request } from "../shared/service.js";
+
+export class SettingRequests {
+  constructor(key) {
+    this.key = key;
+  }
+
+  async settings() {
+    return (await this.#json("v1/settings")).settings;
+  }
+
+  /** Changes a setting for all replicas; returns all settings. */
+  async change(name, value) {
+    return (await this.#json(`v1/settings/${name}`, "PUT", { value })).settings;
+  }
+
+  /** Returns to the value of the start; returns all settings. */
+  async reset(name) {
+    return (await this.#json(`v1/settings/${name}`, "DELETE")).settings;
+  }
+
+  async users() {
+    return (await this.#json("v1/users")).users;
+  }
+
+  /** Adds a user {name, role, password}; without a password, a screen. Returns all users, as the next ones. */
+  async addUser(user) {
+    return (await this.#json("v1/users", "POST", user)).users;
+  }
+
+  async changeUser(name, change) {
+    return (await this.#json(pathOf(name), "PUT", change)).users;
+  }
+
+  async removeUser(name) {
+    return (await this.#json(pathOf(name), "DELETE")).users;
+  }
+
+  /** A link with which a screen logs in: {path, expires_at}. */
+  makeLink(name) {
+    return this.#json(`${pathOf(name)}/link`, "POST");
+  }
+
+  async #json(path, method = "GET", body = undefined) {
+    const sent = body && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+    return (await request(path, { method, ...sent, key: this.key })).json();
+  }
+}
+
+function pathOf(name) {
+  return `v1/users/${encodeURIComponent(name)}`;
+}

@@ -1,0 +1,105 @@
+// The settings page: settings of the service, and its users.
+
+import { attempt } from "../shared/attempt.js";
+import { byId, createElement, setText } from "../shared/dom.js";
+import { askKey } from "../shared/key_prompt.js";
+import { timeText } from "../shared/record_text.js";
+import { Key } from "../shared/service.js";
+import { currentSession } from "../shared/session.js";
+import { SettingRequests } from "./requests.js";
+import { GROUPS } from "./setting_texts.js";
+import { UserTable } from "./user_table.js";
+
+const EDITORS = ["engineer", "administrator"];
+const key = new Key(askKey);
+const requests = new SettingRequests(key);
+const users = new UserTable(requests, key);
+
+async function load() {
+  const settings = await attempt(key, () => requests.settings());
+  if (!settings) return;
+  const { user, has_users: hasUsers } = await currentSession();
+  byId("open-access").hidden = hasUsers || Boolean(key.value);
+  const mayEdit = user ? EDITORS.includes(user.role) : Boolean(key.value);
+  present(settings, mayEdit);
+  if (user ? user.role === "administrator" : key.value) await users.load();
+}
+
+function present(settings, mayEdit) {
+  const known = new Map(settings.map((setting) => [setting.name, setting]));
+  const sections = GROUPS.map(({ title, settings: texts }) => {
+    const rows = Object.entries(texts).map(([name, text]) => settingRow(known.get(name), text, mayEdit));
+    return createElement("section", "", createElement("h2", "", title), ...rows);
+  });
+  byId("groups").replaceChildren(...sections);
+}
+
+function settingRow(setting, text, mayEdit) {
+  const title = createElement("h3", "", text.title);
+  if (!setting.is_changeable) {
+    const hint = createElement("p", "hint", `Set at the start: --${setting.name.replaceAll("_", "-")}`);
+    return createElement("div", "row", title, createElement("p", "value", valueText(setting.value, text)), hint);
+  }
+  const hint = createElement("p", "hint", text.hint, ...changeNote(setting, text));
+  if (!mayEdit) return createElement("div", "row", title, createElement("p", "value", valueText(setting.value, text)), hint);
+  return createElement("div", "row", title, form(setting, text), hint);
+}
+
+function changeNote({ changed_by: who, changed_at: at, started }, text) {
+  if (at === null) return [];
+  return [` Changed by ${who || "an unknown person"}, ${timeText(at)}; ${valueText(started, text)} at the start.`];
+}
+
+function form(setting, text) {
+  const input = createElement("input", "");
+  input.setAttribute("aria-label", text.title);
+  input.value = setting.value ?? "";
+  input.inputMode = text.kind === "number" ? "decimal" : "text";
+  if (text.kind === "zone") input.setAttribute("list", "zones");
+  const save = createElement("button", "", "Save");
+  const made = createElement("form", "", input, text.unit ?? "", save);
+  const problem = createElement("p", "problem");
+  problem.setAttribute("role", "alert");
+  made.append(problem);
+  if (setting.changed_at !== null) made.append(resetButton(setting, problem));
+  made.addEventListener("submit", (event) => {
+    event.preventDefault();
+    change(problem, () => requests.change(setting.name, parse(input.value.trim(), text)));
+  });
+  return made;
+}
+
+function resetButton({ name }, problem) {
+  const button = createElement("button", "", "Value of the start");
+  button.type = "button";
+  button.addEventListener("click", () => change(problem, () => requests.reset(name)));
+  return button;
+}
+
+async function change(problem, act) {
+  setText(problem, "");
+  try {
+    present(await act(), true);
+  } catch (error) {
+    setText(problem, error.message);
+  }
+}
+
+/** The value as JSON: a decimal comma is accepted; the service checks other text. */
+function parse(value, { kind }) {
+  if (kind !== "number") return value;
+  const number = Number(value.replace(",", "."));
+  return value === "" ? null : Number.isFinite(number) ? number : value;
+}
+
+function valueText(value, { unit }) {
+  if (value === null) return "–";
+  return unit ? `${value} ${unit}` : String(value);
+}
+
+byId("zones").append(...Intl.supportedValuesOf("timeZone").map((zone) => new Option(zone, zone)));
+byId("forget-key").addEventListener("click", () => {
+  key.forget();
+  location.reload();
+});
+await load();
