@@ -39,7 +39,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     is served instead of the models in the settings.
 
     Raises:
-        ConfigError: If a key file is invalid.
+        ConfigError: If a file of keys or of a secret cannot be read.
     """
     # The framework's own documentation pages load from a CDN; those of `add_pages` do not.
     app = FastAPI(
@@ -72,6 +72,9 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     for router in routers:
         # `include_router` would look for the route of each request twice, in the router and in its own copy.
         app.router.routes.extend(router.routes)
+    app.state.open_id = None
+    if settings.openid_issuer is not None:
+        _add_open_id(app, settings)
     add_pages(app, settings)
     check_roles(app)
     document_keys(app)
@@ -112,6 +115,14 @@ def _record_routers() -> list[APIRouter]:
         users,
     )
     return [outbox.admin_router, *(module.router for module in modules)]
+
+
+def _add_open_id(app: FastAPI, settings: Settings) -> None:
+    with explain_missing_group():
+        from api.accounts.open_id import OpenIdProvider
+        from api.routes import open_id
+    app.state.open_id = OpenIdProvider(settings)
+    app.router.routes.extend(open_id.router.routes)
 
 
 def _record_of(app: FastAPI) -> "Record | None":

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -20,6 +21,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, CliApp, NoDecode, SettingsConfigDict, SettingsError
 
+from api.addresses import is_loopback
+from api.roles import UserRole
 from segdec.artifact import UnlikeAction
 from segdec.config import config_error
 from segdec.engines import ENGINES
@@ -39,8 +42,9 @@ MAX_DAYS = 36_500.0
 Days = Annotated[float, Field(gt=0, le=MAX_DAYS)]
 Share = Annotated[float, Field(ge=0, le=1)]
 ClientId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(check_identifier)]
-RECORD_SETTINGS = ("outbox_webhook", "outbox_mqtt", "outbox_jsonl", "opcua_endpoint")
-"""Settings of receivers, which need a record."""
+RECORD_SETTINGS = ("outbox_webhook", "outbox_mqtt", "outbox_jsonl", "opcua_endpoint", "openid_issuer")
+"""Settings of receivers and users, which need a record."""
+OPENID_SETTINGS = ("public_url", "openid_client", "openid_roles")
 
 
 def _known_engine(name: str) -> str:
@@ -71,6 +75,20 @@ def _page_address(url: str) -> str:
     if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", url):
         raise ValueError("expected an http or https address such as https://inspect.plant, without ? and #")
     return url.rstrip("/")
+
+
+def _issuer_address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        raise ValueError("expected an https address such as https://login.plant/realms/plant")
+    return url
+
+
+def _read_roles(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    pairs = [word.rpartition("=") for word in value.split(",") if word.strip()]
+    return {group.strip(): role.strip() for group, _, role in pairs}
 
 
 def _known_zone(name: str) -> str:
@@ -275,6 +293,19 @@ class Settings(BaseSettings):
     other keys are set, otherwise only admin keys"""
     admin_keys: Path | None = None
     """file of NAME:SHA256 lines, keys that may also change models; without it nobody may"""
+    openid_issuer: Annotated[str, AfterValidator(_issuer_address)] | None = None
+    """address of an OpenID Connect provider at which people log in, for example
+    https://login.plant/realms/plant; needs public-url, openid-client and openid-roles"""
+    openid_client: str | None = None
+    """identifier of this service at the provider"""
+    openid_secret: Path | None = None
+    """file with the secret of this service at the provider; none for a public client"""
+    openid_claim: str = "groups"
+    """claim of the ID token that lists the groups of a person"""
+    openid_roles: Annotated[dict[str, UserRole], NoDecode, BeforeValidator(_read_roles)] = Field(
+        default_factory=dict
+    )
+    """roles of groups at the provider, GROUP=ROLE: qs-team=quality,it=administrator; others may not log in"""
     rate_limit: PositiveFloat | None = None
     """requests a second for each key (or address, without keys); more get a 429"""
     rate_burst: PositiveInt = 20
@@ -341,6 +372,11 @@ def _check(settings: Settings) -> None:
             f"--engine-lost-s {settings.engine_lost_s:g} is shorter than --engine-timeout-s "
             f"{settings.engine_timeout_s:g}. Expected at least as long."
         )
+    if settings.openid_issuer is not None:
+        missing = [name for name in OPENID_SETTINGS if not getattr(settings, name)]
+        if missing:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
+            raise ConfigError(f"--openid-issuer needs further settings: {flags}.")
     for name in RECORD_SETTINGS:
         if getattr(settings, name) is not None and settings.record == "off":
             raise ConfigError(

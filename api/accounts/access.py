@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from api.accounts.keys import Keyring, has_key
-from api.accounts.roles import RANKS, Role, key_role_for
 from api.addresses import is_loopback
 from api.errors import RequestError
+from api.roles import RANKS, Role, key_role_for
 from api.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class AccessControl:
         self._is_local = is_loopback(settings.host)
         self._keeps_record = settings.record != "off"
         self._find_record = find_record
+        self._has_provider = settings.openid_issuer is not None
         self._has_users = False
         self._checked_at = -USERS_CHECK_S
 
@@ -85,7 +86,9 @@ class AccessControl:
         return await record.read_during_outage(find_session, token, datetime.now(UTC))
 
     async def has_users(self) -> bool:
-        """Returns whether there are users, as of a few seconds ago."""
+        """Returns whether anybody can log in, as of a few seconds ago."""
+        if self._has_provider:
+            return True
         record = self._find_record()
         if record is not None and time.monotonic() - self._checked_at >= USERS_CHECK_S:
             from api.accounts.users import has_users

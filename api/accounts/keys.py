@@ -11,8 +11,8 @@ from typing import get_args
 
 from starlette.datastructures import Headers
 
-from api.accounts.roles import KeyRole
 from api.errors import RequestError
+from api.roles import KeyRole
 from api.settings import Settings
 from segdec.errors import ConfigError
 

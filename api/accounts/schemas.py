@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from api.accounts.roles import UserRole
+from api.roles import UserRole
 from segdec.schemas import AnswerPart
 
 
@@ -34,6 +34,7 @@ class SessionState(AnswerPart):
     user: UserIdentity | None = Field(description="null: nobody")
     csrf_token: str | None = Field(description="value of the header X-CSRF-Token of requests by this user")
     has_users: bool = Field(description="whether there is anybody who can log in")
+    open_id: bool = Field(description="whether people log in at an OpenID Connect provider")
 
 
 class LogInLink(AnswerPart):

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from api.accounts.roles import UserRole
 from api.records.tables import sessions, users
+from api.roles import UserRole
 
 IDLE_TIME = timedelta(hours=12)
 """After that time without an open page a person has to log in again."""

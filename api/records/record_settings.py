@@ -84,8 +84,9 @@ class RecordSettings:
     async def refresh_regularly(self) -> None:
         """Refreshes until it is cancelled."""
         while True:
-            with suppress(RequestError):  # the next time
-                await self.refresh()
+            if self._record.is_usable:
+                with suppress(RequestError):  # the next time
+                    await self.refresh()
             await asyncio.sleep(REFRESH_S)
 
     async def change(self, name: str, value: Value, who: str) -> None:

@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 
 from api.accounts.access import AccessControl
-from api.accounts.roles import RANKS, Role, key_role_for
+from api.roles import RANKS, Role, key_role_for
 from api.routes.rate_limit import RateLimiter, client_of, take_token
 from segdec.errors import ConfigError
 

@@ -68,7 +68,7 @@ async def show_session(request: Request, response: Response, record: RecordDep) 
     if token:
         new = await record.write(renew_session, token, _now())
         if new is not None:
-            _set_cookie(request, response, new)
+            set_session_cookie(request, response, new)
             token = new.text
     return await _describe(request, record, token)
 
@@ -118,7 +118,7 @@ async def log_out(request: Request, response: Response, record: RecordDep) -> Se
     """Ends the session."""
     await _require_session(request)
     await record.write(end_session, request.cookies[COOKIE])
-    response.delete_cookie(COOKIE, path=_cookie_path(request))
+    response.delete_cookie(COOKIE, path=cookie_path(request))
     return await _describe(request, record, None)
 
 
@@ -156,7 +156,7 @@ async def _require_session(request: Request) -> Session:
 
 
 async def _begin(request: Request, response: Response, record: Record, new: NewToken) -> SessionState:
-    _set_cookie(request, response, new)
+    set_session_cookie(request, response, new)
     return await _describe(request, record, new.text)
 
 
@@ -164,25 +164,28 @@ async def _describe(request: Request, record: Record, token: str | None) -> Sess
     session = await record.read_during_outage(find_session, token, _now()) if token else None
     access: AccessControl = request.app.state.access
     has_users = await access.has_users()
+    open_id = request.app.state.open_id is not None
     if session is None:
-        return SessionState(user=None, csrf_token=None, has_users=has_users)
+        return SessionState(user=None, csrf_token=None, has_users=has_users, open_id=open_id)
     user = UserIdentity(name=session.user, role=session.role, is_screen=session.is_screen)
-    return SessionState(user=user, csrf_token=session.csrf_token, has_users=True)
+    return SessionState(user=user, csrf_token=session.csrf_token, has_users=True, open_id=open_id)
 
 
-def _set_cookie(request: Request, response: Response, new: NewToken) -> None:
+def set_session_cookie(request: Request, response: Response, new: NewToken) -> None:
+    """Sends the token of a session to the browser."""
     response.set_cookie(
         COOKIE,
         new.text,
         expires=new.expires_at,
-        path=_cookie_path(request),
+        path=cookie_path(request),
         secure=request.url.scheme == "https",
         httponly=True,
         samesite="strict",
     )
 
 
-def _cookie_path(request: Request) -> str:
+def cookie_path(request: Request) -> str:
+    """Returns the path below which the browser sends cookies: the prefix of a proxy."""
     prefix: str = request.scope.get("root_path", "")
     return prefix or "/"
 

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from api.accounts import users
 from api.accounts.access import caller_of
 from api.accounts.passwords import MAX_LENGTH, hash_password
-from api.accounts.roles import UserRole
 from api.accounts.schemas import LogInLink, UserDetail, UserList
 from api.errors import document_problems
 from api.records.record import Record
+from api.roles import UserRole
 from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
 from api.routes.json_body import read_json_body

@@ -9,9 +9,13 @@ from playwright.sync_api import expect
 
 from api.accounts.passwords import hash_password
 from api.accounts.users import add_user, link_path, make_link
+from api.app import create_app
 from api.records.database import open_database, write_transaction
+from api.settings import Settings
 from segdec.images import encode_png
-from tests.browser.conftest import part_image, serving
+from tests.api.accounts.openid_provider import CLIENT, Provider, running
+from tests.api.live_server import served
+from tests.browser.conftest import PagePredictor, part_image, serving
 
 PASSWORD = "correct horse battery"
 HTML = "<img src=x onerror=alert(1)>"
@@ -117,3 +121,32 @@ def test_the_role_is_named_that_a_page_needs(visit, service):
     expect(page.locator("#problem")).to_have_text(
         "'bob' has the role reviewer; this needs the role quality. Ask an administrator."
     )
+
+
+def test_a_company_account_logs_in(visit, tmp_path):
+    """The provider is another site, `localhost`: browsers must accept and send its cookies."""
+    provider = Provider()
+    with running(provider):
+        provider.issuer = provider.issuer.replace("127.0.0.1", "localhost")
+        settings = Settings(
+            model="unused",
+            record="required",
+            record_folder=tmp_path / "record",
+            public_url="http://127.0.0.1:1",
+            openid_issuer=provider.issuer,
+            openid_client=CLIENT,
+            openid_roles={"qs": "quality"},
+        )
+        app = create_app(settings, PagePredictor())
+        with served(app) as (host, port):
+            address = f"http://{host}:{port}"
+            app.state.settings = settings.model_copy(update={"public_url": address})
+            app.state.open_id.redirect_uri = f"{address}/v1/session/openid/callback"
+            user = visit(f"{address}/")
+            page = user.open("trends")
+            expect(page.locator("#log-in-title")).to_have_text("Log in")
+            user.screenshot("log_in_with_provider")
+            page.get_by_role("link", name="Company account").click()
+            expect(page.locator("#account")).to_have_text("eva")
+            assert page.url.startswith(f"{address}/trends")
+            user.requests.clear()  # those to the provider

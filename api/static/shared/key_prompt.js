@@ -17,6 +17,7 @@ const DIALOG = `
     </div>
     <p id="log-in-problem" role="alert"></p>
     <div class="buttons">
+      <a id="open-id" class="button" href="v1/session/openid">Company account</a>
       <button id="log-in-other" type="button"></button>
       <button id="log-in-cancel" type="button">Cancel</button>
       <button id="log-in-submit" type="submit" class="primary"></button>
@@ -29,7 +30,7 @@ const DIALOG = `
  * Without users, it asks for a key.
  */
 export async function askKey(reason) {
-  const { has_users: hasUsers } = await currentSession();
+  const { has_users: hasUsers, open_id: hasOpenId } = await currentSession();
   const dialog = byId("log-in-dialog") ?? makeDialog();
   let asksUser = hasUsers;
   const present = () => {
@@ -43,6 +44,8 @@ export async function askKey(reason) {
   };
   byId("log-in-reason").textContent = reason || (hasUsers ? "" : "The service requires an API key.");
   byId("log-in-other").hidden = !hasUsers;
+  byId("open-id").hidden = !hasOpenId;
+  byId("open-id").search = new URLSearchParams({ page: pageName() });
   dialog.querySelector("form").reset();
   present();
   dialog.showModal();
@@ -60,6 +63,11 @@ export async function askKey(reason) {
       if (given) dialog.close();
     };
   });
+}
+
+/** The path of this page below the address of the pages: line, parts. */
+function pageName() {
+  return location.pathname.slice(new URL(document.baseURI).pathname.replace(/[^/]*$/, "").length);
 }
 
 async function logInUser() {

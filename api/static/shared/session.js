@@ -3,11 +3,11 @@
 import { byId } from "./dom.js";
 
 const PATH = "v1/session";
-const NOBODY = { user: null, csrf_token: null, has_users: false };
+const NOBODY = { user: null, csrf_token: null, has_users: false, open_id: false };
 const JSON_TYPE = { "Content-Type": "application/json" };
 let asked = null;
 
-/** {user: {name, role} or null, csrf_token, has_users}; asked once for each page. */
+/** {user: {name, role} or null, csrf_token, has_users, open_id}; asked once for each page. */
 export function currentSession() {
   asked ??= byId("account") ? load() : Promise.resolve(NOBODY); // without a record there are no users
   return asked;

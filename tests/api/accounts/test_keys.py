@@ -5,8 +5,8 @@ import pytest
 from starlette.datastructures import Headers
 
 from api.accounts.keys import Key, Keyring, make_key, print_new_key, read_keys
-from api.accounts.roles import KeyRole
 from api.errors import RequestError
+from api.roles import KeyRole
 from segdec.errors import ConfigError
 
 DIGEST = hashlib.sha256(b"open sesame").hexdigest()

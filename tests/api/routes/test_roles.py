@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from api.accounts import sessions, users
-from api.accounts.roles import RANKS, USER_ROLES, Role
+from api.roles import RANKS, USER_ROLES, Role
 from api.routes.roles import check_roles, role_of
 from segdec.errors import ConfigError
 

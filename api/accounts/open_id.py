@@ -1,0 +1,171 @@
+"""Log-in at an OpenID Connect provider (authorization code with PKCE); Authlib implements the protocol."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import httpx2
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.starlette_client import OAuth
+from joserfc.errors import JoseError
+from sqlalchemy import Connection, select, update
+
+from api.accounts.sessions import NewToken, start_session
+from api.accounts.users import add_user, normalise_name
+from api.errors import RequestError, service_unavailable
+from api.records.queries import add_audit_entry
+from api.records.tables import users
+from api.roles import RANKS, UserRole
+from api.settings import Settings
+from segdec.errors import ConfigError
+
+SCOPE = "openid profile email"
+NAME_CLAIMS = ("preferred_username", "email", "name", "sub")
+"""Claims that may have the name of a user; the first one counts."""
+TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who the provider says that a user is.
+
+    Attributes:
+        subject: Issuer and identifier there, which never change.
+    """
+
+    subject: str
+    name: str
+    role: UserRole
+
+
+class OpenIdProvider:
+    """An OpenID Connect provider, according to the settings.
+
+    Raises:
+        ConfigError: If the file with the secret of the client cannot be read.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._issuer = settings.openid_issuer or ""
+        self._client_id = settings.openid_client or ""
+        self._claim, self._roles = settings.openid_claim, settings.openid_roles
+        self._retry_after_s = settings.retry_after_s
+        self.redirect_uri = f"{settings.public_url}/v1/session/openid/callback"
+        self._client = OAuth().register(
+            "provider",
+            client_id=self._client_id,
+            client_secret=_read_secret(settings),
+            server_metadata_url=f"{self._issuer.rstrip('/')}/.well-known/openid-configuration",
+            client_kwargs={"scope": SCOPE, "code_challenge_method": "S256", "timeout": TIMEOUT_S},
+        )
+
+    async def begin(self) -> tuple[str, str]:
+        """Returns the address at which the user logs in, and what the browser must send back, as text.
+
+        Raises:
+            RequestError: 503 `provider_unavailable`.
+        """
+        try:
+            started = await self._client.create_authorization_url(self.redirect_uri)
+        except (httpx2.HTTPError, AuthlibBaseError, ValueError, KeyError, RuntimeError) as error:
+            raise self._unavailable(error) from error
+        kept = {name: started[name] for name in ("state", "nonce", "code_verifier")}
+        return started["url"], json.dumps(kept)
+
+    async def finish(self, kept: str, state: str, code: str) -> Identity:
+        """Returns who has logged in.
+
+        Args:
+            kept: What `begin` returned to the browser.
+            state: As the provider sent it.
+            code: As the provider sent it.
+
+        Raises:
+            RequestError: 401 `log_in_failed`, 403 `no_role`, 503 `provider_unavailable`.
+        """
+        started = _parse(kept)
+        if not state or started.get("state") != state:
+            raise _failed("the answer does not belong to a log-in that was begun in this browser")
+        expected = {"iss": self._issuer, "aud": self._client_id}
+        options = {name: {"essential": True, "value": value} for name, value in expected.items()}
+        try:
+            token = await self._client.fetch_access_token(
+                self.redirect_uri, code=code, code_verifier=started["code_verifier"]
+            )
+            claims = await self._client.parse_id_token(token, nonce=started["nonce"], claims_options=options)
+        except httpx2.HTTPError as error:
+            raise self._unavailable(error) from error
+        except (AuthlibBaseError, JoseError, ValueError, KeyError, RuntimeError) as error:
+            raise _failed(str(error) or type(error).__name__) from error
+        if claims is None:
+            raise _failed("the provider sent no ID token")
+        return self._identify(claims)
+
+    def _identify(self, claims: Mapping[str, Any]) -> Identity:
+        name = normalise_name(str(next(claims[claim] for claim in NAME_CLAIMS if claims.get(claim))))
+        groups = claims.get(self._claim) or []
+        groups = [groups] if isinstance(groups, str) else groups
+        roles = [self._roles[group] for group in groups if group in self._roles]
+        if not roles:
+            detail = (
+                f"'{name}' is in none of the groups that have a role here. Ask an administrator: the claim "
+                f"'{self._claim}' has to contain one of: {', '.join(self._roles)}."
+            )
+            raise RequestError(403, "no_role", detail)
+        return Identity(f"{self._issuer} {claims['sub']}", name, max(roles, key=RANKS.__getitem__))
+
+    def _unavailable(self, error: Exception) -> RequestError:
+        reason = str(error) or type(error).__name__
+        detail = f"The OpenID Connect provider {self._issuer} cannot be used now: {reason}."
+        return service_unavailable("provider_unavailable", detail, self._retry_after_s)
+
+
+def log_in_identity(connection: Connection, identity: Identity, now: datetime) -> NewToken:
+    """Starts a session of a user of the provider, who is added the first time; the role is that of now.
+
+    Raises:
+        RequestError: 409 `user_exists` if another user has the name.
+    """
+    found = connection.execute(select(users).where(users.c.subject == identity.subject)).mappings()
+    known = found.one_or_none()
+    name = identity.name if known is None else known["name"]
+    if known is None:
+        add_user(
+            connection,
+            name,
+            identity.role,
+            password=None,
+            subject=identity.subject,
+            who=name,
+            now=now,
+        )
+    elif known["role"] != identity.role:
+        connection.execute(update(users).where(users.c.name == name).values(role=identity.role))
+        before, after = ({"name": name, "role": role} for role in (known["role"], identity.role))
+        add_audit_entry(connection, name, "change a user's role", before=before, after=after)
+    add_audit_entry(connection, name, "log in")
+    return start_session(connection, name, is_screen=False, now=now)
+
+
+def _read_secret(settings: Settings) -> str | None:
+    path = settings.openid_secret
+    if path is None:
+        return None
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The file of --openid-secret, {path}, cannot be read: {error}") from error
+
+
+def _parse(kept: str) -> dict[str, str]:
+    try:
+        values = json.loads(kept)
+    except ValueError:
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _failed(reason: str) -> RequestError:
+    return RequestError(401, "log_in_failed", f"The log-in failed: {reason}. Log in again.")

@@ -1,0 +1,178 @@
+"""Logging in at an OpenID Connect provider that runs on this machine."""
+
+import base64
+
+import httpx
+import pytest
+from joserfc.jwk import RSAKey
+
+from api.settings import read_settings
+from segdec.errors import ConfigError
+from tests.api.accounts.openid_provider import CLIENT, SECRET, Provider, query_of, running
+
+PUBLIC = "http://inspect.test"
+ROLES = {"qs": "quality", "it": "administrator", "lines": "operator"}
+
+
+@pytest.fixture(scope="module")
+def running_provider():
+    provider = Provider()
+    with running(provider):
+        yield provider
+
+
+@pytest.fixture
+def provider(running_provider, monkeypatch):
+    monkeypatch.setattr(running_provider, "claims", dict(running_provider.claims))
+    monkeypatch.setattr(running_provider, "changes", {})
+    return running_provider
+
+
+@pytest.fixture
+def app(make_app, tmp_path, provider):
+    secret = tmp_path / "secret"
+    secret.write_text(f"{SECRET}\n")
+    return make_app(
+        record="required",
+        record_folder=tmp_path / "record",
+        public_url=PUBLIC,
+        openid_issuer=provider.issuer,
+        openid_client=CLIENT,
+        openid_secret=secret,
+        openid_roles=ROLES,
+    )
+
+
+@pytest.fixture
+def client(app, serve):
+    with serve(app) as client:
+        yield client
+
+
+def begin(client, page="parts"):
+    """Starts a log-in; returns the answer of the provider to the browser, and the cookie."""
+    started = client.get(f"/v1/session/openid?page={page}")
+    assert started.status_code == 303, started.text
+    cookie = started.headers["set-cookie"].partition(";")[0]
+    assert "samesite=lax" in started.headers["set-cookie"].lower()
+    returned = httpx.get(started.headers["location"]).headers["location"]
+    assert returned.startswith(f"{PUBLIC}/v1/session/openid/callback?")
+    return query_of(returned), cookie
+
+
+def finish(client, sent, cookie):
+    return client.get("/v1/session/openid/callback", params=sent, headers={"Cookie": cookie})
+
+
+def log_in(client):
+    return finish(client, *begin(client))
+
+
+def session_of(client, answer):
+    cookie = next(it for it in answer.headers.get_list("set-cookie") if it.startswith("segdec_session"))
+    return client.get("/v1/session", headers={"Cookie": cookie.partition(";")[0]}).json()
+
+
+def test_a_user_logs_in_and_gets_the_role_of_the_groups(client, provider):
+    assert client.get("/v1/records").json()["code"] == "not_logged_in"
+    assert client.get("/v1/session").json()["open_id"]
+    answer = log_in(client)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{PUBLIC}/parts")
+    assert session_of(client, answer)["user"] == {"name": "eva", "role": "quality", "is_screen": False}
+    provider.claims |= {"preferred_username": "renamed", "groups": ["it", "qs"]}
+    assert session_of(client, log_in(client))["user"]["name"] == "eva"  # the same subject
+    provider.claims["groups"] = "lines"
+    assert session_of(client, log_in(client))["user"]["role"] == "operator"
+
+
+@pytest.mark.parametrize("claims", [{"groups": ["others"]}, {"groups": []}, {"groups": None}])
+def test_without_a_known_group_nobody_logs_in(client, provider, claims):
+    provider.claims |= claims
+    answer = log_in(client)
+    assert (answer.status_code, answer.json()["code"]) == (403, "no_role")
+    assert "one of: qs, it, lines" in answer.json()["detail"]
+
+
+def test_another_user_of_the_same_name_is_refused(client, provider):
+    assert log_in(client).status_code == 303
+    provider.claims["sub"] = "43"
+    assert log_in(client).json()["code"] == "user_exists"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"iss": "https://other.test"},
+        {"aud": "other"},
+        {"nonce": "other"},
+        {"exp": 1_000_000_000},
+        {"sub": None},
+    ],
+)
+def test_other_id_tokens_are_refused(client, provider, changes):
+    provider.changes = changes
+    answer = log_in(client)
+    assert (answer.status_code, answer.json()["code"]) == (401, "log_in_failed")
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_token_of_another_key_is_refused(client, provider, monkeypatch):
+    monkeypatch.setattr(provider, "signing_key", RSAKey.generate_key(2048, {"kid": "1"}))
+    assert log_in(client).json()["code"] == "log_in_failed"
+
+
+def test_answers_that_were_not_asked_for_are_refused(client):
+    sent, cookie = begin(client)
+    others = begin(client)[1]
+    tries = [
+        ({}, cookie),
+        ({**sent, "state": "other"}, cookie),
+        (sent, others),
+        (sent, ""),
+        (sent, "segdec_openid=!"),
+        (sent, "segdec_openid=" + base64.urlsafe_b64encode(b"parts [1]").decode()),
+        ({**sent, "code": "other"}, cookie),
+        ({"error": "access_denied", "state": sent["state"]}, cookie),
+    ]
+    codes = [finish(client, *it).json()["code"] for it in tries]
+    assert codes == ["log_in_failed"] * len(tries)
+    assert finish(client, sent, cookie).status_code == 303
+    assert finish(client, sent, cookie).json()["code"] == "log_in_failed"  # the code was used
+    assert finish(client, {"code": "x" * 5000}, cookie).status_code == 400
+
+
+def test_the_browser_returns_to_pages_of_this_service_only(client):
+    sent, cookie = begin(client, page="//evil.test")
+    assert finish(client, sent, cookie).headers["location"] == f"{PUBLIC}/"
+
+
+def test_a_provider_that_is_down_is_named(make_app, tmp_path, serve):
+    settings = {"openid_issuer": "http://127.0.0.1:1", "openid_client": CLIENT, "openid_roles": ROLES}
+    app = make_app(record="required", record_folder=tmp_path / "record", public_url=PUBLIC, **settings)
+    with serve(app) as client:
+        answer = client.get("/v1/session/openid")
+        assert (answer.status_code, answer.json()["code"]) == (503, "provider_unavailable")
+        assert "http://127.0.0.1:1" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--openid-issuer", "http://login.plant"], "expected an https address"),
+        (["--openid-issuer", "https://login.plant"], "--public-url, --openid-client, --openid-roles"),
+        (["--openid-roles", "qs=boss"], "openid.roles"),
+    ],
+)
+def test_unusable_settings_are_refused(flags, words):
+    with pytest.raises(ConfigError, match=words):
+        read_settings(["--model", "m", "--record", "required", *flags])
+
+
+def test_roles_are_read_from_a_flag():
+    flags = ["--public-url", PUBLIC, "--openid-client", "c", "--openid-issuer", "https://login.plant"]
+    roles = ["--openid-roles", "cn=qs,ou=x=quality"]
+    with pytest.raises(ConfigError, match=r"openid.roles"):
+        read_settings(["--model", "m", "--record", "required", *flags, *roles])
+    roles[1] = "qs team=quality, it=administrator"
+    settings = read_settings(["--model", "m", "--record", "required", *flags, *roles])
+    assert settings.openid_roles == {"qs team": "quality", "it": "administrator"}
