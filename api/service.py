@@ -22,10 +22,12 @@ from api.inspection.inspector import Inspector
 from api.inspection.memory_metrics import MemoryMetrics
 from api.inspection.open_uploads import OpenUpload, UploadLimit
 from api.metrics import Metrics
-from api.models.labels import CANDIDATE, LabelChange, LabelFileUpdate
-from api.models.loader import LoadTimes, ModelLoader, warm_up
+from api.models.file_update import FileUpdate
+from api.models.labels import CANDIDATE, LabelChange
+from api.models.loader import LoadTimes, ModelLoader, Write, warm_up
 from api.models.registry import ModelRegistry, ServedModel
 from api.models.reload_log import log_reload
+from api.models.thresholds import ThresholdChange
 from api.records.audit import AuditEntry
 from api.records.recording import Recording, create_recording
 from api.settings import Settings
@@ -239,19 +241,41 @@ class Service:
             RequestError: As `ModelLoader.relabel`; 503 while the service starts or stops, or if the audit
                 entry is required and cannot be written.
         """
-        who = requested_by.get("user") or requested_by.get("key", "")
-
-        async def write(update: LabelFileUpdate) -> None:
-            if update.before != update.after:
-                before, after = ({"model": name, "labels": it} for it in (update.before, update.after))
-                entry = AuditEntry(who, change.action, before, after)
-                await self.recording.change(entry, update.write, update.undo)
+        write = self._write_audited(change.action, requested_by)
 
         async def relabel(loader: ModelLoader) -> ReloadAnswer:
             await self.recording.check()
             return await loader.relabel(name, change, write)
 
         return await self._change_models(name, requested_by, change.action, relabel)
+
+    async def set_thresholds(
+        self, name: str, change: ThresholdChange, requested_by: Mapping[str, str]
+    ) -> ReloadAnswer:
+        """Changes the thresholds of a version of the model `name` on disk, uses them, and logs it.
+
+        Raises:
+            RequestError: As `ModelLoader.set_thresholds`; 503 as `relabel`.
+        """
+        write = self._write_audited(change.action, requested_by)
+
+        async def set_thresholds(loader: ModelLoader) -> ReloadAnswer:
+            await self.recording.check()
+            return await loader.set_thresholds(name, change, write)
+
+        return await self._change_models(name, requested_by, change.action, set_thresholds)
+
+    def _write_audited(self, action: str, requested_by: Mapping[str, str]) -> Write:
+        """Returns a function that writes a changed file together with its audit entry."""
+        who = requested_by.get("user") or requested_by.get("key", "")
+
+        async def write(update: FileUpdate) -> None:
+            before, after = update.states
+            if before != after:
+                entry = AuditEntry(who, action, before, after)
+                await self.recording.change(entry, update.write, update.undo)
+
+        return write
 
     async def _change_models(
         self,

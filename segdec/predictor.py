@@ -1,5 +1,6 @@
 """Predicts photographs: an engine with the model's pre- and postprocessing."""
 
+import copy
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from segdec.artifact import Artifact, Manifest, compare_pixels, compare_surface, open_artifact
 from segdec.artifact.signatures import TrustedKeys
 from segdec.artifact.variants import check_versions
-from segdec.config import STRIDE, ModelConfig
+from segdec.config import STRIDE, ModelConfig, Thresholds
 from segdec.engines import ENGINES, Engine, Logits, choose_engine
 from segdec.errors import ArtifactError
 from segdec.inference.batching import Batcher, PendingPhotograph
@@ -106,6 +107,12 @@ class Predictor:
             loaded = ENGINES[name].load(files, threads, usual_size(manifest))
         _check_surface(_check_answer(loaded, manifest, artifact.folder).surface, manifest, artifact.folder)
         return cls(loaded, manifest, batch_pixels=batch_pixels, engine_name=name)
+
+    def with_thresholds(self, thresholds: Thresholds) -> Self:
+        """Returns a predictor with other thresholds and the same engine; `manifest` stays as it is."""
+        other = copy.copy(self)
+        other.config = self.config.model_copy(update={"thresholds": thresholds})
+        return other
 
     @property
     def notes(self) -> tuple[str, ...]:

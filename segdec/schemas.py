@@ -180,11 +180,22 @@ class BatchAnswer(AnswerPart):
 # === Models and health ===
 
 
+class ThresholdsInUse(AnswerPart):
+    """The thresholds by which a served model decides now."""
+
+    score: float = Field(description="image score from which a photograph is a defect")
+    review: float | None = Field(description="image score from which it is for review; null: no review")
+    of_model: bool = Field(description="true: those of the manifest; false: an administrator set them")
+
+
 class ModelDetail(ModelIdentity):
     """A served model with its manifest."""
 
     labels: list[str] = Field(description="movable labels of the version, for example stable or canary")
     manifest: dict[str, Any] = Field(description="network, input, classes, thresholds, metrics, files")
+    thresholds: ThresholdsInUse | None = Field(
+        None, description="thresholds in use; absent: the service is older and uses those of the manifest"
+    )
     max_pixels: int | None = Field(None, description="limit on height × width of a photograph; null: unknown")
     limited_by: str | None = Field(
         None, description="origin of the limit: the setting `max_pixels` or the measured `memory`"

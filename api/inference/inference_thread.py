@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from api.inference.watchdog import Step, Watchdog
-from segdec.config import ModelConfig
+from segdec.config import ModelConfig, Thresholds
 from segdec.engines import Logits
 from segdec.inference.batching import PredictionSteps
 
@@ -28,6 +28,8 @@ class ImagePredictor(PredictionSteps, Protocol):
 
     @property
     def config(self) -> ModelConfig: ...
+
+    def with_thresholds(self, thresholds: Thresholds) -> Self: ...
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,15 @@
 """Labels of a model's versions: which one answers, which one is the candidate, and how labels change."""
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 from api.errors import RequestError
+from api.models.file_update import FileUpdate
 from segdec.artifact import STABLE
 from segdec.errors import ArtifactError
-from segdec.runtime.files import write_bytes_atomic, write_text_atomic
 
 CANDIDATE = "candidate"
 """Label of the version in shadow mode."""
@@ -39,20 +39,6 @@ def parse_labels(path: Path, content: bytes) -> dict[str, str]:
             f"{path} has no label '{STABLE}', the version that answers requests without a version. {EXAMPLE}"
         )
     return labels
-
-
-def read_if_exists(path: Path) -> bytes | None:
-    """Returns the content of a file; None if it does not exist.
-
-    Raises:
-        ArtifactError: If it cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ArtifactError(f"{path} cannot be read ({error}). {EXAMPLE}") from error
 
 
 def find_label_problems(path: Path, labels: Labels, known: Mapping[str, Path]) -> dict[str, str]:
@@ -126,56 +112,24 @@ ROLL_BACK = LabelChange("roll back", _roll_back)
 
 
 @dataclass(frozen=True)
-class LabelFileUpdate:
-    """A change of the file of labels that is not written yet; `content` is that of the old file, None if
-    there was none.
-    """
+class LabelFileUpdate(FileUpdate):
+    """A change of the file of labels that is not written yet."""
 
-    path: Path
-    content: bytes | None
+    kind: ClassVar[str] = "labels"
     before: Labels
     after: Labels
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.after, indent=2) + "\n"
+
+    @property
+    def states(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        name = self.path.parent.name
+        return {"model": name, "labels": self.before}, {"model": name, "labels": self.after}
 
     @property
     def required(self) -> set[str]:
         """The labels that must be usable after the change: those that it sets, and the stable one."""
         changed = {label for label, version in self.after.items() if self.before.get(label) != version}
         return {STABLE} | changed - {PREVIOUS}
-
-    def check_writable(self) -> None:
-        """Raises a RequestError, 409, if the folder is read-only: early, before a model is loaded."""
-        if not os.access(self.path.parent, os.W_OK):
-            raise self._not_writable("it is read-only")
-
-    def write(self) -> None:
-        """Writes the new labels.
-
-        Raises:
-            RequestError: 409 if they cannot be written, or the file has changed meanwhile.
-        """
-        if read_if_exists(self.path) != self.content:
-            raise RequestError(
-                409, "labels_changed", f"{self.path} changed meanwhile. Check it and send the request again."
-            )
-        try:
-            write_text_atomic(self.path, json.dumps(self.after, indent=2) + "\n")
-        except OSError as error:
-            raise self._not_writable(str(error.strerror)) from error
-
-    def undo(self) -> None:
-        """Restores the content before `write`.
-
-        Raises:
-            OSError: If it cannot be written.
-        """
-        if self.content is None:
-            self.path.unlink(missing_ok=True)
-        else:
-            write_bytes_atomic(self.path, self.content)
-
-    def _not_writable(self, why: str) -> RequestError:
-        detail = (
-            f"{self.path} cannot be written: {why}. Change it at the source of the folder, then reload: POST "
-            "/v1/admin/models/NAME/reload."
-        )
-        return RequestError(409, "labels_fixed", detail)

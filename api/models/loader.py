@@ -16,9 +16,11 @@ from api.errors import RequestError
 from api.inference.inference_thread import ImagePredictor, InferenceThread
 from api.inference.memory_budget import MemoryBudget
 from api.inference.network_cost import NetworkCost, measure_cost
-from api.models.labels import PREVIOUS, LabelChange, LabelFileUpdate
+from api.models.file_update import FileUpdate
+from api.models.labels import PREVIOUS, LabelChange
 from api.models.registry import ModelRegistry, ServedModel, Versions
 from api.models.store import StoredModel, open_store
+from api.models.thresholds import ThresholdChange, find_override
 from api.settings import Settings
 from segdec.artifact import STABLE, Artifact, open_artifact
 from segdec.artifact.signatures import TrustedKeys
@@ -26,6 +28,11 @@ from segdec.errors import ArtifactError, SegdecError
 from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
 from segdec.schemas import ModelIdentity, ReloadAnswer, ReloadTiming
+
+Write = Callable[[FileUpdate], Awaitable[None]]
+"""Writes a file beside the versions of a model, or raises a RequestError."""
+Prepare = Callable[[], tuple[StoredModel, FileUpdate]]
+"""Returns what is to be served after a change, and the update of the file; runs in a thread."""
 
 logger = logging.getLogger(__name__)
 
@@ -89,9 +96,7 @@ class ModelLoader:
         """
         return await self._swap(name, self._load)
 
-    async def relabel(
-        self, name: str, change: LabelChange, write: Callable[[LabelFileUpdate], Awaitable[None]]
-    ) -> ReloadAnswer:
+    async def relabel(self, name: str, change: LabelChange, write: Write) -> ReloadAnswer:
         """Changes the labels of the model `name`, and serves the labelled versions.
 
         They are loaded and tested before `write` writes the file: so the versions on disk always work, even
@@ -100,7 +105,28 @@ class ModelLoader:
         Raises:
             RequestError: As `reload`, `change` and `write`: then nothing changes.
         """
-        return await self._swap(name, partial(self._load_relabelled, change=change, write=write))
+
+        def prepare() -> tuple[StoredModel, FileUpdate]:
+            stable = self.registry.find(name).identity.version
+            return self.store.relabel(name, stable, change)
+
+        return await self._swap(name, partial(self._load_changed, prepare=prepare, write=write))
+
+    async def set_thresholds(self, name: str, change: ThresholdChange, write: Write) -> ReloadAnswer:
+        """Changes the thresholds of a served version of the model `name`; requests that have started keep the
+        former ones.
+
+        Raises:
+            RequestError: As `reload`, `write` and `ModelFolder.set_thresholds`: then nothing changes; 404 if
+                the version is not served.
+        """
+
+        def prepare() -> tuple[StoredModel, FileUpdate]:
+            stable = self.registry.find(name).identity.version
+            model = self.registry.find(name, change.version)
+            return self.store.set_thresholds(model.identity, model.own_thresholds, stable, change)
+
+        return await self._swap(name, partial(self._load_changed, prepare=prepare, write=write))
 
     async def _swap(self, name: str, load: Callable[[str, LoadTimes], Awaitable[None]]) -> ReloadAnswer:
         if name in self._reloading:
@@ -134,16 +160,8 @@ class ModelLoader:
             required = {STABLE} if at_start else {*stored.labels, *stored.unusable} - {PREVIOUS}
             self.registry.replace(name, await self._load_versions(name, stored, times, required))
 
-    async def _load_relabelled(
-        self,
-        name: str,
-        times: LoadTimes,
-        *,
-        change: LabelChange,
-        write: Callable[[LabelFileUpdate], Awaitable[None]],
-    ) -> None:
-        stable = self.registry.find(name).identity.version
-        stored, update = await asyncio.to_thread(self.store.relabel, name, stable, change)
+    async def _load_changed(self, name: str, times: LoadTimes, *, prepare: Prepare, write: Write) -> None:
+        stored, update = await asyncio.to_thread(prepare)
         served = await self._load_versions(name, stored, times, update.required)
         await write(update)
         self.registry.replace(name, served)
@@ -159,7 +177,7 @@ class ModelLoader:
             _warn_unserved(name, label, reason)
         served = {}
         for version, folder in stored.versions.items():
-            labels = _labels(stored, version)
+            labels = stored.labels_of(version)
             try:
                 model = await self._load_version(folder, before.get(version), times)
             except Exception as error:  # whatever an engine raises
@@ -168,7 +186,7 @@ class ModelLoader:
                 for label in labels:
                     _warn_unserved(name, label, _reason(error))
             else:
-                served[version] = replace(model, labels=labels)
+                served[version] = _with_thresholds(replace(model, labels=labels), stored)
         return served
 
     def _remove(self, name: str) -> None:
@@ -265,5 +283,14 @@ def _warn_unserved(name: str, label: str, reason: str) -> None:
     logger.warning("%s: the label '%s' is not served: %s", name, label, reason)
 
 
-def _labels(stored: StoredModel, version: str) -> tuple[str, ...]:
-    return tuple(label for label, labelled in stored.labels.items() if labelled == version)
+def _with_thresholds(model: ServedModel, stored: StoredModel) -> ServedModel:
+    """Returns the model with the thresholds that were set for it, if there are any."""
+    override = find_override(stored.thresholds, model.identity)
+    if override is None and model.identity.version in stored.thresholds:
+        logger.warning(
+            "%s %s: uses the thresholds of its manifest, because others were set for another model of this "
+            "version",
+            model.identity.name,
+            model.identity.version,
+        )
+    return model.with_thresholds(override)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from api.errors import RequestError
@@ -10,9 +10,10 @@ from api.inference.inference_thread import ImagePredictor
 from api.inference.memory_budget import LargestPhotograph
 from api.inference.network_cost import NetworkCost
 from api.models.labels import CANDIDATE
+from api.models.thresholds import ThresholdOverride
 from segdec.artifact import STABLE
-from segdec.config import ModelConfig
-from segdec.schemas import ModelDetail, ModelIdentity
+from segdec.config import ModelConfig, Thresholds
+from segdec.schemas import ModelDetail, ModelIdentity, ThresholdsInUse
 
 
 @dataclass(eq=False)
@@ -34,24 +35,49 @@ class Usage:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A version of a model that answers requests."""
+    """A version of a model that answers requests.
+
+    `manifest_thresholds` are those of its manifest if others are in use, else None.
+    """
 
     identity: ModelIdentity
     labels: tuple[str, ...]
     predictor: ImagePredictor
     cost: NetworkCost = field(default_factory=NetworkCost)
     usage: Usage = field(default_factory=Usage, repr=False)
+    manifest_thresholds: Thresholds | None = None
 
     @property
     def config(self) -> ModelConfig:
+        """The configuration in use."""
         return self.predictor.config
 
+    @property
+    def own_thresholds(self) -> Thresholds:
+        """The thresholds of the model itself."""
+        return self.manifest_thresholds or self.config.thresholds
+
+    def with_thresholds(self, override: ThresholdOverride | None) -> "ServedModel":
+        """Returns this version with other thresholds, or with its own ones: the same network and usage."""
+        own = self.own_thresholds
+        used = own
+        if override is not None:
+            used = own.model_copy(update={"score": override.score, "review": override.review})
+        same = used == self.config.thresholds
+        predictor = self.predictor if same else self.predictor.with_thresholds(used)
+        return replace(self, predictor=predictor, manifest_thresholds=None if override is None else own)
+
     def describe(self, largest: LargestPhotograph) -> ModelDetail:
-        """Returns identity, labels, manifest and the `largest` photograph, for a list of models."""
+        """Returns what a list of models tells; `largest` is the largest photograph that it accepts."""
+        used = self.config.thresholds
+        manifest = self.config.model_copy(update={"thresholds": self.own_thresholds})
         return ModelDetail(
             **self.identity.model_dump(),
             labels=list(self.labels),
-            manifest=self.config.model_dump(mode="json"),
+            manifest=manifest.model_dump(mode="json"),
+            thresholds=ThresholdsInUse(
+                score=used.score, review=used.review, of_model=self.manifest_thresholds is None
+            ),
             max_pixels=largest.pixels,
             limited_by=largest.limited_by,
         )

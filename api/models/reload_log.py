@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Mapping
 
 from api.errors import RequestError
-from api.models.registry import ModelRegistry
+from api.models.registry import ModelRegistry, ServedModel
 from segdec.errors import SegdecError
 from segdec.schemas import ReloadAnswer
 
@@ -25,11 +25,14 @@ async def log_reload(
     """
     started = time.perf_counter()
     facts: dict[str, object] = {"model": name, "before": _served(registry, name)}
+    labels = _labels(registry, name)
     level, failure = logging.INFO, None
     try:
         done = await reloading
         facts |= {f"{step}_ms": ms for step, ms in done.timing_ms.model_dump().items()}
-        facts["result"] = _result(done, facts["before"] == _served(registry, name))
+        facts["result"] = _result(
+            done, labels == _labels(registry, name), facts["before"] == _served(registry, name)
+        )
         return done
     except BaseException as error:
         level, failure = _severity(error)
@@ -44,17 +47,32 @@ async def log_reload(
 
 
 def _served(registry: ModelRegistry, name: str) -> str:
-    """Returns the served versions with their labels, for example `1 (stable), 2 (canary)`."""
+    """Returns the served versions with labels and set thresholds: `1 (stable), 2 (canary, score 0.4)`."""
     versions = sorted(registry.versions(name).items())
-    return ", ".join(f"{version} ({', '.join(model.labels)})" for version, model in versions)
+    return ", ".join(
+        f"{version} ({', '.join([*model.labels, *_set_thresholds(model)])})" for version, model in versions
+    )
 
 
-def _result(done: ReloadAnswer, same: bool) -> str:
+def _set_thresholds(model: ServedModel) -> list[str]:
+    if model.manifest_thresholds is None:
+        return []
+    used = model.config.thresholds
+    return [f"score {used.score:g}", *([] if used.review is None else [f"review {used.review:g}"])]
+
+
+def _labels(registry: ModelRegistry, name: str) -> dict[str, tuple[str, ...]]:
+    return {version: model.labels for version, model in registry.versions(name).items()}
+
+
+def _result(done: ReloadAnswer, same_labels: bool, same: bool) -> str:
     if done.loaded:
         return "loaded"
     if done.removed:
         return "removed"
-    return "unchanged" if same else "relabelled"
+    if not same_labels:
+        return "relabelled"
+    return "unchanged" if same else "thresholds changed"
 
 
 def _severity(error: BaseException) -> tuple[int, BaseException | None]:

@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import NoReturn
 
 from api.errors import RequestError
-from api.models.labels import (
-    LabelChange,
-    LabelFileUpdate,
-    Labels,
-    find_label_problems,
-    parse_labels,
-    read_if_exists,
+from api.models.file_update import read_if_exists
+from api.models.labels import LabelChange, LabelFileUpdate, Labels, find_label_problems, parse_labels
+from api.models.thresholds import (
+    THRESHOLDS,
+    Overrides,
+    ThresholdChange,
+    ThresholdFileUpdate,
+    parse_overrides,
 )
 from api.settings import Settings
-from segdec.artifact import LABELS, MANIFEST, STABLE, open_artifact
+from segdec.artifact import LABELS, MANIFEST, STABLE, manifest_sha256, open_artifact
+from segdec.config import Thresholds
 from segdec.errors import ArtifactError, ConfigError
+from segdec.schemas import ModelIdentity
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,17 @@ class StoredModel:
         versions: Version → folder.
         labels: Label → version.
         unusable: Further labels, and why their versions cannot be served.
+        thresholds: Version → thresholds that replace those of its manifest.
     """
 
     versions: Mapping[str, Path]
     labels: Labels
     unusable: Mapping[str, str] = field(default_factory=dict)
+    thresholds: Overrides = field(default_factory=dict)
+
+    def labels_of(self, version: str) -> tuple[str, ...]:
+        """Returns the labels of a version."""
+        return tuple(label for label, labelled in self.labels.items() if labelled == version)
 
 
 class SingleModel:
@@ -71,12 +80,27 @@ class SingleModel:
         )
         raise RequestError(409, "labels_fixed", detail)
 
+    def set_thresholds(
+        self,
+        identity: ModelIdentity,
+        own: Thresholds,  # noqa: ARG002
+        stable: str,  # noqa: ARG002
+        change: ThresholdChange,  # noqa: ARG002
+    ) -> NoReturn:
+        """Raises a RequestError, 409: a single version has no place for other thresholds."""
+        detail = (
+            "A single version is served (--model): its thresholds are those of the model. Put it into "
+            f"FOLDER/{identity.name}/{identity.version} and serve it with --models FOLDER, or change the "
+            "model: python -m training calibrate RUN --threshold.score X, then export it again."
+        )
+        raise RequestError(409, "thresholds_fixed", detail)
+
 
 class ModelFolder:
     """A folder of several artifacts, in subfolders NAME/VERSION/, or NAME/ as `fit` writes them.
 
     `NAME/labels.json` lists the versions to serve with their labels; without this file the newest version is
-    served as `stable`.
+    served as `stable`. `NAME/thresholds.json` has thresholds that replace those of the versions.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -116,7 +140,8 @@ class ModelFolder:
         there is none.
 
         Raises:
-            ArtifactError: If its labels are damaged, or the stable version is missing or invalid.
+            ArtifactError: If its labels or thresholds are damaged, or the stable version is missing or
+                invalid.
         """
         artifacts = self._artifacts_of(name)
         if not artifacts:
@@ -124,7 +149,7 @@ class ModelFolder:
         path = self.folder / name / LABELS
         content = read_if_exists(path)
         labels = _newest(artifacts) if content is None else parse_labels(path, content)
-        return _stored_model(path, artifacts, labels)
+        return _stored_model(path, artifacts, labels, self._overrides(name))
 
     def relabel(self, name: str, stable: str, change: LabelChange) -> tuple[StoredModel, LabelFileUpdate]:
         """Returns the model `name` with changed labels, and the update that writes them.
@@ -138,12 +163,7 @@ class ModelFolder:
         artifacts = self._artifacts_of(name)
         if not artifacts:
             raise RequestError(404, "model_not_found", f"The model '{name}' is not in {self.folder}.")
-        path = self.folder / name / LABELS
-        content = read_if_exists(path)
-        if content is not None:
-            before = parse_labels(path, content)
-        else:
-            before = {STABLE: stable} if stable in artifacts else _newest(artifacts)
+        path, content, before = self._labels(name, stable, artifacts)
         update = LabelFileUpdate(path, content, before, change.apply(before))
         for version in (update.after[label] for label in update.required):
             if version not in artifacts:
@@ -151,7 +171,52 @@ class ModelFolder:
                 expected = f"Expected one of: {', '.join(artifacts)}."
                 raise RequestError(404, "version_not_found", f"{detail} {expected}")
         update.check_writable()
-        return _stored_model(path, artifacts, update.after), update
+        return _stored_model(path, artifacts, update.after, self._overrides(name)), update
+
+    def set_thresholds(
+        self, identity: ModelIdentity, own: Thresholds, stable: str, change: ThresholdChange
+    ) -> tuple[StoredModel, ThresholdFileUpdate]:
+        """Returns the model with changed thresholds of one version, and the update that writes them.
+
+        Args:
+            identity: The served version whose thresholds change.
+            own: The thresholds of its manifest.
+            stable: As in `relabel`.
+            change: The new values.
+
+        Raises:
+            RequestError: 409 if the version on disk is no longer the served one, or the file cannot be
+                written.
+            ArtifactError: As `find`.
+        """
+        name, version = identity.name, identity.version
+        artifacts = self._artifacts_of(name)
+        if version not in artifacts or manifest_sha256(artifacts[version]) != identity.sha256:
+            raise _replaced(identity)
+        labels_path, _, labels = self._labels(name, stable, artifacts)
+        path = self.folder / name / THRESHOLDS
+        content = read_if_exists(path)
+        before = parse_overrides(path, content)
+        own_labels = tuple(label for label, labelled in labels.items() if labelled == version)
+        if not own_labels:
+            raise _replaced(identity)
+        update = ThresholdFileUpdate(path, content, identity, own, own_labels, before, change)
+        update.check_writable()
+        return _stored_model(labels_path, artifacts, labels, update.after), update
+
+    def _labels(
+        self, name: str, stable: str, artifacts: Mapping[str, Path]
+    ) -> tuple[Path, bytes | None, Labels]:
+        """Returns the file of labels, its content and the labels; without the file, `stable` stays stable."""
+        path = self.folder / name / LABELS
+        content = read_if_exists(path)
+        if content is not None:
+            return path, content, parse_labels(path, content)
+        return path, None, {STABLE: stable} if stable in artifacts else _newest(artifacts)
+
+    def _overrides(self, name: str) -> Overrides:
+        path = self.folder / name / THRESHOLDS
+        return parse_overrides(path, read_if_exists(path))
 
     def _artifacts_of(self, name: str) -> dict[str, Path]:
         return _artifacts(self.folder / name) if _is_visible(name) and Path(name).name == name else {}
@@ -165,7 +230,17 @@ def open_store(settings: Settings) -> SingleModel | ModelFolder:
     return SingleModel(settings.model)
 
 
-def _stored_model(path: Path, artifacts: Mapping[str, Path], labels: Labels) -> StoredModel:
+def _replaced(identity: ModelIdentity) -> RequestError:
+    detail = (
+        f"Version '{identity.version}' of '{identity.name}' on disk is no longer the one that is served. "
+        f"Reload first: POST /v1/admin/models/{identity.name}/reload."
+    )
+    return RequestError(409, "model_changed", detail)
+
+
+def _stored_model(
+    path: Path, artifacts: Mapping[str, Path], labels: Labels, overrides: Overrides
+) -> StoredModel:
     """Returns the versions that `labels` of the file `path` name; raises an ArtifactError without the stable
     one.
     """
@@ -180,7 +255,7 @@ def _stored_model(path: Path, artifacts: Mapping[str, Path], labels: Labels) -> 
         raise ArtifactError(unusable[STABLE])
     usable = {label: version for label, version in labels.items() if label not in unusable}
     versions = {version: artifacts[version] for version in sorted(set(usable.values()), key=_sort_key)}
-    return StoredModel(versions, usable, unusable)
+    return StoredModel(versions, usable, unusable, overrides)
 
 
 def _newest(artifacts: Mapping[str, Path]) -> dict[str, str]:

@@ -8,11 +8,11 @@ from api.records.inspection import Row
 
 KEY_BYTES = 16
 REQUEST_COLUMNS = ("picture", "station", "part_id", "model")
-"""What a client determines, besides the threshold."""
-MODEL_COLUMNS = ("version", "manifest_sha256")
-THRESHOLD_COLUMNS = ("threshold", "review_threshold")
-OUTCOME_COLUMNS = (*MODEL_COLUMNS, *THRESHOLD_COLUMNS, "label")
-"""What a repeat must have in common with its original, so that no answer of another model is returned."""
+"""What only a client determines."""
+OUTCOME_COLUMNS = ("version", "manifest_sha256", "threshold", "review_threshold", "label")
+"""What a repeat must have in common with its original, so that no answer of another model is returned. An
+administrator can change the thresholds between two attempts of a client.
+"""
 
 
 def request_key(client: str, idempotency_key: str | None) -> bytes | None:
@@ -28,8 +28,8 @@ def part_key(row: Row) -> bytes | None:
 
 
 def later_request_key(row: Row) -> bytes:
-    """Returns the key of a request that is sent again when model or verdict have changed; the first
-    inspection keeps its own.
+    """Returns the key of a request that is sent again when model, thresholds or verdict have changed; the
+    first inspection keeps its own.
     """
     return _digest(row["request_key"].hex(), *_values(row, OUTCOME_COLUMNS))
 
@@ -41,11 +41,7 @@ def has_same_outcome(row: Row, original: Row) -> bool:
 
 def request_differences(row: Row, original: Row) -> tuple[str, ...]:
     """Returns the names of what differs between two requests with one Idempotency-Key."""
-    found = [name for name in REQUEST_COLUMNS if row[name] != original[name]]
-    same_model = "model" not in found and _values(row, MODEL_COLUMNS) == _values(original, MODEL_COLUMNS)
-    if same_model and _values(row, THRESHOLD_COLUMNS) != _values(original, THRESHOLD_COLUMNS):
-        found.append("threshold")
-    return tuple(found)
+    return tuple(name for name in REQUEST_COLUMNS if row[name] != original[name])
 
 
 def mismatch_error(differences: tuple[str, ...]) -> RequestError:

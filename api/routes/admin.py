@@ -1,12 +1,15 @@
 """Changes which models and versions are served."""
 
+from typing import Self
+
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 
 from api.errors import document_problems
 from api.middleware.access import caller_fields
 from api.models.labels import PROMOTE, ROLL_BACK, set_candidate
+from api.models.thresholds import Score, ThresholdChange, check_order
 from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
 from api.routes.json_body import read_json_body
@@ -23,6 +26,26 @@ class CandidateChoice(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: RequiredName | None = Field(description="name of its folder; null: none")
+
+
+class ThresholdChoice(BaseModel):
+    """Thresholds of a version; null for both: those of its manifest again."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: RequiredName = Field(description="name of its folder, or a label")
+    score: Score | None = Field(description="image score from which a photograph is a defect")
+    review: Score | None = Field(
+        description="image score, below `score`, from which a photograph is for review; null: no review"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.score is not None:
+            check_order(self.score, self.review)
+        elif self.review is not None:
+            raise ValueError(f"review={self.review} without a score; expected both, or null for both")
+        return self
 
 
 @router.post("/models/{name}/reload", responses=document_problems(404, 409, 422, 500, 503))
@@ -56,3 +79,19 @@ async def promote(name: str, request: Request, service: ServiceDep) -> ReloadAns
 async def roll_back(name: str, request: Request, service: ServiceDep) -> ReloadAnswer:
     """Makes stable the version that was stable before the last promotion."""
     return await service.relabel(name, ROLL_BACK, caller_fields(request.scope))
+
+
+@router.post(
+    "/models/{name}/thresholds",
+    responses=document_problems(400, 404, 408, 409, 413, 415, 422, 500, 503),
+    openapi_extra=describe_json_body(ThresholdChoice),
+)
+async def set_thresholds(
+    name: str, request: Request, service: ServiceDep, deadline: DeadlineDep
+) -> ReloadAnswer:
+    """Sets the thresholds by which a served version decides, until they are set again; the model itself stays
+    as it was signed. Other versions keep theirs.
+    """
+    choice = await read_json_body(request, service, ThresholdChoice, deadline, any_type=True)
+    change = ThresholdChange(choice.version, choice.score, choice.review)
+    return await service.set_thresholds(name, change, caller_fields(request.scope))

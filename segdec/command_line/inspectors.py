@@ -252,8 +252,15 @@ def served_labels(models: Iterable[ModelDetail], name: str | None, *, review: bo
     """
     chosen = _find_served(models, name)
     labels = dict.fromkeys(label for model in chosen for label in model.manifest.get("classes", ()))
-    limits = [model.manifest.get("thresholds", {}).get("review") for model in chosen]
+    limits = [_review_threshold(model) for model in chosen]
     return (*labels, REVIEW) if review and any(limit is not None for limit in limits) else tuple(labels)
+
+
+def _review_threshold(model: ModelDetail) -> float | None:
+    if model.thresholds is not None:
+        return model.thresholds.review
+    limit: float | None = model.manifest.get("thresholds", {}).get("review")
+    return limit
 
 
 def choose_mask(models: Iterable[ModelDetail], name: str | None) -> MaskForm:

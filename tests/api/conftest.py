@@ -1,4 +1,5 @@
 import asyncio
+import copy
 import hashlib
 import logging
 import os
@@ -25,7 +26,7 @@ from sqlalchemy import create_engine, text
 from api.app import create_app
 from api.records.database import migrate, open_database
 from api.settings import Settings
-from segdec.config import InputConfig, ModelConfig, NetworkConfig
+from segdec.config import InputConfig, ModelConfig, NetworkConfig, Thresholds
 from segdec.engines import Logits
 from segdec.images import encode_png
 from segdec.inference.postprocessing import Prediction, Region
@@ -75,6 +76,12 @@ class StubPredictor:
         while self.entered.acquire(blocking=False):
             pass
         self.gate.clear()
+
+    def with_thresholds(self, thresholds: Thresholds) -> Self:
+        other = copy.copy(self)
+        other.config = self.config.model_copy(update={"thresholds": thresholds})
+        other.threshold, other.review = thresholds.score, thresholds.review
+        return other
 
     def warmup_shape(self) -> tuple[int, int, int]:
         return (16, 24, 1)

@@ -73,6 +73,42 @@ def test_a_refused_change_is_explained(visit, address, shelf):
     expect(page.locator("#done")).to_be_hidden()
 
 
+def test_thresholds_are_changed_and_restored(visit, address):
+    page = visit(address).open("models")
+    enter_key(page)
+    card = page.locator("article").first
+    expect(card.locator("dl").first).to_contain_text("defect from 0.5")
+    card.get_by_text("Change the thresholds").click()
+    card.get_by_label("Defect from").fill("0.4")
+    card.get_by_label("Review from").fill("0.5")
+    card.get_by_role("button", name="Apply").click()
+    expect(card.get_by_role("alert")).to_contain_text("must be below")
+    card.get_by_label("Defect from").fill("1.5")
+    card.get_by_role("button", name="Apply").click()
+    expect(card.get_by_role("alert")).to_contain_text("above 0 and below 1")
+    card.get_by_label("Defect from").fill("0.4")
+    card.get_by_label("Review from").fill("0.25")
+    card.get_by_role("button", name="Apply").click()
+    expect(page.locator("#confirm-text")).to_contain_text("review from 0.25, defect from 0.4. Until now")
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#done")).to_have_text("Apply thresholds of version 1: done.")
+    expect(card.locator("dl").first).to_contain_text("review from 0.25, defect from 0.4")
+    expect(card.locator("dl").first).to_contain_text("defect from 0.5; not in use")
+    card.get_by_text("Change the thresholds").click()
+    card.get_by_role("button", name="Restore those of the model").click()
+    page.locator("#confirm-yes").click()
+    expect(card.locator("dl").first).not_to_contain_text("not in use")
+    page = visit(address).open("changes")
+    enter_key(page)
+    expect(page.locator("#changes li")).to_contain_text(
+        [
+            "office restored the thresholds of the model: parts 1, review from 0.25, defect from 0.4 → "
+            "defect from 0.5.",
+            "office changed the thresholds: parts 1, defect from 0.5 → review from 0.25, defect from 0.4.",
+        ]
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_fits_on_screens(visit, address, size):
@@ -80,6 +116,7 @@ def test_the_page_fits_on_screens(visit, address, size):
     page = user.open("models")
     enter_key(page)
     expect(page.locator("article").first).to_be_visible()
-    page.locator("summary").first.click()
+    for summary in page.locator("article").first.locator("summary").all():
+        summary.click()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     user.screenshot(f"models-{size}", full_page=True)

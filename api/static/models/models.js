@@ -34,7 +34,9 @@ function section(name, versions, candidates) {
     const text = `Version ${labels.get("previous")} answers again instead of version ${labels.get("stable")}.`;
     buttons.append(actionButton(`Roll back to ${labels.get("previous")}`, text, () => requests.rollBack(name)));
   }
-  const cards = versions.map((model) => versionCard(model, findReport(candidates, model)));
+  const cards = versions.map((model) => versionCard(model, findReport(candidates, model), (title, text, limits) => {
+    change(`${title} of version ${model.version}`, text, () => requests.setThresholds(name, model.version, limits));
+  }));
   return createElement("section", "", createElement("h2", "", name), buttons, createElement("div", "cards", ...cards));
 }
 
@@ -45,15 +47,18 @@ function findReport(candidates, { name, version }) {
 function actionButton(title, text, act) {
   const button = createElement("button", "", title);
   button.type = "button";
-  button.addEventListener("click", async () => {
-    if (!(await confirm(title, text))) return;
-    byId("done").hidden = true;
-    if (!(await attempt(key, act))) return;
-    setText(byId("done"), `${title}: done.`);
-    byId("done").hidden = false;
-    await load();
-  });
+  button.addEventListener("click", () => change(title, text, act));
   return button;
+}
+
+/** Asks whether to make a change, makes it and shows the new state. */
+async function change(title, text, act) {
+  if (!(await confirm(title, text))) return;
+  byId("done").hidden = true;
+  if (!(await attempt(key, act))) return;
+  setText(byId("done"), `${title}: done.`);
+  byId("done").hidden = false;
+  await load();
 }
 
 byId("forget-key").addEventListener("click", () => {

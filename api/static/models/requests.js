@@ -38,6 +38,11 @@ export class ModelRequests {
     return this.#post(name, "candidate", { version });
   }
 
+  /** Sets the thresholds {score, review} of a version; null for both: those of its model. */
+  setThresholds(name, version, { score, review }) {
+    return this.#post(name, "thresholds", { version, score, review });
+  }
+
   #post(name, action, body) {
     const sent = body && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
     return this.#json(`v1/admin/models/${encodeURIComponent(name)}/${action}`, { method: "POST", ...sent });

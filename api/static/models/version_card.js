@@ -1,28 +1,34 @@
 // A version of a model: its labels, thresholds, metrics, engines and origin.
 
 import { createElement } from "../shared/dom.js";
-import { thresholdText } from "../shared/record_text.js";
+import { limitsText } from "../shared/record_text.js";
+import { thresholdForm } from "./threshold_form.js";
 
 const LABELS = { stable: "answers", candidate: "candidate", previous: "previous" };
 const whole = new Intl.NumberFormat("en");
 
-/** The card of a version; `report` compares a candidate with the version that answers, or is null. */
-export function versionCard({ version, sha256, labels, manifest }, report) {
+/**
+ * The card of a version; `report` compares a candidate with the version that answers, or is null;
+ * `setThresholds(title, text, limits)` changes its thresholds.
+ */
+export function versionCard(model, report, setThresholds) {
+  const { version, sha256, labels, manifest } = model;
   const badges = labels.map((label) => Object.assign(createElement("span", "badge", LABELS[label] ?? label), { title: label }));
   for (const [index, label] of labels.entries()) badges[index].dataset.label = label;
   const title = createElement("h3", "", `Version ${version} `, ...badges);
-  const parts = [title, factList(facts(manifest, sha256))];
+  const parts = [title, factList(facts(model))];
   if (report) parts.push(createElement("h4", "", "Compared with the version that answers"), factList(comparison(report)));
-  parts.push(details(manifest));
+  parts.push(thresholdForm(model, setThresholds), details(manifest));
   return createElement("article", "", ...parts);
 }
 
-function facts({ classes, thresholds, metrics = {}, metrics_split: split, encoder, parent, segdec_version: made }, sha256) {
-  const limits = thresholdText({ threshold: thresholds.score, review_threshold: thresholds.review });
+function facts({ sha256, manifest, thresholds }) {
+  const { classes, thresholds: own, metrics = {}, metrics_split: split, encoder, parent, segdec_version: made } = manifest;
   const measured = (name) => (metrics[name] === undefined ? [] : [[NAMES[name], number(metrics[name])]]);
   return [
     ["Classes", classes.join(", ")],
-    ["Thresholds", limits],
+    ["Thresholds", limitsText(thresholds)],
+    ...(thresholds.of_model ? [] : [["Of the model", `${limitsText(own)}; not in use`]]),
     ...(split ? [["Measured on", split]] : []),
     ...Object.keys(NAMES).flatMap(measured),
     ["Encoder", encoder ? `${encoder.encoder}, weights: ${encoder.weights}` : "trained from random weights"],

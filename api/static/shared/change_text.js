@@ -1,6 +1,6 @@
 // Changes in the audit log as sentences.
 
-import { verdictText } from "./record_text.js";
+import { limitsText, verdictText } from "./record_text.js";
 
 const SENTENCES = {
   review: (name, { after }) => `${name} reviewed it as ${verdictText(after.reviewed_label)}.${details(after)}`,
@@ -11,6 +11,7 @@ const SENTENCES = {
   promote: (name, change) => `${name} promoted a model: ${labelsText(change)}.`,
   "roll back": (name, change) => `${name} rolled a model back: ${labelsText(change)}.`,
   candidate: (name, change) => `${name} changed the candidate: ${labelsText(change)}.`,
+  thresholds: (name, change) => `${name} ${thresholdsText(change)}`,
   "retry an event": (name, { before }) => `${name} retried an event for ${before.sink}.`,
   "retry events": (name, { after }) => `${name} retried ${count(after.count, "event")} for ${after.sink}.`,
   "discard an event": (name, { before }) => `${name} discarded an event for ${before.sink}.`,
@@ -42,6 +43,11 @@ function valueText(value) {
 function labelsText({ before, after }) {
   const text = (labels) => Object.entries(labels).map(([label, version]) => `${label} ${version}`).join(", ");
   return `${after.model}, ${text(before.labels)} → ${text(after.labels)}`;
+}
+
+function thresholdsText({ before, after }) {
+  const what = after.of_model ? "restored the thresholds of the model" : "changed the thresholds";
+  return `${what}: ${after.model} ${after.version}, ${limitsText(before)} → ${limitsText(after)}.`;
 }
 
 function count(number, noun) {

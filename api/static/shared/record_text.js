@@ -24,6 +24,12 @@ export function thresholdText({ threshold, review_threshold: review }) {
   return `${from}defect from ${scoreText(threshold)}`;
 }
 
+/** Thresholds that were set, as text with all significant digits: {score, review}. */
+export function limitsText({ score, review }) {
+  const exact = (value) => String(Number(value.toPrecision(6)));
+  return `${review === null ? "" : `review from ${exact(review)}, `}defect from ${exact(score)}`;
+}
+
 /** A time in the user's time zone. */
 export function timeText(moment) {
   return moments.format(new Date(moment));

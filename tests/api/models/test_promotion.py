@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from api.models import labels, loader
+from api.models import file_update, labels, loader
 from api.models.registry import ModelRegistry
 from tests.api.conftest import PNG
 from tests.api.models.conftest import ADMIN
@@ -122,7 +122,7 @@ def test_full_disk_changes_nothing(client, shelf, monkeypatch):
 
     shelf.put("2")
     choose(client, "2")
-    monkeypatch.setattr(labels, "write_text_atomic", fail)
+    monkeypatch.setattr(file_update, "write_text_atomic", fail)
     answer = ask(client, "promote")
     assert (answer.status_code, answer.json()["code"]) == (409, "labels_fixed")
     assert "No space left" in answer.json()["detail"]

@@ -4,7 +4,7 @@ import pytest
 
 from segdec.command_line.inspectors import choose_mask, served_labels
 from segdec.errors import ConfigError
-from segdec.schemas import ModelDetail
+from segdec.schemas import ModelDetail, ThresholdsInUse
 
 
 def served(name: str, version: str, **manifest: Any) -> ModelDetail:
@@ -25,6 +25,14 @@ def test_labels_are_those_of_the_models_that_may_answer() -> None:
     assert served_labels(MODELS, None) == ("good", "spot", "pore", "review")
     with pytest.raises(ConfigError, match=r"The model 'part' is not served. Expected one of: parts, welds\."):
         served_labels(MODELS, "part")
+
+
+def test_thresholds_in_use_decide_whether_review_is_a_label() -> None:
+    in_use = ThresholdsInUse(score=0.5, review=0.1, of_model=False)
+    changed = MODELS[2].model_copy(update={"thresholds": in_use})
+    assert served_labels([changed], "welds") == ("good", "pore", "review")
+    without = in_use.model_copy(update={"review": None})
+    assert served_labels([MODELS[1].model_copy(update={"thresholds": without})], "parts") == ("good", "spot")
 
 
 def test_class_masks_are_requested_only_if_every_model_has_them() -> None:

@@ -1,0 +1,97 @@
+"""A change of a file that lies beside the versions of a model, and is not written yet."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from api.errors import RequestError
+from segdec.errors import ArtifactError
+from segdec.runtime.files import write_bytes_atomic, write_text_atomic
+
+
+def read_if_exists(path: Path) -> bytes | None:
+    """Returns the content of a file; None if it does not exist.
+
+    Raises:
+        ArtifactError: If it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ArtifactError(
+            f"{path} cannot be read ({error.strerror}). Expected JSON that the service may read: check its "
+            "permissions."
+        ) from error
+
+
+@dataclass(frozen=True)
+class FileUpdate(ABC):
+    """A change of a file that is not written yet; `content` is that of the old file, None if there was none.
+
+    Attributes:
+        kind: What the file has, `labels` or `thresholds`.
+    """
+
+    kind: ClassVar[str]
+    path: Path
+    content: bytes | None
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The new content."""
+
+    @property
+    @abstractmethod
+    def states(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The values before and after the change, for the audit log."""
+
+    @property
+    @abstractmethod
+    def required(self) -> set[str]:
+        """The labels whose versions must be usable after the change."""
+
+    def check_writable(self) -> None:
+        """Raises a RequestError, 409, if the folder is read-only: early, before a model is loaded."""
+        if not os.access(self.path.parent, os.W_OK):
+            raise self._not_writable("it is read-only")
+
+    def write(self) -> None:
+        """Writes the new content.
+
+        Raises:
+            RequestError: 409 if it cannot be written, or the file has changed meanwhile.
+        """
+        if read_if_exists(self.path) != self.content:
+            raise RequestError(
+                409,
+                f"{self.kind}_changed",
+                f"{self.path} changed meanwhile. Check it and send the request again.",
+            )
+        try:
+            write_text_atomic(self.path, self.text)
+        except OSError as error:
+            raise self._not_writable(str(error.strerror)) from error
+
+    def undo(self) -> None:
+        """Restores the content before `write`.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        if self.content is None:
+            self.path.unlink(missing_ok=True)
+        else:
+            write_bytes_atomic(self.path, self.content)
+
+    def _not_writable(self, why: str) -> RequestError:
+        detail = (
+            f"{self.path} cannot be written: {why}. Change it at the source of the folder, then reload: POST "
+            "/v1/admin/models/NAME/reload."
+        )
+        return RequestError(409, f"{self.kind}_fixed", detail)
