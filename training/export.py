@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from datasets.reading import read as read_photograph
 from datasets.sample import Record, Sample, Split
-from segdec.artifact import Manifest, Parent, read_manifest
+from segdec.artifact import Manifest, OperatingPoints, Parent, read_manifest
 from segdec.engines.tensorflow import NetworkEngine
 from segdec.errors import ArtifactError, SegdecError
 from segdec.export.model_export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
@@ -22,6 +22,7 @@ from training.data.subsets import pick_evenly
 from training.metrics.storage import METRICS_FILE
 from training.metrics.verification import Verifier, describe_variant
 from training.run.folder import RunFolder
+from training.run.records import RunResult
 
 ReadRecord = Callable[[Record], Sample]
 
@@ -83,12 +84,19 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
             result.encoder,
             options.parent,
             result.training_photographs,
+            _operating_points(result),
         ),
         engines=options.engines,
         validation=_validation_photographs(folder, Predictor(NetworkEngine(network), result.model), options),
         measure=options.measure,
         overwrite=options.overwrite,
     )
+
+
+def _operating_points(result: RunResult) -> OperatingPoints | None:
+    if not result.operating_points:
+        return None
+    return OperatingPoints(measured_on=result.chosen_by, points=result.operating_points)
 
 
 def verify_artifact(path: Path, model: Path, split: Split) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A change of a file that lies beside the versions of a model, and is not written yet."""
+"""A change of a file beside the versions of a model that is not written yet."""
 
 import os
 from abc import ABC, abstractmethod

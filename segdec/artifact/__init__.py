@@ -21,6 +21,7 @@ from segdec.artifact.differences import (
     compare_with,
 )
 from segdec.artifact.manifest import FORMAT_VERSION, MANIFEST, SCORE_TOLERANCE, Manifest, Parent, SelfTest
+from segdec.artifact.operating_points import OperatingPoint, OperatingPoints, PartShare
 from segdec.artifact.reading import (
     LABELS,
     STABLE,
@@ -43,7 +44,10 @@ __all__ = [
     "Artifact",
     "Comparison",
     "Manifest",
+    "OperatingPoint",
+    "OperatingPoints",
     "Parent",
+    "PartShare",
     "SelfTest",
     "TrainingPhotographs",
     "UnlikeAction",

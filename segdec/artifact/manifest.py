@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
 
 from segdec import __version__
+from segdec.artifact.operating_points import OperatingPoints
 from segdec.artifact.training_photographs import TrainingPhotographs
 from segdec.artifact.variants import Speed, Variant, order_by_speed
 from segdec.config import Config, EncoderWeights, Fraction, ModelConfig, config_error
@@ -67,6 +68,9 @@ class Manifest(ModelConfig):
     segdec_version: Text = Field(description="of the code that wrote the artifact")
     metrics: dict[str, FiniteFloat] = Field({}, description="measured on `metrics_split`")
     metrics_split: str = Field("", description="part of the data on which the metrics were measured")
+    operating_points: OperatingPoints | None = Field(
+        None, description="thresholds to choose from; absent: unknown"
+    )
     data_fingerprint: str = Field("", description="of the training data set")
     training_photographs: TrainingPhotographs | None = Field(
         None, description="size and depth of the training photographs; absent: unknown"

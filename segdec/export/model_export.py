@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from segdec import __version__
-from segdec.artifact import Manifest, Parent, SelfTest, TrainingPhotographs, write_artifact
+from segdec.artifact import Manifest, OperatingPoints, Parent, SelfTest, TrainingPhotographs, write_artifact
 from segdec.artifact.variants import MIN_SPEEDUP, Speed, Variant, Verification
 from segdec.config import STRIDE, EncoderWeights, ModelConfig, config_error
 from segdec.engines import ENGINES, Engine, check_engine
@@ -55,6 +55,7 @@ class ModelCard:
     encoder: EncoderWeights | None = None
     parent: Parent | None = None
     training_photographs: TrainingPhotographs | None = None
+    operating_points: OperatingPoints | None = None
 
 
 @dataclass(frozen=True)

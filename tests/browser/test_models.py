@@ -6,6 +6,9 @@ from playwright.sync_api import expect
 
 from api.app import create_app
 from api.settings import Settings
+from segdec.artifact import Manifest, OperatingPoint, OperatingPoints, PartShare, SelfTest
+from segdec.artifact.variants import Variant
+from segdec.config import ModelConfig
 from segdec.images import encode_png
 from tests.api.live_server import served
 from tests.api.models.stub_models import StubModels
@@ -14,12 +17,43 @@ from tests.browser.conftest import KEY, part_image
 SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 
 
+NONE = PartShare(count=0, parts=120, low=0.0, high=0.0303)
+SOME = PartShare(count=3, parts=40, low=0.0157, high=0.2039)
+POINTS = OperatingPoints(
+    measured_on="160 photographs of validation",
+    points=(
+        OperatingPoint(goal="chosen", threshold=0.5, rejected=NONE, missed=SOME),
+        OperatingPoint(goal="lowest cost", threshold=0.5, rejected=NONE, missed=SOME),
+        OperatingPoint(
+            goal="at most 1 % rejected", threshold=0.62, rejected=NONE, missed=SOME, note="120 good."
+        ),
+        OperatingPoint(goal="at most 1 % missed", threshold=0.00123, rejected=SOME, missed=None),
+    ),
+)
+
+
+def manifest_of(config: ModelConfig, **given: object) -> Manifest:
+    """A manifest as an export writes it."""
+    return Manifest(
+        **config.model_dump(),
+        name="parts",
+        version="2",
+        segdec_version="0.1.0",
+        metrics={"average_precision": 0.98765, "auroc": 0.99, "missed": 1},
+        metrics_split="test",
+        self_test=SelfTest(height=8, width=8, label="good", score=0.25),
+        variants={"tensorflow": Variant()},
+        **given,
+    )
+
+
 @pytest.fixture
 def shelf(tmp_path, monkeypatch):
-    """Version 1, stable, and 2, its candidate."""
+    """Version 1, stable, and 2, its candidate, with a manifest."""
     shelf = StubModels(tmp_path / "models", monkeypatch)
-    for version in ("1", "2"):
-        shelf.put(version)
+    shelf.put("1")
+    candidate = shelf.put("2")
+    candidate.config = manifest_of(candidate.config, operating_points=POINTS)
     shelf.label(stable="1", candidate="2")
     return shelf
 
@@ -109,6 +143,30 @@ def test_thresholds_are_changed_and_restored(visit, address):
     )
 
 
+def test_an_operating_point_is_applied(visit, address):
+    page = visit(address).open("models")
+    enter_key(page)
+    card = page.locator("article").nth(1)
+    rows = card.locator(".points tbody tr")
+    texts = ["in use", "in use", "Apply", "Apply"]
+    expect(rows.locator("td:last-child")).to_have_text(texts)
+    expect(rows.nth(0)).to_contain_text("of the model")
+    cells = rows.nth(2).locator("td")
+    expect(cells).to_have_text(
+        ["at most 1 % rejecteddefect from 0.62", "0 %0 to 3 %", "7.5 %1.6 to 20 %", "Apply"]
+    )
+    expect(card.locator(".hint").filter(has_text="160 photographs of validation. Few.")).to_be_visible()
+    rows.nth(3).get_by_role("button").click()
+    expect(page.locator("#confirm-text")).to_contain_text("defect from 0.00123. Until now: defect from 0.5.")
+    page.locator("#confirm-yes").click()
+    expect(rows.locator("td:last-child")).to_have_text(["Apply", "Apply", "Apply", "in use"])
+    card.get_by_role("button", name="Apply the thresholds of the model").click()
+    page.locator("#confirm-yes").click()
+    expect(rows.locator("td:last-child")).to_have_text(texts)
+    expect(card.locator("dl").first).not_to_contain_text("not in use")
+    expect(page.locator("article").first.locator(".points")).to_have_count(0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_fits_on_screens(visit, address, size):
@@ -116,7 +174,7 @@ def test_the_page_fits_on_screens(visit, address, size):
     page = user.open("models")
     enter_key(page)
     expect(page.locator("article").first).to_be_visible()
-    for summary in page.locator("article").first.locator("summary").all():
+    for summary in page.locator("summary").all():
         summary.click()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     user.screenshot(f"models-{size}", full_page=True)

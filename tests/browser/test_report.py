@@ -147,6 +147,15 @@ def expected_outcome(result: PhotographResult, threshold: float) -> str:
     return "wrong class" if result.outcome == "wrong class" else "correct"
 
 
+def check_command(page: Page, threshold: float, results) -> None:
+    """The command sets a threshold that decides as the slider does."""
+    expect(page.locator("#apply")).to_be_visible(visible=0 < threshold < 1)
+    command, _, written = page.locator("#apply-command").text_content().rpartition(" ")
+    assert command.startswith("python -m training calibrate ") and command.endswith(" --threshold.score")
+    assert count_at(results, float(written)) == count_at(results, threshold)
+    assert threshold != THRESHOLD or float(written) == THRESHOLD
+
+
 @pytest.mark.parametrize("name", ["report", pytest.param("review", marks=pytest.mark.slow)])
 def test_slider_counts_as_python_does_and_keeps_the_review_threshold(open_report, evaluations, name):
     page, results = open_report(name).page, evaluations[name].results
@@ -170,6 +179,7 @@ def test_slider_counts_as_python_does_and_keeps_the_review_threshold(open_report
         assert shown(page) == {key: {text} for key, text in expected_counts.items()}
         expected = {result.name: expected_outcome(result, threshold) for result in results}
         assert outcomes(page) == {name: expected[name] for name in pictured}
+        check_command(page, threshold, results)
         listed = page.locator("#errors tr td:first-child").all_inner_texts()
         wrong = [name for name, outcome in expected.items() if outcome not in ("correct", "for review")]
         assert sorted(listed) == sorted(wrong)

@@ -36,10 +36,13 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
     evaluate_run(finished_run, "test")
     manifest = export_run(finished_run, tmp_path / "model", ExportOptions(name="part", version="3"))
     assert (manifest.name, manifest.version, manifest.metrics_split) == ("part", "3", "test")
+    result, points = RunFolder.finished(finished_run).result(), manifest.operating_points
+    assert points is not None and result.operating_points
+    assert (points.points, points.measured_on) == (result.operating_points, result.chosen_by)
     trained = manifest.training_photographs
     assert trained is not None and trained.limits is not None
     assert trained.model_copy(update={"limits": None}) == TrainingPhotographs.of([(32, 32)], [8])
-    assert manifest.thresholds == RunFolder.finished(finished_run).result().model.thresholds
+    assert manifest.thresholds == result.model.thresholds
     predictor = Predictor.load(tmp_path / "model")
     assert predictor.manifest is not None and predictor.manifest.training_photographs == trained
     records = load_dataset("folder", toy_root, toy_root / "splits.txt").of_split("test")

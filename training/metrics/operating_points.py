@@ -1,13 +1,14 @@
 """Operating points: what the threshold rejects and misses, and other thresholds to choose from."""
 
 from collections.abc import Iterator
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from segdec.config import Calibration, Config
+from segdec.artifact import OperatingPoint, PartShare
+from segdec.artifact.operating_points import Goal
+from segdec.config import Calibration
 from training.config import ThresholdConfig
 from training.formatting import count_of
 from training.metrics.calibration import apply_calibration
@@ -28,43 +29,7 @@ MAX_SHARE = 0.01
 MIN_PARTS = int(np.ceil(np.log((1 - LEVEL) / 2) / np.log1p(-MAX_SHARE)))
 """Parts from which the interval of none of them is within `MAX_SHARE`."""
 
-Goal = Literal["chosen", "lowest cost", "at most 1 % rejected", "at most 1 % missed"]
 Floats = NDArray[np.float64]
-
-
-class PartShare(Config):
-    """A share of parts with its exact 95 % interval. A part counts by its worst photograph."""
-
-    count: int
-    parts: int
-    low: float
-    high: float
-
-    @property
-    def value(self) -> float:
-        """The share, 0 to 1."""
-        return self.count / self.parts
-
-
-class OperatingPoint(Config):
-    """A threshold of the score, and its errors.
-
-    Attributes:
-        goal: `chosen`: the threshold of the model. The others are offered, without review.
-        rejected: Share of the good parts at or above the threshold; None without good parts.
-        missed: Share of the defective parts that pass as good; None without defective parts.
-        note: Why the goal is uncertain.
-    """
-
-    goal: Goal
-    threshold: float
-    rejected: PartShare | None
-    missed: PartShare | None
-    note: str | None = None
-
-    def is_equivalent(self, other: "OperatingPoint") -> bool:
-        """Returns whether both reject and miss equally many parts."""
-        return (self.rejected, self.missed) == (other.rejected, other.missed)
 
 
 def find_operating_points(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from datasets.sample import Record, Sample
+from segdec.artifact import OperatingPoint
 from segdec.config import ModelConfig, Thresholds
 from segdec.predictor import Predictor
 from training.config import ThresholdConfig
@@ -17,7 +18,7 @@ from training.formatting import count_of
 from training.metrics.calibration import apply_calibration
 from training.metrics.classification import auroc, average_precision, count_errors
 from training.metrics.evaluation import Parts, evaluate
-from training.metrics.operating_points import OperatingPoint, find_operating_points
+from training.metrics.operating_points import find_operating_points
 from training.metrics.photograph_results import PhotographResult
 from training.metrics.pixel_histogram import PixelHistogram
 from training.metrics.thresholds import (

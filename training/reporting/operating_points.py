@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from segdec.artifact import OperatingPoint, PartShare
 from training.formatting import format_line
-from training.metrics.operating_points import OperatingPoint, PartShare
 from training.reporting.tables import align_rows
 
 MANY_REJECTED = 0.2
@@ -58,7 +58,7 @@ class OperatingPoints:
         if not points:
             return cls()
         chosen, *others = points
-        command = f"python -m training calibrate {shlex.quote(str(run))} --threshold.score"
+        command = calibrate_command(run)
         after = " --no-threshold.review" if review else ""
         offered = tuple(
             OfferedPoint(
@@ -88,6 +88,11 @@ class OperatingPoints:
                 yield line
                 if point.command:
                     yield f"    {point.command}"
+
+
+def calibrate_command(run: Path) -> str:
+    """Returns the command that sets the threshold of the run in this folder, without the threshold."""
+    return f"python -m training calibrate {shlex.quote(str(run))} --threshold.score"
 
 
 def format_share(share: PartShare | None) -> str:

@@ -24,7 +24,7 @@ from training.reporting.charts import (
 )
 from training.reporting.gallery import ReadAndPredict, draw_card
 from training.reporting.html_page import embed_json, read_script, render
-from training.reporting.operating_points import OperatingPoints
+from training.reporting.operating_points import OperatingPoints, calibrate_command
 from training.reporting.summary import (
     describe,
     describe_reliability,
@@ -61,7 +61,7 @@ def write_report(
     """Writes `report.html`, atomically.
 
     Args:
-        path: The file to write.
+        path: The file to write, in the folder of the run.
         title: Name of the run.
         facts: Properties to list: model, data set, split, thresholds.
         evaluation: What is reported.
@@ -92,6 +92,7 @@ def write_report(
         false_positive_rate=_rate(metrics, "false_positive_rate"),
         review_rate=f": {format_percent(metrics.reviews / metrics.images)}" if metrics.reviews else "",
         points=points,
+        calibrate=calibrate_command(path.parent),
         slider=slider,
         slider_data=embed_json(slider.data) if slider else None,
         script=script,

@@ -14,11 +14,10 @@ import tensorflow as tf
 
 from datasets.problems import format_problem
 from datasets.sample import Problem
-from segdec.artifact import TrainingPhotographs
+from segdec.artifact import OperatingPoint, TrainingPhotographs
 from segdec.config import Config, EncoderWeights, ModelConfig
 from segdec.runtime.files import write_text_atomic
 from training.formatting import count_of
-from training.metrics.operating_points import OperatingPoint
 from training.metrics.thresholds import ScoredPhotographs
 
 ENVIRONMENT = "environment.json"

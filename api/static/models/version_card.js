@@ -2,6 +2,7 @@
 
 import { createElement } from "../shared/dom.js";
 import { limitsText } from "../shared/record_text.js";
+import { operatingPoints } from "./operating_points.js";
 import { thresholdForm } from "./threshold_form.js";
 
 const LABELS = { stable: "answers", candidate: "candidate", previous: "previous" };
@@ -18,7 +19,7 @@ export function versionCard(model, report, setThresholds) {
   const title = createElement("h3", "", `Version ${version} `, ...badges);
   const parts = [title, factList(facts(model))];
   if (report) parts.push(createElement("h4", "", "Compared with the version that answers"), factList(comparison(report)));
-  parts.push(thresholdForm(model, setThresholds), details(manifest));
+  parts.push(...operatingPoints(model, setThresholds), thresholdForm(model, setThresholds), details(manifest));
   return createElement("article", "", ...parts);
 }
 

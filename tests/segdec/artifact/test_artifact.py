@@ -222,3 +222,23 @@ def test_control_characters_in_a_version_are_escaped(folder: Path) -> None:
     rewrite(folder, format_version=11, segdec_version="9.0\x1b[2J" + "x" * 1000)
     assert r"a newer segdec (9.0\x1b[2Jxxx" in refusal(folder)
     assert len(refusal(folder)) < 400
+
+
+def test_operating_points_are_optional_and_checked(folder):
+    assert read_manifest(folder).operating_points is None
+    share = {"count": 1, "parts": 40, "low": 0.01, "high": 0.2}
+    point = {"goal": "chosen", "threshold": 0.5, "rejected": share, "missed": None, "note": None}
+    rewrite(folder, operating_points={"measured_on": "val", "points": [point]})
+    points = open_artifact(folder).manifest.operating_points
+    assert points is not None and points.points[0].rejected is not None
+    assert points.points[0].rejected.value == 0.025
+    for wrong in (
+        {"threshold": 2},
+        {"goal": "best"},
+        {"rejected": {**share, "parts": 0}},
+        {"rejected": {**share, "count": 41}},
+        {"missed": {**share, "high": 7}},
+    ):
+        rewrite(folder, operating_points={"measured_on": "val", "points": [{**point, **wrong}]})
+        with pytest.raises(ArtifactError, match="not a valid manifest"):
+            open_artifact(folder)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from training.metrics.operating_points import OperatingPoint, PartShare
+from segdec.artifact import OperatingPoint, PartShare
 from training.reporting.operating_points import OperatingPoints, format_share
 
 MANY = PartShare(count=85, parts=100, low=0.7647, high=0.9135)

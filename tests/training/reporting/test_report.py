@@ -1,5 +1,6 @@
 import base64
 import hashlib
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -128,6 +129,8 @@ def test_operating_points_are_beside_the_slider(evaluation, predictor, mixed, tm
     assert "<p>At this threshold 12 of 100. Too few parts.</p>" in page
     assert re.findall(r'class="link" type="button" data-threshold="([\d.]+)"', page) == ["0.091", "0.05"]
     assert page.count("<code>") == page.count("<td>in use</td>") == 1
+    command = re.search(r'id="apply-command" data-command="([^"]*)"', page)
+    assert html.unescape(command[1]) == f"python -m training calibrate {tmp_path} --threshold.score"
 
 
 def test_report_pictures_every_error(page, evaluation):

@@ -117,11 +117,29 @@
     }
     element("threshold-value").textContent = formatScore(current);
     element("threshold-value").title = String(current);
+    showCommand();
     const held = review === null ? "" : `, ${reviews} for review`;
     slider.setAttribute(
       "aria-valuetext",
       `${formatScore(current)}: ${missed} missed, ${alarms} false alarms${held}`,
     );
+  }
+
+  /** Shows the command that sets the threshold; none for 0 and 1, which cannot be set. */
+  function showCommand() {
+    const command = element("apply-command");
+    command.textContent = `${command.dataset.command} ${shorten(current)}`;
+    element("apply").hidden = current <= 0 || current >= 1;
+  }
+
+  /** The threshold with the fewest digits, at least three, that decides the same; the model's own stays exact. */
+  function shorten(threshold) {
+    if (threshold === chosen) return threshold;
+    for (let digits = 3; digits < 17; digits++) {
+      const short = Number(threshold.toPrecision(digits));
+      if (short > 0 && short < 1 && levels.every((level) => level >= short === level >= threshold)) return short;
+    }
+    return threshold;
   }
 
   const began = count(chosen);
@@ -242,6 +260,7 @@
   element("only-errors").addEventListener("change", (event) => {
     document.body.classList.toggle("only-errors", event.target.checked);
   });
+  showCommand();
   element("bar").hidden = false;
   element("filter").hidden = false;
 }
