@@ -1,6 +1,7 @@
 """Answers about the audit log."""
 
 import json
+from collections.abc import Sequence
 
 from sqlalchemy import Connection, select
 
@@ -15,10 +16,11 @@ def list_changes(
     limit: int,
     who: str | None = None,
     record_id: int | None = None,
+    what: Sequence[str] | None = None,
 ) -> AuditPage:
     """Returns up to `limit` changes with ids below `before`, the newest first, without pixels of masks.
 
-    `who` and `record_id` restrict them.
+    `who` and `record_id` restrict them; `what` to these kinds, of changes that are not of a record.
     """
     statement = select(audit, inspections.c.part_id).outerjoin(
         inspections, inspections.c.id == audit.c.record_id
@@ -26,6 +28,8 @@ def list_changes(
     for column, value in ((audit.c.who, who), (audit.c.record_id, record_id)):
         if value is not None:
             statement = statement.where(column == value)
+    if what is not None:  # the index of record ids finds the few changes without one
+        statement = statement.where(audit.c.record_id.is_(None), audit.c.what.in_(what))
     if before is not None:
         statement = statement.where(audit.c.id < before)
     rows = connection.execute(statement.order_by(audit.c.id.desc()).limit(limit + 1)).mappings().all()

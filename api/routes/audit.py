@@ -1,16 +1,20 @@
 """The audit log. Served if the service records."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
 from api.errors import document_problems
+from api.models.labels import CANDIDATE, PROMOTE, ROLL_BACK
+from api.models.thresholds import ThresholdChange
 from api.records.audit_view import list_changes
 from api.records.schemas import AuditPage
 from api.routes.number_text import WHOLE_NUMBER
 from api.routes.record_filters import MAX_ID, RecordDep, TextFilter
 from api.routes.records import MAX_PAGE_SIZE
 from api.routes.roles import require_role
+
+MODEL_CHANGES = (CANDIDATE, PROMOTE.action, ROLL_BACK.action, ThresholdChange.action)
 
 router = APIRouter(prefix="/v1", tags=["records"], dependencies=require_role("quality"))
 
@@ -19,10 +23,14 @@ router = APIRouter(prefix="/v1", tags=["records"], dependencies=require_role("qu
 async def show_changes(
     record: RecordDep,
     who: TextFilter = None,
+    about: Annotated[
+        Literal["models"] | None, Query(description="`models`: only changes of labels and thresholds")
+    ] = None,
     before: Annotated[
         int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="only ids below it")
     ] = None,
     limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
 ) -> AuditPage:
     """Who changed what: reviews, deleted photographs, models, events; the newest first."""
-    return await record.read(list_changes, before, limit, who)
+    what = None if about is None else MODEL_CHANGES
+    return await record.read(list_changes, before, limit, who, None, what)

@@ -24,9 +24,7 @@ POINTS = OperatingPoints(
     points=(
         OperatingPoint(goal="chosen", threshold=0.5, rejected=NONE, missed=SOME),
         OperatingPoint(goal="lowest cost", threshold=0.5, rejected=NONE, missed=SOME),
-        OperatingPoint(
-            goal="at most 1 % rejected", threshold=0.62, rejected=NONE, missed=SOME, note="120 good."
-        ),
+        OperatingPoint(goal="at most 1 % rejected", threshold=0.62, rejected=NONE, missed=SOME, note="Few."),
         OperatingPoint(goal="at most 1 % missed", threshold=0.00123, rejected=SOME, missed=None),
     ),
 )
@@ -88,11 +86,11 @@ def test_a_candidate_is_promoted_and_rolled_back(visit, address, shelf):
     assert shelf.labels == {"stable": "1", "candidate": "2"}
     page.get_by_role("button", name="Promote 2").click()
     page.locator("#confirm-yes").click()
-    expect(page.locator("#done")).to_have_text("Promote 2: done.")
+    expect(page.locator("#done p")).to_have_text("Promote 2: done.")
     assert shelf.labels == {"stable": "2", "previous": "1"}
     page.get_by_role("button", name="Roll back to 1").click()
     page.locator("#confirm-yes").click()
-    expect(page.locator("#done")).to_have_text("Roll back to 1: done.")
+    expect(page.locator("#done p")).to_have_text("Roll back to 1: done.")
     assert shelf.labels == {"stable": "1"}
 
 
@@ -105,6 +103,90 @@ def test_a_refused_change_is_explained(visit, address, shelf):
     page.locator("#confirm-yes").click()
     expect(page.get_by_role("alert")).to_contain_text("candidate")
     expect(page.locator("#done")).to_be_hidden()
+
+
+def press(page, name):
+    """Presses a button outside of the dialog, and confirms."""
+    page.locator("main").get_by_role("button", name=name, exact=True).click()
+    page.locator("#confirm-yes").click()
+
+
+def test_each_change_of_labels_is_undone_after_it(visit, address, shelf):
+    page = visit(address).open("models")
+    enter_key(page)
+    done = page.locator("#done p")
+    start = {"stable": "1", "candidate": "2"}
+    for name, changed in (
+        ("Promote 2", {"stable": "2", "previous": "1"}),
+        ("Stop the comparison", {"stable": "1"}),
+    ):
+        press(page, name)
+        expect(done).to_have_text(f"{name}: done.")
+        assert shelf.labels == changed
+        page.locator("#done").get_by_role("button", name="Undo").click()
+        expect(page.locator("#confirm-text")).to_have_text(
+            "As before, version 1 answers, and version 2 is the candidate."
+        )
+        page.locator("#confirm-yes").click()
+        expect(done).to_have_text("Undone.")
+        assert shelf.labels == start
+        expect(page.locator("#done button")).to_have_count(0)
+    press(page, "Promote 2")
+    press(page, "Roll back to 1")
+    expect(done).to_have_text("Roll back to 1: done.")
+    assert shelf.labels == {"stable": "1"}
+    page.locator("#done").get_by_role("button", name="Undo").click()
+    page.locator("#confirm-yes").click()
+    expect(done).to_have_text("Undone.")
+    assert shelf.labels == {"stable": "2", "previous": "1"}
+
+
+def test_the_latest_changes_are_undone(visit, address, shelf):
+    headers = {"X-API-Key": KEY}
+
+    def post(action, **body):
+        path = f"{address}v1/admin/models/parts/{action}"
+        httpx.post(path, json=body, headers=headers).raise_for_status()
+
+    post("thresholds", version="2", score=0.3, review=0.2)
+    post("thresholds", version="2", score=0.4, review=None)
+    post("promote")
+    page = visit(address).open("models")
+    enter_key(page)
+    items = page.locator("#latest li")
+    expect(items).to_have_count(3)
+    expect(items.locator("button")).to_have_count(2)  # only the newest of each kind
+    expect(items.nth(0)).to_contain_text("office promoted a model: parts, stable 1, candidate 2")
+    items.nth(1).get_by_role("button").click()
+    expect(page.locator("#confirm-text")).to_have_text(
+        "Version 2 decides again as before: review from 0.2, defect from 0.3."
+    )
+    page.locator("#confirm-yes").click()
+    expect(items).to_have_count(4)
+    expect(page.locator("article").nth(1)).to_contain_text("review from 0.2, defect from 0.3")
+    items.nth(1).get_by_role("button").click()
+    page.locator("#confirm-yes").click()
+    expect(items).to_have_count(6)  # a rollback, and the candidate
+    assert shelf.labels == {"stable": "1", "candidate": "2"}
+    shelf.label(stable="1")
+    httpx.post(f"{address}v1/admin/models/parts/reload", headers=headers).raise_for_status()
+    page.reload()
+    expect(items).to_have_count(6)
+    expect(items.locator("button")).to_have_count(0)  # version 2 is not served, its labels have changed
+
+
+def test_an_undo_that_fails_halfway_is_explained(visit, address, shelf):
+    page = visit(address).open("models")
+    enter_key(page)
+    press(page, "Promote 2")
+    expect(page.locator("#done p")).to_have_text("Promote 2: done.")
+    shelf.broken.add("2")
+    (shelf.folder / "parts" / "2" / "manifest.json").write_text('{"version": "2", "trained": "again"}')
+    page.locator("#done").get_by_role("button", name="Undo").click()
+    page.locator("#confirm-yes").click()
+    expect(page.get_by_role("alert").first).to_contain_text("self-test of 2 failed")
+    expect(page.locator("#done")).to_be_hidden()
+    expect(page.locator("h3")).to_have_text(["Version 1 answers"])
 
 
 def test_thresholds_are_changed_and_restored(visit, address):
@@ -125,7 +207,7 @@ def test_thresholds_are_changed_and_restored(visit, address):
     card.get_by_role("button", name="Apply").click()
     expect(page.locator("#confirm-text")).to_contain_text("review from 0.25, defect from 0.4. Until now")
     page.locator("#confirm-yes").click()
-    expect(page.locator("#done")).to_have_text("Apply thresholds of version 1: done.")
+    expect(page.locator("#done p")).to_have_text("Apply thresholds of version 1: done.")
     expect(card.locator("dl").first).to_contain_text("review from 0.25, defect from 0.4")
     expect(card.locator("dl").first).to_contain_text("defect from 0.5; not in use")
     card.get_by_text("Change the thresholds").click()
@@ -174,6 +256,8 @@ def test_the_page_fits_on_screens(visit, address, size):
     page = user.open("models")
     enter_key(page)
     expect(page.locator("article").first).to_be_visible()
+    press(page, "Promote 2")
+    expect(page.locator("#latest li")).to_have_count(1)
     for summary in page.locator("summary").all():
         summary.click()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -17,12 +17,12 @@ export class ModelRequests {
 
   /** How candidates compare; none without a record, or with a key that may not read it. */
   async candidates() {
-    try {
-      return (await this.#json("v1/review/candidates")).candidates;
-    } catch (error) {
-      if ([NOT_FOUND, FORBIDDEN].includes(error.status)) return [];
-      throw error;
-    }
+    return (await this.#ofRecord("v1/review/candidates"))?.candidates ?? [];
+  }
+
+  /** The latest changes of labels and thresholds, the newest first; none as for `candidates`. */
+  async changes() {
+    return (await this.#ofRecord("v1/audit?about=models&limit=10"))?.changes ?? [];
   }
 
   promote(name) {
@@ -41,6 +41,16 @@ export class ModelRequests {
   /** Sets the thresholds {score, review} of a version; null for both: those of its model. */
   setThresholds(name, version, { score, review }) {
     return this.#post(name, "thresholds", { version, score, review });
+  }
+
+  /** What the record answers; null without one, or with a key that may not read it. */
+  async #ofRecord(path) {
+    try {
+      return await this.#json(path);
+    } catch (error) {
+      if ([NOT_FOUND, FORBIDDEN].includes(error.status)) return null;
+      throw error;
+    }
   }
 
   #post(name, action, body) {

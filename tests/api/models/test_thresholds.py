@@ -234,6 +234,13 @@ def test_record_and_audit_have_the_thresholds(start, part, tmp_path):
         answer = client.post("/v1/inspect", content=part, headers=PNG).json()
         record = client.get(f"/v1/records/{answer['record_id']}", headers=ADMIN).json()
         reset(client)
+        ask(client, "reload")
+        review = {"label": "good", "reviewer": "Ada"}
+        path, headers = f"/v1/records/{answer['record_id']}/review", ADMIN | {"If-Match": '"0"'}
+        assert client.request("PUT", path, json=review, headers=headers).status_code == 200
+        latest = client.get("/v1/audit?about=models", headers=ADMIN).json()["changes"]
+        assert len(client.get("/v1/audit", headers=ADMIN).json()["changes"]) == 3
+        assert client.get("/v1/audit?about=parts", headers=ADMIN).status_code == 400
 
         async def read():
             statement = audit.select().order_by(audit.c.id)
@@ -245,9 +252,11 @@ def test_record_and_audit_have_the_thresholds(start, part, tmp_path):
     assert (decision["label"], decision["threshold"], decision["review_threshold"]) == ("review", 0.9, 0.6)
     own = {"model": NAME, "version": "1", "score": 0.5, "review": None, "of_model": True}
     given = {**own, "score": 0.9, "review": 0.6, "of_model": False}
-    assert [(row["who"], row["what"]) for row in rows] == [("admin", "thresholds")] * 2
-    assert [json.loads(row["before"]) for row in rows] == [own, given]
-    assert [json.loads(row["after"]) for row in rows] == [given, own]
+    assert [row["what"] for row in rows] == ["thresholds", "thresholds", "review"]
+    assert [row["who"] for row in rows[:2]] == ["admin", "admin"]
+    assert [json.loads(row["before"]) for row in rows[:2]] == [own, given]
+    assert [json.loads(row["after"]) for row in rows[:2]] == [given, own]
+    assert [change["after"] for change in latest] == [own, given]
 
 
 # === Real models ===
