@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FRESH, SPLITS = "--fresh", ("train", "val", "test")
 SPLIT_HELP = "split of the images; default: test, or with folds train if no image is in test"
+NO_SAMPLE_HELP = "no image is stored in the model: self-test with noise, no report"
 RUN_USAGE = (
     "Usage: python -m training run EXPERIMENT.toml [--fresh] [--field value]… "
     "(--fresh replaces an existing run)"
@@ -127,7 +128,7 @@ def _add_retrain(commands: "Commands") -> None:
     minutes = "time limit of the whole command; default: two fifths of the steps of the run"
     add("--minutes", type=float, help=minutes)
     add("--force", action="store_true", help="export the model even if it is worse")
-    add("--no-sample", action="store_true", help="self-test with noise: no image is stored in the model")
+    add("--no-sample", action="store_true", help=NO_SAMPLE_HELP)
 
 
 def _add_measuring(commands: "Commands") -> None:
@@ -157,7 +158,7 @@ def _add_artifacts(commands: "Commands") -> None:
     measure = "prefer the first of --engines, without measuring their speed"
     add("--no-measure", action="store_true", help=measure)
     add("--force", action="store_true", help="also export engines that are worse than the network")
-    add("--no-sample", action="store_true", help="self-test with noise: no image is stored in the artifact")
+    add("--no-sample", action="store_true", help=NO_SAMPLE_HELP)
     add = _add_command(commands, verify)
     add("run", type=Path, help="run folder")
     add("model", type=Path, help="artifact that was exported from it")

@@ -21,6 +21,7 @@ from segdec.predictor import Predictor
 from training.data.subsets import pick_evenly
 from training.metrics.storage import METRICS_FILE
 from training.metrics.verification import Verifier, describe_variant
+from training.reporting.exported_report import read_report
 from training.run.folder import RunFolder
 from training.run.records import RunResult
 
@@ -41,8 +42,8 @@ class ExportOptions:
     """Options of an artifact; see `python -m training export --help`.
 
     Attributes:
-        with_sample: Whether the self-test uses a validation image that is stored in the artifact, instead of
-            seeded noise. Noise is also used if the images can no longer be read.
+        with_sample: Whether the artifact may contain images: a validation image for the self-test, instead of
+            seeded noise, and the report. Noise is also used if the images can no longer be read.
         measure: Whether to measure the speed of several engines and prefer the fastest exact one.
         parent: The version that the training continued from; None for a new model.
     """
@@ -88,6 +89,7 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
         ),
         engines=options.engines,
         validation=_validation_photographs(folder, Predictor(NetworkEngine(network), result.model), options),
+        report=read_report(path) if options.with_sample else None,
         measure=options.measure,
         overwrite=options.overwrite,
     )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Self
 
 from api.errors import RequestError
@@ -37,7 +38,8 @@ class Usage:
 class ServedModel:
     """A version of a model that answers requests.
 
-    `manifest_thresholds` are those of its manifest if others are in use, else None.
+    `manifest_thresholds` are those of its manifest if others are in use, else None. `folder` is that of the
+    artifact; None for a model in memory.
     """
 
     identity: ModelIdentity
@@ -46,6 +48,7 @@ class ServedModel:
     cost: NetworkCost = field(default_factory=NetworkCost)
     usage: Usage = field(default_factory=Usage, repr=False)
     manifest_thresholds: Thresholds | None = None
+    folder: Path | None = None
 
     @property
     def config(self) -> ModelConfig:

@@ -1,5 +1,6 @@
 """Dependencies of the endpoints. They are async: FastAPI runs other functions in threads."""
 
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import Depends
@@ -48,3 +49,13 @@ async def get_model_version(service: ServiceDep, name: str, version: str) -> Ser
 DefaultModelDep = Annotated[ServedModel, Depends(get_default_model)]
 NamedModelDep = Annotated[ServedModel, Depends(get_named_model)]
 ModelVersionDep = Annotated[ServedModel, Depends(get_model_version)]
+
+
+async def take_export_slot(service: ServiceDep) -> AsyncIterator[None]:
+    """Counts an export until its last byte is sent, or its client is gone.
+
+    Raises:
+        RequestError: 503 if too many exports are running.
+    """
+    with service.exports:
+        yield

@@ -12,7 +12,7 @@ from api.errors import RequestError, document_problems
 from api.records.coco_export import export_coco
 from api.records.table_export import TableFormat, day_filters, export_table
 from api.routes.body_schemas import BINARY_SCHEMA
-from api.routes.dependencies import ServiceDep
+from api.routes.dependencies import take_export_slot
 from api.routes.number_text import DATE
 from api.routes.record_filters import FIRST_DAY, LAST_DAY, FiltersDep, RecordDep, TextFilter
 from api.routes.roles import require_role
@@ -32,16 +32,6 @@ def _describe_files(kinds: Iterable[str]) -> dict[str, Any]:
         "response_class": Response,
         "responses": {200: {"content": content}, **document_problems(400, 503)},
     }
-
-
-async def take_export_slot(service: ServiceDep) -> AsyncIterator[None]:
-    """Counts an export until its last byte is sent, or its client is gone.
-
-    Raises:
-        RequestError: 503 if too many exports are running.
-    """
-    with service.exports:
-        yield
 
 
 @router.get(

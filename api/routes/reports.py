@@ -14,8 +14,7 @@ from api.records.reports.pdf_report import write_pdf
 from api.records.reports.report_content import read_content
 from api.records.reports.report_request import ReportKind, make_report_request
 from api.routes.body_schemas import BINARY_SCHEMA
-from api.routes.dependencies import ServiceDep
-from api.routes.record_exports import take_export_slot
+from api.routes.dependencies import ServiceDep, take_export_slot
 from api.routes.record_filters import RecordDep, TagDep, TextFilter, Timestamp
 from api.routes.roles import require_role
 

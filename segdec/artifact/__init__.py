@@ -4,6 +4,7 @@
     ├── manifest.json      description of the model, and the SHA-256 of every other file
     ├── manifest.sha256    the SHA-256 of the manifest; `sha256sum -c` checks it
     ├── signatures/        of the manifest, see `segdec.artifact.signatures`; optional
+    ├── report.html        of the training's evaluation; optional
     ├── self_test/         a photograph and the mask scores that it must get
     └── tensorflow/        files of one engine; one folder per exported engine
 
@@ -24,6 +25,8 @@ from segdec.artifact.manifest import FORMAT_VERSION, MANIFEST, SCORE_TOLERANCE, 
 from segdec.artifact.operating_points import OperatingPoint, OperatingPoints, PartShare
 from segdec.artifact.reading import (
     LABELS,
+    MAX_REPORT_BYTES,
+    REPORT,
     STABLE,
     Artifact,
     manifest_sha256,
@@ -38,6 +41,8 @@ __all__ = [
     "FORMAT_VERSION",
     "LABELS",
     "MANIFEST",
+    "MAX_REPORT_BYTES",
+    "REPORT",
     "SCORE_TOLERANCE",
     "STABLE",
     "UNLIKE_TRAINING",

@@ -16,6 +16,9 @@ from segdec.errors import ArtifactError
 
 LABELS, STABLE = "labels.json", "stable"
 """File that labels the versions of a model, and the label of the version that answers."""
+REPORT = "report.html"
+"""Optional: the report of the training's evaluation, a page in one file."""
+MAX_REPORT_BYTES = 20_000_000
 RUN_FILE = "config.toml"
 """Present in the folder of a training run, but not in a model."""
 
@@ -120,16 +123,16 @@ def manifest_sha256(folder: Path) -> str:
     return hashlib.sha256(_read_small(folder, MANIFEST)).hexdigest()
 
 
-def read_file(folder: Path, manifest: Manifest, name: str) -> bytes:
-    """Reads the file `name` of the artifact in `folder`.
+def read_file(folder: Path, manifest: Manifest, name: str, max_bytes: int | None = None) -> bytes:
+    """Reads the file `name` of the artifact in `folder`; `max_bytes` limits its size.
 
     The file is not checked while the artifact is being written: the manifest has no checksums yet.
 
     Raises:
-        ArtifactError: If the file is missing, not a plain file, or has changed since the export.
+        ArtifactError: If the file is missing, not a plain file, too large, or has changed since the export.
     """
     content = bytearray()
-    found = _digest(folder, name, content.extend)
+    found = _digest(folder, name, content.extend, max_bytes)
     _check_digest(folder, name, found, manifest.files.get(name, found))
     return bytes(content)
 

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from segdec import __version__
-from segdec.artifact import Manifest, OperatingPoints, Parent, SelfTest, TrainingPhotographs, write_artifact
+from segdec.artifact import (
+    REPORT,
+    Manifest,
+    OperatingPoints,
+    Parent,
+    SelfTest,
+    TrainingPhotographs,
+    write_artifact,
+)
 from segdec.artifact.variants import MIN_SPEEDUP, Speed, Variant, Verification
 from segdec.config import STRIDE, EncoderWeights, ModelConfig, config_error
 from segdec.engines import ENGINES, Engine, check_engine
@@ -84,6 +92,7 @@ def export_model(
     *,
     engines: Sequence[str] = ("tensorflow",),
     validation: ValidationPhotographs = NO_PHOTOGRAPHS,
+    report: bytes | None = None,
     measure: bool = True,
     overwrite: bool = False,
 ) -> Manifest:
@@ -100,6 +109,7 @@ def export_model(
         engines: Names, see `segdec.engines.ENGINES`; the first one is preferred, unless it is exact and
             another exact one is faster.
         validation: Photographs for test, calibration and comparison.
+        report: The page of the evaluation, stored in the artifact; None for none.
         measure: Whether to measure speed. Without it, or if TensorFlow sees a GPU, the first engine is
             preferred, and two exports of one network are identical.
         overwrite: Whether to replace an artifact at `folder`.
@@ -125,6 +135,8 @@ def export_model(
 
     def build(staged: Path) -> Manifest:
         write_self_test(staged, manifest.self_test, photograph, answer)
+        if report is not None:
+            (staged / REPORT).write_bytes(report)
         described = manifest
         cpu_ms: dict[str, float] = {}
         for engine in engines:

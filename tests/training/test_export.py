@@ -10,7 +10,7 @@ import pytest
 from datasets.loading import load_dataset
 from datasets.reading import read
 from datasets.sample import Record, Sample
-from segdec.artifact import TrainingPhotographs
+from segdec.artifact import TrainingPhotographs, read_file
 from segdec.errors import RunError
 from segdec.export.self_test import run_self_test
 from segdec.predictor import Predictor
@@ -36,6 +36,9 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
     evaluate_run(finished_run, "test")
     manifest = export_run(finished_run, tmp_path / "model", ExportOptions(name="part", version="3"))
     assert (manifest.name, manifest.version, manifest.metrics_split) == ("part", "3", "test")
+    report = (finished_run / "report.html").read_bytes()
+    assert read_file(tmp_path / "model", manifest, "report.html") == report
+    assert "report.html" in manifest.files
     result, points = RunFolder.finished(finished_run).result(), manifest.operating_points
     assert points is not None and result.operating_points
     assert (points.points, points.measured_on) == (result.operating_points, result.chosen_by)

@@ -4,6 +4,7 @@ import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { limitsText } from "../shared/record_text.js";
+import { saveFile } from "../shared/save_file.js";
 import { Key } from "../shared/service.js";
 import { confirm } from "./confirmation.js";
 import { showChanges, undoButton } from "./latest_changes.js";
@@ -44,11 +45,26 @@ function section(name, candidates) {
     const text = `Version ${labels.previous} answers again instead of version ${labels.stable}.`;
     buttons.append(labelButton(`Roll back to ${labels.previous}`, text, name, "roll back", () => requests.rollBack(name)));
   }
-  const cards = versions.map((model) => versionCard(model, findReport(candidates, model), (...given) => setThresholds(model, ...given)));
+  const cards = versions.map((model) => versionCard(model, findComparison(candidates, model), actionsOf(model)));
   return createElement("section", "", createElement("h2", "", name), buttons, createElement("div", "cards", ...cards));
 }
 
-function findReport(candidates, { name, version }) {
+function actionsOf(model) {
+  return {
+    setThresholds: (...given) => setThresholds(model, ...given),
+    openReport: (event) => openReport(event, model),
+  };
+}
+
+/** Opens a report in a new tab. A link cannot send a key, so with one the report is downloaded. */
+async function openReport(event, model) {
+  if (!key.value) return;
+  event.preventDefault();
+  const page = await attempt(key, () => requests.report(model));
+  if (page) saveFile(page, `${model.name}-${model.version}-report.html`);
+}
+
+function findComparison(candidates, { name, version }) {
   return candidates.find(({ model }) => model.name === name && model.version === version) ?? null;
 }
 

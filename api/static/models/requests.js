@@ -43,6 +43,16 @@ export class ModelRequests {
     return this.#post(name, "thresholds", { version, score, review });
   }
 
+  /** The address of the report of a version. */
+  static reportPath({ name, version }) {
+    return `v1/models/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}/report`;
+  }
+
+  /** The report of a version, as a Blob. */
+  async report(model) {
+    return (await request(ModelRequests.reportPath(model), { key: this.key })).blob();
+  }
+
   /** What the record answers; null without one, or with a key that may not read it. */
   async #ofRecord(path) {
     try {

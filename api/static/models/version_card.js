@@ -3,24 +3,34 @@
 import { createElement } from "../shared/dom.js";
 import { limitsText } from "../shared/record_text.js";
 import { operatingPoints } from "./operating_points.js";
+import { ModelRequests } from "./requests.js";
 import { thresholdForm } from "./threshold_form.js";
 
 const LABELS = { stable: "answers", candidate: "candidate", previous: "previous" };
+const REPORT = "report.html";
 const whole = new Intl.NumberFormat("en");
 
 /**
- * The card of a version; `report` compares a candidate with the version that answers, or is null;
- * `setThresholds(title, text, limits)` changes its thresholds.
+ * The card of a version; `comparison` compares a candidate with the version that answers, or is null.
+ * `setThresholds(title, text, limits)` changes its thresholds; `openReport(event)` is called for a click on its report.
  */
-export function versionCard(model, report, setThresholds) {
+export function versionCard(model, comparison, { setThresholds, openReport }) {
   const { version, sha256, labels, manifest } = model;
   const badges = labels.map((label) => Object.assign(createElement("span", "badge", LABELS[label] ?? label), { title: label }));
   for (const [index, label] of labels.entries()) badges[index].dataset.label = label;
   const title = createElement("h3", "", `Version ${version} `, ...badges);
   const parts = [title, factList(facts(model))];
-  if (report) parts.push(createElement("h4", "", "Compared with the version that answers"), factList(comparison(report)));
+  if (REPORT in (manifest.files ?? {})) parts.push(reportLink(model, openReport));
+  if (comparison) parts.push(createElement("h4", "", "Compared with the version that answers"), factList(comparisonFacts(comparison)));
   parts.push(...operatingPoints(model, setThresholds), thresholdForm(model, setThresholds), details(manifest));
   return createElement("article", "", ...parts);
+}
+
+function reportLink(model, openReport) {
+  const link = createElement("a", "", "Report of the evaluation");
+  Object.assign(link, { href: ModelRequests.reportPath(model), target: "_blank", rel: "noopener" });
+  link.addEventListener("click", openReport);
+  return createElement("p", "", link);
 }
 
 function facts({ sha256, manifest, thresholds }) {
@@ -46,7 +56,7 @@ const NAMES = {
   false_alarms: "False alarms",
 };
 
-function comparison({ serving, answered, differing, not_inspected: refused, reviewed }) {
+function comparisonFacts({ serving, answered, differing, not_inspected: refused, reviewed }) {
   const share = answered ? ` (${((100 * differing) / answered).toFixed(1)} %)` : "";
   return [
     ["Photographs", whole.format(answered)],
