@@ -14,7 +14,7 @@ from api.inference.inference_thread import ImagePredictor
 from api.metrics import Metrics
 from api.middleware.stack import add_middleware
 from api.records.recording import explain_missing_group
-from api.routes import admin, batch, health, inspect, metrics, models, predict, v2
+from api.routes import admin, batch, health, inspect, metrics, model_reports, models, predict, v2
 from api.routes.pages import add_pages
 from api.routes.rate_limit import RateLimiter
 from api.routes.roles import check_roles, document_keys
@@ -65,7 +65,7 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
     app.state.hashing = asyncio.Semaphore(MAX_HASHES)
     app.state.kept_refusals = RateLimiter(1 / inspect.KEPT_INTERVAL_S, inspect.MAX_KEPT)
     add_error_handlers(app)
-    modules = (predict, inspect, batch, models, admin, v2, health, metrics)
+    modules = (predict, inspect, batch, models, model_reports, admin, v2, health, metrics)
     routers = [v2.public_router, *(module.router for module in modules)]
     if settings.record != "off":
         routers += _record_routers()

@@ -127,6 +127,34 @@ class CandidateList(AnswerPart):
     candidates: list[CandidateReport]
 
 
+class ModelVerdict(AnswerPart):
+    """What a version of a model says about a photograph."""
+
+    version: str
+    label: str = Field(description="`not_inspected`: no verdict, it is unlike those of the training")
+    score: float | None = Field(description="null: not inspected")
+
+
+class Difference(AnswerPart):
+    """A photograph on which a candidate and the version that answered have other labels."""
+
+    record_id: int
+    part_id: str | None
+    station: str
+    inspected_at: datetime
+    serving: ModelVerdict
+    candidate: ModelVerdict
+    reviewed_label: str | None = Field(description="null: not reviewed yet")
+
+
+class DifferencePage(AnswerPart):
+    """Photographs on which a candidate differs, the newest first."""
+
+    model: ModelIdentity = Field(description="the candidate")
+    differences: list[Difference]
+    next_before: int | None = Field(description="`before` of the next page; null: this is the last")
+
+
 class RecordPage(AnswerPart):
     """Inspections, the newest first."""
 

@@ -1,12 +1,16 @@
 """Results of candidates compared with the stable versions. Available if the service records."""
 
-from fastapi import APIRouter
+from typing import Annotated
 
-from api.errors import document_problems
-from api.records.review.shadow_results import report_candidate
-from api.records.schemas import CandidateList
-from api.routes.dependencies import ServiceDep
-from api.routes.record_filters import RecordDep
+from fastapi import APIRouter, Query
+
+from api.errors import RequestError, document_problems
+from api.records.review.shadow_results import list_differences, report_candidate
+from api.records.schemas import CandidateList, DifferencePage
+from api.routes.dependencies import NamedModelDep, ServiceDep
+from api.routes.number_text import WHOLE_NUMBER
+from api.routes.record_filters import MAX_ID, RecordDep
+from api.routes.records import MAX_PAGE_SIZE
 from api.routes.roles import require_role
 
 router = APIRouter(prefix="/v1/review", tags=["review"], dependencies=require_role("quality"))
@@ -23,3 +27,25 @@ async def list_candidates(service: ServiceDep, record: RecordDep) -> CandidateLi
         version = serving.identity.version
         reports.append(await record.read(report_candidate, candidate.identity, version, skipped_counts))
     return CandidateList(candidates=reports)
+
+
+@router.get("/candidates/{name}/differences", responses=document_problems(400, 404, 503))
+async def list_candidate_differences(
+    name: str,
+    service: ServiceDep,
+    record: RecordDep,
+    stable: NamedModelDep,  # noqa: ARG001
+    before: Annotated[
+        int | None, WHOLE_NUMBER, Query(gt=0, le=MAX_ID, description="only ids of records below it")
+    ] = None,
+    limit: Annotated[int, WHOLE_NUMBER, Query(gt=0, le=MAX_PAGE_SIZE)] = 50,
+) -> DifferencePage:
+    """Photographs on which the candidate of a model differs from the version that answered, with both
+    verdicts and the review; the newest first.
+    """
+    candidate = service.models.candidate(name)
+    if candidate is None:
+        raise RequestError(
+            404, "no_candidate", f"The model '{name}' has no candidate. Set one: POST …/{name}/candidate."
+        )
+    return await record.read(list_differences, candidate.identity, before, limit)

@@ -1,5 +1,9 @@
 """The models page in a real browser, with a service that serves stub models."""
 
+import time
+from hashlib import sha256
+from pathlib import Path
+
 import httpx
 import pytest
 from playwright.sync_api import expect
@@ -103,6 +107,65 @@ def test_a_refused_change_is_explained(visit, address, shelf):
     page.locator("#confirm-yes").click()
     expect(page.get_by_role("alert")).to_contain_text("candidate")
     expect(page.locator("#done")).to_be_hidden()
+
+
+def inspect(address, brightness):
+    picture, headers = encode_png(part_image(brightness)), {"Content-Type": "image/png"}
+    path = f"{address}v1/inspect?part_id=bright-{brightness}"
+    httpx.post(path, content=picture, headers=headers).raise_for_status()
+
+
+def wait_for_candidate(address, answered):
+    """Waits until the candidate has processed this many photographs."""
+    for _ in range(600):
+        answer = httpx.get(f"{address}v1/review/candidates", headers={"X-API-Key": KEY}).json()
+        if answer["candidates"][0]["answered"] >= answered:
+            return
+        time.sleep(0.05)
+    pytest.fail("the candidate did not run")
+
+
+def test_the_report_is_opened_without_a_key_and_saved_with_one(visit, shelf):
+    """A link cannot send a key; the report itself runs its script, but cannot reach the service."""
+    script = "document.title = (() => { try { return sessionStorage.length; } catch { return 'apart'; } })()"
+    page_text = f"<!doctype html><p>Ready</p><script>{script}</script>".encode()
+    files = {"report.html": sha256(page_text).hexdigest()}
+    shelf.predictors["1"].config = manifest_of(shelf.predictors["1"].config, files=files)
+    (shelf.folder / "parts" / "1" / "report.html").write_bytes(page_text)
+    with served(create_app(Settings(models=shelf.folder, batch_sizes=(1,)))) as (host, port):
+        user = visit(f"http://{host}:{port}/")
+        page = user.open("models")
+        with page.expect_popup() as opened:
+            page.get_by_role("link", name="Report of the evaluation").click()
+        expect(opened.value.locator("p")).to_have_text("Ready")
+        expect(opened.value).to_have_title("apart")
+        opened.value.close()
+        page.evaluate("sessionStorage.setItem('segdec.key', 'any')")
+        with page.expect_download() as saved:
+            page.get_by_role("link", name="Report of the evaluation").click()
+        assert saved.value.suggested_filename == "parts-1-report.html"
+        assert Path(saved.value.path()).read_bytes() == page_text
+
+
+def test_differing_photographs_are_shown_with_links(visit, address):
+    body = {"version": "2", "score": 0.85, "review": None}
+    path, headers = f"{address}v1/admin/models/parts/thresholds", {"X-API-Key": KEY}
+    httpx.post(path, json=body, headers=headers).raise_for_status()
+    for brightness in (200, 240):
+        inspect(address, brightness)
+    wait_for_candidate(address, 3)
+    user = visit(address)
+    page = user.open("models")
+    enter_key(page)
+    page.locator(".differences summary").click()
+    items = page.locator(".contact-sheet li")
+    expect(items.filter(has_text="bright-240")).to_have_count(0)
+    newest = items.first
+    expect(newest).to_contain_text("bright-200")
+    expect(newest.locator(".verdict")).to_have_text(["Version 1: scratch", "Version 2: Good", "Not reviewed"])
+    expect(newest.locator("img")).to_be_visible()
+    assert newest.locator("a").get_attribute("href") == "parts/2"
+    user.screenshot("models-differences", full_page=True)
 
 
 def press(page, name):

@@ -7,11 +7,20 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, inse
 
 from api.records.inspection import Row
 from api.records.review.review_queue import Priority, enqueue
-from api.records.schemas import CandidateReport, CandidateVerdicts
+from api.records.schemas import (
+    CandidateReport,
+    CandidateVerdicts,
+    Difference,
+    DifferencePage,
+    ModelVerdict,
+)
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import inspections, pictures, shadows
 from segdec.runtime.identifiers import NOT_INSPECTED, UNSURE
 from segdec.schemas import ModelIdentity
+
+FACTS = ("part_id", "station", "inspected_at", "version", "label", "score")
+"""Columns of an inspection in the list of differences."""
 
 
 def add_shadow_results(connection: Connection, rows: Sequence[Row]) -> None:
@@ -65,6 +74,40 @@ def report_candidate(
         skipped=skipped,
         reviewed=CandidateVerdicts(**{str(who): count for who, count in connection.execute(_verdicts(own))}),
     )
+
+
+def list_differences(
+    connection: Connection, candidate: ModelIdentity, before: int | None, limit: int
+) -> DifferencePage:
+    """Returns up to `limit` inspections with an id below `before` whose label is another one than that of the
+    candidate, the newest first.
+    """
+    columns = inspections.c.id, *(inspections.c[name] for name in FACTS), inspections.c.reviewed_label
+    theirs = (shadows.c.label.label("candidate_label"), shadows.c.score.label("candidate_score"))
+    statement = select(*columns, *theirs).join_from(shadows, inspections)
+    statement = statement.where(_of(candidate), shadows.c.differs)
+    if before is not None:
+        statement = statement.where(shadows.c.record_id < before)
+    statement = statement.order_by(shadows.c.record_id.desc()).limit(limit + 1)
+    rows = connection.execute(statement).mappings().all()
+    found = [_make_difference(row, candidate.version) for row in rows[:limit]]
+    more = len(rows) > limit
+    return DifferencePage(
+        model=candidate, differences=found, next_before=found[-1].record_id if more else None
+    )
+
+
+def _make_difference(row: Row, version: str) -> Difference:
+    return Difference(
+        record_id=row["id"],
+        **{name: row[name] for name in ("part_id", "station", "inspected_at", "reviewed_label")},
+        serving=_make_verdict(row["version"], row["label"], row["score"]),
+        candidate=_make_verdict(version, row["candidate_label"], row["candidate_score"]),
+    )
+
+
+def _make_verdict(version: str, label: str, score: float) -> ModelVerdict:
+    return ModelVerdict(version=version, label=label, score=None if label == NOT_INSPECTED else score)
 
 
 def _count(own: ColumnElement[bool]) -> Select[Any]:

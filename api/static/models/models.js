@@ -7,6 +7,7 @@ import { limitsText } from "../shared/record_text.js";
 import { saveFile } from "../shared/save_file.js";
 import { Key } from "../shared/service.js";
 import { confirm } from "./confirmation.js";
+import { differences } from "./differences.js";
 import { showChanges, undoButton } from "./latest_changes.js";
 import { ModelRequests } from "./requests.js";
 import { labelState, thresholdState, undoSteps } from "./undo.js";
@@ -46,7 +47,10 @@ function section(name, candidates) {
     buttons.append(labelButton(`Roll back to ${labels.previous}`, text, name, "roll back", () => requests.rollBack(name)));
   }
   const cards = versions.map((model) => versionCard(model, findComparison(candidates, model), actionsOf(model)));
-  return createElement("section", "", createElement("h2", "", name), buttons, createElement("div", "cards", ...cards));
+  const parts = [createElement("h2", "", name), buttons, createElement("div", "cards", ...cards)];
+  const compared = candidates.find(({ model }) => model.name === name);
+  if (compared?.differing) parts.push(differences(name, compared.differing, requests));
+  return createElement("section", "", ...parts);
 }
 
 function actionsOf(model) {

@@ -2,6 +2,7 @@
 
 import { request } from "../shared/service.js";
 
+const PAGE_SIZE = 24;
 const NOT_FOUND = 404;
 const FORBIDDEN = 403;
 
@@ -18,6 +19,17 @@ export class ModelRequests {
   /** How candidates compare; none without a record, or with a key that may not read it. */
   async candidates() {
     return (await this.#ofRecord("v1/review/candidates"))?.candidates ?? [];
+  }
+
+  /** A page of photographs on which the candidate differs, {differences, next_before}; `before` is a record, or null. */
+  differences(name, before) {
+    const query = new URLSearchParams({ limit: PAGE_SIZE, ...(before && { before }) });
+    return this.#json(`v1/review/candidates/${encodeURIComponent(name)}/differences?${query}`);
+  }
+
+  /** The photograph of a record with its mask as a Blob, at most `side` px long or high. */
+  async overlay(id, side) {
+    return (await request(`v1/records/${id}/overlay?side=${side}`, { key: this.key })).blob();
   }
 
   /** The latest changes of labels and thresholds, the newest first; none as for `candidates`. */

@@ -16,7 +16,7 @@ const whole = new Intl.NumberFormat("en");
  */
 export function versionCard(model, comparison, { setThresholds, openReport }) {
   const { version, sha256, labels, manifest } = model;
-  const badges = labels.map((label) => Object.assign(createElement("span", "badge", LABELS[label] ?? label), { title: label }));
+  const badges = labels.map((label) => Object.assign(createElement("span", "model-label", LABELS[label] ?? label), { title: label }));
   for (const [index, label] of labels.entries()) badges[index].dataset.label = label;
   const title = createElement("h3", "", `Version ${version} `, ...badges);
   const parts = [title, factList(facts(model))];

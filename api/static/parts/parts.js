@@ -1,13 +1,15 @@
 // The search page: parts by their facts, as a table or as photographs.
 
 import { attempt } from "../shared/attempt.js";
+import { ContactSheet } from "../shared/contact_sheet.js";
 import { byId, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
+import { servingLabel, timeText } from "../shared/record_text.js";
 import { SearchForm } from "../shared/search_form.js";
 import { Key } from "../shared/service.js";
-import { ContactSheet } from "./contact_sheet.js";
 import { saveFile } from "../shared/save_file.js";
+import { verdictBadge } from "../shared/verdict_badge.js";
 import { addRow } from "./table_row.js";
 
 const PAGE_SIZE = 50;
@@ -50,7 +52,7 @@ async function loadPage() {
 function show({ records, next_before: next }) {
   for (const record of records) {
     addRow(rows, record);
-    sheet.add(record);
+    sheet.add(record, verdictBadge(servingLabel(record)), ` ${timeText(record.inspected_at)}`);
   }
   found += records.length;
   nextBefore = next;

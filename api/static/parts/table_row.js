@@ -1,7 +1,8 @@
 // A row of the table of results.
 
 import { createElement } from "../shared/dom.js";
-import { partName, scoreText, servingLabel, timeText, verdictKind, verdictText } from "../shared/record_text.js";
+import { partName, scoreText, servingLabel, timeText } from "../shared/record_text.js";
+import { verdictBadge } from "../shared/verdict_badge.js";
 
 /** Adds the row of a record. */
 export function addRow(rows, record) {
@@ -19,13 +20,6 @@ export function addRow(rows, record) {
     [metadataText(record.metadata)],
   ];
   rows.append(createElement("tr", "", ...cells.map((content) => createElement("td", "", ...content))));
-}
-
-/** A verdict with its colours. */
-export function verdictBadge(label) {
-  const badge = createElement("span", "badge", verdictText(label));
-  badge.dataset.kind = verdictKind(label);
-  return badge;
 }
 
 function modelText({ answer, refusal }) {

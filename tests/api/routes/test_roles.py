@@ -43,6 +43,7 @@ predict        POST            /v2/models/{name}/infer
 predict        POST            /v2/models/{name}/versions/{version}/infer
 predict        POST            /v2/repository/index
 operator       GET             /v1/line
+operator       GET             /v1/models/{name}/versions/{version}/report
 operator       GET             /v1/records
 operator       GET             /v1/records/names
 operator       GET             /v1/records/{record_id}
@@ -62,12 +63,14 @@ quality        GET             /v1/records/days/{day}
 quality        GET             /v1/records/export
 quality        GET             /v1/reports/{kind}
 quality        GET             /v1/review/candidates
+quality        GET             /v1/review/candidates/{name}/differences
 quality        GET             /v1/trends
 engineer       DELETE          /v1/admin/records/{record_id}/picture
 engineer       POST            /v1/admin/models/{name}/candidate
 engineer       POST            /v1/admin/models/{name}/promote
 engineer       POST            /v1/admin/models/{name}/reload
 engineer       POST            /v1/admin/models/{name}/rollback
+engineer       POST            /v1/admin/models/{name}/thresholds
 engineer       POST            /v1/admin/outbox/retry
 engineer       POST            /v1/admin/outbox/{event_id}/discard
 engineer       POST            /v1/admin/outbox/{event_id}/retry

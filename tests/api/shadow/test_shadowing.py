@@ -84,6 +84,22 @@ def wait_for(condition):
         time.sleep(0.005)
 
 
+def test_differences_are_listed_for_the_candidate_of_a_model(client, part):
+    record_id = inspect(client, part, "?part_id=7&station=cam")["record_id"]
+    inspect(client, GOOD)
+    wait_for(lambda: report(client)["answered"] == 2)
+    path = f"/v1/review/candidates/{NAME}/differences"
+    (found,) = client.get(path).json()["differences"]
+    assert (found["record_id"], found["part_id"], found["station"]) == (record_id, "7", "cam")
+    assert (found["serving"]["version"], found["serving"]["label"]) == ("1", "scratch")
+    assert (found["candidate"]["version"], found["candidate"]["label"]) == ("2", "good")
+    assert client.get(f"{path}?before={record_id}").json()["differences"] == []
+    for query in ("before=0", "before=x", "limit=0", "limit=10001", f"before={10**30}"):
+        assert client.get(f"{path}?{query}").status_code == 400
+    unknown = client.get("/v1/review/candidates/other/differences")
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "model_not_found")
+
+
 def rows(folder, statement):
     with closing(sqlite3.connect(folder / "record.db")) as database:
         database.row_factory = sqlite3.Row

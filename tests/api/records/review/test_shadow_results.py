@@ -78,3 +78,28 @@ def test_the_report_counts_the_rows_of_its_candidate(inspected):
     assert (found.answered, found.differing, found.since) == (5, 4, BEGIN + timedelta(hours=2))
     assert found.reviewed == CandidateVerdicts(candidate=1, serving=1, neither=1, unsure=1)
     assert report(inspected, other).reviewed == CandidateVerdicts(candidate=1)
+
+
+def test_differences_are_listed_with_both_verdicts_and_the_review(inspected):
+    other = CANDIDATE.model_copy(update={"sha256": "bb"})
+    labels = {2: "good", 3: "not_inspected", 4: "scratch", 6: "spot"}
+    add(inspected, *(prediction(number, label) for number, label in labels.items()))
+    add(inspected, prediction(1, "good", other))
+    review(inspected, 6, "spot")
+
+    def list_page(before, limit, candidate=CANDIDATE):
+        with inspected.connect() as connection:
+            return shadow_results.list_differences(connection, candidate, before, limit)
+
+    page = list_page(None, 2)
+    assert page.model == CANDIDATE and page.next_before == 3
+    newest, refused = page.differences
+    assert (newest.record_id, newest.reviewed_label) == (6, "spot")
+    assert (newest.serving.label, newest.candidate.label, newest.candidate.score) == ("scratch", "spot", 0.1)
+    assert newest.candidate.version == "2" != newest.serving.version
+    assert (refused.candidate.label, refused.candidate.score) == ("not_inspected", None)
+    last = list_page(page.next_before, 2)
+    assert [each.record_id for each in last.differences] == [2] and last.next_before is None
+    assert last.differences[0].reviewed_label is None
+    assert list_page(2, 2).differences == []
+    assert [each.record_id for each in list_page(None, 9, other).differences] == [1]

@@ -1,9 +1,8 @@
-// The results as photographs with their masks. Each is loaded when it becomes visible.
+// Photographs of records with their masks. Each is loaded when it becomes visible.
 
-import { createElement } from "../shared/dom.js";
-import { partName, servingLabel, timeText } from "../shared/record_text.js";
-import { RequestQueue } from "../shared/request_queue.js";
-import { verdictBadge } from "./table_row.js";
+import { createElement } from "./dom.js";
+import { partName } from "./record_text.js";
+import { RequestQueue } from "./request_queue.js";
 
 const SIDE_PX = 480;
 const MAX_CONCURRENT = 3;
@@ -16,13 +15,13 @@ export class ContactSheet {
     this.observer = new IntersectionObserver((entries) => this.#load(entries), { rootMargin: "200px" });
   }
 
-  add(record) {
+  /** Adds the photograph of a record; `about` are the nodes below the name of its part. */
+  add(record, ...about) {
     const frame = createElement("div", "picture");
-    const about = createElement("p", "", verdictBadge(servingLabel(record)), ` ${timeText(record.inspected_at)}`);
     const link = createElement("a", "", frame, createElement("strong", "", partName(record)));
     link.href = `parts/${record.record_id}`;
     frame.dataset.record = record.record_id;
-    this.list.append(createElement("li", "", link, about));
+    this.list.append(createElement("li", "", link, createElement("p", "", ...about)));
     this.observer.observe(frame);
   }
 
