@@ -359,7 +359,6 @@ def export(options: argparse.Namespace) -> None:
     """Writes the artifact of a finished run."""
     import_tensorflow()
     from training.export import ExportOptions, export_run
-    from training.metrics.storage import read_level
     from training.metrics.verification import describe_speed, describe_variant
 
     chosen = ExportOptions(
@@ -379,7 +378,7 @@ def export(options: argparse.Namespace) -> None:
     if manifest.speed:
         print(describe_speed(manifest.speed, manifest.preference[0]))
     print(f"Wrote {manifest.name} {manifest.version} to {options.out}.")
-    if read_level(options.run) == "useless":
+    if manifest.rating is not None and manifest.rating.level == "useless":
         print("The last evaluation rated it useless: see the report. Do not serve it.")
     else:
         print(f"Serve it with: python -m api --model {options.out}")

@@ -19,7 +19,7 @@ from segdec.errors import ArtifactError, SegdecError
 from segdec.export.model_export import NO_PHOTOGRAPHS, ModelCard, ValidationPhotographs, export_model
 from segdec.predictor import Predictor
 from training.data.subsets import pick_evenly
-from training.metrics.storage import METRICS_FILE
+from training.metrics.storage import METRICS_FILE, read_rating
 from training.metrics.verification import Verifier, describe_variant
 from training.reporting.exported_report import read_report
 from training.run.folder import RunFolder
@@ -86,6 +86,8 @@ def export_run(path: Path, out: Path, options: ExportOptions = DEFAULTS) -> Mani
             options.parent,
             result.training_photographs,
             _operating_points(result),
+            read_rating(path),
+            result.warnings,
         ),
         engines=options.engines,
         validation=_validation_photographs(folder, Predictor(NetworkEngine(network), result.model), options),

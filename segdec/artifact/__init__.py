@@ -23,6 +23,7 @@ from segdec.artifact.differences import (
 )
 from segdec.artifact.manifest import FORMAT_VERSION, MANIFEST, SCORE_TOLERANCE, Manifest, Parent, SelfTest
 from segdec.artifact.operating_points import OperatingPoint, OperatingPoints, PartShare
+from segdec.artifact.rating import ModelRating
 from segdec.artifact.reading import (
     LABELS,
     MAX_REPORT_BYTES,
@@ -49,6 +50,7 @@ __all__ = [
     "Artifact",
     "Comparison",
     "Manifest",
+    "ModelRating",
     "OperatingPoint",
     "OperatingPoints",
     "Parent",

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
 
 from segdec import __version__
 from segdec.artifact.operating_points import OperatingPoints
+from segdec.artifact.rating import ModelRating
 from segdec.artifact.training_photographs import TrainingPhotographs
 from segdec.artifact.variants import Speed, Variant, order_by_speed
 from segdec.config import Config, EncoderWeights, Fraction, ModelConfig, config_error
@@ -71,6 +72,8 @@ class Manifest(ModelConfig):
     operating_points: OperatingPoints | None = Field(
         None, description="thresholds to choose from; absent: unknown"
     )
+    rating: ModelRating | None = Field(None, description="by the last evaluation; absent: not evaluated")
+    warnings: tuple[str, ...] = Field((), description="of the training, about thresholds and decision")
     data_fingerprint: str = Field("", description="of the training data set")
     training_photographs: TrainingPhotographs | None = Field(
         None, description="size and depth of the training photographs; absent: unknown"

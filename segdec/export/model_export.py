@@ -18,6 +18,7 @@ from segdec import __version__
 from segdec.artifact import (
     REPORT,
     Manifest,
+    ModelRating,
     OperatingPoints,
     Parent,
     SelfTest,
@@ -64,6 +65,8 @@ class ModelCard:
     parent: Parent | None = None
     training_photographs: TrainingPhotographs | None = None
     operating_points: OperatingPoints | None = None
+    rating: ModelRating | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

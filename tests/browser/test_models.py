@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from api.app import create_app
 from api.settings import Settings
-from segdec.artifact import Manifest, OperatingPoint, OperatingPoints, PartShare, SelfTest
+from segdec.artifact import Manifest, ModelRating, OperatingPoint, OperatingPoints, PartShare, SelfTest
 from segdec.artifact.variants import Variant
 from segdec.config import ModelConfig
 from segdec.images import encode_png
@@ -31,6 +31,11 @@ POINTS = OperatingPoints(
         OperatingPoint(goal="at most 1 % rejected", threshold=0.62, rejected=NONE, missed=SOME, note="Few."),
         OperatingPoint(goal="at most 1 % missed", threshold=0.00123, rejected=SOME, missed=None),
     ),
+)
+
+
+WEAK = ModelRating(
+    level="weak", reason="3 of 40 defective photographs are missed.", advice=("Add defective photographs.",)
 )
 
 
@@ -55,7 +60,7 @@ def shelf(tmp_path, monkeypatch):
     shelf = StubModels(tmp_path / "models", monkeypatch)
     shelf.put("1")
     candidate = shelf.put("2")
-    candidate.config = manifest_of(candidate.config, operating_points=POINTS)
+    candidate.config = manifest_of(candidate.config, operating_points=POINTS, rating=WEAK)
     shelf.label(stable="1", candidate="2")
     return shelf
 
@@ -96,6 +101,28 @@ def test_a_candidate_is_promoted_and_rolled_back(visit, address, shelf):
     page.locator("#confirm-yes").click()
     expect(page.locator("#done p")).to_have_text("Roll back to 1: done.")
     assert shelf.labels == {"stable": "1"}
+
+
+def test_a_weak_model_is_not_served_without_a_note(visit, address, shelf):
+    page = visit(address).open("models")
+    enter_key(page)
+    notes = page.locator(".rating")
+    expect(notes).to_have_count(1)
+    expect(notes.locator("strong")).to_have_text("Rated weak.")
+    expect(notes.locator("p")).to_have_text([WEAK.reason, f"→ {WEAK.advice[0]}"])
+    expect(page.locator("article").first).to_contain_text("Ratingunknown")
+    page.get_by_role("button", name="Promote 2").click()
+    expect(page.locator("#confirm-text")).to_contain_text(f"Version 2 is rated weak: {WEAK.reason}")
+    page.locator("#confirm").get_by_role("button", name="Cancel").click()
+    stub = shelf.predictors["1"]
+    stub.config = manifest_of(
+        stub.config, rating=ModelRating(level="usable", reason="All found."), warnings=("<b>Few</b> parts.",)
+    )
+    page.reload()
+    expect(page.locator("article").first.locator(".rating")).to_have_text(
+        "The training warned.<b>Few</b> parts."
+    )
+    expect(page.locator("article").first).to_contain_text("Ratingusable")
 
 
 def test_a_refused_change_is_explained(visit, address, shelf):

@@ -1,3 +1,4 @@
+import json
 import re
 import shutil
 import warnings
@@ -42,6 +43,11 @@ def test_predictions_of_the_exported_model_equal_the_evaluation(finished_run, to
     result, points = RunFolder.finished(finished_run).result(), manifest.operating_points
     assert points is not None and result.operating_points
     assert (points.points, points.measured_on) == (result.operating_points, result.chosen_by)
+    rating = json.loads((finished_run / "metrics.json").read_text())["rating"]
+    assert manifest.rating is not None
+    assert (manifest.rating.level, manifest.rating.reason) == (rating["level"], rating["reason"])
+    assert list(manifest.rating.advice) == rating["advice"]
+    assert manifest.warnings == result.warnings
     trained = manifest.training_photographs
     assert trained is not None and trained.limits is not None
     assert trained.model_copy(update={"limits": None}) == TrainingPhotographs.of([(32, 32)], [8])

@@ -4,15 +4,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from segdec.artifact.rating import Level
 from training.formatting import count_of, format_figure, format_percent
 from training.metrics.evaluation import Evaluation
 from training.metrics.intervals import LEVEL
 from training.metrics.metrics import ClassMetrics, Metrics
 from training.metrics.photograph_results import PhotographResult
-
-Level = Literal["usable", "weak", "useless", "not measurable"]
 
 MAX_ERROR_SHARE = 0.1
 """Largest share of missed defective photographs, and of good ones that are not passed, of a usable model."""

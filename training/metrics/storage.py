@@ -14,12 +14,13 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from segdec.artifact import ModelRating
 from segdec.errors import RunError
 from segdec.runtime.files import write_bytes_atomic, write_text_atomic
 from training.metrics.evaluation import Evaluation
 from training.metrics.photograph_results import PhotographResult, read_predictions, write_predictions
 from training.metrics.pixel_histogram import PixelHistogram
-from training.metrics.rating import Level, Rating
+from training.metrics.rating import Rating
 from training.metrics.regions import Overlap
 
 METRICS_FILE = "metrics.json"
@@ -78,11 +79,13 @@ def save_evaluation(
     write_text_atomic(folder / METRICS_FILE, json.dumps(metrics, indent=2) + "\n")
 
 
-def read_level(folder: Path) -> Level | None:
-    """Returns the level of the model's rating in the last evaluation of a run; None without one."""
+def read_rating(folder: Path) -> ModelRating | None:
+    """Returns the rating of the model in the last evaluation of a run; None without one."""
     path = folder / METRICS_FILE
     rating = json.loads(path.read_text(encoding="utf-8")).get("rating") if path.exists() else None
-    return rating and rating["level"]
+    if rating is None:
+        return None
+    return ModelRating.model_validate({name: rating[name] for name in ModelRating.model_fields})
 
 
 def load_evaluation(folder: Path) -> EvaluatedRun:

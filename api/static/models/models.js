@@ -9,6 +9,7 @@ import { Key } from "../shared/service.js";
 import { confirm } from "./confirmation.js";
 import { differences } from "./differences.js";
 import { showChanges, undoButton } from "./latest_changes.js";
+import { ratingWarning } from "./rating_note.js";
 import { ModelRequests } from "./requests.js";
 import { labelState, thresholdState, undoSteps } from "./undo.js";
 import { versionCard } from "./version_card.js";
@@ -35,7 +36,7 @@ function section(name, candidates) {
   const { labels } = labelState(name, models);
   const buttons = createElement("div", "buttons");
   if (labels.candidate) {
-    const text = `Version ${labels.candidate} answers from now on instead of version ${labels.stable}, which you can restore.`;
+    const text = `Version ${labels.candidate} answers from now on instead of version ${labels.stable}, which you can restore. ${ratingWarning(versions.find(({ version }) => version === labels.candidate))}`.trim();
     const stop = `Version ${labels.candidate} no longer processes photographs.`;
     buttons.append(
       labelButton(`Promote ${labels.candidate}`, text, name, "promote", () => requests.promote(name)),

@@ -3,6 +3,7 @@
 import { createElement } from "../shared/dom.js";
 import { limitsText } from "../shared/record_text.js";
 import { operatingPoints } from "./operating_points.js";
+import { ratingNote } from "./rating_note.js";
 import { ModelRequests } from "./requests.js";
 import { thresholdForm } from "./threshold_form.js";
 
@@ -19,7 +20,8 @@ export function versionCard(model, comparison, { setThresholds, openReport }) {
   const badges = labels.map((label) => Object.assign(createElement("span", "model-label", LABELS[label] ?? label), { title: label }));
   for (const [index, label] of labels.entries()) badges[index].dataset.label = label;
   const title = createElement("h3", "", `Version ${version} `, ...badges);
-  const parts = [title, factList(facts(model))];
+  const note = ratingNote(manifest);
+  const parts = [title, ...(note ? [note] : []), factList(facts(model))];
   if (REPORT in (manifest.files ?? {})) parts.push(reportLink(model, openReport));
   if (comparison) parts.push(createElement("h4", "", "Compared with the version that answers"), factList(comparisonFacts(comparison)));
   parts.push(...operatingPoints(model, setThresholds), thresholdForm(model, setThresholds), details(manifest));
@@ -40,6 +42,7 @@ function facts({ sha256, manifest, thresholds }) {
     ["Classes", classes.join(", ")],
     ["Thresholds", limitsText(thresholds)],
     ...(thresholds.of_model ? [] : [["Of the model", `${limitsText(own)}; not in use`]]),
+    ["Rating", manifest.rating?.level ?? "unknown"],
     ...(split ? [["Measured on", split]] : []),
     ...Object.keys(NAMES).flatMap(measured),
     ["Encoder", encoder ? `${encoder.encoder}, weights: ${encoder.weights}` : "trained from random weights"],

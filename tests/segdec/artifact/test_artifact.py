@@ -242,3 +242,14 @@ def test_operating_points_are_optional_and_checked(folder):
         rewrite(folder, operating_points={"measured_on": "val", "points": [{**point, **wrong}]})
         with pytest.raises(ArtifactError, match="not a valid manifest"):
             open_artifact(folder)
+
+
+def test_rating_and_warnings_are_optional_and_checked(folder):
+    assert (read_manifest(folder).rating, read_manifest(folder).warnings) == (None, ())
+    rewrite(folder, rating={"level": "weak", "reason": "Few."}, warnings=["Few good parts."])
+    manifest = open_artifact(folder).manifest
+    assert manifest.rating is not None and manifest.rating.level == "weak"
+    assert manifest.warnings == ("Few good parts.",)
+    rewrite(folder, rating={"level": "best", "reason": ""})
+    with pytest.raises(ArtifactError, match="not a valid manifest"):
+        open_artifact(folder)
