@@ -23,12 +23,13 @@ SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 
 NONE = PartShare(count=0, parts=120, low=0.0, high=0.0303)
 SOME = PartShare(count=3, parts=40, low=0.0157, high=0.2039)
+MANY = PartShare(count=20, parts=40, low=0.338, high=0.662)
 POINTS = OperatingPoints(
     measured_on="160 photographs of validation",
     points=(
         OperatingPoint(goal="chosen", threshold=0.5, rejected=NONE, missed=SOME),
-        OperatingPoint(goal="lowest cost", threshold=0.5, rejected=NONE, missed=SOME),
-        OperatingPoint(goal="at most 1 % rejected", threshold=0.62, rejected=NONE, missed=SOME, note="Few."),
+        OperatingPoint(goal="lowest cost", threshold=0.501, rejected=NONE, missed=SOME),
+        OperatingPoint(goal="at most 1 % rejected", threshold=0.62, rejected=NONE, missed=MANY, note="Few."),
         OperatingPoint(goal="at most 1 % missed", threshold=0.00123, rejected=SOME, missed=None),
     ),
 )
@@ -325,7 +326,7 @@ def test_an_operating_point_is_applied(visit, address):
     expect(rows.nth(0)).to_contain_text("of the model")
     cells = rows.nth(2).locator("td")
     expect(cells).to_have_text(
-        ["at most 1 % rejecteddefect from 0.62", "0 %0 to 3 %", "7.5 %1.6 to 20 %", "Apply"]
+        ["at most 1 % rejecteddefect from 0.62", "0 %0 to 3 %", "50 %34 to 66 %", "Apply"]
     )
     expect(card.locator(".hint").filter(has_text="160 photographs of validation. Few.")).to_be_visible()
     rows.nth(3).get_by_role("button").click()

@@ -18,12 +18,12 @@ export function operatingPoints(model, apply) {
 }
 
 function pointRow(model, point, apply) {
-  const { version, thresholds, manifest } = model;
+  const { version, manifest, thresholds } = model;
   const isOwn = point.goal === "chosen";
   const limits = isOwn ? manifest.thresholds : { score: point.threshold, review: null };
   const name = createElement("td", "", isOwn ? "of the model" : point.goal, createElement("span", "hint", limitsText(limits)));
   const action = createElement("td", "");
-  if (thresholds.score === limits.score && thresholds.review === limits.review) {
+  if (isInUse(model, point, limits)) {
     action.append("in use");
   } else {
     const button = createElement("button", "", "Apply");
@@ -34,6 +34,14 @@ function pointRow(model, point, apply) {
     action.append(button);
   }
   return createElement("tr", "", name, shareCell(point.rejected), shareCell(point.missed), action);
+}
+
+/** Whether a version decides by these limits, or by its own ones, which reject and miss equally many parts. */
+function isInUse({ thresholds, manifest }, point, limits) {
+  if (thresholds.score === limits.score && thresholds.review === limits.review) return true;
+  const [own] = manifest.operating_points.points;
+  const errors = ({ rejected, missed }) => JSON.stringify([rejected, missed]);
+  return thresholds.of_model && thresholds.review === null && errors(point) === errors(own);
 }
 
 function shareCell(share) {
