@@ -1,6 +1,7 @@
 """The pages for people, and the API pages at `/docs`; they work without internet."""
 
 from collections.abc import Iterable
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from api import catalogues
 from api.settings import Settings
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -29,7 +31,7 @@ HEADERS = {
 }
 
 LINKS = "<!-- pages -->"
-"""Placeholder for the links to the other pages."""
+"""Placeholder for the links to the other pages and the choice of the language."""
 
 ACCOUNT = '<span id="account"></span><script type="module" src="static/shared/account.js"></script>'
 """Who is logged in; beside the links if there can be users, which are stored in the record."""
@@ -81,18 +83,32 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
         routes += [_page(page, [*pages, API], account) for page in served]
         folders = ["shared", "vendor", *(page.folder for page in served)]
         routes += [_folder(f"/static/{name}", STATIC / name) for name in folders]
+        routes.append(_folder("/static/languages", catalogues.FOLDER))
     app.router.routes.extend(routes)
 
 
 def _page(page: PageEntry, pages: Iterable[PageEntry], account: str = "") -> Route:
-    text = (STATIC / page.folder / "index.html").read_text("utf-8")
-    links = "".join(_link(other, here=other == page) for other in pages)
-    text = text.replace(LINKS, links + account)
+    text = render(page, pages, account)
 
     async def respond(request: Request) -> Response:  # noqa: ARG001
         return HTMLResponse(text, headers=HEADERS)
 
     return Route(page.path, respond, include_in_schema=False)
+
+
+def render(page: PageEntry, pages: Iterable[PageEntry], account: str = "") -> str:
+    """Returns a page in English, with links to `pages`; its script `language.js` translates it."""
+    text = (STATIC / page.folder / "index.html").read_text("utf-8")
+    links = "".join(_link(other, here=other == page) for other in pages)
+    return text.replace(LINKS, links + _language_select() + account)
+
+
+def _language_select() -> str:
+    options = (
+        f'<option value="{escape(code)}" lang="{escape(code)}">{escape(catalogue.name)}</option>'
+        for code, catalogue in catalogues.read_catalogues().items()
+    )
+    return f'<select id="language" aria-label="Language" translate="no">{"".join(options)}</select>'
 
 
 def _link(page: PageEntry, *, here: bool) -> str:

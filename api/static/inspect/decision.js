@@ -1,5 +1,7 @@
 // The decision at the model's threshold or at the user's.
 
+import { formatDecimals, formatNumber, translate } from "../shared/language.js";
+
 /**
  * The effective limits {threshold, review, moved}: at the user's `threshold`, or at the model's if it is null.
  *
@@ -26,23 +28,24 @@ export function decideAt(decision, threshold) {
 
 /** The text of a decision: Good, Review, Defect, or Defect: scratch. */
 export function decisionText({ verdict, label }) {
-  if (verdict === "good") return "Good";
-  if (verdict === "review") return "Review";
-  return label.toLowerCase() === "defect" ? "Defect" : `Defect: ${label}`;
+  if (verdict === "good") return translate("Good");
+  if (verdict === "review") return translate("Review");
+  return label.toLowerCase() === "defect" ? translate("Defect") : translate("Defect: {label}", { label });
 }
 
 /** The text of a decision outside its panel; it marks decisions at the user's threshold. */
 export function markedDecisionText(decided) {
-  return decided.moved ? `${decisionText(decided)}, at your threshold` : decisionText(decided);
+  const decision = decisionText(decided);
+  return decided.moved ? translate("{decision}, at your threshold", { decision }) : decision;
 }
 
 /** Scores with enough decimals to distinguish different ones. */
 export function distinctDecimals(...scores) {
   for (let places = 3; places < 7; places++) {
-    const texts = scores.map((score) => score.toFixed(places));
+    const texts = scores.map((score) => formatDecimals(score, places));
     if (new Set(texts).size === new Set(scores).size) return texts;
   }
-  return scores.map(String);
+  return scores.map((score) => formatNumber(score, { maximumFractionDigits: 20 }));
 }
 
 /** The good class: the label of a good part, else the class whose probability is 1 − score. */

@@ -1,6 +1,7 @@
 // The banner with the number of photographs that were not inspected. It is the most prominent state of the page.
 
 import { byId } from "../shared/dom.js";
+import { translate, translateCount } from "../shared/language.js";
 
 export class FailedBanner {
   /** Calls `onShow(entry)` to show a photograph, `onRetry(entries)` to inspect some again. */
@@ -20,12 +21,15 @@ export class FailedBanner {
   update(entries) {
     this.entries = entries.filter(({ state }) => state === "failed");
     const count = this.entries.length;
-    const text = `${count} not inspected`;
+    const text = translateCount(count, "{count} not inspected", "{count} not inspected");
     this.bar.hidden = !count || entries.length < 2;
     document.title = count ? `${text} – ${this.title}` : this.title;
     if (byId("missed-count").textContent === text) return; // screen readers announce every change
     byId("missed-count").textContent = text;
-    const hint = count === 1 ? "Hold this part: its condition is unknown." : "Hold these parts: their condition is unknown.";
-    byId("missed-hold").textContent = hint;
+    byId("missed-hold").textContent = translateCount(
+      count,
+      "Hold this part: its condition is unknown.",
+      "Hold these parts: their condition is unknown.",
+    );
   }
 }

@@ -1,6 +1,7 @@
 // Photographs as input: dropped, chosen, pasted or taken with the phone's camera.
 
 import { byId } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 
 /** Calls `onFiles(files)` with an array of new files, and `onError(text)` if input has no readable file. */
 export function listenForFiles(onFiles, onError) {
@@ -32,9 +33,9 @@ function listenForDrops(onFiles, onError) {
     try {
       const files = await droppedFiles(event.dataTransfer);
       if (files.length) onFiles(files);
-      else onError("The dropped item contains no files. Drop photographs or a folder of photographs.");
+      else onError(translate("The dropped item contains no files. Drop photographs or a folder of photographs."));
     } catch (error) {
-      onError(`The dropped files cannot be read: ${error.message}`);
+      onError(translate("The dropped files cannot be read: {reason}", { reason: error.message }));
     }
   });
 }

@@ -1,6 +1,7 @@
 // The list of this session's photographs, inspected and queued.
 
 import { byId, createElement } from "../shared/dom.js";
+import { formatNumber, translate } from "../shared/language.js";
 import { decideAt, markedDecisionText } from "./decision.js";
 
 const SIGNS = { good: "✓", review: "?", defect: "✕" };
@@ -64,7 +65,8 @@ export class History {
     this.progress.hidden = entries.length < 2;
     this.progress.querySelector("progress").value = ended.length / entries.length;
     this.progress.querySelector("progress").hidden = ended.length === entries.length;
-    this.progress.querySelector("p").textContent = `${done} of ${entries.length} inspected`;
+    const counts = { done: formatNumber(done), all: formatNumber(entries.length) };
+    this.progress.querySelector("p").textContent = translate("{done} of {all} inspected", counts);
   }
 
   /** Moves `entry` to its position: failed entries first, both groups in order of arrival. */
@@ -89,9 +91,14 @@ export class History {
   }
 }
 
+/** The state of an entry without a result. */
+export function busyText({ state }) {
+  return state === "waiting" ? translate("Waiting") : translate("Inspecting …");
+}
+
 function describe(entry, threshold) {
-  if (entry.state === "failed") return { result: "failed", tag: "! Not inspected" };
-  if (entry.state !== "done") return { result: "busy", tag: entry.state === "waiting" ? "Waiting" : "Inspecting …" };
+  if (entry.state === "failed") return { result: "failed", tag: `! ${translate("Not inspected")}` };
+  if (entry.state !== "done") return { result: "busy", tag: busyText(entry) };
   const decided = decideAt(entry.decision, threshold);
   const tag = `${SIGNS[decided.verdict]} ${markedDecisionText(decided)}`;
   return { result: decided.verdict, tag, moved: decided.moved };

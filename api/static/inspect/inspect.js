@@ -1,12 +1,13 @@
 // The inspection page: photographs in, decisions and masks out. Sliders recompute both without a request.
 
 import { byId } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { askKey } from "../shared/key_prompt.js";
 import { readGrey, writeGrey } from "../shared/png.js";
 import { findRegions, paintMask } from "../shared/regions.js";
 import { Key } from "../shared/service.js";
 import { decideAt, markedDecisionText } from "./decision.js";
-import { History } from "./history.js";
+import { busyText, History } from "./history.js";
 import { inspect } from "./requests.js";
 import { listenForFiles } from "./file_input.js";
 import { FailedBanner } from "./failed_banner.js";
@@ -86,7 +87,7 @@ async function inspectEntry(entry) {
 
 function fail(entry, error) {
   Object.assign(entry, { state: "failed", error: error.message });
-  announce(`${entry.file.name}: Not inspected. ${error.message}`);
+  announce(`${entry.file.name}: ${translate("Not inspected")}. ${error.message}`);
 }
 
 function updateEntry(entry) {
@@ -107,8 +108,8 @@ async function show(entry) {
   displayed = null;
   byId("name").textContent = entry.file.name;
   main.dataset.state = entry.state === "failed" ? "failed" : "busy";
-  if (entry.state === "failed") result.showState("failed", "Not inspected", entry.error);
-  else result.showState("busy", entry.state === "waiting" ? "Waiting" : "Inspecting …", entry.wait);
+  if (entry.state === "failed") result.showState("failed", translate("Not inspected"), entry.error);
+  else result.showState("busy", busyText(entry), entry.wait);
   if (fresh) await showPhotograph(entry);
 }
 
@@ -151,7 +152,7 @@ async function showAnswer(entry) {
 
 function maskBytes(mask) {
   if (mask?.encoding !== "scores") {
-    throw new Error("The response has no mask scores: the service is older than this page. Reload the page.");
+    throw new Error(translate("The response has no mask scores: the service is older than this page. Reload the page."));
   }
   return Uint8Array.from(atob(mask.data), (character) => character.charCodeAt(0));
 }
@@ -226,7 +227,7 @@ function save(entry, ending, blob) {
 // === Wiring ===
 
 listenForFiles(add, showError);
-const showPageError = (reason) => showError(`Page error: ${reason}. Reload the page.`);
+const showPageError = (reason) => showError(translate("Page error: {reason}. Reload the page.", { reason }));
 window.addEventListener("error", (event) => showPageError(event.message));
 window.addEventListener("unhandledrejection", (event) => showPageError(event.reason));
 byId("retry").addEventListener("click", () => retry([current]));

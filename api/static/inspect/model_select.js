@@ -1,6 +1,7 @@
 // Shows the served model; offers a choice if there are several.
 
 import { byId } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { listModels } from "./requests.js";
 
 export class ModelSelect {
@@ -26,7 +27,7 @@ export class ModelSelect {
     byId("chooser").hidden = !several;
     byId("model").textContent = several ? "" : this.models.map(modelName).join();
     const options = this.models.map((model, index) => new Option(modelName(model), String(index)));
-    byId("models").replaceChildren(new Option("default", "-1"), ...options);
+    byId("models").replaceChildren(new Option(translate("default"), "-1"), ...options);
   }
 }
 

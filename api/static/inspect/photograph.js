@@ -1,5 +1,7 @@
 // Photographs decoded by the browser, upright.
 
+import { translate } from "../shared/language.js";
+
 const THUMBNAIL_PX = 160;
 
 /** The photograph as an upright bitmap, as the service sees it; null if the browser cannot decode it. */
@@ -27,13 +29,13 @@ export async function thumbnail(file) {
 /** A note if the display differs from what the service saw; "" otherwise. */
 export function displayNote(bitmap, image) {
   const kind = image.format.toUpperCase();
-  if (!bitmap) return `This browser cannot display ${kind} files. The mask is correct; it is shown on a grey background.`;
+  if (!bitmap) return translate("This browser cannot display {kind} files. The mask is correct; it is shown on a grey background.", { kind });
   if (bitmap.width !== image.width || bitmap.height !== image.height) {
     const size = `${bitmap.width} × ${bitmap.height} px`;
-    return `This browser decodes the file as ${size}, so only the mask is shown. The mask is correct.`;
+    return translate("This browser decodes the file as {size}, so only the mask is shown. The mask is correct.", { size });
   }
   if (image.bit_depth > 8) {
-    return `${image.bit_depth}-bit photograph: this browser may display it darker or brighter than it is.`;
+    return translate("{bits}-bit photograph: this browser may display it darker or brighter than it is.", { bits: image.bit_depth });
   }
   return "";
 }

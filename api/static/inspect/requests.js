@@ -1,5 +1,6 @@
 // This page's requests to the service.
 
+import { formatNumber, translate } from "../shared/language.js";
 import { request } from "../shared/service.js";
 
 const LARGE_FILE_BYTES = 2 ** 24; // proxies may reject larger files
@@ -29,6 +30,8 @@ export async function inspect(file, { model, key, onWait }) {
 }
 
 function connectionErrorText({ size }) {
-  const large = size > LARGE_FILE_BYTES ? ` A proxy may also reject a file of ${(size / 1e6).toFixed(0)} MB.` : "";
-  return `No response: the service is stopped or unreachable, or the file is unreadable.${large}`;
+  const text = translate("No response: the service is stopped or unreachable, or the file is unreadable.");
+  if (size <= LARGE_FILE_BYTES) return text;
+  const megabytes = formatNumber(size / 1e6, { maximumFractionDigits: 0 });
+  return `${text} ${translate("A proxy may also reject a file of {megabytes} MB.", { megabytes })}`;
 }

@@ -1,11 +1,12 @@
 // The panel with the result of one photograph.
 
 import { byId, createElement } from "../shared/dom.js";
+import { formatDecimals, formatNumber, LOCALE, translate, translateCount } from "../shared/language.js";
 import { decideAt, distinctDecimals, limitsAt, decisionText } from "./decision.js";
 import { drawScale } from "./score_scale.js";
 
 const MAX_ROWS = 200;
-const percent = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const percent = new Intl.NumberFormat(LOCALE, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 /** Shows `word` as the state of a photograph, and the reason. */
 export function showState(result, word, reason) {
@@ -25,19 +26,21 @@ export function showDecision(decision, threshold) {
   const model = decideAt(decision, null);
   byId("changed").hidden = !decided.moved;
   byId("decision").classList.toggle("changed", decided.moved);
-  const note = (decision.review_threshold ?? null) === null ? "" : " (no review band)";
-  byId("changed").textContent = `At your threshold${note}. Model’s decision: ${decisionText(model)}.`;
+  const note = (decision.review_threshold ?? null) === null ? translate("At your threshold.") : translate("At your threshold (no review band).");
+  byId("changed").textContent = `${note} ${translate("Model’s decision: {decision}.", { decision: decisionText(model) })}`;
   drawScale(decision.score, limits, decided.verdict);
 }
 
 function decisionReason(verdict, score, { threshold, review }) {
   if (review === null || verdict === "defect") {
     const [value, limit] = distinctDecimals(score, threshold);
-    return `Score ${value} ${verdict === "defect" ? "reaches" : "is below"} the threshold ${limit}.`;
+    return verdict === "defect"
+      ? translate("Score {value} reaches the threshold {limit}.", { value, limit })
+      : translate("Score {value} is below the threshold {limit}.", { value, limit });
   }
   const [value, lower, upper] = distinctDecimals(score, review, threshold);
-  if (verdict === "good") return `Score ${value} is below the review threshold ${lower}.`;
-  return `Score ${value} is between the thresholds ${lower} and ${upper}.`;
+  if (verdict === "good") return translate("Score {value} is below the review threshold {lower}.", { value, lower });
+  return translate("Score {value} is between the thresholds {lower} and {upper}.", { value, lower, upper });
 }
 
 /** Shows the probability of each class, most probable first. */
@@ -49,7 +52,8 @@ export function showProbabilities({ probabilities }) {
 
 /** Shows facts about image and model, and the warnings. */
 export function showFacts({ image, model, timing_ms: timing, warnings }) {
-  const kind = image.format.toUpperCase() + (image.integrity === "checked" ? "" : " without checksum");
+  const format = image.format.toUpperCase();
+  const kind = image.integrity === "checked" ? format : translate("{format} without checksum", { format });
   const size = `${image.width} × ${image.height} px, ${image.bit_depth} bit, ${kind}`;
   byId("facts").textContent = `${size} · ${model.name} ${model.version} · ${Math.round(timing.total)} ms`;
   showWarnings(warnings);
@@ -66,13 +70,13 @@ export function showNote(note) {
 
 /** Lists regions; calls `onHover(region)` for pointer or focus, `onSelect(region)` for a click. */
 export function showRegions(regions, { onHover, onSelect }) {
-  byId("regions-title").textContent = regions.length ? `Regions (${regions.length})` : "Regions";
+  byId("regions-title").textContent = regions.length ? translate("Regions ({count})", { count: formatNumber(regions.length) }) : translate("Regions");
   byId("no-regions").hidden = regions.length > 0;
   byId("regions-head").hidden = !regions.length;
   byId("regions").replaceChildren(...regions.slice(0, MAX_ROWS).map((region) => row(region, onHover, onSelect)));
   const more = regions.length - MAX_ROWS;
   byId("more-regions").hidden = more <= 0;
-  byId("more-regions").textContent = `and ${more} with a lower score`;
+  byId("more-regions").textContent = translateCount(more, "and {count} with a lower score", "and {count} with a lower score");
 }
 
 /** Marks the rows of the hovered and of the selected region. */
@@ -91,16 +95,16 @@ function percentText(share) {
 
 function row(region, onHover, onSelect) {
   const [x, y, width, height] = region.box;
-  const score = region.score.toFixed(2);
+  const score = formatDecimals(region.score, 2);
   const button = document.createElement("button");
   button.type = "button";
   const size = `${width} × ${height}`;
-  const label = region.label ? ` ${region.label}` : "";
+  const values = { number: region.number, label: region.label ? ` ${region.label}` : "", x, y, size, area: formatNumber(region.area), score };
   button.setAttribute(
     "aria-label",
-    `Region ${region.number}:${label} at ${x}, ${y}; ${size} pixels; area ${region.area} pixels; highest score ${score}`,
+    translate("Region {number}:{label} at {x}, {y}; {size} pixels; area {area} pixels; highest score {score}", values),
   );
-  button.append(...[region.number, `${x}, ${y}`, size, region.area, score].map((cell) => createElement("span", "", cell)));
+  button.append(...[region.number, `${x}, ${y}`, size, formatNumber(region.area, { useGrouping: false }), score].map((cell) => createElement("span", "", cell)));
   if (region.label) button.append(createElement("span", "", region.label));
   for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => onHover(region));
   for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => onHover(null));

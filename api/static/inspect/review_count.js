@@ -1,6 +1,7 @@
 // The number of photographs in this session that need a review.
 
 import { byId } from "../shared/dom.js";
+import { translateCount } from "../shared/language.js";
 import { decideAt } from "./decision.js";
 
 export class ReviewCount {
@@ -20,6 +21,6 @@ export class ReviewCount {
     const doubtful = ({ state, decision }) => state === "done" && decideAt(decision, threshold).verdict === "review";
     this.entries = entries.filter(doubtful);
     this.line.hidden = !this.entries.length || entries.length < 2;
-    this.line.querySelector("p").textContent = `? ${this.entries.length} for review`;
+    this.line.querySelector("p").textContent = `? ${translateCount(this.entries.length, "{count} for review", "{count} for review")}`;
   }
 }

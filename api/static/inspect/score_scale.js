@@ -1,6 +1,7 @@
 // The score axis: linear in log-odds, because scores cluster near 0 and 1.
 
 import { byId } from "../shared/dom.js";
+import { formatNumber, translate } from "../shared/language.js";
 import { distinctDecimals } from "./decision.js";
 
 const END = Math.log(1e5); // log-odds at the ends: scores of about 0.00001 and 0.99999
@@ -22,29 +23,40 @@ export function scoreAt(place) {
 export function short(score) {
   const distance = Math.min(score, 1 - score);
   const places = distance > 0 ? 2 - Math.floor(Math.log10(distance)) : 4;
-  return String(Number(score.toFixed(Math.min(Math.max(places, 4), 6))));
+  return Number(score.toFixed(Math.min(Math.max(places, 4), 6)));
+}
+
+/** The same as text in the language of the page. */
+export function shortText(score) {
+  return formatNumber(short(score), { maximumFractionDigits: 6 });
 }
 
 /** Draws `score` and the limits {threshold, review}; `verdict` is the score's zone. */
 export function drawScale(score, { threshold, review }, verdict) {
   const [value, ...limits] = review === null ? distinctDecimals(score, threshold) : distinctDecimals(score, threshold, review);
-  const from = review === null ? "" : `review from ${limits[1]}, `;
-  const text = `${from}defect from ${limits[0]}`;
+  const values = { value, threshold: limits[0], review: limits[1] };
+  const [label, limitsText] =
+    review === null
+      ? [translate("Score {value} of 1, threshold {threshold}", values), translate("Defect from {threshold}", values)]
+      : [
+          translate("Score {value} of 1, review from {review}, threshold {threshold}", values),
+          translate("Review from {review}, defect from {threshold}", values),
+        ];
   byId("scale").dataset.result = verdict;
-  byId("scale").setAttribute("aria-label", `Score ${value} of 1, ${from}threshold ${limits[0]}`);
+  byId("scale").setAttribute("aria-label", label);
   const ends = [toPosition(review ?? threshold), toPosition(threshold)];
   byId("zone-good").style.width = percent(ends[0]);
   byId("zone-review").style.width = percent(ends[1] - ends[0]);
   byId("zone-review").hidden = review === null;
   byId("score-mark").style.left = percent(toPosition(score));
-  placeText(byId("score-value"), `score ${value}`, toPosition(score));
-  byId("score-limits").textContent = text[0].toUpperCase() + text.slice(1);
+  placeText(byId("score-value"), translate("score {value}", { value }), toPosition(score));
+  byId("score-limits").textContent = limitsText;
   byId("ticks").replaceChildren(...TICKS.map(tick));
 }
 
 function tick(score) {
   const made = document.createElement("span");
-  made.textContent = score;
+  made.textContent = formatNumber(score, { maximumFractionDigits: 4 });
   made.style.left = percent(toPosition(score));
   return made;
 }

@@ -2,7 +2,8 @@
 // The slider of the score threshold is linear in log-odds; the others are linear.
 
 import { byId } from "../shared/dom.js";
-import { toPosition, scoreAt, short } from "./score_scale.js";
+import { formatNumber, translate } from "../shared/language.js";
+import { toPosition, scoreAt, short, shortText } from "./score_scale.js";
 
 export class Sliders {
   /** Calls `onChange(name)` with "score", "mask" or "opacity", or "all" after a reset. */
@@ -63,11 +64,11 @@ export class Sliders {
         const field = byId(`${name}-${kind}`);
         if (field !== edited) field.value = kind === "number" ? short(value) : name === "score" ? toPosition(value) : value;
       }
-      byId(`${name}-slider`).setAttribute("aria-valuetext", short(value));
-      byId(`${name}-model`).textContent = `model ${short(this.model[name])}`;
+      byId(`${name}-slider`).setAttribute("aria-valuetext", shortText(value));
+      byId(`${name}-model`).textContent = translate("model {value}", { value: shortText(this.model[name]) });
     }
     byId("opacity-slider").value = this.opacity;
-    byId("opacity-value").textContent = `${Math.round(this.opacity * 100)} %`;
+    byId("opacity-value").textContent = `${formatNumber(Math.round(this.opacity * 100))} %`;
     byId("reset").disabled = this.score === null && this.mask === null;
   }
 }

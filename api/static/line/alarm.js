@@ -1,12 +1,17 @@
 // The full-screen alarm: a part was not inspected, or the screen has no current data.
 
 import { byId, setText } from "../shared/dom.js";
+import { translate, translateCount } from "../shared/language.js";
 import { formatDuration } from "./clock.js";
-import { formatCount, stationName } from "./format.js";
+import { stationName } from "./format.js";
 
 const SEEN_NAME = "segdec.line.seen";
 const MIN_ALARM_S = 10; // minimum display time, even if the station inspects again at once
-const TITLES = { missed: "NOT INSPECTED", lost: "NO CONNECTION", unread: "NO DATA" };
+const TITLES = {
+  missed: translate("NOT INSPECTED"),
+  lost: translate("NO CONNECTION"),
+  unread: translate("NO DATA"),
+};
 
 /** Misses acknowledged on this screen during the current shift; survives a reload. */
 class Acknowledged {
@@ -59,7 +64,7 @@ export class Alarm {
     byId("alarm").hidden = !this.kind;
     byId("banner").hidden = Boolean(this.kind) || !open;
     document.body.dataset.alarm = this.kind ?? "";
-    const title = this.kind ? `${TITLES[this.kind]} – ${this.title}` : open ? `${open} not inspected – ${this.title}` : this.title;
+    const title = this.kind ? `${TITLES[this.kind]} – ${this.title}` : open ? `${notInspected(open)} – ${this.title}` : this.title;
     if (document.title !== title) document.title = title;
     if (this.kind) this.fill(active, open);
     else if (open) this.fillBanner(open);
@@ -82,31 +87,48 @@ export class Alarm {
   }
 
   ofMiss(miss, open) {
-    const which = miss.part_id === null ? "" : `Part ${miss.part_id}`;
-    const age = `${formatDuration(this.clock.since(miss.missed_at))} ago, at ${this.clock.timeWithSeconds(miss.missed_at)}`;
-    const hold = "Hold the part: its condition is unknown.";
-    const several = `Hold the parts: ${formatCount(open)} were not inspected. This is the latest one.`;
-    return { part: which, station: stationName(miss.station), do: open > 1 ? several : hold, why: miss.detail, age };
+    const which = miss.part_id === null ? "" : translate("Part {part}", { part: miss.part_id });
+    const duration = formatDuration(this.clock.since(miss.missed_at));
+    const age = translate("{duration} ago, at {time}", { duration, time: this.clock.timeWithSeconds(miss.missed_at) });
+    const action = translateCount(
+      open,
+      "Hold the part: its condition is unknown.",
+      "Hold the parts: {count} were not inspected. This is the latest one.",
+    );
+    return { part: which, station: stationName(miss.station), do: action, why: miss.detail, age };
   }
 
   ofTrouble(open) {
     const { trouble, clock } = this;
-    const missed = open ? ` Before that, ${formatCount(open)} were not inspected.` : "";
+    const missed = translateCount(
+      open,
+      "Before that, {count} was not inspected.",
+      "Before that, {count} were not inspected.",
+    );
+    const check = translate("Unknown whether parts are being inspected: check the line.");
     return {
-      part: trouble ? `since ${clock.timeWithSeconds(trouble.since)}` : "",
+      part: trouble ? translate("since {time}", { time: clock.timeWithSeconds(trouble.since) }) : "",
       station: "",
-      do: `Unknown whether parts are being inspected: check the line.${missed}`,
+      do: open ? `${check} ${missed}` : check,
       why: trouble ? trouble.message : this.status.unavailable,
-      age: trouble ? `for ${formatDuration((clock.now - trouble.since) / 1000)}` : "",
+      age: trouble ? translate("for {duration}", { duration: formatDuration((clock.now - trouble.since) / 1000) }) : "",
     };
   }
 
   fillBanner(open) {
     const last = this.status.misses[0];
-    setText(byId("banner-text"), `${formatCount(open)} NOT INSPECTED`);
-    const which = last?.part_id ? `part ${last.part_id}, ` : "";
-    setText(byId("banner-last"), last ? `Last: ${which}${stationName(last.station)}, ${this.clock.time(last.missed_at)}. ${last.detail}` : "");
+    setText(byId("banner-text"), translateCount(open, "{count} NOT INSPECTED", "{count} NOT INSPECTED"));
+    if (!last) return setText(byId("banner-last"), "");
+    const where = `${stationName(last.station)}, ${this.clock.time(last.missed_at)}`;
+    const text = last.part_id
+      ? translate("Last: part {part}, {where}. {reason}", { part: last.part_id, where, reason: last.detail })
+      : translate("Last: {where}. {reason}", { where, reason: last.detail });
+    return setText(byId("banner-last"), text);
   }
+}
+
+function notInspected(count) {
+  return translateCount(count, "{count} not inspected", "{count} not inspected");
 }
 
 /** The key of shift and station of a response, and its number of misses. */

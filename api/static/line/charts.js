@@ -1,8 +1,9 @@
 // The charts of defect rate and scores, with a summary sentence each.
 
 import { byId, setText } from "../shared/dom.js";
+import { translate, translateCount } from "../shared/language.js";
 import { Plot } from "./plot.js";
-import { formatCount, formatPercent, formatSigned } from "./format.js";
+import { formatPercent, formatSigned } from "./format.js";
 
 const MIN_AXIS_TOP = 0.01; // of the rate axis: 1 %
 const AXIS_MARGIN = 1.15;
@@ -56,25 +57,22 @@ function kindOf(hour) {
 
 /** The summary of the chart: hours outside the limits, and the current hour. */
 function rateSummary(chart) {
-  if (!chart) return { text: "No data.", alert: false };
+  if (!chart) return { text: translate("No data."), alert: false };
   const { hours, centre } = chart;
-  if (centre === null) return { text: "Too few inspections for a baseline.", alert: false };
+  if (centre === null) return { text: translate("Too few inspections for a baseline."), alert: false };
   const last = hours.at(-1);
-  const now = last.inspected ? `${formatPercent(rateOf(last))} this hour` : "no inspections this hour";
+  const values = {
+    now: last.inspected ? translate("{rate} this hour", { rate: formatPercent(rateOf(last)) }) : translate("no inspections this hour"),
+    baseline: formatPercent(centre),
+  };
   const out = hours.filter((hour) => hour.out);
-  const usual = `baseline ${formatPercent(centre)}`;
-  if (!out.length) return { text: `Within limits: ${now}, ${usual}.`, alert: false };
+  if (!out.length) return { text: translate("Within limits: {now}, baseline {baseline}.", values), alert: false };
   const high = out.filter((hour) => hour.out === "high").length;
-  const sides = [
-    [high, "above"],
-    [out.length - high, "below"],
-  ];
-  const parts = sides.filter(([number]) => number).map(([number, side]) => `${hoursIn(number)} ${side} the limits`);
-  return { text: `${parts.join(", ")}: ${now}, ${usual}.`, alert: true };
-}
-
-function hoursIn(number) {
-  return number === 1 ? "1 hour" : `${formatCount(number)} hours`;
+  const low = out.length - high;
+  const above = translateCount(high, "{count} hour above the limits", "{count} hours above the limits");
+  const below = translateCount(low, "{count} hour below the limits", "{count} hours below the limits");
+  const sides = [high ? above : "", low ? below : ""].filter(Boolean).join(", ");
+  return { text: translate("{sides}: {now}, baseline {baseline}.", { sides, ...values }), alert: true };
 }
 
 // === The scores ===
@@ -100,8 +98,12 @@ function means({ hours }, drift) {
 }
 
 function driftSummary(drift) {
-  if (!drift) return { text: "Too few inspections to detect drift.", alert: false };
-  const means = `${formatSigned(drift.now)} recently, baseline ${formatSigned(drift.before)}`;
-  if (!drift.towards) return { text: `Stable: ${means}.`, alert: false };
-  return { text: `Drift towards ${drift.towards}: ${means}.`, alert: true };
+  if (!drift) return { text: translate("Too few inspections to detect drift."), alert: false };
+  const values = { now: formatSigned(drift.now), baseline: formatSigned(drift.before) };
+  if (!drift.towards) return { text: translate("Stable: {now} recently, baseline {baseline}.", values), alert: false };
+  const text =
+    drift.towards === "defective"
+      ? translate("Drift towards defective: {now} recently, baseline {baseline}.", values)
+      : translate("Drift towards good: {now} recently, baseline {baseline}.", values);
+  return { text, alert: true };
 }

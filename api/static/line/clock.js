@@ -1,5 +1,7 @@
 // Times and durations by the clock of the service; the clock of the screen may be wrong.
 
+import { LOCALE } from "../shared/language.js";
+
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -34,7 +36,7 @@ export class Clock {
 
   setZone(zone) {
     this.zone = zone;
-    const format = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: zone, hourCycle: "h23", ...options });
+    const format = (options) => new Intl.DateTimeFormat(LOCALE, { timeZone: zone, hourCycle: "h23", ...options });
     this.minutes = format({ hour: "2-digit", minute: "2-digit" });
     this.seconds = format({ hour: "2-digit", minute: "2-digit", second: "2-digit" });
   }

@@ -1,6 +1,7 @@
 // Counts of the current shift and day.
 
 import { byId, setText } from "../shared/dom.js";
+import { translate, translateCount } from "../shared/language.js";
 import { formatCount } from "./format.js";
 
 const ROWS = {
@@ -23,7 +24,7 @@ export function showCounts(shift, day, clock) {
     row.classList.toggle("some", Boolean(shift && read(shift)));
   }
   byId("counts").style.setProperty("--characters", longest(1) + DAY_SIZE * longest(2));
-  setText(byId("shift-begin"), shift ? `since ${clock.time(shift.begin)}` : "");
+  setText(byId("shift-begin"), shift ? translate("since {time}", { time: clock.time(shift.begin) }) : "");
   setText(byId("classes"), shift ? classes(shift.defective) : "");
 }
 
@@ -37,5 +38,5 @@ function classes(defective) {
   const sorted = Object.entries(defective).sort((a, b) => b[1] - a[1]);
   const shown = sorted.slice(0, MAX_CLASSES).map(([name, number]) => `${name} ${formatCount(number)}`);
   const more = sorted.length - shown.length;
-  return [...shown, ...(more > 0 ? [`${more} more classes`] : [])].join(" · ");
+  return [...shown, ...(more > 0 ? [translateCount(more, "{count} more class", "{count} more classes")] : [])].join(" · ");
 }

@@ -1,24 +1,26 @@
 // Formatting of names and numbers.
 
+import { formatDecimals, formatNumber, translate } from "../shared/language.js";
+
 /** The name of a station, or a text if it has none. */
 export function stationName(station) {
-  return station || "unnamed station";
+  return station || translate("unnamed station");
 }
-
-const whole = new Intl.NumberFormat("en");
 
 /** A count, as 12,345. */
 export function formatCount(number) {
-  return whole.format(number);
+  return formatNumber(number);
 }
 
 /** A share in percent with two or three significant digits. */
 export function formatPercent(share) {
   const value = 100 * share;
-  return `${value >= 10 || value === 0 ? value.toFixed(0) : value.toFixed(value >= 1 ? 1 : 2)} %`;
+  const places = value >= 10 || value === 0 ? 0 : value >= 1 ? 1 : 2;
+  return `${formatDecimals(value, places)} %`;
 }
 
 /** A number with one decimal and a typographic minus sign. */
 export function formatSigned(number) {
-  return number.toFixed(1).replace(/^-0\.0$/, "0.0").replace("-", "−");
+  const rounded = Math.round(10 * number) / 10 || 0; // 0 without a sign
+  return formatDecimals(rounded, 1).replace("-", "−");
 }

@@ -1,6 +1,7 @@
 // The photograph of the last inspection, if it is not good, beside its verdict.
 
 import { byId } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { OverlayImage } from "./overlay_image.js";
 
 const SIDE_PX = 1400;
@@ -27,7 +28,7 @@ export class LastPhotograph {
     else {
       frame.href = `parts/${id}`;
       frame.target = "_top";
-      frame.setAttribute("aria-label", "Open the last part");
+      frame.setAttribute("aria-label", translate("Open the last part"));
       this.image = new OverlayImage(frame, { id, side: SIDE_PX, key: this.key });
     }
   }

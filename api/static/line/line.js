@@ -1,6 +1,7 @@
 // The line display: polls the service once a second and shows its status.
 
 import { byId, setText } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { askKey } from "../shared/key_prompt.js";
 import { Key } from "../shared/service.js";
 import { Alarm } from "./alarm.js";
@@ -33,7 +34,7 @@ const poller = new StatusPoller({ key, onAnswer: show, onError: onPollError });
 
 let status = null; // the last response
 let answeredAt = performance.now();
-let failure = { message: "No response yet.", needsKey: false };
+let failure = { message: translate("No response yet."), needsKey: false };
 let newest = null; // id of the newest defect with a sound played
 let sirenAt = -Infinity;
 

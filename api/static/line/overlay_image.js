@@ -1,6 +1,7 @@
 // The photograph of an inspection with its mask, in a frame.
 
 import { createElement, setText } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 
 const RETRY_MS = 30_000;
 
@@ -20,13 +21,13 @@ export class OverlayImage {
     const blob = answer?.ok ? await answer.blob().catch(() => null) : null;
     if (this.freed) return;
     if (!blob) {
-      setText(this.frame, answer?.status === 404 ? "photograph deleted" : "no photograph");
+      setText(this.frame, answer?.status === 404 ? translate("photograph deleted") : translate("no photograph"));
       if (answer?.status === 404) this.askedAt = Infinity;
       return;
     }
     this.url = URL.createObjectURL(blob);
     const image = createElement("img", "");
-    image.alt = "Photograph with its mask";
+    image.alt = translate("Photograph with its mask");
     image.src = this.url;
     this.frame.replaceChildren(image);
   }

@@ -1,6 +1,7 @@
 // The latest defects, as photographs with their masks.
 
 import { byId, createElement } from "../shared/dom.js";
+import { partName } from "../shared/record_text.js";
 import { stationName } from "./format.js";
 import { OverlayImage } from "./overlay_image.js";
 
@@ -29,10 +30,9 @@ export class RecentDefects {
     const frame = createElement("a", "picture");
     frame.href = `parts/${defect.record_id}`;
     frame.target = "_top"; // also side by side
-    frame.setAttribute("aria-label", `${defect.label}, ${defect.part_id ?? `record ${defect.record_id}`}, ${clock.time(defect.inspected_at)}`);
+    frame.setAttribute("aria-label", `${defect.label}, ${partName(defect)}, ${clock.time(defect.inspected_at)}`);
     const about = [createElement("strong", "", defect.label), createElement("span", "", clock.time(defect.inspected_at))];
-    const which = defect.part_id ?? `record ${defect.record_id}`;
-    const element = createElement("li", "", frame, createElement("p", "", ...about), createElement("p", "which", `${which}, ${stationName(defect.station)}`));
+    const element = createElement("li", "", frame, createElement("p", "", ...about), createElement("p", "which", `${partName(defect)}, ${stationName(defect.station)}`));
     const image = new OverlayImage(frame, { id: defect.record_id, side: SIDE_PX, key: this.key });
     const item = { element, image };
     this.items.set(defect.record_id, item);

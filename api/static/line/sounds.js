@@ -1,7 +1,7 @@
 // Sounds, off by default: two low tones for a defect, a siren for a part that was not inspected.
 
 import { byId, setText } from "../shared/dom.js";
-
+import { translate } from "../shared/language.js";
 
 const PARAMETER = "sound";
 const VOLUME = 0.35;
@@ -41,7 +41,7 @@ export class Sounds {
 
   updateButton() {
     const blocked = this.enabled && this.context?.state !== "running";
-    setText(this.button, blocked ? "Click to enable sound" : this.enabled ? "Sound on" : "Sound off");
+    setText(this.button, blocked ? translate("Click to enable sound") : this.enabled ? translate("Sound on") : translate("Sound off"));
     this.button.classList.toggle("waits", blocked);
     this.button.setAttribute("aria-pressed", String(this.enabled));
   }

@@ -1,6 +1,7 @@
 // The station filter, and notices about stations.
 
 import { byId, createElement } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { addressOf } from "./side_by_side.js";
 import { formatDuration } from "./clock.js";
 import { stationName } from "./format.js";
@@ -38,7 +39,7 @@ export class Stations {
     const offered = this.chosen === null || names.includes(this.chosen) ? names : [this.chosen, ...names];
     const values = [ALL, ...offered.map((name) => PREFIX + name)];
     if (values.join("\n") !== [...this.select.options].map((option) => option.value).join("\n")) {
-      this.select.replaceChildren(...values.map((value) => new Option(value === ALL ? "All" : stationName(value.slice(PREFIX.length)), value)));
+      this.select.replaceChildren(...values.map((value) => new Option(value === ALL ? translate("All") : stationName(value.slice(PREFIX.length)), value)));
     }
     this.select.value = this.chosen === null ? ALL : PREFIX + this.chosen;
   }
@@ -47,8 +48,9 @@ export class Stations {
 /** Notices about stations without recent inspections. */
 export function silenceNotices(quiet, clock) {
   return quiet.map(({ station, last_at: lastAt, usual_gap_s: gap }) => {
-    const usual = gap < 2 ? "every second" : `every ${formatDuration(gap)}`;
-    return ["silent", stationName(station), `no inspections for ${formatDuration(clock.since(lastAt))}, since ${clock.time(lastAt)}; usually ${usual}`];
+    const usual = gap < 2 ? translate("every second") : translate("every {duration}", { duration: formatDuration(gap) });
+    const values = { duration: formatDuration(clock.since(lastAt)), time: clock.time(lastAt), usual };
+    return ["silent", stationName(station), translate("no inspections for {duration}, since {time}; usually {usual}", values)];
   });
 }
 

@@ -1,11 +1,13 @@
 // Polls the state of the line once a second, less often while the service is unreachable.
 
+import { translate } from "../shared/language.js";
+
 const POLL_INTERVAL_MS = 1000;
 const MAX_RETRY_MS = 10_000;
 const TIMEOUT_MS = 5000;
 const UNAUTHORIZED = 401;
-const KEY_NEEDED = "Log in, or enter an API key.";
-const KEY_UNKNOWN = "The service does not accept this key.";
+const KEY_NEEDED = translate("Log in, or enter an API key.");
+const KEY_UNKNOWN = translate("The service does not accept this key.");
 
 export class StatusPoller {
   /** Calls `onAnswer(status)` or `onError(message, needsKey)` after each request. */
@@ -44,7 +46,7 @@ export class StatusPoller {
       const answer = await fetch(path, { headers, cache: "no-store", signal: asking.signal }).catch(() => null);
       const status = answer?.ok ? await answer.json().catch(() => null) : null;
       if (status) return status;
-      if (!answer || answer.ok) throw new Error("The service is stopped or unreachable.");
+      if (!answer || answer.ok) throw new Error(translate("The service is stopped or unreachable."));
       if (answer.status !== UNAUTHORIZED) throw new Error(await explain(answer));
     } finally {
       clearTimeout(timeout);
@@ -56,7 +58,8 @@ export class StatusPoller {
 
 async function explain(answer) {
   const { detail } = (await answer.json().catch(() => null)) ?? {};
-  return typeof detail === "string" && detail ? detail : `The service answered ${answer.status} ${answer.statusText}.`;
+  if (typeof detail === "string" && detail) return detail;
+  return translate("The service answered {status}.", { status: `${answer.status} ${answer.statusText}` });
 }
 
 /** Waits for the next request, with backoff and jitter after failures. */

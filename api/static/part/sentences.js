@@ -1,13 +1,16 @@
 // What the page of a part says about a record.
 
+import { translate } from "../shared/language.js";
 import { scoreText, timeText, verdictText } from "../shared/record_text.js";
 
 /** Score and thresholds. */
 export function scoreSentence({ answer, refusal }) {
   if (refusal) return refusal.detail;
   const { score, threshold, review_threshold: review } = answer.decision;
-  const from = review === null || review === undefined ? "" : `for review from ${scoreText(review)}, `;
-  return `Score ${scoreText(score)}; ${from}defective from ${scoreText(threshold)}.`;
+  const values = { score: scoreText(score), threshold: scoreText(threshold) };
+  if (review === null || review === undefined) return translate("Score {score}; defective from {threshold}.", values);
+  values.review = scoreText(review);
+  return translate("Score {score}; for review from {review}, defective from {threshold}.", values);
 }
 
 /** Why verdict and mask seem to differ; "" if they do not. */
@@ -15,18 +18,23 @@ export function explanationText({ answer, has_heat_map: hasHeatMap }) {
   if (!answer) return "";
   const { label } = answer.decision;
   const regions = answer.regions.length;
-  if (label === "good" && regions) return "The mask marks a region, but the score of the whole photograph is below the threshold.";
+  if (label === "good" && regions) return translate("The mask marks a region, but the score of the whole photograph is below the threshold.");
   if (label === "good" || regions) return "";
-  const where = hasHeatMap ? " The heat map shows where the network responded." : "";
-  return `No region reaches the threshold of the mask; the verdict is that of the whole photograph.${where}`;
+  const text = translate("No region reaches the threshold of the mask; the verdict is that of the whole photograph.");
+  return hasHeatMap ? `${text} ${translate("The heat map shows where the network responded.")}` : text;
 }
 
 /** The review as a sentence. */
 export function reviewText(review) {
-  if (!review) return "Not reviewed.";
-  const reason = review.reason ? ` Reason: ${review.reason}` : "";
-  const mask = review.corrected_mask ? " The mask was corrected." : "";
-  return `${verdictText(review.label)}, by ${review.reviewer || "an unknown person"}, ${timeText(review.reviewed_at)}.${mask}${reason}`;
+  if (!review) return translate("Not reviewed.");
+  const { label, reason, reviewer, reviewed_at: at } = review;
+  const name = reviewer || translate("an unknown person");
+  const sentences = [
+    translate("{verdict}, by {name}, {time}.", { verdict: verdictText(label), name, time: timeText(at) }),
+    review.corrected_mask ? translate("The mask was corrected.") : "",
+    reason ? translate("Reason: {reason}", { reason }) : "",
+  ];
+  return sentences.filter(Boolean).join(" ");
 }
 
 /** Names and values of the other facts. */
@@ -34,14 +42,14 @@ export function factsOf({ answer, refusal, ...record }) {
   const { model, image } = answer ?? refusal;
   const metadata = Object.entries(record.metadata).map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]);
   return [
-    ["Inspected", timeText(record.inspected_at)],
-    ["Station", record.station || "–"],
-    ["Part", record.part_id ?? "–"],
+    [translate("Inspected"), timeText(record.inspected_at)],
+    [translate("Station"), record.station || "–"],
+    [translate("Part"), record.part_id ?? "–"],
     ...metadata,
-    ["Model", `${model.name} ${model.version}`],
-    ["Engine", record.engine || "–"],
-    ["API key", record.client || "–"],
-    ["Photograph", `${image.width} × ${image.height} px, ${image.format.toUpperCase()}`],
-    ["Record", String(record.record_id)],
+    [translate("Model"), `${model.name} ${model.version}`],
+    [translate("Engine"), record.engine || "–"],
+    [translate("API key"), record.client || "–"],
+    [translate("Photograph"), `${image.width} × ${image.height} px, ${image.format.toUpperCase()}`],
+    [translate("Record"), String(record.record_id)],
   ];
 }

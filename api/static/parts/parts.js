@@ -3,6 +3,7 @@
 import { attempt } from "../shared/attempt.js";
 import { ContactSheet } from "../shared/contact_sheet.js";
 import { byId, setText } from "../shared/dom.js";
+import { translate, translateCount } from "../shared/language.js";
 import { askKey } from "../shared/key_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { servingLabel, timeText } from "../shared/record_text.js";
@@ -32,7 +33,7 @@ async function search() {
   sheet.clear();
   found = 0;
   nextBefore = null;
-  setText(byId("summary"), "Searching …");
+  setText(byId("summary"), translate("Searching …"));
   await loadPage();
 }
 
@@ -57,9 +58,14 @@ function show({ records, next_before: next }) {
   found += records.length;
   nextBefore = next;
   byId("more").hidden = next === null;
-  const few = found === 1 ? "1 inspection" : `${found} inspections`;
-  setText(byId("summary"), found ? `${next === null ? few : `The newest ${few}`}` : "No inspection matches this search.");
+  setText(byId("summary"), summaryText());
   for (const button of document.querySelectorAll("#exports button")) button.disabled = !found;
+}
+
+function summaryText() {
+  if (!found) return translate("No inspection matches this search.");
+  if (nextBefore === null) return translateCount(found, "{count} inspection", "{count} inspections");
+  return translateCount(found, "The newest inspection", "The newest {count} inspections");
 }
 
 async function download({ currentTarget: button }) {

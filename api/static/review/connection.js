@@ -1,6 +1,7 @@
 // Tracks the connection to the service, and polls it.
 
 import { byId, setText } from "../shared/dom.js";
+import { translate, translateCount } from "../shared/language.js";
 
 const POLL_INTERVAL_MS = 5000; // while the queue is empty or the service is unreachable
 const RENEW_INTERVAL_MS = 100_000; // leases expire after 300 s
@@ -28,14 +29,18 @@ export class Connection {
   #show(error) {
     const refused = Boolean(error);
     const count = this.countPending();
-    const unsent = count === 1 ? "1 verdict is" : `${count} verdicts are`;
+    const unsent = translateCount(
+      count,
+      "{count} verdict is not sent yet: do not close this page.",
+      "{count} verdicts are not sent yet: do not close this page.",
+    );
     const sentences = [
-      refused ? error.message : "The service is stopped or unreachable.",
-      count ? `${unsent} not sent yet: do not close this page.` : "",
-      "Retrying.",
+      refused ? error.message : translate("The service is stopped or unreachable."),
+      count ? unsent : "",
+      translate("Retrying."),
     ];
     const text = sentences.filter(Boolean).join(" ");
-    byId("offline-title").textContent = refused ? "The service rejects requests." : "No connection.";
+    byId("offline-title").textContent = refused ? translate("The service rejects requests.") : translate("No connection.");
     setText(byId("offline-text"), text);
   }
 

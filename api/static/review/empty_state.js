@@ -1,18 +1,22 @@
 // The message in place of a picture while the queue is empty or loading.
 
 import { byId, setText } from "../shared/dom.js";
+import { translate, translateCount } from "../shared/language.js";
 
 /** Shows whether the queue is loading or empty, and offers the skipped tasks. */
 export function showEmptyState({ exhausted, waiting, skipped: { length: skipped } }) {
   const elsewhere = waiting > skipped;
-  const leased = elsewhere ? "The remaining parts are leased to other sessions for up to five minutes. " : "";
-  setText(byId("empty-title"), exhausted ? emptyTitle(elsewhere, skipped) : "Loading …");
-  setText(byId("empty-text"), exhausted ? `${leased}This page refreshes automatically.` : "");
-  setText(byId("show-skipped"), skipped === 1 ? "Show the skipped part" : `Show the ${skipped} skipped parts`);
+  const sentences = [
+    elsewhere ? translate("The remaining parts are leased to other sessions for up to five minutes.") : "",
+    translate("This page refreshes automatically."),
+  ];
+  setText(byId("empty-title"), exhausted ? emptyTitle(elsewhere, skipped) : translate("Loading …"));
+  setText(byId("empty-text"), exhausted ? sentences.filter(Boolean).join(" ") : "");
+  setText(byId("show-skipped"), translateCount(skipped, "Show the skipped part", "Show the {count} skipped parts"));
   byId("show-skipped").hidden = !exhausted || !skipped;
 }
 
 function emptyTitle(elsewhere, skipped) {
-  if (elsewhere) return "Nothing to review in this session";
-  return skipped ? "Nothing else to review" : "Nothing to review";
+  if (elsewhere) return translate("Nothing to review in this session");
+  return skipped ? translate("Nothing else to review") : translate("Nothing to review");
 }

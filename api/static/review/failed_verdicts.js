@@ -1,6 +1,7 @@
 // The bar of verdicts that were not stored. It stays until each one is resolved.
 
 import { byId } from "../shared/dom.js";
+import { translateCount } from "../shared/language.js";
 import { partName } from "../shared/record_text.js";
 
 export class FailedVerdicts {
@@ -35,9 +36,13 @@ export class FailedVerdicts {
   #present() {
     const [first] = this.tasks;
     byId("failed").hidden = !first;
-    document.title = first ? `${this.count} not saved – ${this.title}` : this.title;
+    document.title = first ? `${translateCount(this.count, "{count} not saved", "{count} not saved")} – ${this.title}` : this.title;
     if (!first) return;
-    byId("failed-title").textContent = this.count === 1 ? "A verdict was not saved." : `${this.count} verdicts were not saved.`;
+    byId("failed-title").textContent = translateCount(
+      this.count,
+      "A verdict was not saved.",
+      "{count} verdicts were not saved.",
+    );
     byId("failed-text").textContent = `${partName(first[0].record)}: ${first[1]}`;
   }
 }

@@ -1,14 +1,15 @@
 // Texts about review tasks.
 
+import { translate } from "../shared/language.js";
 import { partName, scoreText, verdictText } from "../shared/record_text.js";
 
 const REASONS = {
-  candidate_differs: ["Models disagree", "A candidate model and the model in service differ."],
-  chance: ["Random sample", "A random part predicted good, to estimate missed defects."],
-  doubtful: ["Uncertain", "The score is near the threshold or between the thresholds."],
-  defect: ["Predicted defective", "The model predicts a defect."],
-  asked: ["Requested", "A person requested a review."],
-  not_inspected: ["Not inspected", "The photograph is unlike those of the training."],
+  candidate_differs: [translate("Models disagree"), translate("A candidate model and the model in service differ.")],
+  chance: [translate("Random sample"), translate("A random part predicted good, to estimate missed defects.")],
+  doubtful: [translate("Uncertain"), translate("The score is near the threshold or between the thresholds.")],
+  defect: [translate("Predicted defective"), translate("The model predicts a defect.")],
+  asked: [translate("Requested"), translate("A person requested a review.")],
+  not_inspected: [translate("Not inspected"), translate("The photograph is unlike those of the training.")],
 };
 
 /** Why a task needs a review: [title, sentence]. */
@@ -18,14 +19,16 @@ export function reasonText(why) {
 
 /** The text of a reviewer's verdict: a photograph that was not inspected is dismissed instead of unsure. */
 export function reviewText(label, { refusal }) {
-  return label === "unsure" && refusal ? "Dismiss" : verdictText(label);
+  return label === "unsure" && refusal ? translate("Dismiss") : verdictText(label);
 }
 
 /** A task as text for screen readers. */
 export function taskText({ record, why }) {
   const { answer, refusal } = record;
-  const station = record.station ? `, station ${record.station}` : "";
-  if (refusal) return `${partName(record)}${station}. Not inspected. ${refusal.detail}`;
+  const station = record.station ? `, ${translate("station {station}", { station: record.station })}` : "";
+  const part = `${partName(record)}${station}`;
+  if (refusal) return `${part}. ${translate("Not inspected")}. ${refusal.detail}`;
   const { label, score } = answer.decision;
-  return `${partName(record)}${station}. The model predicts ${verdictText(label)}, score ${scoreText(score)}. ${reasonText(why)[0]}.`;
+  const values = { verdict: verdictText(label), score: scoreText(score) };
+  return `${part}. ${translate("The model predicts {verdict}, score {score}.", values)} ${reasonText(why)[0]}.`;
 }

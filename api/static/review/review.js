@@ -1,6 +1,7 @@
 // The review page: a verdict on one picture after another, with corrected masks.
 
 import { byId } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { askKey } from "../shared/key_prompt.js";
 import { partName, verdictText } from "../shared/record_text.js";
 import { Key } from "../shared/service.js";
@@ -76,15 +77,19 @@ function showPicture(task) {
   panel.showVerdicts(task, judge);
   maskCanvas.show(task);
   toolbar.setTask(task);
-  const moved = taskQueue.leasedElsewhere ? `Another reviewer has ${taskQueue.leasedElsewhere} now. ` : "";
+  const part = taskQueue.leasedElsewhere;
+  const moved = part ? translate("Another reviewer has {part} now.", { part }) : "";
   if (moved) panel.showNotice(moved);
-  announce(`${spokenPrefix} ${moved}${task.error} ${taskText(task)}`);
+  announce(`${spokenPrefix} ${moved} ${task.error} ${taskText(task)}`);
   taskQueue.leasedElsewhere = spokenPrefix = "";
 }
 
 function showPictureError(error) {
   main.dataset.picture = "failed";
-  byId("picture-text").textContent = `The picture of ${partName(shown.record)} cannot be displayed. ${error.message}`;
+  byId("picture-text").textContent = translate("The picture of {part} cannot be displayed. {reason}", {
+    part: partName(shown.record),
+    reason: error.message,
+  });
   byId("picture-error").hidden = false;
 }
 
@@ -102,7 +107,7 @@ function announce(text) {
 
 function judge(label) {
   const task = shown;
-  if (!task || main.dataset.picture !== "shown") return announce("The picture is not loaded yet.");
+  if (!task || main.dataset.picture !== "shown") return announce(translate("The picture is not loaded yet."));
   const conflict = verdictConflict(task, label);
   if (conflict) {
     announce(conflict);
@@ -131,10 +136,10 @@ function showProgress() {
 
 /** Why a verdict conflicts with the edited mask; "" if it does not. */
 function verdictConflict({ drawing }, label) {
-  if (drawing.pending) return "Finish the current stroke first.";
+  if (drawing.pending) return translate("Finish the current stroke first.");
   if (label === "unsure" || !drawing.modified) return "";
-  if (label === "good" && !drawing.empty) return "The edited mask has defect pixels: clear the mask, or choose a defect class.";
-  if (label !== "good" && drawing.empty) return "The edited mask is empty: draw the defect, or restore the predicted mask.";
+  if (label === "good" && !drawing.empty) return translate("The edited mask has defect pixels: clear the mask, or choose a defect class.");
+  if (label !== "good" && drawing.empty) return translate("The edited mask is empty: draw the defect, or restore the predicted mask.");
   return "";
 }
 
@@ -147,24 +152,25 @@ function skip() {
 /** Undoes the last verdict or skip. */
 function undo() {
   const last = judged.pop();
-  if (!last) return announce("Nothing to undo.");
+  if (!last) return announce(translate("Nothing to undo."));
   if (last.verdict) {
     session.tally.remove();
     last.verdict.undone = true; // its failure no longer matters
     verdictSender.revert(last.task, reviewer.name);
   }
   showProgress();
-  spokenPrefix = `${last.verdict ? verdictText(last.verdict.label) : "Skip"} undone.`;
+  spokenPrefix = translate("{action} undone.", { action: last.verdict ? verdictText(last.verdict.label) : translate("Skip") });
   return taskQueue.reopen(last.task);
 }
 
 function onSubmitted(task, verdict, error) {
   const at = judged.findIndex((one) => one.verdict === verdict);
-  if (at >= 0 && !error) judged[at].state = "saved";
+  if (at >= 0 && !error) judged[at].state = translate("saved");
   if (error && !verdict.undone) {
     if (at >= 0) judged.splice(at, 1);
     session.tally.remove();
-    task.error = `${verdictText(verdict.label)} was not saved: ${failureText(error)}`;
+    const values = { verdict: verdictText(verdict.label), reason: failureText(error) };
+    task.error = translate("{verdict} was not saved: {reason}", values);
     failedVerdicts.add(task, task.error);
   }
   showProgress();
@@ -172,7 +178,10 @@ function onSubmitted(task, verdict, error) {
 }
 
 function onReverted(task, error) {
-  if (error) panel.showNotice(`The verdict on ${partName(task.record)} was not undone: ${failureText(error)}`);
+  if (error) {
+    const values = { part: partName(task.record), reason: failureText(error) };
+    panel.showNotice(translate("The verdict on {part} was not undone: {reason}", values));
+  }
   taskQueue.finishVerdict(task, true);
 }
 
@@ -197,7 +206,7 @@ const actions = {
     if (defect) judge(defect.name);
   },
   skip,
-  undo: () => (toolbar.name === "view" ? undo() : toolbar.step("undo") || announce("No stroke to undo.")),
+  undo: () => (toolbar.name === "view" ? undo() : toolbar.step("undo") || announce(translate("No stroke to undo."))),
   redo: () => toolbar.step("redo"),
   close: () => toolbar.name === "polygon" && toolbar.tools.polygon.close(),
   tool: (name) => shown && toolbar.choose(name),
@@ -241,10 +250,10 @@ byId("forget-key").addEventListener("click", () => {
 window.addEventListener("beforeunload", (event) => {
   if (verdictSender.pending || failedVerdicts.count) event.preventDefault();
 });
-const showPageError = (reason) => panel.showNotice(`Page error: ${reason}. Reload the page.`);
+const showPageError = (reason) => panel.showNotice(translate("Page error: {reason}. Reload the page.", { reason }));
 window.addEventListener("error", (event) => showPageError(event.message));
 window.addEventListener("unhandledrejection", (event) => showPageError(event.reason));
 connection.startPolling(refill, () => !taskQueue.current);
-if (station !== null) byId("station").textContent = `${station} only`;
+if (station !== null) byId("station").textContent = translate("{station} only", { station });
 await reviewer.identify();
 refill();

@@ -1,11 +1,12 @@
 // The reviewer's name: that of the user who is logged in, or asked once and stored on this device.
 
 import { byId } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { currentSession } from "../shared/session.js";
 
 const NAME = "segdec.reviewer";
 const KEY = /segdec_[\w-]{20,}|(?=\S*\d)(?=\S*[a-z])[^\s@]{30,}/i; // a key of the service, or another long secret
-const KEY_REFUSED = "This is an API key: everybody could read it beside the verdicts. Enter your name.";
+const KEY_REFUSED = translate("This is an API key: everybody could read it beside the verdicts. Enter your name.");
 
 export class Reviewer {
   /** `key` is that of this tab, which must not become the name. */
@@ -57,7 +58,8 @@ export class Reviewer {
 
   #present() {
     byId("reviewer").hidden = this.user !== null; // shown beside the links
-    byId("reviewer").textContent = this.name ?? "Set reviewer name";
-    byId("reviewer").setAttribute("aria-label", this.name ? `Reviewer: ${this.name}. Change` : "Set reviewer name");
+    byId("reviewer").textContent = this.name ?? translate("Set reviewer name");
+    const label = this.name ? translate("Reviewer: {name}. Change", { name: this.name }) : translate("Set reviewer name");
+    byId("reviewer").setAttribute("aria-label", label);
   }
 }

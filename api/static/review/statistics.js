@@ -1,6 +1,7 @@
 // Estimated miss and false alarm rates, from the reviews, as sentences.
 
 import { byId, createElement } from "../shared/dom.js";
+import { formatNumber, translate, translateCount } from "../shared/language.js";
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
@@ -10,8 +11,8 @@ export async function showStatistics(requests) {
   byId("statistics").showModal();
   const now = new Date();
   const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate());
-  const spans = [["Today", midnight], [`Last ${DAYS} days`, new Date(now - DAYS * DAY_MS)]];
-  byId("statistics-periods").replaceChildren(...spans.map(([title]) => spanSection(title, [createElement("p", "hint", "Loading …")])));
+  const spans = [[translate("Today"), midnight], [translateCount(DAYS, "Last day", "Last {count} days"), new Date(now - DAYS * DAY_MS)]];
+  byId("statistics-periods").replaceChildren(...spans.map(([title]) => spanSection(title, [createElement("p", "hint", translate("Loading …"))])));
   const sections = spans.map(async ([title, since]) => {
     try {
       return spanSection(title, describe(await requests.statistics(since.toISOString(), null, requests.station)));
@@ -25,49 +26,80 @@ export async function showStatistics(requests) {
 /** Sentences about a period: {headline, facts, notes}. */
 export function sentences(found) {
   const { called_good: good, called_defective: defective, for_review: doubtful, drawn, reviewed, unsure } = found;
-  const sampled = `${number(drawn)} selected for review, ${number(reviewed)} reviewed`;
+  const counts = { inspected: number(found.inspected), uncertain: number(doubtful), unsure: number(unsure) };
+  Object.assign(counts, { drawn: number(drawn), reviewed: number(reviewed) });
   return {
-    headline: countSentence(good, "predicted good", found.missed, "defective"),
+    headline: missedSentence(good, found.missed),
     facts: [
-      countSentence(defective, "predicted defective", found.false_alarms, "good"),
-      ...(good ? [shareSentence("Of all defective parts", found.miss_rate, "are missed")] : []),
-      shareSentence("Of all parts", found.defect_rate, "are defective"),
-      `${number(found.inspected)} inspected, ${number(doubtful)} of them uncertain. ${sampled}${unsure ? `, ${number(unsure)} of them unsure` : ""}.`,
+      alarmsSentence(defective, found.false_alarms),
+      ...(good ? [missRateSentence(found.miss_rate)] : []),
+      defectRateSentence(found.defect_rate),
+      `${translate("{inspected} inspected, {uncertain} of them uncertain.", counts)} ${sampledSentence(counts, unsure)}`,
     ],
     notes: found.notes,
   };
 }
 
-function countSentence(count, called, { value, low, high }, truly) {
-  if (!count) return `No part was ${called}.`;
-  const among = `Of ${number(count)} ${called}`;
-  if (!isNumber(value)) return `${among}: too few reviews to estimate how many are ${truly}.`;
-  return `${among}, about ${number(value)} ${number(value) === "1" ? "is" : "are"} ${truly}${interval(low, high, number)}.`;
+function sampledSentence(counts, unsure) {
+  if (!unsure) return translate("{drawn} selected for review, {reviewed} reviewed.", counts);
+  return translate("{drawn} selected for review, {reviewed} reviewed, {unsure} of them unsure.", counts);
 }
 
-function shareSentence(among, { value, low, high }, what) {
-  if (!isNumber(value)) return `${among}: too few reviews to estimate how many ${what}.`;
-  return `${among}, about ${percent(value)} ${what}${interval(low, high, percent)}.`;
+function missedSentence(good, { value, low, high }) {
+  if (!good) return translate("No part was predicted good.");
+  const all = number(good);
+  if (!isNumber(value)) return translate("Of {all} predicted good: too few reviews to estimate how many are defective.", { all });
+  return translateCount(
+    Number(value.toFixed(1)),
+    "Of {all} predicted good, about {value} is defective{interval}.",
+    "Of {all} predicted good, about {value} are defective{interval}.",
+    { all, value: number(value), interval: interval(low, high, number) },
+  );
 }
 
+function alarmsSentence(defective, { value, low, high }) {
+  if (!defective) return translate("No part was predicted defective.");
+  const all = number(defective);
+  if (!isNumber(value)) return translate("Of {all} predicted defective: too few reviews to estimate how many are good.", { all });
+  return translateCount(
+    Number(value.toFixed(1)),
+    "Of {all} predicted defective, about {value} is good{interval}.",
+    "Of {all} predicted defective, about {value} are good{interval}.",
+    { all, value: number(value), interval: interval(low, high, number) },
+  );
+}
+
+function missRateSentence({ value, low, high }) {
+  if (!isNumber(value)) return translate("Of all defective parts: too few reviews to estimate how many are missed.");
+  const values = { share: percent(value), interval: interval(low, high, percent) };
+  return translate("Of all defective parts, about {share} are missed{interval}.", values);
+}
+
+function defectRateSentence({ value, low, high }) {
+  if (!isNumber(value)) return translate("Of all parts: too few reviews to estimate how many are defective.");
+  const values = { share: percent(value), interval: interval(low, high, percent) };
+  return translate("Of all parts, about {share} are defective{interval}.", values);
+}
+
+/** The limits of an estimate in parentheses; "" if there are none. */
 function interval(low, high, write) {
-  if (isNumber(low) && isNumber(high)) return ` (${write(low)} to ${write(high)})`;
-  if (isNumber(low)) return ` (at least ${write(low)})`;
-  return isNumber(high) ? ` (at most ${write(high)})` : "";
+  const values = { low: isNumber(low) && write(low), high: isNumber(high) && write(high) };
+  if (isNumber(low) && isNumber(high)) return ` ${translate("({low} to {high})", values)}`;
+  if (isNumber(low)) return ` ${translate("(at least {low})", values)}`;
+  return isNumber(high) ? ` ${translate("(at most {high})", values)}` : "";
 }
 
 function isNumber(value) {
   return typeof value === "number";
 }
 
-/** A number with thin spaces between thousands; below 10 with one decimal. */
+/** A number; below 10 with one decimal. */
 function number(value) {
-  const digits = value < 10 ? 1 : 0;
-  return value.toLocaleString("en", { maximumFractionDigits: digits }).replaceAll(",", "\u202f");
+  return formatNumber(value, { maximumFractionDigits: value < 10 ? 1 : 0 });
 }
 
 function percent(share) {
-  return `${(100 * share).toLocaleString("en", { maximumSignificantDigits: share < 0.1 ? 2 : 3 })}\u202f%`;
+  return `${formatNumber(100 * share, { maximumSignificantDigits: share < 0.1 ? 2 : 3 })}\u202f%`;
 }
 
 function describe(found) {

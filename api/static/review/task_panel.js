@@ -1,6 +1,7 @@
 // The panel of a task: part, model predictions and verdict buttons.
 
 import { byId, createElement } from "../shared/dom.js";
+import { formatNumber, translate, translateCount } from "../shared/language.js";
 import {
   verdictKind, thresholdText, timeText, partName, scoreText, servingLabel, verdictText,
 } from "../shared/record_text.js";
@@ -20,12 +21,12 @@ export function showTask({ record, why, shadows, error }) {
   byId("why-title").textContent = title;
   byId("why-text").textContent = text;
   const own = refusal
-    ? model("Model in service", refusal.model, { label: serving, score: null }, refusal.detail)
-    : model("Model in service", answer.model, answer.decision, thresholdText(answer.decision));
+    ? model(translate("Model in service"), refusal.model, { label: serving, score: null }, refusal.detail)
+    : model(translate("Model in service"), answer.model, answer.decision, thresholdText(answer.decision));
   const candidates = shadows.map((shadow) => {
     const differs = shadow.label !== serving;
     const name = { name: shadow.model, version: shadow.version };
-    return model("Candidate", name, shadow, differs ? "differs" : "agrees", differs);
+    return model(translate("Candidate"), name, shadow, differs ? translate("differs") : translate("agrees"), differs);
   });
   byId("models").replaceChildren(own, ...candidates);
   showNotice(error);
@@ -55,7 +56,7 @@ export function showRecent(judged) {
   byId("last").replaceChildren(...shown.map(({ task, verdict, state }) => {
     const item = createElement("li");
     item.dataset.kind = verdict ? verdictKind(verdict.label) : "none";
-    const text = verdict ? reviewText(verdict.label, task.record) : "Skipped";
+    const text = verdict ? reviewText(verdict.label, task.record) : translate("Skipped");
     item.append(createElement("strong", "", text), createElement("span", "", partName(task.record)), createElement("em", "", verdict ? state : ""));
     return item;
   }));
@@ -64,9 +65,10 @@ export function showRecent(judged) {
 /** Shows the number of waiting parts, of verdicts in this session, and the pace. */
 export function showCounts(waiting, tally) {
   const limit = 10_000; // the service counts no further
-  byId("waiting").textContent = waiting === null ? "" : `${waiting >= limit ? "10\u202f000 or more" : waiting} waiting`;
-  byId("judged").textContent = `${tally.count} reviewed`;
-  byId("pace").textContent = tally.perHour === null ? "" : `${tally.perHour} per hour`;
+  const text = waiting >= limit ? translate("{count} or more waiting", { count: formatNumber(limit) }) : translateCount(waiting ?? 0, "{count} waiting", "{count} waiting");
+  byId("waiting").textContent = waiting === null ? "" : text;
+  byId("judged").textContent = translateCount(tally.count, "{count} reviewed", "{count} reviewed");
+  byId("pace").textContent = tally.perHour === null ? "" : translate("{count} per hour", { count: formatNumber(tally.perHour) });
 }
 
 function model(role, { name, version }, { label, score }, note, differs = false) {
@@ -76,7 +78,7 @@ function model(role, { name, version }, { label, score }, note, differs = false)
   item.append(
     createElement("span", "who", `${role} · ${name} ${version}`),
     createElement("strong", "word", verdictText(label)),
-    createElement("span", "score", score === null ? "" : `score ${scoreText(score)}`),
+    createElement("span", "score", score === null ? "" : translate("score {value}", { value: scoreText(score) })),
     createElement("span", "limits", note),
   );
   return item;

@@ -1,5 +1,6 @@
 // The queue of review tasks: the current one, and prefetched ones.
 
+import { partName } from "../shared/record_text.js";
 import { Task } from "./task.js";
 
 const PREFETCH = 3; // leased tasks, including the current one
@@ -116,7 +117,7 @@ export class TaskQueue {
   #dropLeased(found) {
     const { current } = this;
     if (!current || found.includes(current) || current.reopened || current.drawing?.modified) return;
-    this.leasedElsewhere = current.record.part_id ?? `record ${current.id}`;
+    this.leasedElsewhere = partName(current.record);
     current.release();
     this.current = null;
   }

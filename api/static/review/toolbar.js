@@ -1,6 +1,7 @@
 // The toolbar that edits the mask: tool, brush size, class, undo and redo.
 
 import { byId } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { classColor } from "./mask_layer.js";
 import { BrushTool, PolygonTool } from "./tools.js";
 
@@ -97,7 +98,7 @@ export class Toolbar {
   #present() {
     const drawing = this.task?.drawing;
     byId("size").value = this.size;
-    byId("size").setAttribute("aria-valuetext", `${SIZES[this.size]} pixels`);
+    byId("size").setAttribute("aria-valuetext", translate("{size} pixels", { size: SIZES[this.size] }));
     byId("size-value").textContent = `${SIZES[this.size]} px`;
     byId("size-field").classList.toggle("unused", !["brush", "eraser"].includes(this.name));
     byId("close-polygon").classList.toggle("unused", this.name !== "polygon");

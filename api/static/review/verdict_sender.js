@@ -1,5 +1,6 @@
 // Sends verdicts in the background; reports those that were not stored.
 
+import { translate } from "../shared/language.js";
 import { writeGrey } from "../shared/png.js";
 
 const CHANGED = [409, 412];
@@ -84,9 +85,9 @@ export class VerdictSender {
 
 /** The reason why a change was not stored, as text. */
 export function failureText(error) {
-  if (error.status === 412) return "Another reviewer has changed it.";
-  if (error.status === 409) return "Its lease expired, and another reviewer has it now.";
-  if (error.status === 404) return "The record no longer exists.";
+  if (error.status === 412) return translate("Another reviewer has changed it.");
+  if (error.status === 409) return translate("Its lease expired, and another reviewer has it now.");
+  if (error.status === 404) return translate("The record no longer exists.");
   return error.message;
 }
 

@@ -1,43 +1,95 @@
 // Changes in the audit log as sentences.
 
+import { translate, translateCount } from "./language.js";
 import { limitsText, verdictText } from "./record_text.js";
+import { roleText } from "./role_text.js";
+
+const CAUSES = { age: translate("age"), space: translate("space") }; // of a deletion
 
 const SENTENCES = {
-  review: (name, { after }) => `${name} reviewed it as ${verdictText(after.reviewed_label)}.${details(after)}`,
-  undo: (name, { after }) => `${name} withdrew the review${after?.reviewed_label ? `; it is ${verdictText(after.reviewed_label)} again` : ""}.`,
-  "delete a picture": (name) => `${name} deleted the photograph.`,
-  "lose a picture": () => "The file of a photograph is missing.",
-  "delete pictures": (_, { after }) => `The retention rules deleted ${count(after.count, "photograph")} (${after.cause}).`,
-  promote: (name, change) => `${name} promoted a model: ${labelsText(change)}.`,
-  "roll back": (name, change) => `${name} rolled a model back: ${labelsText(change)}.`,
-  candidate: (name, change) => `${name} changed the candidate: ${labelsText(change)}.`,
-  thresholds: (name, change) => `${name} ${thresholdsText(change)}`,
-  "retry an event": (name, { before }) => `${name} retried an event for ${before.sink}.`,
-  "retry events": (name, { after }) => `${name} retried ${count(after.count, "event")} for ${after.sink}.`,
-  "discard an event": (name, { before }) => `${name} discarded an event for ${before.sink}.`,
-  "drop events": (_, { after }) => `The outbox of ${after.sink} was full: ${count(after.count, "event")} dropped.`,
-  "log in": (name) => `${name} logged in.`,
-  "lock the log-in": (name, { after }) => `The log-in of ${name} was locked after ${count(after.failures, "failure")}.`,
-  "add a user": (name, { after }) => `${name} added the user ${after.name} with the role ${after.role}.`,
-  "change a user's role": (name, { before, after }) => `${name} changed the role of ${after.name} from ${before.role} to ${after.role}.`,
-  "set a user's password": (name, { after }) => `${name} set the password of ${after.name}.`,
-  "remove a user": (name, { before }) => `${name} removed the user ${before.name} (${before.role}).`,
-  "change a setting": (name, { before, after }) => `${name} changed the setting ${after.name} from ${valueText(before.value)} to ${valueText(after.value)}.`,
-  "make a log-in link": (name, { after }) => `${name} made a link with which ${after.name} logs in.`,
+  review: (name, { after }) =>
+    translate("{name} reviewed it as {verdict}.", { name, verdict: verdictText(after.reviewed_label) }) + details(after),
+  undo: (name, { after }) =>
+    after?.reviewed_label
+      ? translate("{name} withdrew the review; it is {verdict} again.", { name, verdict: verdictText(after.reviewed_label) })
+      : translate("{name} withdrew the review.", { name }),
+  "delete a picture": (name) => translate("{name} deleted the photograph.", { name }),
+  "lose a picture": () => translate("The file of a photograph is missing."),
+  "delete pictures": (_, { after: { count, cause } }) =>
+    translateCount(
+      count,
+      "The retention rules deleted {count} photograph ({cause}).",
+      "The retention rules deleted {count} photographs ({cause}).",
+      { cause: CAUSES[cause] ?? cause },
+    ),
+  promote: (name, change) => translate("{name} promoted a model: {labels}.", { name, labels: labelsText(change) }),
+  "roll back": (name, change) => translate("{name} rolled a model back: {labels}.", { name, labels: labelsText(change) }),
+  candidate: (name, change) => translate("{name} changed the candidate: {labels}.", { name, labels: labelsText(change) }),
+  thresholds: thresholdsText,
+  "retry an event": (name, { before }) => translate("{name} retried an event for {receiver}.", { name, receiver: before.sink }),
+  "retry events": (name, { after }) =>
+    translateCount(
+      after.count,
+      "{name} retried {count} event for {receiver}.",
+      "{name} retried {count} events for {receiver}.",
+      { name, receiver: after.sink },
+    ),
+  "discard an event": (name, { before }) =>
+    translate("{name} discarded an event for {receiver}.", { name, receiver: before.sink }),
+  "drop events": (_, { after }) =>
+    translateCount(
+      after.count,
+      "The outbox of {receiver} was full: {count} event dropped.",
+      "The outbox of {receiver} was full: {count} events dropped.",
+      { receiver: after.sink },
+    ),
+  "log in": (name) => translate("{name} logged in.", { name }),
+  "lock the log-in": (name, { after }) =>
+    translateCount(
+      after.failures,
+      "The log-in of {name} was locked after {count} failure.",
+      "The log-in of {name} was locked after {count} failures.",
+      { name },
+    ),
+  "add a user": (name, { after }) =>
+    translate("{name} added the user {user} with the role {role}.", { name, user: after.name, role: roleText(after.role) }),
+  "change a user's role": (name, { before, after }) =>
+    translate("{name} changed the role of {user} from {old} to {role}.", {
+      name,
+      user: after.name,
+      old: roleText(before.role),
+      role: roleText(after.role),
+    }),
+  "set a user's password": (name, { after }) => translate("{name} set the password of {user}.", { name, user: after.name }),
+  "remove a user": (name, { before }) =>
+    translate("{name} removed the user {user} ({role}).", { name, user: before.name, role: roleText(before.role) }),
+  "change a setting": (name, { before, after }) =>
+    translate("{name} changed the setting {setting} from {old} to {value}.", {
+      name,
+      setting: after.name,
+      old: valueText(before.value),
+      value: valueText(after.value),
+    }),
+  "make a log-in link": (name, { after }) =>
+    translate("{name} made a link with which {user} logs in.", { name, user: after.name }),
 };
 
 /** The sentence of a change. */
 export function changeText(change) {
-  const name = change.who || "An unknown person";
+  const name = change.who || translate("An unknown person");
   return SENTENCES[change.what]?.(name, change) ?? `${name}: ${change.what}.`;
 }
 
 function details({ review_reason: reason, reviewed_mask: corrected }) {
-  return `${corrected ? " The mask was corrected." : ""}${reason ? ` Reason: ${reason}` : ""}`;
+  const sentences = [
+    corrected ? translate("The mask was corrected.") : "",
+    reason ? translate("Reason: {reason}", { reason }) : "",
+  ];
+  return sentences.filter(Boolean).map((sentence) => ` ${sentence}`).join("");
 }
 
 function valueText(value) {
-  return value === null ? "no limit" : String(value);
+  return value === null ? translate("no limit") : String(value);
 }
 
 function labelsText({ before, after }) {
@@ -45,11 +97,10 @@ function labelsText({ before, after }) {
   return `${after.model}, ${text(before.labels)} → ${text(after.labels)}`;
 }
 
-function thresholdsText({ before, after }) {
-  const what = after.of_model ? "restored the thresholds of the model" : "changed the thresholds";
-  return `${what}: ${after.model} ${after.version}, ${limitsText(before)} → ${limitsText(after)}.`;
-}
-
-function count(number, noun) {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+function thresholdsText(name, { before, after }) {
+  const { model, version, of_model: isOwn } = after;
+  const values = { name, model, version, before: limitsText(before), after: limitsText(after) };
+  return isOwn
+    ? translate("{name} restored the thresholds of the model: {model} {version}, {before} → {after}.", values)
+    : translate("{name} changed the thresholds: {model} {version}, {before} → {after}.", values);
 }

@@ -1,6 +1,7 @@
 // Photographs of records with their masks. Each is loaded when it becomes visible.
 
 import { createElement } from "./dom.js";
+import { translate } from "./language.js";
 import { partName } from "./record_text.js";
 import { RequestQueue } from "./request_queue.js";
 
@@ -45,11 +46,11 @@ export class ContactSheet {
       const url = URL.createObjectURL(await this.requests.overlay(frame.dataset.record, SIDE_PX));
       this.urls.push(url);
       const image = createElement("img", "");
-      image.alt = "Photograph with its mask";
+      image.alt = translate("Photograph with its mask");
       image.src = url;
       frame.replaceChildren(image);
     } catch (error) {
-      frame.textContent = error.status === 404 ? "Photograph deleted" : error.message;
+      frame.textContent = error.status === 404 ? translate("Photograph deleted") : error.message;
     }
   }
 }

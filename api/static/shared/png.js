@@ -2,12 +2,14 @@
 //
 // Not a canvas: browsers with fingerprinting protection alter pixels read from one, and it needs four times the memory.
 
+import { translate } from "./language.js";
+
 const SIGNATURE = [137, 80, 78, 71, 13, 10, 26, 10];
 const GREY_8_BIT = [8, 0, 0, 0, 0]; // depth, colour, compression, filters, no interlace
 
 /** Reads `bytes`: {width, height, pixels} with one byte for each pixel, row by row. */
 export async function readGrey(bytes) {
-  if (SIGNATURE.some((value, index) => bytes[index] !== value)) throw new Error("The mask is not a PNG file.");
+  if (SIGNATURE.some((value, index) => bytes[index] !== value)) throw new Error(translate("The mask is not a PNG file."));
   const packed = [];
   let header;
   for (const { type, data } of chunksOf(bytes)) {
@@ -15,12 +17,12 @@ export async function readGrey(bytes) {
     if (type === "IDAT") packed.push(data);
   }
   if (!header || GREY_8_BIT.some((value, index) => header[8 + index] !== value)) {
-    throw new Error("The mask is not an 8-bit greyscale PNG file.");
+    throw new Error(translate("The mask is not an 8-bit greyscale PNG file."));
   }
   const size = new DataView(header.buffer, header.byteOffset);
   const [width, height] = [size.getUint32(0), size.getUint32(4)];
   const rows = await through(new DecompressionStream("deflate"), packed);
-  if (rows.length !== (width + 1) * height) throw new Error("The mask is truncated.");
+  if (rows.length !== (width + 1) * height) throw new Error(translate("The mask is truncated."));
   return { width, height, pixels: unfilter(rows, width, height) };
 }
 

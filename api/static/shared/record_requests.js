@@ -1,5 +1,6 @@
 // Requests about recorded inspections.
 
+import { LANGUAGE, translate } from "./language.js";
 import { readGrey } from "./png.js";
 import { request, ServiceError } from "./service.js";
 
@@ -26,16 +27,17 @@ export class RecordRequests {
     return this.json(`v1/trends?${query}`);
   }
 
-  /** The report of a shift, day, week or lot, as a Blob in the form pdf or xlsx. */
+  /** The report of a shift, day, week or lot in the language of the page, as a Blob in the form pdf or xlsx. */
   async report(kind, query, form) {
     const asked = new URLSearchParams(query);
     asked.set("format", form);
+    asked.set("language", LANGUAGE);
     return (await this.ask(`v1/reports/${kind}?${asked}`, { timeoutMs: undefined })).blob();
   }
 
   /** The error rates since a time, estimated from reviews; until a time and of a station, if they are not null. */
   async statistics(since, until = null, station = null) {
-    const given = Object.entries({ since, until, station }).filter(([, value]) => value !== null);
+    const given = Object.entries({ since, until, station, language: LANGUAGE }).filter(([, value]) => value !== null);
     return this.json(`v1/review/statistics?${new URLSearchParams(given)}`);
   }
 
@@ -100,7 +102,7 @@ export class RecordRequests {
   async json(path, options) {
     const answer = await this.ask(path, options);
     return answer.json().catch(() => {
-      throw new ServiceError("The response is incomplete.");
+      throw new ServiceError(translate("The response is incomplete."));
     });
   }
 

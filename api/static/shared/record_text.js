@@ -1,12 +1,21 @@
 // Texts about recorded inspections.
 
+import { formatDecimals, LOCALE, translate } from "./language.js";
+
 export const NOT_INSPECTED = "not_inspected";
 
-const moments = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const moments = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "medium" });
 
-/** The text of a verdict. */
+const VERDICTS = {
+  good: translate("Good"),
+  review: translate("Review"),
+  unsure: translate("Unsure"),
+  [NOT_INSPECTED]: translate("Not inspected"),
+};
+
+/** The text of a verdict; the name of a defect class is that of the model. */
 export function verdictText(label) {
-  return { good: "Good", review: "Review", unsure: "Unsure", [NOT_INSPECTED]: "Not inspected" }[label] ?? label;
+  return VERDICTS[label] ?? label;
 }
 
 /** The colour scheme of a verdict: good, review, defect or missed. */
@@ -15,13 +24,15 @@ export function verdictKind(label) {
 }
 
 export function scoreText(score) {
-  return score > 0 && score < 0.001 ? "< 0.001" : score > 0.999 && score < 1 ? "> 0.999" : score.toFixed(3);
+  if (score > 0 && score < 0.001) return `< ${formatDecimals(0.001, 3)}`;
+  return score > 0.999 && score < 1 ? `> ${formatDecimals(0.999, 3)}` : formatDecimals(score, 3);
 }
 
 /** The thresholds of a decision as text. */
 export function thresholdText({ threshold, review_threshold: review }) {
-  const from = review === null || review === undefined ? "" : `review from ${scoreText(review)}, `;
-  return `${from}defect from ${scoreText(threshold)}`;
+  const values = { threshold: scoreText(threshold) };
+  if (review === null || review === undefined) return translate("defect from {threshold}", values);
+  return translate("review from {review}, defect from {threshold}", { ...values, review: scoreText(review) });
 }
 
 /** Thresholds that were set, as text with all significant digits: {score, review}. */
@@ -37,7 +48,7 @@ export function timeText(moment) {
 
 /** The name of a part. */
 export function partName({ part_id: part, record_id: id }) {
-  return part ?? `Record ${id}`;
+  return part ?? translate("Record {id}", { id });
 }
 
 /** The label of the model that inspected a record. */

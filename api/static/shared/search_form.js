@@ -3,12 +3,13 @@
 import { byId, createElement } from "./dom.js";
 
 const TIMES = ["since", "until"];
-const DEFAULT_KEY = "lot"; // of the metadata, as the empty field says
+const DEFAULT_KEY = "lot"; // of the metadata
 
 export class SearchForm {
   /** Calls `onSearch()` when the user searches. */
   constructor(form, onSearch) {
     Object.assign(this, { form, onSearch });
+    form.elements.key.placeholder = DEFAULT_KEY;
     this.#read(new URLSearchParams(location.search));
     this.submitted = this.#values();
     form.addEventListener("submit", (event) => {

@@ -1,12 +1,15 @@
 // What reviews say about missed defects and false alarms, for the whole time and for each period.
 
 import { byId, setText } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { drawErrors } from "./plots.js";
 import { alarmsSentence, missedSentence, moreReviewsSentence } from "./sentences.js";
 
 const MAX_PERIODS = 60; // each period is a request
-const ONLY_STATION = "The errors are estimated for all parts of a station. Remove the version and the metadata to see them.";
-const TOO_MANY = `The errors of each period are shown for up to ${MAX_PERIODS} periods.`;
+const ONLY_STATION = translate(
+  "The errors are estimated for all parts of a station. Remove the version and the metadata to see them.",
+);
+const TOO_MANY = translate("The errors of each period are shown for up to {count} periods.", { count: MAX_PERIODS });
 
 /** Fetches and shows the errors; stops when `isCurrent()` is false. */
 export async function showErrors(requests, { periods, zone }, query, isCurrent) {

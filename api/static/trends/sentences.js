@@ -1,32 +1,58 @@
 // What the page says about the numbers.
 
-const whole = new Intl.NumberFormat("en");
+import { formatDecimals, formatNumber, translate, translateCount } from "../shared/language.js";
+
 const TARGET = 0.01; // of the parts called good
 const TAIL = 0.025; // on each side of a 95 % interval
+
+const BEYOND = {
+  day: (count) => translateCount(count, "{count} day beyond the control limits.", "{count} days beyond the control limits."),
+  week: (count) => translateCount(count, "{count} week beyond the control limits.", "{count} weeks beyond the control limits."),
+  month: (count) => translateCount(count, "{count} month beyond the control limits.", "{count} months beyond the control limits."),
+};
 
 /** The defect rate of the whole time, and the periods beyond the limits. */
 export function rateSentence(periods, by) {
   const inspected = sum(periods, "inspected");
-  if (!inspected) return "Nothing was inspected.";
+  if (!inspected) return translate("Nothing was inspected.");
   const defective = sum(periods, "defective");
   const beyond = periods.filter(({ out }) => out).length;
-  const unit = beyond === 1 ? by : `${by}s`;
-  const limits = beyond ? ` ${beyond} ${unit} beyond the control limits.` : "";
-  return `${percent(defective / inspected)} defective: ${whole.format(defective)} of ${whole.format(inspected)}.${limits}`;
+  const text = translate("{share} defective: {defective} of {inspected}.", {
+    share: percent(defective / inspected),
+    defective: formatNumber(defective),
+    inspected: formatNumber(inspected),
+  });
+  return beyond ? `${text} ${BEYOND[by](beyond)}` : text;
 }
 
 /** The upper bound of missed defects. */
 export function missedSentence({ called_good: good, missed }) {
-  if (!good) return "No part was called good.";
-  const most = missed.high === null ? "" : `at most ${percent(missed.high / good)} are defective`;
-  return most ? `Of ${whole.format(good)} parts called good, ${most}.` : "";
+  if (!good) return translate("No part was called good.");
+  if (missed.high === null) return "";
+  return translateCount(
+    good,
+    "Of {count} part called good, at most {share} are defective.",
+    "Of {count} parts called good, at most {share} are defective.",
+    { share: percent(missed.high / good) },
+  );
 }
 
 /** The share of false alarms. */
 export function alarmsSentence({ called_defective: defective, false_alarm_share: share }) {
-  if (!defective) return "No part was called defective.";
-  if (share.value === null) return `Of ${whole.format(defective)} parts called defective, none was reviewed yet.`;
-  return `Of ${whole.format(defective)} parts called defective, about ${percent(share.value)} are good (${percent(share.low)} to ${percent(share.high)}).`;
+  if (!defective) return translate("No part was called defective.");
+  if (share.value === null) {
+    return translateCount(
+      defective,
+      "{count} part called defective was not reviewed yet.",
+      "Of {count} parts called defective, none was reviewed yet.",
+    );
+  }
+  return translateCount(
+    defective,
+    "Of {count} part called defective, about {share} are good ({low} to {high}).",
+    "Of {count} parts called defective, about {share} are good ({low} to {high}).",
+    { share: percent(share.value), low: percent(share.low), high: percent(share.high) },
+  );
 }
 
 /** How many more reviews show that few defects are missed; "" if there are enough. */
@@ -36,11 +62,17 @@ export function moreReviewsSentence({ called_good: good, missed }) {
   const reviewed = missed.value === null ? 0 : Math.round(Math.log(TAIL) / Math.log(1 - Math.min(missed.high / good, 0.999)));
   const more = Math.max(needed - reviewed, 1);
   if (missed.value) return "";
-  return `About ${whole.format(more)} more reviews of parts called good, without a defect among them, would show that at most ${percent(TARGET)} are. The setting --record-good-share of the service decides how many are sampled for review.`;
+  const text = translateCount(
+    more,
+    "About {count} more review of a part called good, without a defect, would show that at most {share} are defective.",
+    "About {count} more reviews of parts called good, without a defect among them, would show that at most {share} are defective.",
+    { share: percent(TARGET) },
+  );
+  return `${text} ${translate("The setting --record-good-share of the service decides how many are sampled for review.")}`;
 }
 
 export function percent(share) {
-  return `${(100 * share).toFixed(share < 0.1 ? 2 : 1)} %`;
+  return `${formatDecimals(100 * share, share < 0.1 ? 2 : 1)} %`;
 }
 
 function sum(periods, name) {

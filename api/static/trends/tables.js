@@ -1,9 +1,8 @@
 // Counts by class, station and version.
 
 import { createElement } from "../shared/dom.js";
+import { formatDecimals, formatNumber, LOCALE, translate } from "../shared/language.js";
 import { percent } from "./sentences.js";
-
-const whole = new Intl.NumberFormat("en");
 
 /** The classes with their share of all defects and the sum of the shares so far (a Pareto table). */
 export function showClasses(table, classes) {
@@ -11,38 +10,48 @@ export function showClasses(table, classes) {
   let before = 0;
   const rows = classes.map(({ label, count }) => {
     before += count;
-    return [label, whole.format(count), bar(count / total), percent(before / total)];
+    return [label, formatNumber(count), bar(count / total), percent(before / total)];
   });
-  fill(table, ["Class", "Defects", "Share", "Sum"], rows, "No defects.");
+  fill(table, [translate("Class"), translate("Defects"), translate("Share"), translate("Sum")], rows, translate("No defects."));
 }
 
 /** Stations or versions with their defect rates. */
 export function showGroups(table, title, groups) {
   const highest = Math.max(...groups.map(rateOf), 1e-9);
   const rows = groups.map((group) => [
-    group.name || "unnamed",
-    whole.format(group.inspected),
-    whole.format(group.defective),
+    group.name || translate("unnamed"),
+    formatNumber(group.inspected),
+    formatNumber(group.defective),
     percent(rateOf(group)),
     bar(rateOf(group) / highest),
   ]);
-  fill(table, [title, "Inspected", "Defective", "Rate", ""], rows, "Nothing was inspected.");
+  const titles = [title, translate("Inspected"), translate("Defective"), translate("Rate"), ""];
+  fill(table, titles, rows, translate("Nothing was inspected."));
 }
 
 /** The periods with their control limits and mean scores; `zone` is that of the plant. */
 export function showPeriods(table, periods, zone) {
-  const days = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: zone });
+  const days = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeZone: zone });
   const known = (value, write) => (value === null ? "–" : write(value));
   const rows = periods.map((period) => [
     days.format(new Date(period.begin)),
-    whole.format(period.inspected),
-    whole.format(period.defective),
+    formatNumber(period.inspected),
+    formatNumber(period.defective),
     period.inspected ? percent(rateOf(period)) : "–",
     known(period.low, percent),
     known(period.high, percent),
-    known(period.log_odds, (value) => value.toFixed(2)),
+    known(period.log_odds, (value) => formatDecimals(value, 2)),
   ]);
-  fill(table, ["From", "Inspected", "Defective", "Rate", "Lower limit", "Upper limit", "Mean log-odds"], rows, "Nothing was inspected.");
+  const titles = [
+    translate("From"),
+    translate("Inspected"),
+    translate("Defective"),
+    translate("Rate"),
+    translate("Lower limit"),
+    translate("Upper limit"),
+    translate("Mean log-odds"),
+  ];
+  fill(table, titles, rows, translate("Nothing was inspected."));
 }
 
 function rateOf({ inspected, defective }) {

@@ -2,6 +2,7 @@
 
 import { attempt } from "../shared/attempt.js";
 import { byId, setText } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { askKey } from "../shared/key_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { SearchForm } from "../shared/search_form.js";
@@ -35,8 +36,8 @@ function show({ by, zone, periods, classes, stations, versions }) {
   drawScores(byId("scores"), periods, zone);
   showPeriods(byId("periods"), periods, zone);
   showClasses(byId("classes"), classes);
-  showGroups(byId("by-station"), "Station", stations);
-  showGroups(byId("by-version"), "Version", versions);
+  showGroups(byId("by-station"), translate("Station"), stations);
+  showGroups(byId("by-version"), translate("Version"), versions);
 }
 
 enableReports(requests, () => form.typed, (ask) => attempt(key, ask));

@@ -1,0 +1,34 @@
+"""The languages of the pages and the reports: a JSON file for each, from English texts to translated ones.
+
+English has no file. `docs/extending.md` describes how to add a language.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path(__file__).parent / "languages"
+ENGLISH = "en"
+
+Texts = Mapping[str, str | Mapping[str, str]]
+"""Translations by English text. That of a text with a count is a mapping from plural forms (`one`, `other`, …)
+to texts; its key is the English plural.
+"""
+
+
+class Catalogue(NamedTuple):
+    """A language: its own name, and its translations."""
+
+    name: str
+    texts: Texts
+
+
+@cache
+def read_catalogues() -> Mapping[str, Catalogue]:
+    """Returns the known languages by their codes, English first."""
+    found = {ENGLISH: Catalogue("English", {})}
+    for path in sorted(FOLDER.glob("*.json")):
+        found[path.stem] = Catalogue(**json.loads(path.read_text("utf-8")))
+    return found

@@ -1,0 +1,13 @@
+// The roles of users as texts.
+
+import { translate } from "./language.js";
+
+const ROLES = {
+  operator: translate("operator"),
+  reviewer: translate("reviewer"),
+  administrator: translate("administrator"),
+};
+
+export function roleText(role) {
+  return ROLES[role] ?? role;
+}
