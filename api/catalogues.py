@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = Path(__file__).parent / "languages"
-ENGLISH = "en"
+DEFAULT = "en"
 
 Texts = Mapping[str, str | Mapping[str, str]]
-"""Translations by English text. That of a text with a count is a mapping from plural forms (`one`, `other`, …)
-to texts; its key is the English plural.
+"""Translations by English text. That of a text with a count is a mapping from plural forms (`one`, `other`
+and others) to texts; its key is the English plural.
 """
 
 
@@ -28,7 +28,7 @@ class Catalogue(NamedTuple):
 @cache
 def read_catalogues() -> Mapping[str, Catalogue]:
     """Returns the known languages by their codes, English first."""
-    found = {ENGLISH: Catalogue("English", {})}
+    found = {DEFAULT: Catalogue("English", {})}
     for path in sorted(FOLDER.glob("*.json")):
         found[path.stem] = Catalogue(**json.loads(path.read_text("utf-8")))
     return found

@@ -6,10 +6,12 @@ from typing import Annotated
 from fastapi import Depends, Path, Query
 from pydantic import AfterValidator, AwareDatetime, Field
 
+from api.catalogues import DEFAULT, read_catalogues
 from api.errors import RequestError
 from api.records.events import Verdict
 from api.records.filters import Filters
 from api.records.inspection import Row
+from api.records.language import Language, find_language
 from api.records.queries import find_inspection
 from api.records.record import Record
 from api.records.review.reviews import record_not_found
@@ -18,6 +20,7 @@ from api.records.tagging import MAX_LENGTH, split_tag
 from api.routes.dependencies import ServiceDep
 from api.routes.number_text import DECIMAL_NUMBER, ISO_TIME, WHOLE_NUMBER
 from api.routes.request_params import Name
+from segdec.errors import ConfigError
 from segdec.runtime.identifiers import SCHEMA_PATTERN, check_identifier
 
 Tag = Annotated[
@@ -84,6 +87,26 @@ async def read_tag(
 
 
 TagDep = Annotated[tuple[str, str] | None, Depends(read_tag)]
+
+
+async def read_language(
+    language: Annotated[
+        str,
+        Query(description="of texts, dates and numbers", json_schema_extra={"enum": [*read_catalogues()]}),
+    ] = DEFAULT,
+) -> Language:
+    """Returns the language in a query.
+
+    Raises:
+        RequestError: 400 if it is unknown.
+    """
+    try:
+        return find_language(language)
+    except ConfigError as error:
+        raise RequestError(400, "bad_parameter", str(error)) from error
+
+
+LanguageDep = Annotated[Language, Depends(read_language)]
 
 
 async def read_filters(

@@ -15,7 +15,7 @@ from api.records.reports.report_content import read_content
 from api.records.reports.report_request import ReportKind, make_report_request
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep, take_export_slot
-from api.routes.record_filters import RecordDep, TagDep, TextFilter, Timestamp
+from api.routes.record_filters import LanguageDep, RecordDep, TagDep, TextFilter, Timestamp
 from api.routes.roles import require_role
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=require_role("quality"))
@@ -39,6 +39,7 @@ async def show_report(
     service: ServiceDep,
     record: RecordDep,
     tag: TagDep,
+    language: LanguageDep,
     kind: Annotated[ReportKind, Path(description="lot: all inspections with a value of `metadata`")],
     at: Annotated[Timestamp, Query(description="a time in the period; default: now")] = None,
     station: TextFilter = None,
@@ -49,7 +50,7 @@ async def show_report(
 
     def write(engine: Engine) -> bytes:
         with engine.connect() as connection:
-            request = make_report_request(connection, kind, plan, at or now, station, tag)
+            request = make_report_request(connection, kind, plan, at or now, station, tag, language)
             content = read_content(connection, request)
         return write_pdf(content, now) if form == "pdf" else write_excel(content, engine)
 

@@ -25,7 +25,7 @@ from api.routes.dependencies import ServiceDep
 from api.routes.if_match import SeenRevisions
 from api.routes.json_body import MAX_JSON_BYTES, read_json_body
 from api.routes.rate_limit import client_of
-from api.routes.record_filters import RecordDep, RecordId, RowDep, TextFilter, Timestamp
+from api.routes.record_filters import LanguageDep, RecordDep, RecordId, RowDep, TextFilter, Timestamp
 from api.routes.records import ETAG, answer_record
 from api.routes.request_params import DeadlineDep, Name, RequiredName
 from api.routes.roles import require_role
@@ -192,8 +192,12 @@ async def _write(
 
 @router.get("/v1/review/statistics", responses=document_problems(400, 503))
 async def show_statistics(
-    record: RecordDep, since: Timestamp = None, until: Timestamp = None, station: TextFilter = None
+    record: RecordDep,
+    language: LanguageDep,
+    since: Timestamp = None,
+    until: Timestamp = None,
+    station: TextFilter = None,
 ) -> ReviewStatistics:
     """Miss rate and false alarms, estimated from reviews of sampled inspections."""
     filters = Filters(station=station, since=since, until=until)
-    return await record.read(query_statistics, filters)
+    return await record.read(query_statistics, filters, language)

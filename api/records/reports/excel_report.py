@@ -8,9 +8,9 @@ from typing import Any
 import xlsxwriter  # type: ignore[import-untyped]
 from sqlalchemy import Engine
 
-from api.records.filters import Filters
+from api.records.language import Language
 from api.records.reports.report_content import ReportContent
-from api.records.reports.report_text import error_lines, model_rows, summary_rows
+from api.records.reports.report_text import error_lines, label_text, model_rows, rate_titles, summary_rows
 from api.records.search import inspection_pages
 from api.records.tables import inspections
 from segdec.runtime.identifiers import NOT_INSPECTED
@@ -19,18 +19,13 @@ ROWS = 500
 """Rows per query."""
 MAX_ROWS = 1_000_000
 """Inspections in a file, the newest ones: a sheet has 1,048,576 rows."""
-TEXTS = (
-    "station",
-    "part_id",
-    "label",
-    "model",
-    "version",
-    "reviewed_label",
-    "reviewer",
-    "review_reason",
-    "details",
-)
-COLUMNS = [inspections.c[name] for name in ("id", "inspected_at", "score", "threshold", *TEXTS)]
+COLUMNS = [
+    inspections.c[name]
+    for name in (
+        *("id", "inspected_at", "label", "score", "threshold", "station", "part_id"),
+        *("model", "version", "reviewed_label", "reviewer", "review_reason", "details"),
+    )
+]
 OPTIONS = {
     "constant_memory": True,
     "strings_to_formulas": False,
@@ -56,7 +51,8 @@ def write_excel(content: ReportContent, engine: Engine) -> bytes:
 
 def _write(book: Any, content: ReportContent, engine: Engine) -> None:
     bold = book.add_format({"bold": True})
-    time = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+    time = book.add_format({"num_format": content.request.language.excel_time})
+    translate = content.request.language.translate
     title = (content.request.title,)
     lines = [
         title,
@@ -66,19 +62,18 @@ def _write(book: Any, content: ReportContent, engine: Engine) -> None:
         (),
         *model_rows(content),
     ]
-    _fill(book.add_worksheet("Summary"), lines, bold, (24, 40, 14, 40, 70))
-    sheet = book.add_worksheet("Defect rate")
-    _fill(sheet, [("From", "Inspected", "Defective", "Rate")], bold, (20, 12, 12, 12))
+    _fill(book.add_worksheet(translate("Summary")), lines, bold, (24, 40, 14, 40, 70))
+    sheet = book.add_worksheet(translate("Defect rate"))
+    _fill(sheet, [rate_titles(content)], bold, (20, 12, 12, 12))
     share = book.add_format({"num_format": "0.00 %"})
     for number, (begin, inspected, defective) in enumerate(content.rates, 1):
         sheet.write_datetime(number, 0, begin.astimezone(content.request.zone), time)
         sheet.write_row(number, 1, (inspected, defective))
         sheet.write_number(number, 3, defective / inspected, share)
-    sheet = book.add_worksheet("Inspections")
+    sheet = book.add_worksheet(translate("Inspections"))
     sheet.set_column(1, 1, 20, time)
     sheet.freeze_panes(1, 0)
-    heads = ("record", "time", "score", "threshold", *TEXTS[:-1], "metadata")
-    _fill(sheet, [heads], bold, ())
+    _fill(sheet, [_inspection_titles(content.request.language)], bold, ())
     for number, values in enumerate(_inspections(engine, content), 1):
         sheet.write_row(number, 0, values)
 
@@ -90,8 +85,18 @@ def _fill(sheet: Any, lines: Iterable[Sequence[str]], first: Any, widths: Sequen
         sheet.write_row(number, 0, line, first if number == 0 else None)
 
 
+def _inspection_titles(language: Language) -> list[str]:
+    translate = language.translate
+    return [
+        *(translate("Record"), translate("Time"), translate("Verdict"), translate("Score")),
+        *(translate("Threshold"), translate("Station"), translate("Part"), translate("Model")),
+        *(translate("Version"), translate("Review"), translate("Reviewer"), translate("Reason")),
+        translate("Metadata"),
+    ]
+
+
 def _inspections(engine: Engine, content: ReportContent) -> Iterator[Sequence[object]]:
-    filters: Filters = content.request.filters
+    filters, language = content.request.filters, content.request.language
     written = 0
     for rows in inspection_pages(engine, filters, COLUMNS, ROWS):
         for row in rows[: MAX_ROWS - written]:
@@ -100,9 +105,13 @@ def _inspections(engine: Engine, content: ReportContent) -> Iterator[Sequence[ob
             yield (
                 row["id"],
                 row["inspected_at"].astimezone(content.request.zone),
+                label_text(row["label"], language),
                 row["score"] if judged else None,
                 row["threshold"] if judged else None,
-                *(row[name] for name in TEXTS[:-1]),
+                *(row[name] for name in ("station", "part_id", "model", "version")),
+                label_text(row["reviewed_label"], language),
+                row["reviewer"],
+                row["review_reason"],
                 json.dumps(json.loads(row["details"]), ensure_ascii=False),
             )
         if written == MAX_ROWS:

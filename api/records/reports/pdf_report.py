@@ -11,11 +11,13 @@ from fpdf.fonts import FontFace
 from api.records.reports.report_content import MAX_DEFECTS, ReportContent
 from api.records.reports.report_text import (
     defect_rows,
+    defect_titles,
     error_lines,
     model_rows,
+    model_titles,
     rate_rows,
+    rate_titles,
     summary_rows,
-    time_text,
 )
 
 FONTS = Path(__file__).parents[2] / "fonts"
@@ -40,8 +42,9 @@ def write_pdf(content: ReportContent, made_at: datetime) -> bytes:
 class _Document(FPDF):
     def __init__(self, content: ReportContent, made_at: datetime) -> None:
         super().__init__(format="A4")
-        zone = content.request.zone
-        self._made = f"Made on {time_text(made_at, zone)}, times in {zone.key}"
+        zone, language = content.request.zone, content.request.language
+        time = language.time(made_at, zone)
+        self._made = language.translate("Made on {time}, times in {zone}", time=time, zone=zone.key)
         self.set_auto_page_break(True, margin=18)
 
     def footer(self) -> None:
@@ -53,28 +56,24 @@ class _Document(FPDF):
 
 
 def _write(document: FPDF, content: ReportContent) -> None:
+    translate = content.request.language.translate
+    none = translate("None.")
     document.set_font(FONT, "B", TITLE_PT)
     document.multi_cell(0, 9, content.request.title, new_x="LMARGIN", new_y="NEXT")
-    _table(document, [], summary_rows(content), (3, 7))
-    _heading(document, "Errors, estimated from reviews")
+    _table(document, [], summary_rows(content), (3, 7), none)
+    _heading(document, translate("Errors, estimated from reviews"))
     for line in error_lines(content):
         document.multi_cell(0, LINE_MM, line, align="L", new_x="LMARGIN", new_y="NEXT")
-    _heading(document, "Models")
-    _table(
-        document,
-        ["Model", "Version", "Inspected", "Thresholds", "SHA-256"],
-        model_rows(content),
-        (3, 1.5, 2, 3, 6),
-    )
-    _heading(document, "Defect rate")
-    _table(document, ["From", "Inspected", "Defective", "Rate"], rate_rows(content), (4, 2, 2, 2))
-    _heading(
-        document, f"Defects, the newest {MAX_DEFECTS}" if len(content.defects) == MAX_DEFECTS else "Defects"
-    )
-    titles = ["Time", "Part", "Station", "Class", "Score", "Review", "Record"]
-    _table(document, titles, defect_rows(content), (4, 4, 3, 3, 1.5, 2, 2))
+    _heading(document, translate("Models"))
+    _table(document, model_titles(content), model_rows(content), (3, 1.5, 2, 3, 6), none)
+    _heading(document, translate("Defect rate"))
+    _table(document, rate_titles(content), rate_rows(content), (4, 2, 2, 2), none)
+    is_full = len(content.defects) == MAX_DEFECTS
+    newest = translate("Defects, the newest {count}", count=MAX_DEFECTS)
+    _heading(document, newest if is_full else translate("Defects"))
+    _table(document, defect_titles(content), defect_rows(content), (4, 4, 3, 3, 1.5, 2.5, 2), none)
     document.ln(12)
-    document.cell(0, LINE_MM, "Date, name, signature: ______________________________________________")
+    document.cell(0, LINE_MM, f"{translate('Date, name, signature')}: {'_' * 46}")
 
 
 def _heading(document: FPDF, text: str) -> None:
@@ -85,12 +84,17 @@ def _heading(document: FPDF, text: str) -> None:
 
 
 def _table(
-    document: FPDF, titles: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[float]
+    document: FPDF,
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    widths: Sequence[float],
+    none: str,
 ) -> None:
+    """Writes a table, or the text `none` if there are no rows."""
     document.set_font(FONT, size=TEXT_PT)
     lines = list(rows)
     if not lines:
-        document.cell(0, LINE_MM, "None.", new_x="LMARGIN", new_y="NEXT")
+        document.cell(0, LINE_MM, none, new_x="LMARGIN", new_y="NEXT")
         return
     with document.table(
         col_widths=tuple(widths),

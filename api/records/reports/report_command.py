@@ -8,7 +8,9 @@ from typing import get_args
 
 from sqlalchemy import Engine
 
+from api.catalogues import DEFAULT
 from api.errors import RequestError
+from api.records.language import Language, find_language
 from api.records.line.shifts import ShiftPlan
 from api.records.open_record import add_setting_flags, open_record, parse_time
 from api.records.record_settings import StoredChange, read_changes
@@ -34,22 +36,24 @@ def run(arguments: Sequence[str]) -> None:
     options = _parser().parse_args(arguments)
     if options.out.suffix not in SUFFIXES:
         raise ConfigError(f"--out is {options.out}. Expected a name that ends with .pdf or .xlsx.")
+    language = find_language(options.language)
     with open_record(options.record_database, options.record_folder) as engine:
         with engine.connect() as connection:
             changed = read_changes(connection)
-        content = _report(engine, options, ShiftPlan.from_settings(_settings(options, changed)))
+        plan = ShiftPlan.from_settings(_settings(options, changed))
+        content = _report(engine, options, plan, language)
     write_bytes_atomic(options.out, content)
     print(f"The report is in {options.out}.")
 
 
-def _report(engine: Engine, options: argparse.Namespace, plan: ShiftPlan) -> bytes:
+def _report(engine: Engine, options: argparse.Namespace, plan: ShiftPlan, language: Language) -> bytes:
     at = options.at or datetime.now(UTC)
     if at.tzinfo is None:
         at = at.replace(tzinfo=plan.zone)
     with engine.connect() as connection:
         try:
             request = make_report_request(
-                connection, options.kind, plan, at, options.station, options.metadata
+                connection, options.kind, plan, at, options.station, options.metadata, language
             )
         except RequestError as error:
             raise ConfigError(str(error)) from error
@@ -80,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--at", type=parse_time, help="a time in the period, of the plant without a zone (default: now)")
     add("--station", help="only of this station")
     add("--metadata", type=_parse_tag, metavar="KEY:VALUE", help="only with this value, for example lot:4711")
+    add("--language", default=DEFAULT, metavar="CODE", help="of the report, for example de (default: en)")
     shifts = "start times of the shifts (default: those of /settings, or SEGDEC_RECORD_SHIFTS)"
     add("--record-shifts", help=shifts)
     add("--record-zone", help="time zone of the plant (default: that of /settings, or SEGDEC_RECORD_ZONE)")

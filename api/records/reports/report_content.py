@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, select
 from api.records.events import verdict_of
 from api.records.filters import Filters, equal, start_of_hour
 from api.records.inspection import Row
+from api.records.language import Language
 from api.records.line import line_queries
 from api.records.line.shifts import Span
 from api.records.review.review_statistics import query_statistics
@@ -31,11 +32,12 @@ DEFECT_COLUMNS = [
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What a report is about; None = any station, any metadata."""
+    """What a report is about, and its language; None = any station, any metadata."""
 
     title: str
     span: Span
     zone: ZoneInfo
+    language: Language
     station: str | None = None
     tag: tuple[str, str] | None = None
 
@@ -106,7 +108,7 @@ def read_content(connection: Connection, request: ReportRequest) -> ReportConten
         labels,
         missed,
         _rates(sums, request),
-        query_statistics(connection, replace(filters, tag=None)),
+        query_statistics(connection, replace(filters, tag=None), request.language),
         _models(connection, filters, sums),
         list_inspections(connection, replace(filters, verdict="defect"), None, MAX_DEFECTS, DEFECT_COLUMNS),
     )

@@ -6,9 +6,9 @@ from typing import Literal
 from sqlalchemy import Connection
 
 from api.errors import RequestError
+from api.records.language import ENGLISH, Language
 from api.records.line.shifts import ShiftPlan, Span
 from api.records.reports.report_content import ReportRequest, span_of_tag
-from api.records.reports.report_text import time_text
 from api.records.trends.periods import list_periods
 
 ReportKind = Literal["shift", "day", "week", "lot"]
@@ -21,6 +21,7 @@ def make_report_request(
     at: datetime,
     station: str | None = None,
     tag: tuple[str, str] | None = None,
+    language: Language = ENGLISH,
 ) -> ReportRequest:
     """Returns the request for the shift, day or week that contains a time, or for a value of the metadata.
 
@@ -28,20 +29,27 @@ def make_report_request(
         RequestError: 400 without a value of the metadata for `lot`, 404 if no inspection has it.
     """
     if kind == "lot":
-        return _lot_request(connection, plan, station, tag)
+        return _lot_request(connection, plan, language, station, tag)
     day = at.astimezone(plan.zone).date()
     span = plan.shift_at(at) if kind == "shift" else next(list_periods(kind, day, day, plan.zone))
+    return ReportRequest(_title(kind, span, plan, language), span, plan.zone, language, station, tag)
+
+
+def _title(kind: ReportKind, span: Span, plan: ShiftPlan, language: Language) -> str:
     begin = span.begin.astimezone(plan.zone)
-    titles = {
-        "shift": f"Shift of {time_text(begin, plan.zone)}",
-        "day": f"Day {begin:%Y-%m-%d}",
-        "week": f"Week {begin:%G-W%V}",
-    }
-    return ReportRequest(titles[kind], span, plan.zone, station, tag)
+    if kind == "shift":
+        return language.translate("Shift of {time}", time=language.time(begin, plan.zone))
+    if kind == "day":
+        return language.translate("Day {date}", date=language.date(begin))
+    return language.translate("Week {week} of {year}", week=f"{begin:%V}", year=f"{begin:%G}")
 
 
 def _lot_request(
-    connection: Connection, plan: ShiftPlan, station: str | None, tag: tuple[str, str] | None
+    connection: Connection,
+    plan: ShiftPlan,
+    language: Language,
+    station: str | None,
+    tag: tuple[str, str] | None,
 ) -> ReportRequest:
     if tag is None:
         detail = "A report of a lot needs a value of the metadata. Expected for example lot:4711."
@@ -49,4 +57,5 @@ def _lot_request(
     span: Span | None = span_of_tag(connection, tag)
     if span is None:
         raise RequestError(404, "lot_not_found", f"No inspection has the metadata {tag[0]}: {tag[1]}.")
-    return ReportRequest(f"Certificate of {tag[0]} {tag[1]}", span, plan.zone, station, tag)
+    title = language.translate("Certificate of {key} {value}", key=tag[0], value=tag[1])
+    return ReportRequest(title, span, plan.zone, language, station, tag)

@@ -1,94 +1,146 @@
 """Texts and table rows of a report."""
 
 from collections.abc import Iterator
-from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from api.records.events import verdict_of
+from api.records.language import Language
 from api.records.reports.report_content import ReportContent
 from segdec.config import GOOD
-from segdec.runtime.identifiers import REVIEW
+from segdec.runtime.identifiers import NOT_INSPECTED, REVIEW, UNSURE
 
 
 def summary_rows(content: ReportContent) -> Iterator[tuple[str, str]]:
     """Yields names and values of the summary."""
-    request, inspected = content.request, content.inspected
-    span = request.span
-    yield "Period", f"{time_text(span.begin, request.zone)} to {time_text(span.end, request.zone)}"
-    yield "Station", "all" if request.station is None else request.station or "unnamed"
+    request, language = content.request, content.request.language
+    translate = language.translate
+    begin, end = (language.time(moment, request.zone) for moment in (request.span.begin, request.span.end))
+    yield translate("Period"), translate("{begin} to {end}", begin=begin, end=end)
+    station = request.station or translate("unnamed")
+    yield translate("Station"), translate("all") if request.station is None else station
     if request.tag is not None:
         yield request.tag
-    yield "Inspected", _count(inspected)
-    yield "Good", _with_share(content.labels[GOOD], inspected)
-    yield "For review", _with_share(content.labels[REVIEW], inspected)
-    yield "Defective", _with_share(content.defective, inspected)
+    yield from _count_rows(content)
+
+
+def _count_rows(content: ReportContent) -> Iterator[tuple[str, str]]:
+    language = content.request.language
+    translate = language.translate
+
+    def with_share(count: int) -> str:
+        share = f" ({language.percent(count / content.inspected)})" if content.inspected else ""
+        return language.count(count) + share
+
+    yield translate("Inspected"), language.count(content.inspected)
+    yield translate("Good"), with_share(content.labels[GOOD])
+    yield translate("For review"), with_share(content.labels[REVIEW])
+    yield translate("Defective"), with_share(content.defective)
     for label, count in content.labels.most_common():
         if verdict_of(label) == "defect":
-            yield f"   {label}", _with_share(count, inspected)
+            yield f"   {label}", with_share(count)
     # Not every photograph without a verdict is stored with its metadata.
-    yield "Not inspected" if request.tag is None else "Not inspected, at least", _count(content.not_inspected)
+    is_exact = content.request.tag is None
+    title = translate("Not inspected") if is_exact else translate("Not inspected, at least")
+    yield title, language.count(content.not_inspected)
 
 
 def error_lines(content: ReportContent) -> Iterator[str]:
     """Yields sentences about missed defects and false alarms."""
-    found = content.statistics
+    found, language = content.statistics, content.request.language
     if content.request.tag is not None:
-        yield "These estimates are for all parts of the period and the station."
+        yield language.translate("These estimates are for all parts of the period and the station.")
     if found.called_good and found.missed.high is not None:
-        most = percent(found.missed.high / found.called_good)
-        called = _count(found.called_good)
-        yield f"Of {called} parts called good, at most {most} are defective (95 % confidence)."
+        yield language.translate_count(
+            found.called_good,
+            "Of {count} part called good, at most {share} are defective (95 % confidence).",
+            "Of {count} parts called good, at most {share} are defective (95 % confidence).",
+            share=language.percent(found.missed.high / found.called_good),
+        )
     share = found.false_alarm_share
     if share.value is not None and share.low is not None and share.high is not None:
-        bounds = f"{percent(share.low)} to {percent(share.high)}"
-        called = _count(found.called_defective)
-        yield f"Of {called} parts called defective, about {percent(share.value)} are good ({bounds})."
-    yield f"{_count(found.reviewed)} of {_count(found.drawn)} sampled parts were reviewed."
+        yield language.translate_count(
+            found.called_defective,
+            "Of {count} part called defective, about {share} are good ({low} to {high}).",
+            "Of {count} parts called defective, about {share} are good ({low} to {high}).",
+            share=language.percent(share.value),
+            low=language.percent(share.low),
+            high=language.percent(share.high),
+        )
+    yield language.translate_count(
+        found.drawn,
+        "{reviewed} of {count} sampled part was reviewed.",
+        "{reviewed} of {count} sampled parts were reviewed.",
+        reviewed=language.count(found.reviewed),
+    )
     yield from found.notes
+
+
+def model_titles(content: ReportContent) -> list[str]:
+    """Returns the titles of the columns of `model_rows`."""
+    translate = content.request.language.translate
+    titles = translate("Model"), translate("Version"), translate("Inspected"), translate("Thresholds")
+    return [*titles, "SHA-256"]
 
 
 def model_rows(content: ReportContent) -> Iterator[tuple[str, ...]]:
     """Yields name, version, number of inspections, thresholds and SHA-256 of the manifest."""
+    language = content.request.language
     for used in content.models:
-        review = "" if used.review_threshold is None else f"review from {used.review_threshold:.3f}, "
-        thresholds = f"{review}defective from {used.threshold:.3f}"
-        yield used.model, used.version, _count(used.inspected), thresholds, used.manifest_sha256 or "–"
+        threshold = language.decimals(used.threshold, 3)
+        if used.review_threshold is None:
+            limits = language.translate("defective from {threshold}", threshold=threshold)
+        else:
+            limits = language.translate(
+                "review from {review}, defective from {threshold}",
+                review=language.decimals(used.review_threshold, 3),
+                threshold=threshold,
+            )
+        yield used.model, used.version, language.count(used.inspected), limits, used.manifest_sha256 or "–"
+
+
+def rate_titles(content: ReportContent) -> list[str]:
+    """Returns the titles of the columns of `rate_rows`."""
+    translate = content.request.language.translate
+    return [translate("From"), translate("Inspected"), translate("Defective"), translate("Rate")]
 
 
 def rate_rows(content: ReportContent) -> Iterator[tuple[str, ...]]:
     """Yields begin, inspected, defective and rate of each hour or day."""
+    request, language = content.request, content.request.language
     for begin, inspected, defective in content.rates:
-        rate = percent(defective / inspected) if inspected else "–"
-        yield time_text(begin, content.request.zone), _count(inspected), _count(defective), rate
+        rate = language.percent(defective / inspected) if inspected else "–"
+        time = language.time(begin, request.zone)
+        yield time, language.count(inspected), language.count(defective), rate
+
+
+def defect_titles(content: ReportContent) -> list[str]:
+    """Returns the titles of the columns of `defect_rows`."""
+    translate = content.request.language.translate
+    part = translate("Time"), translate("Part"), translate("Station"), translate("Class")
+    return [*part, translate("Score"), translate("Review"), translate("Record")]
 
 
 def defect_rows(content: ReportContent) -> Iterator[tuple[str, ...]]:
     """Yields time, part, station, class, score, review and record of each listed defect."""
+    request, language = content.request, content.request.language
     for row in content.defects:
         yield (
-            time_text(row["inspected_at"], content.request.zone),
+            language.time(row["inspected_at"], request.zone),
             row["part_id"] or "–",
             row["station"],
             row["label"],
-            f"{row['score']:.3f}",
-            row["reviewed_label"] or "",
+            language.decimals(row["score"], 3),
+            label_text(row["reviewed_label"], language),
             str(row["id"]),
         )
 
 
-def time_text(moment: datetime, zone: ZoneInfo) -> str:
-    """Returns a time in the zone of the plant, to the minute."""
-    return moment.astimezone(zone).strftime("%Y-%m-%d %H:%M")
-
-
-def percent(share: float) -> str:
-    """Returns a share in percent."""
-    return f"{100 * share:.{2 if share < 0.1 else 1}f} %"
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
-
-
-def _with_share(number: int, total: int) -> str:
-    return f"{_count(number)} ({percent(number / total)})" if total else _count(number)
+def label_text(label: str | None, language: Language) -> str:
+    """Returns a label as text, empty if it is None; the names of defect classes are those of the model."""
+    texts = {
+        None: "",
+        GOOD: language.translate("good"),
+        REVIEW: language.translate("review"),
+        UNSURE: language.translate("unsure"),
+        NOT_INSPECTED: language.translate("not inspected"),
+    }
+    return texts.get(label, label or "")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, case, exists, func, select, text
 
 from api.records.filters import Filters, in_period_and_station
+from api.records.language import ENGLISH, Language
 from api.records.review.confidence_intervals import Interval, Sample, estimate_share, estimate_total
 from api.records.review.sampling_counts import Stratum, count_strata
 from api.records.schemas import Estimate, ReviewStatistics
@@ -23,12 +24,6 @@ from segdec.runtime.identifiers import UNSURE
 
 CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW = ("near", "chance"), ("defect",), ("review",)
 """Sampling reasons by verdict."""
-DESCRIPTIONS = {
-    "near": "called good near the threshold",
-    "chance": "called good, drawn by chance",
-    "defect": "called defective",
-    "review": "for review",
-}
 UNDEFINED = Estimate(value=None, low=None, high=None)
 
 
@@ -77,15 +72,19 @@ class StratumCounts(NamedTuple):
 Strata = Mapping[Stratum, StratumCounts]
 
 
-def query_statistics(connection: Connection, filters: Filters) -> ReviewStatistics:
-    """Computes the statistics of a period and a station, the only filters that may be set."""
+def query_statistics(
+    connection: Connection, filters: Filters, language: Language = ENGLISH
+) -> ReviewStatistics:
+    """Computes the statistics of a period and a station, the only filters that may be set; its notes are in
+    `language`.
+    """
     totals, reviewed = count_strata(connection, filters), _count_reviews(connection, filters)
     strata = {}
     for stratum in {*totals, *reviewed}:
         counts = StratumCounts(totals.get(stratum, 0), **reviewed.get(stratum, {"plain": ReviewCounts()}))
         # Inspections stored between both queries are sampled but missing in the total.
         strata[stratum] = counts._replace(total=max(counts.total, counts.drawn.drawn))
-    return compute_statistics(filters, strata)
+    return compute_statistics(filters, strata, language)
 
 
 def _count_reviews(connection: Connection, filters: Filters) -> Mapping[Stratum, Mapping[str, ReviewCounts]]:
@@ -106,7 +105,7 @@ def _count_reviews(connection: Connection, filters: Filters) -> Mapping[Stratum,
     return found
 
 
-def compute_statistics(filters: Filters, strata: Strata) -> ReviewStatistics:
+def compute_statistics(filters: Filters, strata: Strata, language: Language = ENGLISH) -> ReviewStatistics:
     good, defective, doubtful = (
         _samples(strata, reasons) for reasons in (CALLED_GOOD, CALLED_DEFECTIVE, FOR_REVIEW)
     )
@@ -132,7 +131,7 @@ def compute_statistics(filters: Filters, strata: Strata) -> ReviewStatistics:
         miss_rate=_estimate(estimate_share(good, [*defective, *doubtful]), min(inspected, 1)),
         false_alarms=_estimate(alarms),
         false_alarm_share=_estimate(alarms, called_defective),
-        notes=list(_notes(strata)),
+        notes=list(_notes(strata, language)),
     )
 
 
@@ -148,19 +147,43 @@ def _estimate(interval: Interval, of: int = 1) -> Estimate:
     return Estimate(value=value, low=interval.low / of, high=interval.high / of)
 
 
-def _notes(strata: Strata) -> Iterable[str]:
+def _notes(strata: Strata, language: Language) -> Iterable[str]:
     for stratum, counts in sorted(strata.items()):
-        name, sampled = DESCRIPTIONS[stratum.reason], counts.drawn
+        values = {"parts": _description(stratum.reason, language), "drawn": counts.drawn.drawn}
         if counts.total and not counts.sample().size:
-            yield (
-                f"{name}: too few reviews for an estimate of {counts.total} inspections, of which "
-                f"{sampled.drawn} were sampled with the probability {stratum.probability:g}. All or none of "
-                "them may be defective."
+            yield language.translate_count(
+                counts.total,
+                "{parts}: too few reviews for an estimate of {count} inspection, of which {drawn} were "
+                "sampled with the probability {probability}. It may be defective.",
+                "{parts}: too few reviews for an estimate of {count} inspections, of which {drawn} were "
+                "sampled with the probability {probability}. All or none of them may be defective.",
+                probability=language.probability(stratum.probability),
+                **values,
             )
-        elif waiting := sampled.drawn - sampled.reviewed:
-            yield (
-                f"{name}: {waiting} of {sampled.drawn} sampled inspections wait for a review. The estimate "
-                "assumes that they are like the reviewed ones, which holds if reviews go by time only."
+        elif waiting := counts.drawn.drawn - counts.drawn.reviewed:
+            yield language.translate_count(
+                waiting,
+                "{parts}: {count} of {drawn} sampled inspections waits for a review. The estimate assumes "
+                "that it is like the reviewed ones, which holds if reviews go by time only.",
+                "{parts}: {count} of {drawn} sampled inspections wait for a review. The estimate assumes "
+                "that they are like the reviewed ones, which holds if reviews go by time only.",
+                **values,
             )
-        if sampled.unsure:
-            yield f"{name}: {sampled.unsure} reviews are unsure. They count as not reviewed."
+        if counts.drawn.unsure:
+            yield language.translate_count(
+                counts.drawn.unsure,
+                "{parts}: {count} review is unsure. It counts as not reviewed.",
+                "{parts}: {count} reviews are unsure. They count as not reviewed.",
+                **values,
+            )
+
+
+def _description(reason: str, language: Language) -> str:
+    """Returns which parts a sampling reason is about."""
+    descriptions = {
+        "near": language.translate("called good near the threshold"),
+        "chance": language.translate("called good, drawn by chance"),
+        "defect": language.translate("called defective"),
+        "review": language.translate("for review"),
+    }
+    return descriptions[reason]

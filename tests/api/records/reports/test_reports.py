@@ -59,7 +59,7 @@ def read(engine, kind, at=NOON, **filters):
 def test_a_report_counts_its_period(engine):
     fill(engine)
     shift = read(engine, "shift")
-    assert (shift.request.title, shift.inspected, shift.defective) == ("Shift of 2026-03-02 06:00", 10, 2)
+    assert (shift.request.title, shift.inspected, shift.defective) == ("Shift of 2 Mar 2026 06:00", 10, 2)
     assert (shift.labels["good"], shift.not_inspected) == (7, 1)
     assert shift.rates == [(NOON, 10, 2)]
     assert [(used.version, used.inspected, used.threshold) for used in shift.models] == [
@@ -71,7 +71,7 @@ def test_a_report_counts_its_period(engine):
     assert read(engine, "shift", NOON + timedelta(hours=8)).inspected == 0
     assert read(engine, "day", station=FORMULA).inspected == 5
     week = read(engine, "week")
-    assert (week.request.title, week.inspected, week.not_inspected) == ("Week 2026-W10", 10, 2)
+    assert (week.request.title, week.inspected, week.not_inspected) == ("Week 10 of 2026", 10, 2)
     assert week.rates == [(datetime(2026, 3, 1, 23, tzinfo=UTC), 10, 2)]
 
 
@@ -108,7 +108,7 @@ def test_reports_are_files(engine, monkeypatch):
     content = read(engine, "day")
     assert write_pdf(content, NOON).startswith(b"%PDF-")
     texts, sheets = excel_texts(write_excel(content, engine))
-    assert texts[0][0] == "Day 2026-03-02"
+    assert texts[0][0] == "Day 2 Mar 2026"
     assert {"Defective", "2 (20.0 %)", "Not inspected"} <= set(texts[0])
     assert texts[1][5:] == ["10", "2", "0.2"]
     assert texts[2].count(FORMULA) == 5 and b"<f>" not in sheets[2]
@@ -132,7 +132,7 @@ def test_the_command_writes_a_file(folder, capsys):
         report_command.run(["shift", *common, "--out", str(folder / name)])
         assert str(folder / name) in capsys.readouterr().out
     assert (folder / "a.pdf").read_bytes().startswith(b"%PDF-")
-    assert excel_texts((folder / "a.xlsx").read_bytes())[0][0][0] == "Shift of 2026-03-02 06:00"
+    assert excel_texts((folder / "a.xlsx").read_bytes())[0][0][0] == "Shift of 2 Mar 2026 06:00"
 
 
 def test_the_command_uses_changed_settings(folder):
