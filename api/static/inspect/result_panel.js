@@ -46,7 +46,7 @@ function decisionReason(verdict, score, { threshold, review }) {
 /** Shows the probability of each class, most probable first. */
 export function showProbabilities({ probabilities }) {
   const sorted = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
-  const items = sorted.flatMap(([name, share]) => [createElement("dt", "", name), createElement("dd", "", percentText(share))]);
+  const items = sorted.flatMap(([name, share]) => [createElement("dt", "", name === "good" ? translate("good") : name), createElement("dd", "", percentText(share))]);
   byId("probabilities").replaceChildren(...items);
 }
 

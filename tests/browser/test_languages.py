@@ -1,0 +1,145 @@
+"""The pages in German: no English text, and nothing clipped on screens of three sizes."""
+
+import json
+import re
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from api.catalogues import read_catalogues
+from segdec.images import encode_png
+from tests.browser.conftest import part_image, serving
+
+SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
+PATHS = {
+    "": "#model:not(:empty)",
+    "line": "#defects img",
+    "review": "main[data-picture=shown]",
+    "parts": "tbody tr",
+    "parts/1": "#changes li",
+    "trends": "#errors canvas",
+    "changes": "#changes li",
+}
+"""Paths of the pages, each with an element that appears when it is complete."""
+TEXTS = re.compile(r"[^\W\d_]{2}")
+COLLECT = """() => {
+    const found = [];
+    const shown = NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT;
+    const walker = document.createTreeWalker(document.documentElement, shown);
+    for (let node = walker.currentNode; node; node = walker.nextNode()) {
+        if (node.nodeType === Node.ELEMENT_NODE) {
+            for (const name of ["title", "placeholder", "aria-label", "alt"]) {
+                found.push(node.getAttribute(name) ?? "");
+            }
+        } else if (node.parentElement.translate && !node.parentElement.closest("script, noscript")) {
+            found.push(node.data.trim());
+        }
+    }
+    return found;
+}"""
+"""All texts of a page, and the attributes that are texts."""
+CLIPPED = """() => {
+    const parts = document.querySelectorAll("button, label, h1, h2, th, summary, nav a, dt, .badge");
+    const isClipped = (part) => part.checkVisibility()
+        && part.scrollWidth > part.clientWidth + 1 && getComputedStyle(part).display !== "inline";
+    return [...parts].filter(isClipped).map((part) => part.outerHTML.slice(0, 200));
+}"""
+"""Controls and titles whose text is wider than they are."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A service with parts of both kinds, one that was not inspected, and reviews."""
+    with serving(tmp_path_factory.mktemp("service"), record_good_share=1) as service:
+        with httpx.Client(base_url=service.address, headers={"Content-Type": "image/png"}) as http:
+            for number in range(24):
+                part = {
+                    "station": "cam1",
+                    "part_id": f"A17-{number}",
+                    "metadata": json.dumps({"lot": "4711"}),
+                }
+                image = part_image(100 + number if number % 3 else 200 + number)
+                http.post(f"v1/inspect?{urlencode(part)}", content=encode_png(image)).raise_for_status()
+            http.post("v1/inspect?station=cam1", content=encode_png(part_image())[:100])
+            for revision, label in enumerate(("good", "unsure")):
+                sent = {"label": label, "reviewer": "Eva", "reason": "Staub"}
+                headers = {"If-Match": f'"{revision}"', "Content-Type": "application/json"}
+                http.put("v1/records/1/review", json=sent, headers=headers).raise_for_status()
+        yield service.address
+
+
+@pytest.fixture(scope="module")
+def english():
+    """Recognises a text that the German catalogue translates."""
+    texts = read_catalogues()["de"].texts
+    keys = [text for text, translated in texts.items() if text != translated]
+    patterns = [re.sub(r"\\\{\w+\\\}", "(.+)", re.escape(text)) for text in keys]
+    return re.compile("|".join(patterns), re.DOTALL)
+
+
+def open_german(visit, address, path, size="large"):
+    viewport = dict(zip(("width", "height"), SIZES[size], strict=True))
+    user = visit(address, viewport=viewport, locale="de-DE")
+    user.page.context.add_init_script("localStorage.setItem('segdec.reviewer', 'Eva')")
+    page = user.open(path)
+    expect(page.locator(PATHS[path]).first).to_be_visible()
+    return user
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_pages_have_no_english_text(visit, address, english, path):
+    page = open_german(visit, address, path).page
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    texts = [text for text in page.evaluate(COLLECT) if TEXTS.search(text)]
+    assert len(texts) > 15
+    assert [text for text in texts if english.fullmatch(text)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_is_clipped(visit, address, path, size):
+    user = open_german(visit, address, path, size)
+    user.screenshot(f"german-{path.replace('/', '-') or 'inspect'}-{size}", full_page=True)
+    assert user.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert user.page.evaluate(CLIPPED) == []
+
+
+def test_an_inspected_photograph_is_described_in_german(visit, address, english):
+    user = open_german(visit, address, "")
+    user.drop(("part.png", encode_png(part_image())), ("broken.png", b"no picture"))
+    page = user.page
+    expect(page.locator("#missed-count")).to_have_text("1 nicht geprüft")
+    expect(page.locator("#word")).to_have_text("Fehler: scratch")
+    expect(page.locator("#reason")).to_contain_text("Der Score 0,")
+    texts = [text for text in page.evaluate(COLLECT) if TEXTS.search(text)]
+    assert [text for text in texts if english.fullmatch(text)] == []
+    user.screenshot("german-inspected", full_page=True)
+
+
+def test_the_language_is_chosen_and_stays(visit, address):
+    page = visit(address).open("parts")
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    expect(page.get_by_role("button", name="Search")).to_be_visible()
+    page.get_by_label("Language").select_option("de")
+    expect(page.get_by_role("button", name="Suchen")).to_be_visible()
+    page.goto(f"{address}trends")
+    expect(page.locator("h1")).to_have_text("Trends")
+    expect(page.get_by_role("button", name="Anzeigen")).to_be_visible()
+    page.get_by_label("Sprache").select_option("en")
+    expect(page.get_by_role("button", name="Show", exact=True)).to_be_visible()
+
+
+def test_a_page_without_its_language_file_is_in_english(visit, address):
+    user = visit(address, locale="de-DE")
+    user.page.route("**/languages/de.json", lambda route: route.abort())
+    expect(user.open("parts").get_by_role("button", name="Search")).to_be_visible()
+
+
+def test_a_report_is_in_the_language_of_the_page(visit, address):
+    page = open_german(visit, address, "trends").page
+    with page.expect_request("**/v1/reports/**") as asked, page.expect_download():
+        page.get_by_role("button", name="PDF").click()
+    assert "language=de" in asked.value.url
