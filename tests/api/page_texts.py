@@ -97,6 +97,8 @@ def texts_of_script(source: str, place: str) -> Iterator[EnglishText]:
     for found in texts_of(source):
         if found.function in FUNCTIONS:
             calls.setdefault((found.function, found.call), []).append(found.text)
+        elif found.text.lstrip().startswith("<"):  # HTML, for translateTree
+            yield from texts_of_html(found.text, place)
     for (function, _), texts in calls.items():
         yield EnglishText(texts[-1], FUNCTIONS[function] == 2, place)
 

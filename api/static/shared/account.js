@@ -1,6 +1,8 @@
 // The user who is logged in, beside the links to the pages: name, own password, log-out.
 
 import { byId, createElement } from "./dom.js";
+import { translate, translateTree } from "./language.js";
+import { roleText } from "./role_text.js";
 import { changePassword, currentSession, logOut, refreshSession } from "./session.js";
 
 const REFRESH_MS = 10 * 60_000; // keeps the session of an open page alive
@@ -27,14 +29,14 @@ async function present() {
   }
   const button = createElement("button", "", user.name);
   button.type = "button";
-  button.title = `Logged in as ${user.role}`;
+  button.title = translate("Logged in as {role}", { role: roleText(user.role) });
   button.addEventListener("click", () => open(user));
   byId("account").replaceChildren(button);
 }
 
 function open(user) {
   const dialog = byId("account-dialog") ?? makeDialog();
-  byId("account-role").textContent = `${user.name}, role: ${user.role}`;
+  byId("account-role").textContent = translate("{name}, role: {role}", { name: user.name, role: roleText(user.role) });
   byId("account-problem").textContent = "";
   dialog.querySelector("form").reset();
   dialog.showModal();
@@ -45,6 +47,7 @@ function makeDialog() {
   dialog.id = "account-dialog";
   dialog.setAttribute("aria-labelledby", "account-title");
   dialog.innerHTML = DIALOG;
+  translateTree(dialog);
   document.body.append(dialog);
   byId("account-close").addEventListener("click", () => dialog.close());
   byId("log-out").addEventListener("click", () => attempt(async () => {

@@ -1,6 +1,7 @@
 // The dialog that asks for name and password of a user, or for an API key.
 
 import { byId } from "./dom.js";
+import { translate, translateTree } from "./language.js";
 import { currentSession, logIn } from "./session.js";
 
 const DIALOG = `
@@ -37,12 +38,12 @@ export async function askKey(reason) {
     byId("user-fields").hidden = !asksUser;
     byId("key-fields").hidden = asksUser;
     for (const input of dialog.querySelectorAll("input")) input.disabled = input.closest("[hidden]") !== null;
-    byId("log-in-title").textContent = asksUser ? "Log in" : "API key";
-    byId("log-in-submit").textContent = asksUser ? "Log in" : "Use key";
-    byId("log-in-other").textContent = asksUser ? "Use an API key" : "Log in with a name";
+    byId("log-in-title").textContent = asksUser ? translate("Log in") : translate("API key");
+    byId("log-in-submit").textContent = asksUser ? translate("Log in") : translate("Use key");
+    byId("log-in-other").textContent = asksUser ? translate("Use an API key") : translate("Log in with a name");
     byId("log-in-problem").textContent = "";
   };
-  byId("log-in-reason").textContent = reason || (hasUsers ? "" : "The service requires an API key.");
+  byId("log-in-reason").textContent = reason || (hasUsers ? "" : translate("The service requires an API key."));
   byId("log-in-other").hidden = !hasUsers;
   byId("open-id").hidden = !hasOpenId;
   byId("open-id").search = new URLSearchParams({ page: pageName() });
@@ -89,6 +90,7 @@ function makeDialog() {
   dialog.id = "log-in-dialog";
   dialog.setAttribute("aria-labelledby", "log-in-title");
   dialog.innerHTML = DIALOG;
+  translateTree(dialog);
   document.body.append(dialog);
   return dialog;
 }

@@ -5,6 +5,8 @@ import { translate } from "./language.js";
 const ROLES = {
   operator: translate("operator"),
   reviewer: translate("reviewer"),
+  quality: translate("quality"),
+  engineer: translate("engineer"),
   administrator: translate("administrator"),
 };
 

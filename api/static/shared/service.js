@@ -1,5 +1,6 @@
 // Requests to the service. Its errors have messages for users.
 
+import { translate } from "./language.js";
 import { csrfHeader, refreshSession } from "./session.js";
 
 const KEY_NAME = "segdec.key";
@@ -9,9 +10,9 @@ const BUSY = [429, 503];
 const UNAUTHORIZED = 401;
 const CSRF = "csrf";
 const SAFE_METHODS = ["GET", "HEAD"];
-const KEY_NEEDED = "Log in, or enter an API key.";
-const KEY_UNKNOWN = "The service does not accept this key. Check it, or ask the operator of the service.";
-const NO_ANSWER = "No response: the service is stopped or unreachable.";
+const KEY_NEEDED = translate("Log in, or enter an API key.");
+const KEY_UNKNOWN = translate("The service does not accept this key. Check it, or ask the operator of the service.");
+const NO_ANSWER = translate("No response: the service is stopped or unreachable.");
 
 /** A failed request. `status` is the HTTP status, 0 without a response; `code` the service's error code. */
 export class ServiceError extends Error {
@@ -95,14 +96,16 @@ async function credentials(method, key) {
 async function explain(answer) {
   const kind = answer.headers.get("Content-Type") ?? "";
   const { detail, code } = kind.includes("json") ? ((await answer.json().catch(() => null)) ?? {}) : {};
-  const message = typeof detail === "string" && detail ? detail : `The service answered ${answer.status} ${answer.statusText}.`;
+  const status = `${answer.status} ${answer.statusText}`;
+  const message = typeof detail === "string" && detail ? detail : translate("The service answered {status}.", { status });
   return new ServiceError(message, answer.status, code);
 }
 
 /** Waits at least the requested time, with exponential backoff and jitter. */
 async function pause(asked, attempt, onWait) {
   const wait = Math.min(asked * 2 ** (attempt - 1) * (1 + Math.random()), MAX_WAIT_S);
-  onWait(`Service busy: retrying in ${Math.ceil(wait)} s, attempt ${attempt + 1} of ${MAX_RETRIES + 1}.`);
+  const values = { seconds: Math.ceil(wait), number: attempt + 1, all: MAX_RETRIES + 1 };
+  onWait(translate("Service busy: retrying in {seconds} s, attempt {number} of {all}.", values));
   await new Promise((resolve) => setTimeout(resolve, wait * 1000));
   onWait("");
 }

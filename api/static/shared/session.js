@@ -1,6 +1,7 @@
 // Who is logged in to the pages. The session is a cookie, which scripts cannot read.
 
 import { byId } from "./dom.js";
+import { translate } from "./language.js";
 
 const PATH = "v1/session";
 const NOBODY = { user: null, csrf_token: null, has_users: false, open_id: false };
@@ -54,7 +55,7 @@ async function change(method, path, body) {
   const headers = { ...(body && JSON_TYPE), ...(await csrfHeader()) };
   const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body) }).catch(() => null);
   const state = (await answer?.json().catch(() => null)) ?? {};
-  if (!answer?.ok) throw new Error(state.detail ?? "No response: the service is stopped or unreachable.");
+  if (!answer?.ok) throw new Error(state.detail ?? translate("No response: the service is stopped or unreachable."));
   asked = Promise.resolve(state);
   document.dispatchEvent(new Event("session"));
 }
