@@ -535,12 +535,12 @@ def test_statistics_are_sentences(review, line):
     texts = page.evaluate(
         "async found => (await import('/static/review/statistics.js')).sentences(found)", found
     )
-    assert texts["headline"] == "Of 12\u202f340 predicted good, about 14 are defective (3.2 to 40)."
+    assert texts["headline"] == "Of 12,340 predicted good, about 14 are defective (3.2 to 40)."
     assert texts["facts"] == [
         "Of 410 predicted defective: too few reviews to estimate how many are good.",
         "Of all defective parts, about 3.4\u202f% are missed (0.8\u202f% to 9\u202f%).",
         "Of all parts, about 3.1\u202f% are defective (3\u202f% to 3.5\u202f%).",
-        "12\u202f800 inspected, 50 of them uncertain. "
+        "12,800 inspected, 50 of them uncertain. "
         "700 selected for review, 690 reviewed, 7 of them unsure.",
     ]
     line.inspect_defects(1)
