@@ -384,7 +384,7 @@ def test_key_is_asked_for_once_and_kept_in_the_tab(visit, tmp_path, keys):
         user = visit(service.address)
         page = user.open()
         page.locator("#log-in-cancel").click()
-        expect(page.locator("#model")).to_have_text("An API key is required.")
+        expect(page.locator("#model")).to_have_text("Log in, or enter an API key.")
         user.drop(("a.png", PART), ("b.png", PART))
         page.locator("#key").fill("wrong")
         page.keyboard.press("Enter")

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from api.catalogues import read_catalogues
 from segdec.images import encode_png
 from tests.browser.conftest import part_image, serving
+from tests.browser.test_log_in import add_people, log_in
 
 SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 PATHS = {
@@ -20,6 +21,7 @@ PATHS = {
     "parts": "tbody tr",
     "parts/1": "#changes li",
     "trends": "#errors canvas",
+    "settings": ".row",
     "changes": "#changes li",
 }
 """Paths of the pages, each with an element that appears when it is complete."""
@@ -117,6 +119,23 @@ def test_an_inspected_photograph_is_described_in_german(visit, address, english)
     texts = [text for text in page.evaluate(COLLECT) if TEXTS.search(text)]
     assert [text for text in texts if english.fullmatch(text)] == []
     user.screenshot("german-inspected", full_page=True)
+
+
+def test_log_in_and_settings_are_in_german(visit, tmp_path, english):
+    with serving(tmp_path) as service:
+        add_people(service)
+        page = visit(service.address, locale="de-DE").open("settings")
+        expect(page.locator("#log-in-title")).to_have_text("Anmelden")
+        texts = page.evaluate(COLLECT)
+        log_in(page, "anna")
+        expect(page.locator("#user-rows tr").first).to_be_visible()
+        page.locator("#account button").click()
+        expect(page.locator("#account-role")).to_have_text("anna, Rolle: Administrator")
+        texts += page.evaluate(COLLECT)
+        assert [text for text in texts if TEXTS.search(text) and english.fullmatch(text)] == []
+        page.locator("#account-close").click()
+        page.goto(f"{service.address}changes")
+        expect(page.locator("#changes li").first).to_contain_text("anna hat sich angemeldet.")
 
 
 def test_the_language_is_chosen_and_stays(visit, address):

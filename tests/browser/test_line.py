@@ -384,7 +384,7 @@ def test_the_url_has_station_and_sound_and_a_key_is_requested(watch, line):
     line.update(last=inspection(line.now, seconds=3 * 3600), defects=[])
     page = watch(path="line?station=line4-top").page
     page.locator("#log-in-cancel").click()
-    expect(page.locator("#alarm-why")).to_have_text("An API key is required.")
+    expect(page.locator("#alarm-why")).to_have_text("Log in, or enter an API key.")
     page.locator("#alarm-key").click()
     page.locator("#key").fill(KEY)
     page.keyboard.press("Enter")

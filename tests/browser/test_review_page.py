@@ -401,7 +401,7 @@ def test_key_and_name_are_requested_and_an_empty_queue_is_polled(visit, tmp_path
         page.keyboard.press("Enter")
         page.locator("#log-in-cancel").click()
         expect(page.locator("#offline")).to_contain_text(
-            "The service rejects requests. An API key is required."
+            "The service rejects requests. Log in, or enter an API key."
         )
         page.locator("#try-now").click()
         page.locator("#key").fill(KEY)

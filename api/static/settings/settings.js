@@ -3,6 +3,7 @@
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
+import { formatNumber, translate } from "../shared/language.js";
 import { timeText } from "../shared/record_text.js";
 import { Key } from "../shared/service.js";
 import { currentSession } from "../shared/session.js";
@@ -37,7 +38,7 @@ function present(settings, mayEdit) {
 function settingRow(setting, text, mayEdit) {
   const title = createElement("h3", "", text.title);
   if (!setting.is_changeable) {
-    const hint = createElement("p", "hint", `Set at the start: --${setting.name.replaceAll("_", "-")}`);
+    const hint = createElement("p", "hint", translate("Set at the start: {setting}", { setting: `--${setting.name.replaceAll("_", "-")}` }));
     return createElement("div", "row", title, createElement("p", "value", valueText(setting.value, text)), hint);
   }
   const hint = createElement("p", "hint", text.hint, ...changeNote(setting, text));
@@ -47,16 +48,17 @@ function settingRow(setting, text, mayEdit) {
 
 function changeNote({ changed_by: who, changed_at: at, started }, text) {
   if (at === null) return [];
-  return [` Changed by ${who || "an unknown person"}, ${timeText(at)}; ${valueText(started, text)} at the start.`];
+  const values = { name: who || translate("an unknown person"), time: timeText(at), value: valueText(started, text) };
+  return [` ${translate("Changed by {name}, {time}; {value} at the start.", values)}`];
 }
 
 function form(setting, text) {
   const input = createElement("input", "");
   input.setAttribute("aria-label", text.title);
-  input.value = setting.value ?? "";
+  input.value = inputText(setting.value);
   input.inputMode = text.kind === "number" ? "decimal" : "text";
   if (text.kind === "zone") input.setAttribute("list", "zones");
-  const save = createElement("button", "", "Save");
+  const save = createElement("button", "", translate("Save"));
   const made = createElement("form", "", input, text.unit ?? "", save);
   const problem = createElement("p", "problem");
   problem.setAttribute("role", "alert");
@@ -70,7 +72,7 @@ function form(setting, text) {
 }
 
 function resetButton({ name }, problem) {
-  const button = createElement("button", "", "Value of the start");
+  const button = createElement("button", "", translate("Value of the start"));
   button.type = "button";
   button.addEventListener("click", () => change(problem, () => requests.reset(name)));
   return button;
@@ -92,9 +94,14 @@ function parse(value, { kind }) {
   return value === "" ? null : Number.isFinite(number) ? number : value;
 }
 
+function inputText(value) {
+  return typeof value === "number" ? formatNumber(value, { maximumFractionDigits: 20, useGrouping: false }) : (value ?? "");
+}
+
 function valueText(value, { unit }) {
   if (value === null) return "–";
-  return unit ? `${value} ${unit}` : String(value);
+  const shown = typeof value === "number" ? formatNumber(value, { maximumFractionDigits: 20 }) : String(value);
+  return unit ? `${shown} ${unit}` : shown;
 }
 
 byId("zones").append(...Intl.supportedValuesOf("timeZone").map((zone) => new Option(zone, zone)));

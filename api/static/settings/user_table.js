@@ -2,7 +2,9 @@
 
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { timeText } from "../shared/record_text.js";
+import { roleText } from "../shared/role_text.js";
 
 const ROLES = ["operator", "reviewer", "quality", "engineer", "administrator"];
 
@@ -33,11 +35,11 @@ export class UserTable {
     const { name, is_screen: isScreen, created_at: added } = user;
     const role = createElement("select", "", ...roleOptions());
     role.value = user.role;
-    role.setAttribute("aria-label", `Role of ${name}`);
+    role.setAttribute("aria-label", translate("Role of {name}", { name }));
     role.addEventListener("change", () => this.#change(() => this.requests.changeUser(name, { role: role.value })));
-    const secret = isScreen ? button("Make a link", () => this.#makeLink(name)) : button("Set password", () => this.#askPassword(name));
-    const remove = button("Remove", () => this.#remove(name));
-    const cells = [isScreen ? `${name} (screen)` : name, role, timeText(added), createElement("div", "buttons", secret, remove)];
+    const secret = isScreen ? button(translate("Make a link"), () => this.#makeLink(name)) : button(translate("Set password"), () => this.#askPassword(name));
+    const remove = button(translate("Remove"), () => this.#remove(name));
+    const cells = [isScreen ? translate("{name} (screen)", { name }) : name, role, timeText(added), createElement("div", "buttons", secret, remove)];
     return createElement("tr", "", ...cells.map((cell) => createElement("td", "", cell)));
   }
 
@@ -52,19 +54,21 @@ export class UserTable {
   }
 
   async #remove(name) {
-    if (confirm(`Remove ${name}? Sessions of ${name} end at once.`)) await this.#change(() => this.requests.removeUser(name));
+    if (!confirm(translate("Remove {name}? All sessions of this user end at once.", { name }))) return;
+    await this.#change(() => this.requests.removeUser(name));
   }
 
   async #makeLink(name) {
     const link = await attempt(this.key, () => this.requests.makeLink(name));
     if (!link) return;
     const address = new URL(link.path, document.baseURI).href;
-    setText(byId("link"), `Open this address on the screen '${name}', once, before ${timeText(link.expires_at)}: ${address}`);
+    const values = { name, time: timeText(link.expires_at), address };
+    setText(byId("link"), translate("Open this address on the screen '{name}', once, before {time}: {address}", values));
   }
 
   #askPassword(name) {
     const dialog = byId("password-dialog");
-    byId("password-title").textContent = `Password of ${name}`;
+    byId("password-title").textContent = translate("Password of {name}", { name });
     byId("user-password").value = "";
     dialog.querySelector("form").onsubmit = async (event) => {
       event.preventDefault();
@@ -92,7 +96,7 @@ export class UserTable {
 }
 
 function roleOptions() {
-  return ROLES.map((role) => new Option(role, role));
+  return ROLES.map((role) => new Option(roleText(role), role));
 }
 
 function button(text, act) {
