@@ -540,8 +540,7 @@ def test_statistics_are_sentences(review, line):
         "Of 410 predicted defective: too few reviews to estimate how many are good.",
         "Of all defective parts, about 3.4\u202f% are missed (0.8\u202f% to 9\u202f%).",
         "Of all parts, about 3.1\u202f% are defective (3\u202f% to 3.5\u202f%).",
-        "12,800 inspected, 50 of them uncertain. "
-        "700 selected for review, 690 reviewed, 7 of them unsure.",
+        "12,800 inspected, 50 of them uncertain. 700 selected for review, 690 reviewed, 7 of them unsure.",
     ]
     line.inspect_defects(1)
     page.locator("#show-statistics").click()

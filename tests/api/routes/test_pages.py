@@ -4,7 +4,12 @@ import pytest
 
 from api.routes.pages import STATIC
 
-FILES = ("/static/inspect/inspect.js", "/docs/docs.js", "/docs/swagger/swagger-ui.css")
+FILES = (
+    "/static/inspect/inspect.js",
+    "/static/languages/de.json",
+    "/docs/docs.js",
+    "/docs/swagger/swagger-ui.css",
+)
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", *FILES])
@@ -51,6 +56,7 @@ def test_pages_link_to_the_served_pages(make_app, serve, tmp_path, record, links
         page = client.get("/").text
         assert re.findall(r'<a href="([^"]+)"', page) == links
         assert '<a href="./" aria-current=page>' in page
+        assert re.findall(r'<option value="(\w+)"[^>]*>(\w+)', page) == [("en", "English"), ("de", "Deutsch")]
         review = client.get("/review")
         assert review.status_code == (200 if record == "required" else 404)
         for path in ("/parts", "/parts/7", "/static/review/review.js", "/static/part/part.js"):

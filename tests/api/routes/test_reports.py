@@ -16,6 +16,14 @@ def test_reports_are_downloaded(recorder, part):
     assert excel.headers["Content-Disposition"] == 'attachment; filename="report-day.xlsx"'
 
 
+def test_reports_and_notes_are_in_the_requested_language(recorder):
+    german, english = (recorder.get(f"/v1/reports/day?language={code}").content for code in ("de", "en"))
+    assert german.startswith(b"%PDF-") and german != english
+    detail = recorder.get("/v1/review/statistics?language=xx").json()["detail"]
+    assert detail == "The language is xx. Expected one of: en, de."
+    assert recorder.get("/v1/review/statistics?language=de").status_code == 200
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
@@ -24,6 +32,7 @@ def test_reports_are_downloaded(recorder, part):
         ("year", (400, "bad_parameter")),
         ("day?at=noon", (400, "bad_parameter")),
         ("day?format=doc", (400, "bad_parameter")),
+        ("day?language=xx", (400, "bad_parameter")),
     ],
 )
 def test_a_malformed_request_is_rejected(recorder, path, expected):

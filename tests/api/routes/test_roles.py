@@ -15,7 +15,10 @@ from segdec.errors import ConfigError
 
 PAGES = {"/", "/review", "/line", "/parts", "/trends", "/models", "/settings", "/changes", "/docs"}
 PART = "/parts/{record_id}"
-FOLDERS = {"shared", "vendor", "inspect", "part", *(page.strip("/") for page in PAGES - {"/", "/docs"})}
+FOLDERS = {
+    *("shared", "vendor", "languages", "inspect", "part"),
+    *(page.strip("/") for page in PAGES - {"/", "/docs"}),
+}
 FILES = {"/docs", "/docs/swagger", *(f"/static/{name}" for name in FOLDERS)}
 PERMISSIONS = """
 anyone         GET HEAD        /livez

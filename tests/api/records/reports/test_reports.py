@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import insert
 
 from api.records.database import migrate, open_database, write_transaction
+from api.records.language import find_language
 from api.records.line.shifts import ShiftPlan
-from api.records.reports import report_command, report_content
+from api.records.reports import report_command, report_content, report_text
 from api.records.reports.excel_report import write_excel
 from api.records.reports.pdf_report import write_pdf
 from api.records.reports.report_content import read_content
@@ -117,6 +118,23 @@ def test_reports_are_files(engine, monkeypatch):
     assert len(read(engine, "day").defects) == 1
 
 
+def test_a_german_report(engine):
+    fill(engine)
+    content = read(engine, "day", language=find_language("de"))
+    rows = dict(report_text.summary_rows(content))
+    assert content.request.title == "Tag 02.03.2026"
+    assert rows["Zeitraum"] == "02.03.2026 00:00 bis 03.03.2026 00:00"
+    assert (rows["Defekt"], rows["Nicht geprüft"]) == ("2 (20,0 %)", "1")
+    assert [row[3] for row in report_text.model_rows(content)] == ["defekt ab 0,500"] * 2
+    assert next(report_text.rate_rows(content)) == ("02.03.2026 13:00", "10", "2", "20,0 %")
+    sentences = list(report_text.error_lines(content))
+    assert "0 von 3 gezogenen Teilen wurden nachgeprüft." in sentences
+    assert any(note.startswith("zur Nachprüfung: zu wenige Nachprüfungen") for note in sentences)
+    assert write_pdf(content, NOON).startswith(b"%PDF-")
+    texts, _ = excel_texts(write_excel(content, engine))
+    assert {"Datensatz", "Schwellwert", "gut", "nicht geprüft", "scratch"} <= set(texts[2])
+
+
 @pytest.fixture
 def folder(tmp_path):
     engine = open_database(f"sqlite:///{tmp_path}/record.db")
@@ -145,7 +163,7 @@ def test_the_command_uses_changed_settings(folder):
         words = ["--record-folder", str(folder), "--at", "2026-03-02T12:00Z", *flags]
         report_command.run(["shift", *words, "--out", str(folder / "a.xlsx")])
         title = excel_texts((folder / "a.xlsx").read_bytes())[0][0][0]
-        assert title == f"Shift of 2026-03-02 {begin}"
+        assert title == f"Shift of 2 Mar 2026 {begin}"
 
 
 @pytest.mark.parametrize(
@@ -154,6 +172,7 @@ def test_the_command_uses_changed_settings(folder):
         (["day", "--out", "a.doc"], "ends with .pdf or .xlsx"),
         (["lot", "--out", "a.pdf"], "needs a value of the metadata"),
         (["lot", "--out", "a.pdf", "--metadata", "lot:L9"], "No inspection has the metadata lot: L9"),
+        (["day", "--out", "a.pdf", "--language", "xx"], "language is xx. Expected one of: en, de"),
         (["day", "--out", "a.pdf", "--record-zone", "Mars"], "such as Europe/Berlin"),
         (["day", "--out", "a.pdf", "--record-folder", "none"], "There is no record in none"),
     ],
