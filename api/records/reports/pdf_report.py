@@ -71,7 +71,7 @@ def _write(document: FPDF, content: ReportContent) -> None:
     is_full = len(content.defects) == MAX_DEFECTS
     newest = translate("Defects, the newest {count}", count=MAX_DEFECTS)
     _heading(document, newest if is_full else translate("Defects"))
-    _table(document, defect_titles(content), defect_rows(content), (4, 4, 3, 3, 1.5, 2.5, 2), none)
+    _table(document, defect_titles(content), defect_rows(content), (4, 3.4, 2.6, 2.6, 1.6, 3, 2.4), none)
     document.ln(12)
     document.cell(0, LINE_MM, f"{translate('Date, name, signature')}: {'_' * 46}")
 

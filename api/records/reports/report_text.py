@@ -66,10 +66,10 @@ def error_lines(content: ReportContent) -> Iterator[str]:
             high=language.percent(share.high),
         )
     yield language.translate_count(
-        found.drawn,
-        "{reviewed} of {count} sampled part was reviewed.",
-        "{reviewed} of {count} sampled parts were reviewed.",
-        reviewed=language.count(found.reviewed),
+        found.reviewed,
+        "{count} of {drawn} sampled parts was reviewed.",
+        "{count} of {drawn} sampled parts were reviewed.",
+        drawn=language.count(found.drawn),
     )
     yield from found.notes
 
