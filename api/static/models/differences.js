@@ -3,6 +3,7 @@
 import { attempt } from "../shared/attempt.js";
 import { ContactSheet } from "../shared/contact_sheet.js";
 import { createElement } from "../shared/dom.js";
+import { formatNumber, translate } from "../shared/language.js";
 import { timeText } from "../shared/record_text.js";
 import { verdictBadge } from "../shared/verdict_badge.js";
 
@@ -10,9 +11,9 @@ import { verdictBadge } from "../shared/verdict_badge.js";
 export function differences(name, count, requests) {
   const list = createElement("ul", "contact-sheet");
   const sheet = new ContactSheet(list, requests);
-  const more = createElement("button", "", "Show more");
+  const more = createElement("button", "", translate("Show more"));
   Object.assign(more, { type: "button", hidden: true });
-  const title = `Photographs on which the versions differ (${count})`;
+  const title = translate("Photographs on which the versions differ ({count})", { count: formatNumber(count) });
   const section = createElement("details", "differences", createElement("summary", "", title), list, more);
   let before = null; // cursor of the next page
 
@@ -33,6 +34,7 @@ export function differences(name, count, requests) {
 
 function aboutDifference({ serving, candidate, reviewed_label: reviewed, inspected_at: time }) {
   const verdict = (who, label) => createElement("span", "verdict", `${who} `, verdictBadge(label));
-  const review = reviewed ? verdict("Review:", reviewed) : createElement("span", "verdict", "Not reviewed");
-  return [verdict(`Version ${serving.version}:`, serving.label), verdict(`Version ${candidate.version}:`, candidate.label), review, timeText(time)];
+  const review = reviewed ? verdict(translate("Review:"), reviewed) : createElement("span", "verdict", translate("Not reviewed"));
+  const verdicts = [serving, candidate].map(({ version, label }) => verdict(translate("Version {version}:", { version }), label));
+  return [...verdicts, review, timeText(time)];
 }

@@ -2,6 +2,7 @@
 
 import { changeText } from "../shared/change_text.js";
 import { byId, createElement } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { timeText } from "../shared/record_text.js";
 import { newestOfEach, undoSteps } from "./undo.js";
 
@@ -10,7 +11,7 @@ export function showChanges(changes, models, undo) {
   const newest = newestOfEach(changes);
   const items = changes.map((change) => {
     const item = createElement("li", "", createElement("time", "", timeText(change.at)), createElement("span", "", changeText(change)));
-    if (newest.has(change) && undoSteps(change, models)) item.append(undoButton(() => undo(change), `Undo: ${changeText(change)}`));
+    if (newest.has(change) && undoSteps(change, models)) item.append(undoButton(() => undo(change), translate("Undo: {change}", { change: changeText(change) })));
     return item;
   });
   byId("latest").hidden = !items.length;
@@ -19,7 +20,7 @@ export function showChanges(changes, models, undo) {
 
 /** A button that undoes a change. */
 export function undoButton(undo, name) {
-  const button = createElement("button", "", "Undo");
+  const button = createElement("button", "", translate("Undo"));
   button.type = "button";
   button.setAttribute("aria-label", name);
   button.addEventListener("click", undo);

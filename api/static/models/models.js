@@ -3,6 +3,7 @@
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
 import { askKey } from "../shared/key_prompt.js";
+import { translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
 import { saveFile } from "../shared/save_file.js";
 import { Key } from "../shared/service.js";
@@ -36,16 +37,19 @@ function section(name, candidates) {
   const { labels } = labelState(name, models);
   const buttons = createElement("div", "buttons");
   if (labels.candidate) {
-    const text = `Version ${labels.candidate} answers from now on instead of version ${labels.stable}, which you can restore. ${ratingWarning(versions.find(({ version }) => version === labels.candidate))}`.trim();
-    const stop = `Version ${labels.candidate} no longer processes photographs.`;
+    const values = { version: labels.candidate, other: labels.stable };
+    const text = translate("Version {version} answers from now on instead of version {other}, which you can restore.", values);
+    const warning = ratingWarning(versions.find(({ version }) => version === labels.candidate));
+    const stop = translate("Version {version} no longer processes photographs.", values);
     buttons.append(
-      labelButton(`Promote ${labels.candidate}`, text, name, "promote", () => requests.promote(name)),
-      labelButton("Stop the comparison", stop, name, "candidate", () => requests.setCandidate(name, null)),
+      labelButton(translate("Promote {version}", values), `${text} ${warning}`.trim(), name, "promote", () => requests.promote(name)),
+      labelButton(translate("Stop the comparison"), stop, name, "candidate", () => requests.setCandidate(name, null)),
     );
   }
   if (labels.previous) {
-    const text = `Version ${labels.previous} answers again instead of version ${labels.stable}.`;
-    buttons.append(labelButton(`Roll back to ${labels.previous}`, text, name, "roll back", () => requests.rollBack(name)));
+    const values = { version: labels.previous, other: labels.stable };
+    const text = translate("Version {version} answers again instead of version {other}.", values);
+    buttons.append(labelButton(translate("Roll back to {version}", values), text, name, "roll back", () => requests.rollBack(name)));
   }
   const cards = versions.map((model) => versionCard(model, findComparison(candidates, model), actionsOf(model)));
   const parts = [createElement("h2", "", name), buttons, createElement("div", "cards", ...cards)];
@@ -82,7 +86,7 @@ function labelButton(title, text, name, what, act) {
 
 function setThresholds({ name, version }, title, text, limits) {
   const act = () => requests.setThresholds(name, version, limits);
-  change(`${title} of version ${version}`, text, act, "thresholds", () => thresholdState(name, version, models));
+  change(translate("{change} of version {version}", { change: title, version }), text, act, "thresholds", () => thresholdState(name, version, models));
 }
 
 // === Changes ===
@@ -95,12 +99,14 @@ async function change(title, text, act, what, state) {
   if (!(await attempt(key, act))) return;
   await load();
   const made = { what, before, after: state() };
-  showDone(`${title}: done.`, undoSteps(made, models) ? [undoButton(() => undo(made), `Undo: ${title}`)] : []);
+  const undoTitle = translate("Undo: {change}", { change: title });
+  const buttons = undoSteps(made, models) ? [undoButton(() => undo(made), undoTitle)] : [];
+  showDone(translate("{change}: done.", { change: title }), buttons);
 }
 
 async function undo(made) {
   const steps = undoSteps(made, models);
-  if (!steps || !(await confirm("Undo", undoText(made)))) return;
+  if (!steps || !(await confirm(translate("Undo"), undoText(made)))) return;
   byId("done").hidden = true;
   const done = await attempt(key, async () => {
     for (const step of steps) await step(requests);
@@ -108,15 +114,20 @@ async function undo(made) {
   });
   const problem = byId("problem").textContent;
   await load();
-  if (done) showDone("Undone.", []);
+  if (done) showDone(translate("Undone."), []);
   else showProblem(problem);
 }
 
 /** The text that asks before a change is undone. */
 function undoText({ what, before }) {
-  if (what === "thresholds") return `Version ${before.version} decides again as before: ${limitsText(before)}.`;
-  const candidate = before.labels.candidate ? `version ${before.labels.candidate} is the candidate` : "there is no candidate";
-  return `As before, version ${before.labels.stable} answers, and ${candidate}.`;
+  if (what === "thresholds") {
+    const values = { version: before.version, limits: limitsText(before) };
+    return translate("Version {version} decides again as before: {limits}.", values);
+  }
+  const { stable, candidate } = before.labels;
+  return candidate
+    ? translate("As before, version {stable} answers, and version {candidate} is the candidate.", { stable, candidate })
+    : translate("As before, version {stable} answers, and there is no candidate.", { stable });
 }
 
 function showDone(text, buttons) {

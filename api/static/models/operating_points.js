@@ -1,36 +1,44 @@
 // The operating points of a model: thresholds to choose from, with what they reject and miss.
 
 import { createElement } from "../shared/dom.js";
+import { formatNumber, translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
 import { applyText } from "./threshold_form.js";
+
+const GOALS = {
+  "lowest cost": translate("lowest cost"),
+  "at most 1 % rejected": translate("at most 1 % rejected"),
+  "at most 1 % missed": translate("at most 1 % missed"),
+};
 
 /** The elements that show them; none if the model has none. `apply` as in `thresholdForm`. */
 export function operatingPoints(model, apply) {
   const known = model.manifest.operating_points;
   if (!known) return [];
-  const heads = ["Threshold", "Good rejected", "Defects missed", ""];
+  const heads = [translate("Threshold"), translate("Good rejected"), translate("Defects missed"), ""];
   const head = createElement("tr", "", ...heads.map((text) => Object.assign(createElement("th", "", text), { scope: "col" })));
   const rows = known.points.map((point) => pointRow(model, point, apply));
   const table = createElement("table", "points", createElement("thead", "", head), createElement("tbody", "", ...rows));
   const notes = known.points.flatMap(({ note }) => (note ? [` ${note}`] : []));
-  const basis = `Shares of parts with 95 % intervals, measured on ${known.measured_on}.`;
-  return [createElement("h4", "", "Operating points"), table, createElement("p", "hint", basis, ...notes)];
+  const basis = translate("Shares of parts with 95 % intervals, measured on {photographs}.", { photographs: known.measured_on });
+  return [createElement("h4", "", translate("Operating points")), table, createElement("p", "hint", basis, ...notes)];
 }
 
 function pointRow(model, point, apply) {
   const { version, manifest, thresholds } = model;
   const isOwn = point.goal === "chosen";
   const limits = isOwn ? manifest.thresholds : { score: point.threshold, review: null };
-  const name = createElement("td", "", isOwn ? "of the model" : point.goal, createElement("span", "hint", limitsText(limits)));
+  const goal = GOALS[point.goal] ?? point.goal;
+  const name = createElement("td", "", isOwn ? translate("of the model") : goal, createElement("span", "hint", limitsText(limits)));
   const action = createElement("td", "");
   if (isInUse(model, point, limits)) {
-    action.append("in use");
+    action.append(translate("in use"));
   } else {
-    const button = createElement("button", "", "Apply");
+    const button = createElement("button", "", translate("Apply"));
     button.type = "button";
-    button.setAttribute("aria-label", `Apply ${isOwn ? "the thresholds of the model" : point.goal}`);
+    button.setAttribute("aria-label", isOwn ? translate("Apply the thresholds of the model") : translate("Apply: {goal}", { goal }));
     const sent = isOwn ? { score: null, review: null } : limits;
-    button.addEventListener("click", () => apply("Apply thresholds", applyText(version, thresholds, limits), sent));
+    button.addEventListener("click", () => apply(translate("Apply thresholds"), applyText(version, thresholds, limits), sent));
     action.append(button);
   }
   return createElement("tr", "", name, shareCell(point.rejected), shareCell(point.missed), action);
@@ -47,11 +55,11 @@ function isInUse({ thresholds, manifest }, point, limits) {
 function shareCell(share) {
   if (!share) return createElement("td", "", "–");
   const { count, parts, low, high } = share;
-  const interval = `${percent(low)} to ${percent(high)} %`;
+  const interval = translate("{low} to {high} %", { low: percent(low), high: percent(high) });
   return createElement("td", "", `${percent(count / parts)} %`, createElement("span", "hint", interval));
 }
 
 function percent(share) {
   const value = 100 * share;
-  return value < 9.95 ? String(Number(value.toPrecision(2))) : value.toFixed(0);
+  return formatNumber(value, value < 9.95 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 0 });
 }

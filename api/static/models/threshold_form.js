@@ -1,6 +1,7 @@
 // The form that changes the thresholds of a version.
 
 import { createElement, setText } from "../shared/dom.js";
+import { translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
 
 /** The form; `apply(title, text, limits)` asks and sets {score, review}, both null for those of the model. */
@@ -9,8 +10,8 @@ export function thresholdForm({ version, thresholds, manifest }, apply) {
   const review = numberField("review", thresholds.review ?? "", false);
   const problem = createElement("p", "field-problem", "");
   problem.setAttribute("role", "alert");
-  const send = createElement("button", "primary", "Apply");
-  const form = createElement("form", "thresholds", field("Defect from", score), field("Review from", review, "empty: no review"));
+  const send = createElement("button", "primary", translate("Apply"));
+  const form = createElement("form", "thresholds", field(translate("Defect from"), score), field(translate("Review from"), review, translate("empty: no review")));
   const buttons = createElement("div", "buttons", send);
   if (!thresholds.of_model) buttons.append(restoreButton(version, manifest.thresholds, apply));
   form.append(problem, buttons);
@@ -20,22 +21,23 @@ export function thresholdForm({ version, thresholds, manifest }, apply) {
     const limits = { score: score.valueAsNumber, review: review.value === "" && !review.validity.badInput ? null : review.valueAsNumber };
     const found = findProblem(limits);
     setText(problem, found);
-    if (!found) apply("Apply thresholds", applyText(version, thresholds, limits), limits);
+    if (!found) apply(translate("Apply thresholds"), applyText(version, thresholds, limits), limits);
   });
-  return createElement("details", "", createElement("summary", "", "Change the thresholds"), form);
+  return createElement("details", "", createElement("summary", "", translate("Change the thresholds")), form);
 }
 
 /** The text that asks before the thresholds of a version change. */
 export function applyText(version, thresholds, limits) {
-  return `Version ${version} decides from now on: ${limitsText(limits)}. Until now: ${limitsText(thresholds)}. The model itself does not change.`;
+  const values = { version, limits: limitsText(limits), before: limitsText(thresholds) };
+  return translate("Version {version} decides from now on: {limits}. Until now: {before}. The model itself does not change.", values);
 }
 
 function restoreButton(version, own, apply) {
-  const button = createElement("button", "", "Restore those of the model");
+  const button = createElement("button", "", translate("Restore those of the model"));
   button.type = "button";
   button.addEventListener("click", () => {
-    const text = `Version ${version} decides from now on by its own thresholds: ${limitsText(own)}.`;
-    apply("Restore thresholds", text, { score: null, review: null });
+    const text = translate("Version {version} decides from now on by its own thresholds: {limits}.", { version, limits: limitsText(own) });
+    apply(translate("Restore thresholds"), text, { score: null, review: null });
   });
   return button;
 }
@@ -43,10 +45,10 @@ function restoreButton(version, own, apply) {
 /** What is wrong with {score, review}; an empty text if nothing is. */
 export function findProblem({ score, review }) {
   const isScore = (value) => value > 0 && value < 1;
-  if (!isScore(score)) return "“Defect from” is not a score: enter a number above 0 and below 1.";
+  if (!isScore(score)) return translate("“Defect from” is not a score: enter a number above 0 and below 1.");
   if (review === null) return "";
-  if (!isScore(review)) return "“Review from” is not a score: enter a number above 0 and below 1, or nothing.";
-  return review < score ? "" : "“Review from” must be below “Defect from”.";
+  if (!isScore(review)) return translate("“Review from” is not a score: enter a number above 0 and below 1, or nothing.");
+  return review < score ? "" : translate("“Review from” must be below “Defect from”.");
 }
 
 function field(name, input, hint = "") {

@@ -1,6 +1,6 @@
 // Texts about recorded inspections.
 
-import { formatDecimals, LOCALE, translate } from "./language.js";
+import { formatDecimals, formatNumber, LOCALE, translate } from "./language.js";
 
 export const NOT_INSPECTED = "not_inspected";
 
@@ -37,8 +37,9 @@ export function thresholdText({ threshold, review_threshold: review }) {
 
 /** Thresholds that were set, as text with all significant digits: {score, review}. */
 export function limitsText({ score, review }) {
-  const exact = (value) => String(Number(value.toPrecision(6)));
-  return `${review === null ? "" : `review from ${exact(review)}, `}defect from ${exact(score)}`;
+  const exact = (value) => formatNumber(value, { maximumSignificantDigits: 6 });
+  if (review === null) return translate("defect from {threshold}", { threshold: exact(score) });
+  return translate("review from {review}, defect from {threshold}", { review: exact(review), threshold: exact(score) });
 }
 
 /** A time in the user's time zone. */
