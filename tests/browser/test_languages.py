@@ -1,16 +1,15 @@
 """The pages in German: no English text, and nothing clipped on screens of three sizes."""
 
 import json
-import re
 from urllib.parse import urlencode
 
 import httpx
 import pytest
 from playwright.sync_api import expect
 
-from api.catalogues import read_catalogues
 from segdec.images import encode_png
 from tests.browser.conftest import part_image, serving
+from tests.browser.german_page import clipped_texts, english_texts
 from tests.browser.test_log_in import add_people, log_in
 
 SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
@@ -25,30 +24,6 @@ PATHS = {
     "changes": "#changes li",
 }
 """Paths of the pages, each with an element that appears when it is complete."""
-TEXTS = re.compile(r"[^\W\d_]{2}")
-COLLECT = """() => {
-    const found = [];
-    const shown = NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT;
-    const walker = document.createTreeWalker(document.documentElement, shown);
-    for (let node = walker.currentNode; node; node = walker.nextNode()) {
-        if (node.nodeType === Node.ELEMENT_NODE) {
-            for (const name of ["title", "placeholder", "aria-label", "alt"]) {
-                found.push(node.getAttribute(name) ?? "");
-            }
-        } else if (node.parentElement.translate && !node.parentElement.closest("script, noscript")) {
-            found.push(node.data.trim());
-        }
-    }
-    return found;
-}"""
-"""All texts of a page, and the attributes that are texts."""
-CLIPPED = """() => {
-    const parts = document.querySelectorAll("button, label, h1, h2, th, summary, nav a, dt, .badge");
-    const isClipped = (part) => part.checkVisibility()
-        && part.scrollWidth > part.clientWidth + 1 && getComputedStyle(part).display !== "inline";
-    return [...parts].filter(isClipped).map((part) => part.outerHTML.slice(0, 200));
-}"""
-"""Controls and titles whose text is wider than they are."""
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +47,6 @@ def address(tmp_path_factory):
         yield service.address
 
 
-@pytest.fixture(scope="module")
-def english():
-    """Recognises a text that the German catalogue translates."""
-    texts = read_catalogues()["de"].texts
-    keys = [text for text, translated in texts.items() if text != translated]
-    patterns = [re.sub(r"\\\{\w+\\\}", "(.+)", re.escape(text)) for text in keys]
-    return re.compile("|".join(patterns), re.DOTALL)
-
-
 def open_german(visit, address, path, size="large"):
     viewport = dict(zip(("width", "height"), SIZES[size], strict=True))
     user = visit(address, viewport=viewport, locale="de-DE")
@@ -91,12 +57,9 @@ def open_german(visit, address, path, size="large"):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_pages_have_no_english_text(visit, address, english, path):
+def test_pages_have_no_english_text(visit, address, path):
     page = open_german(visit, address, path).page
-    expect(page.locator("html")).to_have_attribute("lang", "de")
-    texts = [text for text in page.evaluate(COLLECT) if TEXTS.search(text)]
-    assert len(texts) > 15
-    assert [text for text in texts if english.fullmatch(text)] == []
+    assert english_texts(page) == []
 
 
 @pytest.mark.slow
@@ -105,34 +68,31 @@ def test_pages_have_no_english_text(visit, address, english, path):
 def test_nothing_is_clipped(visit, address, path, size):
     user = open_german(visit, address, path, size)
     user.screenshot(f"german-{path.replace('/', '-') or 'inspect'}-{size}", full_page=True)
-    assert user.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert user.page.evaluate(CLIPPED) == []
+    assert clipped_texts(user.page) == []
 
 
-def test_an_inspected_photograph_is_described_in_german(visit, address, english):
+def test_an_inspected_photograph_is_described_in_german(visit, address):
     user = open_german(visit, address, "")
     user.drop(("part.png", encode_png(part_image())), ("broken.png", b"no picture"))
     page = user.page
     expect(page.locator("#missed-count")).to_have_text("1 nicht geprüft")
     expect(page.locator("#word")).to_have_text("Fehler: scratch")
     expect(page.locator("#reason")).to_contain_text("Der Score 0,")
-    texts = [text for text in page.evaluate(COLLECT) if TEXTS.search(text)]
-    assert [text for text in texts if english.fullmatch(text)] == []
+    assert english_texts(page) == []
     user.screenshot("german-inspected", full_page=True)
 
 
-def test_log_in_and_settings_are_in_german(visit, tmp_path, english):
+def test_log_in_and_settings_are_in_german(visit, tmp_path):
     with serving(tmp_path) as service:
         add_people(service)
         page = visit(service.address, locale="de-DE").open("settings")
         expect(page.locator("#log-in-title")).to_have_text("Anmelden")
-        texts = page.evaluate(COLLECT)
+        assert english_texts(page) == []
         log_in(page, "anna")
         expect(page.locator("#user-rows tr").first).to_be_visible()
         page.locator("#account button").click()
         expect(page.locator("#account-role")).to_have_text("anna, Rolle: Administrator")
-        texts += page.evaluate(COLLECT)
-        assert [text for text in texts if TEXTS.search(text) and english.fullmatch(text)] == []
+        assert english_texts(page) == []
         page.locator("#account-close").click()
         page.goto(f"{service.address}changes")
         expect(page.locator("#changes li").first).to_contain_text("anna hat sich angemeldet.")

@@ -17,6 +17,7 @@ from segdec.images import encode_png
 from tests.api.live_server import served
 from tests.api.models.stub_models import StubModels
 from tests.browser.conftest import KEY, part_image
+from tests.browser.german_page import clipped_texts, english_texts
 
 SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 
@@ -77,9 +78,9 @@ def address(shelf, tmp_path, keys):
         yield address
 
 
-def enter_key(page):
+def enter_key(page, button="Use key"):
     page.locator("#key").fill(KEY)
-    page.locator("#log-in-dialog").get_by_role("button", name="Use key").click()
+    page.locator("#log-in-dialog").get_by_role("button", name=button).click()
 
 
 def test_a_candidate_is_promoted_and_rolled_back(visit, address, shelf):
@@ -353,3 +354,23 @@ def test_the_page_fits_on_screens(visit, address, size):
         summary.click()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     user.screenshot(f"models-{size}", full_page=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+def test_the_page_is_in_german(visit, address, size):
+    viewport = dict(zip(("width", "height"), SIZES[size], strict=True))
+    user = visit(address, viewport=viewport, locale="de-DE")
+    page = user.open("models")
+    enter_key(page, "Schlüssel verwenden")
+    page.get_by_role("button", name="2 hochstufen").click()
+    expect(page.locator("#confirm-text")).to_contain_text("Version 2 ist als schwach bewertet")
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#done p")).to_have_text("2 hochstufen: erledigt.")
+    for summary in page.locator("summary").all():
+        summary.click()
+    page.locator("article form [name=review]").first.fill("0.9")
+    page.locator("article form .primary").first.click()
+    expect(page.locator("article form [role=alert]").first).to_contain_text("muss unter „Fehler ab“ liegen")
+    user.screenshot(f"german-models-{size}", full_page=True)
+    assert (english_texts(page), clipped_texts(page)) == ([], [])

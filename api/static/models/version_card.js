@@ -17,7 +17,7 @@ const REPORT = "report.html";
  */
 export function versionCard(model, comparison, { setThresholds, openReport }) {
   const { version, sha256, labels, manifest } = model;
-  const badges = labels.map((label) => Object.assign(createElement("span", "model-label", LABELS[label] ?? label), { title: label }));
+  const badges = labels.map((label) => Object.assign(createElement("span", "model-label", LABELS[label] ?? label), { title: label, translate: false }));
   for (const [index, label] of labels.entries()) badges[index].dataset.label = label;
   const title = createElement("h3", "", `${translate("Version {version}", { version })} `, ...badges);
   const note = ratingNote(manifest);

@@ -1,0 +1,56 @@
+"""What is wrong with a page in German: English texts, and texts that are cut off."""
+
+import re
+from functools import cache
+
+from playwright.sync_api import Page
+
+from api.catalogues import read_catalogues
+
+WORD = re.compile(r"[^\W\d_]{2}")
+COLLECT = """() => {
+    const found = [];
+    const shown = NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT;
+    const walker = document.createTreeWalker(document.documentElement, shown);
+    for (let node = walker.currentNode; node; node = walker.nextNode()) {
+        if (node.nodeType === Node.ELEMENT_NODE) {
+            for (const name of ["title", "placeholder", "aria-label", "alt"]) {
+                if (node.translate) found.push(node.getAttribute(name) ?? "");
+            }
+        } else if (node.parentElement.translate && !node.parentElement.closest("script, noscript")) {
+            found.push(node.data.trim());
+        }
+    }
+    return found;
+}"""
+"""All texts of a page and the attributes that are texts, except where `translate="no"`."""
+CLIPPED = """() => {
+    const parts = document.querySelectorAll("article, section, button, label, h1, h2, th, summary, nav a, dt");
+    const isClipped = (part) => part.checkVisibility()
+        && part.scrollWidth > part.clientWidth + 1 && getComputedStyle(part).display !== "inline";
+    return [...parts].filter(isClipped).map((part) => part.outerHTML.slice(0, 200));
+}"""
+"""Parts of the page whose content is wider than they are."""
+
+
+@cache
+def _english() -> re.Pattern[str]:
+    """Returns a pattern of all texts that the German catalogue translates."""
+    texts = read_catalogues()["de"].texts
+    keys = [text for text, translated in texts.items() if text != translated]
+    patterns = [re.sub(r"\\\{\w+\\\}", "(.+)", re.escape(text)) for text in keys]
+    return re.compile("|".join(patterns), re.DOTALL)
+
+
+def english_texts(page: Page) -> list[str]:
+    """Returns the English texts of a page in German."""
+    assert page.locator("html").get_attribute("lang") == "de"
+    texts = [text for text in page.evaluate(COLLECT) if WORD.search(text)]
+    assert len(texts) > 15
+    return [text for text in texts if _english().fullmatch(text)]
+
+
+def clipped_texts(page: Page) -> list[str]:
+    """Returns the parts of a page whose content does not fit in; `page` if the page scrolls sideways."""
+    is_wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    return [*(["page"] if is_wide else []), *page.evaluate(CLIPPED)]
