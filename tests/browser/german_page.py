@@ -26,8 +26,11 @@ COLLECT = """() => {
 """All texts of a page and the attributes that are texts, except where `translate="no"`."""
 CLIPPED = """() => {
     const parts = document.querySelectorAll("article, section, button, label, h1, h2, th, summary, nav a, dt");
-    const isClipped = (part) => part.checkVisibility()
-        && part.scrollWidth > part.clientWidth + 1 && getComputedStyle(part).display !== "inline";
+    const isClipped = (part) => {
+        const { display, overflowX } = getComputedStyle(part);
+        const canBe = part.checkVisibility() && display !== "inline" && overflowX !== "auto";
+        return canBe && part.scrollWidth > part.clientWidth + 1;
+    };
     return [...parts].filter(isClipped).map((part) => part.outerHTML.slice(0, 200));
 }"""
 """Parts of the page whose content is wider than they are."""

@@ -404,12 +404,13 @@ def test_the_url_has_station_and_sound_and_a_key_is_requested(watch, line):
     expect(sound).to_have_text("Sound off")
     sound.click()
     expect(sound).to_have_text("Sound on")
-    assert page.url.endswith("?sound=on")
-    page.reload()
-    sound.click()
-    expect(sound).to_have_text("Sound on")
     sound.click()
     expect(sound).to_have_text("Sound off")
+    sound.click()
+    assert page.url.endswith("?sound=on")
+    page.reload()
+    # Chromium may play sounds without a click on the new page, because somebody clicked on the last one.
+    expect(sound).to_have_text(re.compile("Sound on|Click to enable sound"))
 
 
 @pytest.mark.slow
