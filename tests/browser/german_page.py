@@ -25,7 +25,7 @@ COLLECT = """() => {
 }"""
 """All texts of a page and the attributes that are texts, except where `translate="no"`."""
 CLIPPED = """() => {
-    const parts = document.querySelectorAll("article, section, button, label, h1, h2, th, summary, nav a, dt");
+    const parts = document.querySelectorAll("article, section, button, label, h1, h2, th, summary, a, dt");
     const isClipped = (part) => {
         const { display, overflowX } = getComputedStyle(part);
         const canBe = part.checkVisibility() && display !== "inline" && overflowX !== "auto";
