@@ -176,8 +176,9 @@ def _known_part(predicted: NDArray[np.uint8], sample: Sample) -> NDArray[np.uint
 
 def _overlaps(sample: Sample, prediction: Prediction) -> tuple[Overlap, ...]:
     if prediction.class_mask is None or sample.mask is None:
-        return measure_overlaps(prediction.mask, sample.mask)
+        return measure_overlaps(_known_part(prediction.mask, sample), sample.mask)
     classes = np.full(sample.mask.shape, sample.label, np.uint8) if sample.classes is None else sample.classes
     return measure_class_overlaps(
-        prediction.class_mask, np.where(sample.mask > 0, classes, np.uint8(0)).astype(np.uint8)
+        _known_part(prediction.class_mask, sample),
+        np.where(sample.mask > 0, classes, np.uint8(0)).astype(np.uint8)
     )

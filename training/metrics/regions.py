@@ -32,12 +32,15 @@ class Overlap:
         covered_px: Pixels of it that the predicted mask covers.
         true_class: Index of its class; 0 if the model has one mask for all classes.
         found_class: Index of the class of most covered pixels; 0 if none is covered, or without classes.
+        outside_px: Pixels of its photograph outside all true regions; the mask covers `outside_marked_px`.
     """
 
     area_px: int
     covered_px: int
     true_class: int = 0
     found_class: int = 0
+    outside_px: int = 0
+    outside_marked_px: int = 0
 
     @property
     def share(self) -> float:
@@ -49,16 +52,29 @@ class Overlap:
         """Whether at least `FOUND_OVERLAP` is covered."""
         return self.share >= FOUND_OVERLAP
 
+    @property
+    def outside_share(self) -> float:
+        """Covered share of the photograph outside all true regions, 0 to 1."""
+        return self.outside_marked_px / self.outside_px if self.outside_px else 0.0
+
 
 @dataclass(frozen=True)
 class RegionSize:
-    """The true regions of one size bin; `below_px` is None for the last one."""
+    """The true regions of one size bin; `below_px` is None for the last one.
+
+    Attributes:
+        found: Number of those that are found.
+        mean_overlap: Mean covered share of a region.
+        mean_outside: Mean covered share of the photograph of a region, outside all true regions: the overlap
+            to expect by chance.
+    """
 
     from_px: int
     below_px: int | None
     regions: int
     found: int
     mean_overlap: float | None
+    mean_outside: float | None
 
     @property
     def found_share(self) -> float | None:
@@ -104,9 +120,17 @@ def measure_overlaps(mask: NDArray[np.uint8], truth: NDArray[np.uint8] | None) -
     regions = find_true_regions(truth)
     hit = mask.ravel()[regions.pixels] != 0
     covered = np.bincount(regions.numbers[hit], minlength=len(regions.areas_px))
+    outside = _count_outside(mask, truth)
     return tuple(
-        Overlap(int(area), int(pixels)) for area, pixels in zip(regions.areas_px, covered, strict=True)
+        Overlap(int(area), int(pixels), 0, 0, *outside)
+        for area, pixels in zip(regions.areas_px, covered, strict=True)
     )
+
+
+def _count_outside(mask: NDArray[np.uint8], truth: NDArray[np.uint8]) -> tuple[int, int]:
+    """Counts the pixels [H, W] without a true defect, all and those that the mask covers."""
+    outside = truth == 0
+    return int(np.count_nonzero(outside)), int(np.count_nonzero(outside & (mask != 0)))
 
 
 def measure_class_overlaps(
@@ -118,7 +142,7 @@ def measure_class_overlaps(
     """
     if true_classes is None:
         return ()
-    overlaps = []
+    overlaps, outside = [], _count_outside(class_mask, true_classes)
     for number in np.unique(true_classes[true_classes > 0]).tolist():
         regions = find_true_regions((true_classes == number).view(np.uint8))
         found = class_mask.ravel()[regions.pixels]
@@ -127,7 +151,7 @@ def measure_class_overlaps(
         for area_px, (missed_px, *by_class) in zip(regions.areas_px.tolist(), counts.tolist(), strict=True):
             covered_px = area_px - missed_px
             found_class = 1 + int(np.argmax(by_class)) if covered_px else 0
-            overlaps.append(Overlap(area_px, covered_px, number, found_class))
+            overlaps.append(Overlap(area_px, covered_px, number, found_class, *outside))
     return tuple(overlaps)
 
 
@@ -191,6 +215,7 @@ def measure_sizes(overlaps: Iterable[Overlap]) -> tuple[RegionSize, ...]:
         inside = [overlap for overlap in listed if from_px <= overlap.area_px < below_px]
         found = sum(overlap.found for overlap in inside)
         mean = fmean(overlap.share for overlap in inside) if inside else None
+        outside = fmean(overlap.outside_share for overlap in inside) if inside else None
         end = None if below_px == math.inf else int(below_px)
-        sizes.append(RegionSize(int(from_px), end, len(inside), found, mean))
+        sizes.append(RegionSize(int(from_px), end, len(inside), found, mean, outside))
     return tuple(sizes)

@@ -6,7 +6,7 @@ import io
 import json
 import zlib
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -26,6 +26,9 @@ from training.metrics.regions import Overlap
 METRICS_FILE = "metrics.json"
 PREDICTIONS_FILE = "predictions.csv"
 PIXEL_SCORES_FILE = "pixel_scores.npz"
+
+OVERLAP_COLUMNS = 1 + len(fields(Overlap))
+"""Columns of the stored overlaps: the place of the result, then the fields of `Overlap`."""
 
 READ_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, csv.Error, BadZipFile, zlib.error)
 """Exceptions that a damaged file may cause."""
@@ -66,7 +69,7 @@ def save_evaluation(
     alarms = [(place, number) for place, result in placed for number in result.false_regions]
     arrays = {
         **evaluation.mask_scores.to_arrays(),
-        "overlaps": np.array(overlaps, np.int64).reshape(-1, 5),
+        "overlaps": np.array(overlaps, np.int64).reshape(-1, OVERLAP_COLUMNS),
         "false_regions": np.array(alarms, np.int64).reshape(-1, 2),
         "predictions_sha256": np.array(_digest(folder / PREDICTIONS_FILE)),
     }
@@ -139,9 +142,11 @@ def _with_regions(
     results: Sequence[PhotographResult], listed: NDArray[np.int64], alarms: NDArray[np.int64]
 ) -> tuple[PhotographResult, ...]:
     """The results with their regions."""
+    if listed.shape[1:] != (OVERLAP_COLUMNS,):
+        raise ValueError(f"its overlaps have the shape {listed.shape}; expected {OVERLAP_COLUMNS} columns")
     overlaps: list[list[Overlap]] = [[] for _ in results]
-    for place, area, covered, *classes in listed.tolist():
-        overlaps[place].append(Overlap(area, covered, *classes))
+    for place, *counts in listed.tolist():
+        overlaps[place].append(Overlap(*counts))
     false: list[list[int]] = [[] for _ in results]
     for place, number in alarms.tolist():
         false[place].append(number)

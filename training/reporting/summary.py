@@ -179,7 +179,8 @@ def _describe_masks(metrics: Metrics) -> Iterator[str]:
         yield (
             f"Of the defect pixels {format_percent(metrics.pixels.recall or 0)} are marked, and "
             f"{format_percent(metrics.pixels.precision or 0)} of the marked pixels are defect "
-            f"(pixel F1 {format_figure(metrics.pixels.f1)})."
+            f"(pixel F1 {format_figure(metrics.pixels.f1)}, intersection over union "
+            f"{format_figure(metrics.pixels.iou)})."
         )
     unknown = metrics.images - metrics.pixel_images
     if unknown:
@@ -194,9 +195,20 @@ def _describe_sizes(sizes: Sequence[RegionSize]) -> Iterator[str]:
     shares = [(size.found_share, size) for size in sizes if size.found_share is not None]
     if not shares:
         return
+    regions = sum(size.regions for size in sizes)
+    outside = sum(size.regions * (size.mean_outside or 0) for size in sizes) / regions
+    if outside >= FOUND_OVERLAP:
+        yield (
+            f"The masks mark {format_percent(outside)} of the area without a defect in defective photographs: "
+            "they cover true regions by chance, so the number of found regions says nothing."
+        )
+        return
     share, worst = min(shares, key=lambda pair: pair[0])
     if share == 1:
-        yield f"Every true region is found: at least {format_percent(FOUND_OVERLAP)} of it is marked."
+        yield (
+            f"Every true region is found: at least {format_percent(FOUND_OVERLAP)} of it is marked, beside "
+            f"{format_rate(outside)} of the area without a defect."
+        )
         return
     lagging = max(value for value, _ in shares) - share >= CLEAR_DIFFERENCE
     tail = ", a smaller share than of any other size" if lagging else ""

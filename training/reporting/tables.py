@@ -84,14 +84,15 @@ def _class_lines(classes: Sequence[ClassMetrics]) -> list[str]:
 
 
 def _size_lines(sizes: Sequence[RegionSize]) -> list[str]:
-    rows = [["true regions", "number", "found", "mean overlap"]]
+    rows = [["true regions", "number", "found", "marked", "marked outside"]]
     for size in sizes:
         end = (
             f"from {size.from_px} px"
             if size.below_px is None
             else f"{size.from_px} to {size.below_px - 1} px"
         )
-        rows.append([end, *map(format_number, (size.regions, size.found, size.mean_overlap))])
+        shares = size.mean_overlap, size.mean_outside
+        rows.append([end, *map(format_number, (size.regions, size.found, *shares))])
     return align_rows(rows)
 
 

@@ -14,7 +14,7 @@ def results(make_result):
         make_result("a/1", 0, 0.1, group="a"),
         make_result("=1+1", 0, 0.2, group="-7"),
         make_result("a/2", 1, 1 / 3, group="a", pixels=None),
-        make_result("b/1", 1, 0.9, pixels=PixelCounts(5, 2, 6), overlaps=(Overlap(9, 5), Overlap(2, 0))),
+        make_result("b/1", 1, 0.9, pixels=PixelCounts(5, 2, 6), overlaps=(Overlap(9, 5, 0, 0, 70, 7), Overlap(2, 0))),
     ]
 
 
@@ -65,6 +65,14 @@ def test_a_run_without_evaluation_says_how_to_make_one(run, name):
 def test_damaged_files_are_named(run, name, damage, said):
     (run / name).write_bytes(damage((run / name).read_bytes()))
     with pytest.raises(RunError, match=f"evaluation of .*{said}.*Evaluate it with"):
+        load_evaluation(run)
+
+
+def test_overlaps_of_an_earlier_version_are_refused(run):
+    with np.load(run / "pixel_scores.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    np.savez(run / "pixel_scores.npz", **{**arrays, "overlaps": arrays["overlaps"][:, :5]})
+    with pytest.raises(RunError, match=r"overlaps have the shape \(2, 5\); expected 7 columns\. Evaluate it"):
         load_evaluation(run)
 
 

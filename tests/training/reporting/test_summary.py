@@ -73,11 +73,34 @@ def test_masks_sizes_and_photographs_without_pixels(evaluate_results, make_resul
     assert sentences[1:] == [
         # 75 of 100 true and of 100 predicted pixels.
         "Of the defect pixels 75\N{NO-BREAK SPACE}% are marked, and 75\N{NO-BREAK SPACE}% of the marked "
-        "pixels are defect (pixel F1 0.750).",
+        "pixels are defect (pixel F1 0.750, intersection over union 0.600).",
         "1 defective photograph has a label or boxes only, no mask: it is excluded from all metrics of "
         "pixels and regions.",
         "Of the true regions below 64 px it finds 1 of 2, a smaller share than of any other size.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("marked_px", "sentence"),
+    [
+        (
+            1,
+            "Every true region is found: at least 10 % of it is marked, beside 0.5 % of the area without a "
+            "defect.",
+        ),
+        (
+            180,
+            "The masks mark 90 % of the area without a defect in defective photographs: they cover true "
+            "regions by chance, so the number of found regions says nothing.",
+        ),
+    ],
+)
+def test_regions_under_a_mask_of_nearly_everything_are_not_praised(
+    evaluate_results, make_result, marked_px, sentence
+):
+    overlaps = (Overlap(50, 50, 0, 0, 200, marked_px), Overlap(300, 300, 0, 0, 200, marked_px))
+    results = [make_result("bad", 1, 0.9, overlaps=overlaps), make_result("good", 0, 0.1)]
+    assert sentence.replace(" %", "\N{NO-BREAK SPACE}%") in list_remarks(evaluate_results(results))
 
 
 def test_few_items_are_doubted(evaluate_results, many, make_result):

@@ -16,7 +16,7 @@ def test_numbers_never_round_up_to_one(value, text):
 
 def test_table_lists_intervals_classes_and_region_sizes(make_result):
     results = [
-        make_result(str(place), place % 2, 0.1 + 0.8 * (place % 2), overlaps=(Overlap(70, 35),) * (place % 2))
+        make_result(str(place), place % 2, 0.1 + 0.8 * (place % 2), overlaps=(Overlap(70, 35, 0, 0, 80, 8),) * (place % 2))
         for place in range(10)
     ]
     classes = ("good", "defect", "stain")
@@ -27,7 +27,7 @@ def test_table_lists_intervals_classes_and_region_sizes(make_result):
     assert ["false_negative_rate", "0.0000", "(0.0000", "to", "0.5218)"] in lines  # 1 − 0.025^(1/5)
     assert ["defect", "5", "1.0000", "1.0000", "0", "1.0000", "–"] in lines
     assert ["stain", "0", "–", "–", "0", "–", "–"] in lines
-    assert ["64", "to", "255", "px", "5", "5", "0.5000"] in lines
+    assert ["64", "to", "255", "px", "5", "5", "0.5000", "0.1000"] in lines
 
 
 def test_table_counts_review(make_result):
