@@ -7,7 +7,8 @@ the limits come from all photographs of the other folds. The table shows the per
 photographs that is rejected: good and defective ones, and good ones after an alteration. A defocused
 photograph gets new noise, as a camera would add it; a shifted one repeats its border. Inputs are scaled, so
 that half the resolution is no reason to reject a photograph unless it looks less sharp. Without an encoder
-there is no measure `surface`, as for a model without a memory.
+there is no measure `surface`, as for a model without a memory. The second table shows the percentage of the
+rejected photographs whose reason is one that a person would name.
 """
 
 import argparse
@@ -25,17 +26,29 @@ from numpy.typing import NDArray
 from benchmarks.harness import markdown_table
 from benchmarks.suite.sets import SuiteSet, list_sets
 from datasets.reading import read
+from segdec import photograph_reasons as reasons
 from segdec.artifact import TrainingPhotographs, compare_with
 from segdec.config import InputConfig
 from segdec.errors import ConfigError
 from segdec.inference.preprocessing import prepare_image
-from segdec.photograph_check import measure_photograph
+from segdec.photograph_check import PhotographLimits, measure_photograph
 from segdec.runtime.cli import clean_exit, import_tensorflow
 from training.config import ExperimentConfig
-from training.photograph_limits import FALSE_ALARM_RATE, Infer, choose_limits, measure_with
+from training.data.subsets import pick_evenly
+from training.photograph_alterations import measure_alterations
+from training.photograph_limits import (
+    FALSE_ALARM_RATE,
+    MAX_ALTERED,
+    Infer,
+    choose_limits,
+    measure_with,
+)
 
 Image = NDArray[np.uint8]
 Random = np.random.Generator
+
+Reasons = dict[str, list[str | None]]
+"""Reason of each photograph by kind; None: it is not rejected."""
 
 FOLDS = 5
 SIDE = 256
@@ -44,9 +57,38 @@ CHANNELS = 3
 NOISE = 1.0
 """Standard deviation of a camera's noise, levels."""
 
+BLACK_REASONS = reasons.BLACK, reasons.CAUSES["darker"]
+WHITE_REASONS = reasons.WHITE, reasons.CAUSES["brighter"]
+PART_REASONS = reasons.SCENE, reasons.PART
+BLURRED_REASONS = (reasons.CAUSES["blurred"],)
+EXPECTED: dict[str, tuple[str, ...]] = {
+    "lamp off": (reasons.BLACK,),
+    "lens cap": (reasons.BLACK,),
+    "overexposed": WHITE_REASONS,
+    "grey": (reasons.FLAT,),
+    "gradient": PART_REASONS,
+    "defocused, sigma 1/128": BLURRED_REASONS,
+    "defocused, sigma 1/64": BLURRED_REASONS,
+    "defocused, sigma 1/32": BLURRED_REASONS,
+    "shifted by half": PART_REASONS,
+    "rotated by 90°": (*PART_REASONS, reasons.PROPORTIONS),
+    "mirrored": PART_REASONS,
+    "another product": PART_REASONS,
+    "red and blue swapped": (reasons.COLOURS,),
+    "12 bits read as 16": BLACK_REASONS,
+    "half the resolution": BLURRED_REASONS,
+    "blurred, sigma 1 px": BLURRED_REASONS,
+    "blurred, sigma 2 px": BLURRED_REASONS,
+    "blurred, sigma 4 px": BLURRED_REASONS,
+    "noise, sigma 25": (reasons.CAUSES["noisier"],),
+    "half the light": BLACK_REASONS,
+    "twice the light": WHITE_REASONS,
+}
+"""Reasons that a person would name, by kind."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints a table with a row for each kind of photograph."""
+    """Prints two tables with a row for each kind of photograph: the rejected ones, and their reasons."""
     parser = argparse.ArgumentParser(description="Photographs unlike those of the training.")
     add = parser.add_argument
     add("data", type=Path, metavar="DATA", help="folder with one folder for each data set")
@@ -63,23 +105,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise ConfigError(f"No data set of '{options.data}' can be measured. Expected one with a test split.")
     infer = None if options.encoder_weights is None else load_surface_network(options.encoder_weights)
     measured = [MeasuredSet(source, infer) for source in sets]
-    print(tabulate(measured, options.altered, options.rate, options.seed))
+    how = options.altered, options.rate, options.seed
+    found = [measure_reasons(each, measured, *how) for each in measured]
+    names = [each.name for each in measured]
+    print(tabulate("rejected, %", names, [rejected_by_kind(each) for each in found]))
+    print()
+    print(tabulate("expected reason, %", names, [expected_by_kind(each) for each in found]))
     print(
         f"\nStated rate of false alarms: {100 * options.rate:g} %. "
         f"Check of a photograph of 512 × 512 px in colour: {measure_ms():.1f} ms."
     )
 
 
-def tabulate(sets: Sequence["MeasuredSet"], altered: int, rate: float, seed: int) -> str:
-    """Returns the table of the percentages of rejected photographs."""
-    found = [measure_rejected(each, sets, altered, rate, seed) for each in sets]
-    kinds = dict.fromkeys(kind for rejected in found for kind in rejected)
+def rejected_by_kind(found: Reasons) -> dict[str, list[bool]]:
+    """Returns which photographs of each kind are rejected."""
+    return {kind: [reason is not None for reason in each] for kind, each in found.items()}
+
+
+def expected_by_kind(found: Reasons) -> dict[str, list[bool]]:
+    """Returns which rejected photographs of each kind, and of all, have a reason in `EXPECTED`."""
+    hits = {
+        kind: [reason in expected for reason in found.get(kind, []) if reason is not None]
+        for kind, expected in EXPECTED.items()
+    }
+    return {**hits, "all": [hit for of_kind in hits.values() for hit in of_kind]}
+
+
+def tabulate(heading: str, names: Sequence[str], found: Sequence[dict[str, list[bool]]]) -> str:
+    """Returns a table of percentages, with a row for each kind and a column for each data set."""
+    kinds = dict.fromkeys(kind for of_kinds in found for kind in of_kinds)
     rows = []
     for kind in kinds:
-        of_sets = [rejected.get(kind, []) for rejected in found]
+        of_sets = [of_kinds.get(kind, []) for of_kinds in found]
         every = [hit for hits in of_sets for hit in hits]
         rows.append([kind, *map(_percent, of_sets), _percent(every), str(len(every))])
-    return markdown_table(["rejected, %", *(each.name for each in sets), "all", "photographs"], rows)
+    return markdown_table([heading, *names, "all", "photographs"], rows)
 
 
 def _percent(hits: Sequence[bool]) -> str:
@@ -109,12 +169,35 @@ class MeasuredSet:
         """Returns the network's input."""
         return prepare_image(image, self.config, CHANNELS)
 
+    def train(self, train: Sequence[int], rate: float) -> TrainingPhotographs:
+        """Returns the limits of the photographs with the indices `train`."""
+        trained = TrainingPhotographs.of(((*self.images[index].shape[:2],) for index in train), [])
+        limits = self._choose_limits(train, rate)
+        if trained is None or limits is None:
+            raise ConfigError(f"{self.name} has too few photographs. Leave it out of --sets.")
+        altered = [self.prepare(self.images[index]) for index in pick_evenly(train, MAX_ALTERED)]
+        limits = limits.model_copy(update={"alterations": measure_alterations(altered)})
+        return trained.model_copy(update={"limits": limits})
 
-def measure_rejected(
+    def _choose_limits(self, train: Sequence[int], rate: float) -> PhotographLimits | None:
+        groups = [self.records[index].group for index in train]
+        return choose_limits([self.measured[index] for index in train], groups, rate)
+
+    def compare(self, trained: TrainingPhotographs, image: Image) -> str | None:
+        """Returns why a photograph is rejected; None if it is not."""
+        size, prepared = (image.shape[0], image.shape[1]), self.prepare(image)
+        reason = compare_with(trained, self.config, size, prepared).reason
+        if reason is not None or self.infer is None or trained.limits is None:
+            return reason
+        measured = measure_with(self.infer, prepared)
+        return reasons.find_reason(trained.limits, measured, trained.limits.distances(measured))
+
+
+def measure_reasons(
     own: MeasuredSet, sets: Sequence[MeasuredSet], altered: int, rate: float, seed: int
-) -> dict[str, list[bool]]:
-    """Returns for each kind of photograph which ones are rejected."""
-    rejected: defaultdict[str, list[bool]] = defaultdict(list)
+) -> Reasons:
+    """Returns for each kind of photograph the reasons why they are rejected."""
+    found: defaultdict[str, list[str | None]] = defaultdict(list)
     random = np.random.default_rng(seed)
     groups = [record.group for record in own.records]
     parts = random.permutation(sorted(set(groups)))
@@ -122,31 +205,16 @@ def measure_rejected(
     for fold in range(FOLDS):
         held = set(parts[fold::FOLDS].tolist())
         train = [index for index, group in enumerate(groups) if group not in held]
-        trained = TrainingPhotographs.of(((*own.images[index].shape[:2],) for index in train), [])
-        limits = choose_limits(
-            [own.measured[index] for index in train], [groups[index] for index in train], rate
-        )
-        if trained is None or limits is None:
-            raise ConfigError(f"{own.name} has too few photographs. Leave it out of --sets.")
-        trained = trained.model_copy(update={"limits": limits})
-
-        def is_rejected(image: Image, trained: TrainingPhotographs = trained) -> bool:
-            size, prepared = (image.shape[0], image.shape[1]), own.prepare(image)
-            reason = compare_with(trained, own.config, size, prepared).reason
-            if reason is None and own.infer is not None and trained.limits is not None:
-                measured = measure_with(own.infer, prepared)
-                reason = trained.limits.reason(measured, trained.limits.distances(measured))
-            return reason is not None
-
+        trained = own.train(train, rate)
         good: list[int] = []
         for index in (index for index, group in enumerate(groups) if group in held):
             defective = own.records[index].label > 0
-            rejected["defective" if defective else "good"].append(is_rejected(own.images[index]))
+            found["defective" if defective else "good"].append(own.compare(trained, own.images[index]))
             good += [] if defective else [index]
         for index in random.permutation(good)[:altered].tolist():
             for kind, image in alter(own.images[index], others, random, coloured=own.coloured):
-                rejected[kind].append(is_rejected(image))
-    return rejected
+                found[kind].append(own.compare(trained, image))
+    return found
 
 
 # === Alterations ===
@@ -155,7 +223,7 @@ def measure_rejected(
 def alter(
     image: Image, others: Sequence[Image], random: Random, *, coloured: bool
 ) -> Iterator[tuple[str, Image]]:
-    """Yields photographs that must be rejected, each with its kind."""
+    """Yields altered photographs, each with its kind."""
     height, width = image.shape[:2]
     levels = image.astype(np.float32)
     yield "lamp off", _photograph(0.1 * levels, random)
@@ -165,11 +233,7 @@ def alter(
     ramp = np.linspace(0, 255, width, dtype=np.float32)[None, :, None]
     yield "gradient", np.broadcast_to(ramp, image.shape).astype(np.uint8)
     for share in (128, 64, 32):
-        blurred = cv2.GaussianBlur(levels, (0, 0), min(height, width) / share)
-        yield (
-            f"defocused, sigma 1/{share}",
-            _photograph(np.asarray(blurred, np.float32).reshape(image.shape), random),
-        )
+        yield f"defocused, sigma 1/{share}", _blur(levels, min(height, width) / share, random)
     shift = (height // 2, 0) if random.random() < 0.5 else (0, width // 2)
     yield (
         "shifted by half",
@@ -184,9 +248,19 @@ def alter(
         yield "red and blue swapped", image[..., ::-1]
     yield "12 bits read as 16", image // 16
     yield "half the resolution", _scaled(image, height // 2, width // 2)
+    for sigma in (1, 2, 4):
+        yield f"blurred, sigma {sigma} px", _blur(levels, sigma, random)
+    yield "noise, sigma 25", _photograph(levels + random.normal(0, 25, levels.shape), random)
+    yield "half the light", _photograph(levels / 2, random)
+    yield "twice the light", _photograph(2 * levels, random)
 
 
-def _photograph(levels: NDArray[np.float32], random: Random) -> Image:
+def _blur(levels: NDArray[np.float32], sigma: float, random: Random) -> Image:
+    blurred = np.asarray(cv2.GaussianBlur(levels, (0, 0), sigma), np.float32)
+    return _photograph(blurred.reshape(levels.shape), random)
+
+
+def _photograph(levels: NDArray[np.floating], random: Random) -> Image:
     """Adds a camera's noise, and rounds."""
     noise = random.normal(0, NOISE, levels.shape[:2])[..., None]
     return np.asarray(np.clip(np.round(levels + noise), 0, 255), np.uint8)

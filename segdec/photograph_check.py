@@ -2,8 +2,9 @@
 
 A measure is a vector. It is compared with the vectors of training photographs, in units of their spread
 (Mahalanobis 1936); the distance to the nearest one must not exceed a limit. `training.photograph_limits`
-chooses the limits. A further measure needs a name in `REASONS`, and its vector. `surface` is the network's
+chooses the limits. A further measure needs a name in `MEASURES`, and its vector. `surface` is the network's
 mean patch, `segdec.engines.Logits.surface` (Lee et al. 2018 compare features in this way).
+`segdec.photograph_reasons` says why a photograph exceeds a limit.
 """
 
 import base64
@@ -12,7 +13,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import cv2
 import numpy as np
@@ -42,22 +43,14 @@ FLAT = 2.0
 COLOUR_OFFSET = 8.0
 """Levels added to the channels, so that noise in the dark changes their ratios little."""
 
-CONTRAST = "lower in contrast", "higher in contrast"
-SHARPNESS = "out of focus: less sharp", "noisier or finer in detail"
-
 SURFACE = "surface"
 """Measure that the network makes."""
 
-REASONS: dict[str, tuple[tuple[str, str], ...]] = {
-    "brightness": (("darker", "brighter"), CONTRAST),
-    "colour": (("of other colours",) * 2,),
-    "sharpness": (SHARPNESS,),
-    "layout": (("of another scene or position",) * 2,),
-    "texture": (CONTRAST, SHARPNESS, SHARPNESS, SHARPNESS, ("of another surface or direction",) * 2),
-    SURFACE: (("of another part or surface",) * 2,),
-}
-"""Measures, with the meaning of a lower and a higher value than in training for each element; the last one is
-that of all further elements. In this order, a cause comes before its consequences."""
+MEASURES = "brightness", "colour", "sharpness", "layout", "texture", SURFACE
+"""All measures; grey photographs have no `colour`."""
+
+Cause = Literal["darker", "brighter", "less contrast", "blurred", "noisier"]
+"""What can have altered a photograph of the right part."""
 
 
 def measure_photograph(prepared: NDArray[np.uint8]) -> dict[str, Vector]:
@@ -201,14 +194,17 @@ class MeasureLimit(Config):
         differences = decode_numbers(self.references).reshape(-1, len(scaled)) - scaled
         return math.log(max(float(np.square(differences).mean(axis=1).min()), 1e-9)) / 2
 
-    def reason(self, name: str, vector: Vector) -> str:
-        """Returns how the vector differs from the training photographs: its first element far outside."""
-        spread = np.subtract(self.highest, self.lowest) + 1e-3
-        below, above = (np.array(self.lowest) - vector) / spread, (vector - self.highest) / spread
-        outside = np.maximum(below, above)
-        place = int((outside >= outside.max() / 2).argmax()) if outside.max() > 0 else int(outside.argmax())
-        phrases = REASONS[name]
-        return phrases[min(place, len(phrases) - 1)][int(above[place] > below[place])]
+
+class Alteration(Config):
+    """A known alteration of a photograph, measured on training photographs.
+
+    Attributes:
+        cause: What alters the photograph.
+        shifts: Mean change of each element, by measure.
+    """
+
+    cause: Cause
+    shifts: dict[str, tuple[float, ...]]
 
 
 class PhotographLimits(Config):
@@ -217,24 +213,24 @@ class PhotographLimits(Config):
     false_alarm_rate: float = Field(description="share of photographs like them that exceed a limit")
     photographs: int = Field(description="number of measured training photographs")
     measures: dict[str, MeasureLimit]
+    alterations: tuple[Alteration, ...] = Field((), description="known causes of a difference")
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        for name in self.measures.keys() - REASONS.keys():
-            raise ValueError(f"unknown measure '{name}'; expected one of {', '.join(REASONS)}")
+        for name in self.measures.keys() - set(MEASURES):
+            raise ValueError(f"unknown measure '{name}'; expected one of {', '.join(MEASURES)}")
+        for alteration in self.alterations:
+            for name, shift in alteration.shifts.items():
+                if name not in self.measures or len(shift) != len(self.measures[name].centre):
+                    raise ValueError(f"'{name}' does not fit the alterations; export the model again")
         return self
 
     def distances(self, measured: Mapping[str, Vector]) -> dict[str, float]:
         """Returns the distance of each measure that has a limit to the training photographs, as a multiple of
-        the limit; the cause first.
+        the limit.
         """
         return {
             name: math.exp(self.measures[name].distance(measured[name]) - self.measures[name].limit)
-            for name in REASONS
+            for name in MEASURES
             if name in self.measures and name in measured
         }
-
-    def reason(self, measured: Mapping[str, Vector], distances: Mapping[str, float]) -> str | None:
-        """Returns how a photograph with these `distances` differs; None if it exceeds no limit."""
-        beyond = (name for name, distance in distances.items() if distance > 1)
-        return next((self.measures[name].reason(name, measured[name]) for name in beyond), None)

@@ -135,13 +135,15 @@ class Predictor:
         return prepare_image(image, self.config.input, self.config.network.input_channels)
 
     def find_unlike(self, image: NDArray[np.uint8]) -> str | None:
-        """Returns how a photograph differs from those of the training, for example `darker`.
+        """Returns how a photograph differs from those of the training, as `Comparison.reason`.
 
         None if it is like them, or if the artifact has no limits. `predict` does not compare photographs.
         """
         prepared = self.prepare(image)
-        reason = compare_pixels(self.config, (image.shape[0], image.shape[1]), prepared).reason
-        return reason or compare_surface(self.config, self.infer(prepared[None]).surface_of(0)).reason
+        found = compare_pixels(self.config, (image.shape[0], image.shape[1]), prepared)
+        if found.reason is not None:
+            return found.reason
+        return compare_surface(self.config, self.infer(prepared[None]).surface_of(0), found.measured).reason
 
     def infer(self, prepared: NDArray[np.uint8]) -> Logits:
         """Runs the network on prepared photographs [B, h, w, c], with the policy `tile` on their tiles."""

@@ -19,6 +19,7 @@ from segdec.photograph_check import (
 )
 from training.data.example_source import PhotographSource
 from training.data.subsets import pick_evenly
+from training.photograph_alterations import measure_alterations
 
 Infer = Callable[[NDArray[np.uint8]], Logits]
 """Runs a network on prepared photographs [B, h, w, C]."""
@@ -31,6 +32,9 @@ MIN_PHOTOGRAPHS = 10
 
 MAX_PHOTOGRAPHS = 300
 """Photographs that are measured; more hardly change the limits."""
+
+MAX_ALTERED = 8
+"""Photographs that are altered to know the causes of a difference."""
 
 MAX_REFERENCES = 128
 """Photographs that a new one is compared with."""
@@ -88,6 +92,9 @@ def add_limits(
             f"tell which are unlike them. Expected at least {MIN_PHOTOGRAPHS}.",
             file=sys.stderr,
         )
+        return trained.model_copy(update={"limits": None})
+    altered = [photographs[index].image for index in pick_evenly(chosen, MAX_ALTERED)]
+    limits = limits.model_copy(update={"alterations": measure_alterations(altered)})
     return trained.model_copy(update={"limits": limits})
 
 

@@ -27,6 +27,7 @@ from segdec.artifact import compare_photograph, compare_surface
 from segdec.errors import ImageError, SegdecError
 from segdec.images import PIXELS, Photograph
 from segdec.inference.postprocessing import Prediction
+from segdec.photograph_check import Vector
 from segdec.schemas import ImageFacts, ModelIdentity
 
 T = TypeVar("T")
@@ -42,13 +43,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PhotographFacts:
-    """Facts about a decoded photograph; times in milliseconds. `distances`: as in
+    """Facts about a decoded photograph; times in milliseconds. `distances` and `measured`: as in
     `segdec.artifact.Comparison`.
     """
 
     image: ImageFacts
     warnings: tuple[str, ...]
     distances: Mapping[str, float]
+    measured: Mapping[str, Vector]
     queue_ms: float
     decode_ms: float
 
@@ -168,7 +170,7 @@ class Inspection:
 
     def _compare_surface(self, facts: PhotographFacts, result: InferenceResult) -> PhotographFacts:
         """Adds what the network found unlike the photographs of the training; takes microseconds."""
-        comparison = compare_surface(self._model.config, result.logits.surface_of(result.row))
+        comparison = compare_surface(self._model.config, result.logits.surface_of(result.row), facts.measured)
         self._inspector.metrics.observe_distances(self._model.identity, comparison.distances)
         distances = {**facts.distances, **comparison.distances}
         try:
@@ -267,7 +269,9 @@ class Inspection:
             raise UnlikeTrainingError(error, image, comparison.distances) from error
         queue_ms = (started - submitted) * 1000
         warnings = *photograph.warnings, *differences
-        facts = PhotographFacts(image, warnings, comparison.distances, queue_ms, _ms_since(started))
+        facts = PhotographFacts(
+            image, warnings, comparison.distances, comparison.measured, queue_ms, _ms_since(started)
+        )
         return facts, prepared
 
     def _read(self, source: Source) -> Photograph:

@@ -225,10 +225,11 @@ def _predict(
     started = time.perf_counter()
     assert shadow.image is not None
     prepared = shadow.image if shadow.same_input else predictor.prepare(shadow.image)
-    reason, prediction = compare_pixels(predictor.config, shadow.size, prepared).reason, None
+    comparison = compare_pixels(predictor.config, shadow.size, prepared)
+    reason, prediction = comparison.reason, None
     if unlike == "warn" or reason is None:
         logits = predictor.infer(prepared[np.newaxis])
-        reason = compare_surface(predictor.config, logits.surface_of(0)).reason
+        reason = compare_surface(predictor.config, logits.surface_of(0), comparison.measured).reason
         if unlike == "warn" or reason is None:
             prediction = predictor.interpret(logits, 0, shadow.size, threshold=shadow.threshold)
     return prediction, time.perf_counter() - started

@@ -12,7 +12,8 @@ from segdec.artifact.training_photographs import TrainingPhotographs
 from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ImageError
 from segdec.images import PIXELS, Photograph
-from segdec.photograph_check import SURFACE, PhotographLimits, Vector, measure_photograph
+from segdec.photograph_check import SURFACE, Vector, measure_photograph
+from segdec.photograph_reasons import PROPORTIONS, SIZE, find_reason
 
 TOLERANCE = 0.1
 """Relative difference of size or aspect ratio that needs no warning."""
@@ -29,13 +30,16 @@ class Comparison:
     """How a photograph compares with those of the training.
 
     Attributes:
-        reason: How it is unlike them, for example `darker`; None if it is like them or was not checked.
+        reason: How it is unlike them, for example `darker than those of the training`; None if it is like
+            them or was not checked.
         distances: Distance of each measure to them as a multiple of its limit; empty if it was not measured.
+        measured: These measures.
         warnings: Properties of the file that none of them had.
     """
 
     reason: str | None = None
     distances: Mapping[str, float] = field(default_factory=dict)
+    measured: Mapping[str, Vector] = field(default_factory=dict, compare=False)
     warnings: tuple[str, ...] = ()
 
     def check(self, unlike: UnlikeAction = "reject") -> tuple[str, ...]:
@@ -48,11 +52,11 @@ class Comparison:
             return self.warnings
         if unlike == "reject":
             raise ImageError(
-                f"The photograph is {self.reason} than those of the training. Expected one like them: check "
-                "light, camera and part.",
+                f"The photograph is {self.reason}. Expected one like those of the training: check light, "
+                "camera and part.",
                 code=UNLIKE_TRAINING,
             )
-        return f"{UNLIKE_TRAINING}: {self.reason} than those of the training", *self.warnings
+        return f"{UNLIKE_TRAINING}: {self.reason}", *self.warnings
 
 
 def compare_photograph(model: ModelConfig, photograph: Photograph, prepared: NDArray[np.uint8]) -> Comparison:
@@ -88,30 +92,35 @@ def compare_with(
     if limits is None:
         return Comparison()
     if _is_outside(width / height, *trained.aspects):
-        return Comparison("of other proportions")
+        return Comparison(PROPORTIONS)
     if config.policy in ("native", "tile") and _has_other_size(trained, height, width):
-        return Comparison("of another size")
-    return _compare(limits, measure_photograph(prepared))
+        return Comparison(SIZE)
+    measured = measure_photograph(prepared)
+    distances = limits.distances(measured)
+    return Comparison(find_reason(limits, measured, distances), distances, measured)
 
 
-def compare_surface(model: ModelConfig, surface: NDArray[np.float32] | None) -> Comparison:
+def compare_surface(
+    model: ModelConfig, surface: NDArray[np.float32] | None, measured: Mapping[str, Vector]
+) -> Comparison:
     """Compares a photograph by the network's `surface` [D], see `segdec.engines.Logits`.
 
-    It adds to `compare_photograph`, which needs no network.
+    It adds to `compare_photograph`, which needs no network; `measured` is what that measured, which can
+    explain another surface.
     """
     trained = _training_photographs(model)
     if surface is None or trained is None or trained.limits is None:
         return Comparison()
-    return _compare(trained.limits, {SURFACE: surface.astype(np.float64)})
+    own = {SURFACE: surface.astype(np.float64)}
+    distances = trained.limits.distances(own)
+    if all(distance <= 1 for distance in distances.values()):
+        return Comparison(None, distances, own)
+    every = {**measured, **own}
+    return Comparison(find_reason(trained.limits, every, trained.limits.distances(every)), distances, own)
 
 
 def _training_photographs(model: ModelConfig) -> TrainingPhotographs | None:
     return model.training_photographs if isinstance(model, Manifest) else None
-
-
-def _compare(limits: PhotographLimits, measured: Mapping[str, Vector]) -> Comparison:
-    distances = limits.distances(measured)
-    return Comparison(limits.reason(measured, distances), distances)
 
 
 def _describe_size(trained: TrainingPhotographs, photograph: Photograph) -> list[str]:

@@ -1,7 +1,7 @@
 """Inspects image files for the command line, with a model on this machine or with a service."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +17,7 @@ from segdec.imaging.integrity import Integrity
 from segdec.inference.batching import Batcher, PendingPhotograph
 from segdec.inference.pipeline import Stage
 from segdec.mask_decoding import fill_polygons, unpack_mask
+from segdec.photograph_check import Vector
 from segdec.predictor import Predictor
 from segdec.runtime.cli import import_tensorflow
 from segdec.runtime.identifiers import REVIEW
@@ -81,6 +82,7 @@ class PendingFile(PendingPhotograph):
     path: Path
     photograph: Photograph
     warnings: tuple[str, ...] = ()
+    measured: Mapping[str, Vector] = field(default_factory=dict)
 
 
 class LocalInspector:
@@ -147,12 +149,14 @@ class LocalInspector:
         return PendingFile(photograph.pixels, path=path, photograph=photograph)
 
     def _compare(self, pending: PendingFile, prepared: NDArray[np.uint8]) -> None:
-        differences = compare_photograph(self._config, pending.photograph, prepared).check(self._unlike)
-        pending.warnings = *pending.photograph.warnings, *differences
+        comparison = compare_photograph(self._config, pending.photograph, prepared)
+        pending.warnings = *pending.photograph.warnings, *comparison.check(self._unlike)
+        pending.measured = comparison.measured
 
     def _interpret(self, pending: PendingFile) -> InspectedFile:
         logits, row = pending.inferred.result()
-        differences = compare_surface(self._config, logits.surface_of(row)).check(self._unlike)
+        comparison = compare_surface(self._config, logits.surface_of(row), pending.measured)
+        differences = comparison.check(self._unlike)
         prediction = self._batcher.interpret(pending)
         classes = tuple(prediction.probabilities)
         pictures = Pictures(pending.pixels, prediction.mask, prediction.area, prediction.class_mask, classes)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.unlike_training import alter, load_surface_network, main
+from benchmarks.unlike_training import EXPECTED, alter, load_surface_network, main
 from datasets.layouts.toy import write_toy
 from segdec.encoders import ENCODERS
 from segdec.images import encode_png, read_image
@@ -20,16 +20,34 @@ def data(tmp_path_factory):
     return root
 
 
-def test_table_has_a_row_for_each_kind_and_a_column_for_each_set(data, capsys):
+def read_table(text):
+    """Heading, and the cells of each row by its first one."""
+    heading, _, *rows = text.splitlines()
+    cells = [[cell.strip() for cell in row.strip("| ").split(" | ")] for row in rows]
+    return heading, {first: others for first, *others in cells}
+
+
+def test_tables_have_a_row_for_each_kind_and_a_column_for_each_set(data, capsys):
     main([str(data), "--altered", "1"])
-    heading, _, *rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    rejected, expected, _ = capsys.readouterr().out.split("\n\n")
+    heading, cells = read_table(rejected)
     assert heading == "| rejected, % | grey | red | all | photographs |"
-    cells = {row.split(" | ")[0].strip("| "): row.strip("| ").split(" | ")[1:] for row in rows}
     assert cells["good"][:3] == ["0", "0", "0"]
     for kind in ("lens cap", "overexposed", "grey"):
         assert cells[kind][:3] == ["100", "100", "100"], kind
     assert cells["another product"][:2] == ["100", "100"]
     assert cells["red and blue swapped"][:2] == ["–", "100"]  # a grey photograph stays the same
+    heading, cells = read_table(expected)
+    assert heading == "| expected reason, % | grey | red | all | photographs |"
+    assert cells["lens cap"] == ["100", "100", "100", "10"]
+    assert list(cells) == [*EXPECTED, "all"]
+
+
+def test_every_altered_photograph_has_expected_reasons():
+    image = np.random.default_rng(0).integers(0, 256, (40, 32, 3), np.uint8)
+    assert {kind for kind, _ in alter(image, [image], np.random.default_rng(0), coloured=True)} == set(
+        EXPECTED
+    )
 
 
 @pytest.mark.slow
@@ -41,7 +59,7 @@ def test_with_an_encoder_the_surface_is_measured(data, capsys, monkeypatch, tmp_
     load_application(ENCODERS["mobilenet"]).save_weights(weights)
     monkeypatch.setattr("benchmarks.unlike_training.SIDE", 64)
     main([str(data), "--altered", "1", "--encoder-weights", weights])
-    assert "| another product | 100 | 100 |" in capsys.readouterr().out
+    assert "| another product | 100 | 100 |" in capsys.readouterr().out.split("\n\n")[0]
     image = np.zeros((64, 64, 3), np.uint8)
     assert measure_with(load_surface_network(weights), image)["surface"].shape == (96,)
 

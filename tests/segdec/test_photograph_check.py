@@ -132,33 +132,6 @@ def test_distance_is_the_root_mean_square_to_the_nearest_reference():
     assert LIMIT.distance(np.array([1.0, 5.0])) == pytest.approx(math.log(math.sqrt(0.5)), abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("vector", "reason"),
-    [
-        ((-3.0, 2.0), "darker"),
-        ((3.0, 2.0), "brighter"),
-        ((-1.5, -9.0), "lower in contrast"),
-        ((0.0, 9.0), "higher in contrast"),
-        ((-4.0, -4.0), "darker"),
-    ],
-)
-def test_the_reason_is_the_first_element_that_is_far_outside(vector, reason):
-    assert LIMIT.reason("brightness", np.array(vector)) == reason
-
-
-def test_the_reason_is_the_cause():
-    limits = PhotographLimits(
-        false_alarm_rate=0.001, photographs=20, measures={"sharpness": LIMIT, "brightness": LIMIT}
-    )
-    vector = np.array([-3.0, 2.0])
-    measured = {"brightness": vector, "sharpness": vector, "layout": np.zeros(36)}
-    distances = limits.distances(measured)
-    assert list(distances) == ["brightness", "sharpness"]
-    assert limits.reason(measured, distances) == "darker"
-    assert limits.reason(measured, {**distances, "brightness": 0.9}) == "out of focus: less sharp"
-    assert limits.reason(measured, dict.fromkeys(distances, 1.0)) is None
-
-
 def test_distances_are_multiples_of_the_limit():
     """(−3, 2) is scaled to (−6, 0), (0.1, 2) to (0.2, 0): the limit is 3."""
     limit = LIMIT.model_copy(update={"limit": math.log(3)})
@@ -172,3 +145,15 @@ def test_distances_are_multiples_of_the_limit():
 def test_a_measure_of_a_later_version_is_rejected():
     with pytest.raises(ValidationError, match="unknown measure 'patches'"):
         PhotographLimits(false_alarm_rate=0.001, photographs=20, measures={"patches": LIMIT})
+
+
+@pytest.mark.parametrize("shifts", [{"sharpness": (1.0, 2.0)}, {"brightness": (1.0,)}])
+def test_alterations_of_other_measures_are_rejected(shifts):
+    alteration = {"cause": "darker", "shifts": shifts}
+    with pytest.raises(ValidationError, match="does not fit the alterations; export the model again"):
+        PhotographLimits(
+            false_alarm_rate=0.001,
+            photographs=20,
+            measures={"brightness": LIMIT},
+            alterations=[alteration],
+        )

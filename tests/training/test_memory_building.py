@@ -21,6 +21,7 @@ from segdec.network.encoder import load_application
 from segdec.network.folding import fold_network
 from segdec.network.network import build_network
 from segdec.photograph_check import SURFACE
+from segdec.photograph_reasons import PART, find_reason
 from tests.marks import slow_case
 from training.evaluate import evaluate_run
 from training.memory_building import BORDER, USUAL_LOG_ODDS, build_memory, choose_coreset
@@ -137,13 +138,13 @@ def test_another_texture_is_recognised_by_the_surface_alone(network):
 
     def reason(image):
         own = measure_with(infer, image)
-        return limits.reason(own, limits.distances(own))
+        return find_reason(limits, own, limits.distances(own))
 
     for _ in range(5):
         assert reason(surface(random)) is None
         assert reason(surface(random, defective=True)) is None
     stripes = np.where(np.arange(64) % 8 < 4, 100, 140)[None, :, None] + random.normal(0, 6, (64, 64, 1))
-    assert reason(stripes.astype(np.uint8)) == "of another part or surface"
+    assert reason(stripes.astype(np.uint8)) == PART
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from segdec.photograph_check import SURFACE, decode_numbers, measure_photograph
+from segdec.photograph_reasons import BLACK, CAUSES, COLOURS, FLAT, PART, SCENE, WHITE, find_reason
+from training.photograph_alterations import measure_alterations
 from training.photograph_limits import (
     MIN_LIMIT,
     MIN_PHOTOGRAPHS,
@@ -27,7 +29,8 @@ def part(seed, *, light=1.0, channels=3):
 
 def limits_of(images, parts=None):
     names = [str(number) for number in range(len(images))] if parts is None else parts
-    return choose_limits([measure_photograph(image) for image in images], names)
+    found = choose_limits([measure_photograph(image) for image in images], names)
+    return found and found.model_copy(update={"alterations": measure_alterations(images[:8])})
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +40,7 @@ def limits():
 
 def reason_of(limits, image):
     measured = measure_photograph(image)
-    return limits.reason(measured, limits.distances(measured))
+    return find_reason(limits, measured, limits.distances(measured))
 
 
 def test_photographs_like_those_of_the_training_pass(limits):
@@ -53,23 +56,28 @@ def test_a_defect_is_not_a_difference(limits):
         assert reason_of(limits, image) is None, seed
 
 
-BLACK = np.random.default_rng(0).poisson(1, (96, 128, 1)).astype(np.uint8).repeat(3, axis=2)
+DARKNESS = np.random.default_rng(0).poisson(1, (96, 128, 1)).astype(np.uint8).repeat(3, axis=2)
+
+NOISY = np.clip(part(500) + np.random.default_rng(0).normal(0, 40, (96, 128, 1)), 0, 255).astype(np.uint8)
 
 
 @pytest.mark.parametrize(
     ("image", "reason"),
     [
-        (BLACK, "darker"),
-        (part(500, light=0.1), "darker"),
-        (np.full((96, 128, 3), 255, np.uint8), "brighter"),
-        (np.full((96, 128, 3), 50, np.uint8), "lower in contrast"),
-        (cv2.GaussianBlur(part(500), (0, 0), 3), "out of focus: less sharp"),
-        (part(500)[..., ::-1], "of other colours"),
-        (np.roll(part(500), 64, axis=1), "of another scene or position"),
-        (part(500) // 16, "darker"),
+        (DARKNESS, BLACK),
+        (part(500, light=0.1), BLACK),
+        (part(500) // 16, BLACK),
+        (np.full((96, 128, 3), 255, np.uint8), WHITE),
+        (np.full((96, 128, 3), 50, np.uint8), FLAT),
+        (part(500) // 2, CAUSES["darker"]),
+        (cv2.GaussianBlur(part(500), (0, 0), 3), CAUSES["blurred"]),
+        (NOISY, CAUSES["noisier"]),
+        (part(500)[..., ::-1], COLOURS),
+        (np.roll(part(500), 64, axis=1), SCENE),
+        (np.random.default_rng(0).integers(0, 256, (96, 128, 3), np.uint8), SCENE),
     ],
 )
-def test_photographs_unlike_those_of_the_training_get_the_reason(limits, image, reason):
+def test_photographs_unlike_those_of_the_training_get_the_reason_that_a_person_names(limits, image, reason):
     assert reason_of(limits, image) == reason
 
 
@@ -115,9 +123,9 @@ def test_another_surface_is_recognised():
     for own in surfaces(20, seed=1):
         assert limits.distances(own)[SURFACE] < 1
     changed = measured[0] | {SURFACE: measured[0][SURFACE] + np.random.default_rng(2).normal(0, 0.03, 100)}
-    assert limits.reason(changed, limits.distances(changed)) == "of another part or surface"
+    assert find_reason(limits, changed, limits.distances(changed)) == PART
     without = {name: value for name, value in changed.items() if name != SURFACE}
-    assert limits.reason(without, limits.distances(without)) is None
+    assert find_reason(limits, without, limits.distances(without)) is None
 
 
 def test_identical_surfaces_permit_rounding():
@@ -141,7 +149,7 @@ def test_photographs_of_one_or_two_parts_have_limits(first):
     found = limits_of(
         [part(seed) for seed in range(MIN_PHOTOGRAPHS)], [first, *["7"] * (MIN_PHOTOGRAPHS - 1)]
     )
-    assert reason_of(found, part(99)) is None and reason_of(found, BLACK)
+    assert reason_of(found, part(99)) is None and reason_of(found, DARKNESS)
 
 
 def test_identical_photographs_permit_noise_and_little_light():
@@ -149,11 +157,11 @@ def test_identical_photographs_permit_noise_and_little_light():
     random = np.random.default_rng(0)
     noisy = np.clip(part(1) * 1.03 + random.normal(0, 0.5, (96, 128, 1)), 0, 255).astype(np.uint8)
     assert reason_of(found, noisy) is None
-    assert reason_of(found, BLACK) and reason_of(found, part(500, light=0.1))
+    assert reason_of(found, DARKNESS) and reason_of(found, part(500, light=0.1))
 
 
 def test_constant_photographs_have_limits():
     found = limits_of([np.full((64, 64, 1), level, np.uint8) for level in range(90, 110)])
     assert reason_of(found, np.full((64, 64, 1), 100, np.uint8)) is None
-    assert reason_of(found, np.full((64, 64, 1), 0, np.uint8)) == "darker"
+    assert reason_of(found, np.full((64, 64, 1), 0, np.uint8)) == BLACK
     assert reason_of(found, part(1, channels=1))

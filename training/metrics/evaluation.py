@@ -180,5 +180,5 @@ def _overlaps(sample: Sample, prediction: Prediction) -> tuple[Overlap, ...]:
     classes = np.full(sample.mask.shape, sample.label, np.uint8) if sample.classes is None else sample.classes
     return measure_class_overlaps(
         _known_part(prediction.class_mask, sample),
-        np.where(sample.mask > 0, classes, np.uint8(0)).astype(np.uint8)
+        np.where(sample.mask > 0, classes, np.uint8(0)).astype(np.uint8),
     )

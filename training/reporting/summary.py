@@ -198,9 +198,10 @@ def _describe_sizes(sizes: Sequence[RegionSize]) -> Iterator[str]:
     regions = sum(size.regions for size in sizes)
     outside = sum(size.regions * (size.mean_outside or 0) for size in sizes) / regions
     if outside >= FOUND_OVERLAP:
+        marked = f"{format_percent(outside)} of the area without a defect"
         yield (
-            f"The masks mark {format_percent(outside)} of the area without a defect in defective photographs: "
-            "they cover true regions by chance, so the number of found regions says nothing."
+            f"In defective photographs the masks mark {marked}. "
+            "They cover true regions by chance, so the number of found regions says nothing."
         )
         return
     share, worst = min(shares, key=lambda pair: pair[0])

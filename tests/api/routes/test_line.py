@@ -74,7 +74,7 @@ def test_a_photograph_unlike_those_of_the_training_is_a_miss(recorder, predictor
     status = line(recorder)
     (miss,) = status["misses"]
     assert (miss["station"], miss["part_id"], miss["code"]) == ("a", "8", "unlike_training")
-    assert miss["detail"].startswith("The photograph is darker than those of the training.")
+    assert miss["detail"].startswith("The photograph is black or almost black (lamp off, lens cap).")
     assert (status["shift"]["good"], status["shift"]["not_inspected"]) == (1, 1)
     assert status["last"]["part_id"] == "7"
 
@@ -87,7 +87,7 @@ def test_a_photograph_unlike_those_of_the_training_may_be_a_warning(
     with ServiceClient(app) as client:
         answer = inspect(client, black)
         assert answer.status_code == 200
-        assert answer.json()["warnings"] == ["unlike_training: darker than those of the training"]
+        assert answer.json()["warnings"] == ["unlike_training: black or almost black (lamp off, lens cap)"]
         assert missed(client) == []
 
 

@@ -115,7 +115,7 @@ def test_a_photograph_without_a_verdict_is_reviewed(dark, folder):
     assert (record["record_id"], record["part_id"], record["answer"], record["draw"]) == (2, "8", None, None)
     refusal = record["refusal"]
     assert (refusal["code"], refusal["image"]["height"]) == ("unlike_training", 32)
-    assert refusal["detail"].startswith("The photograph is darker than those of the training.")
+    assert refusal["detail"].startswith("The photograph is black or almost black (lamp off, lens cap).")
     assert record["distances"]["brightness"] > 1
     assert dark.get("/v1/records/1").json()["distances"]["brightness"] < 1
     assert decode_image(dark.get("/v1/records/2/image").content, "x").pixels.shape == (32, 48, 1)

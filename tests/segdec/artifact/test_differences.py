@@ -1,10 +1,20 @@
+import re
+
 import numpy as np
 import pytest
 
-from segdec.artifact import Comparison, TrainingPhotographs, compare_photograph, compare_surface
+from segdec.artifact import (
+    Comparison,
+    TrainingPhotographs,
+    compare_photograph,
+    compare_pixels,
+    compare_surface,
+)
 from segdec.config import InputConfig
 from segdec.errors import ImageError
 from segdec.images import PIXELS, Photograph
+from segdec.photograph_check import Alteration, measure_photograph
+from segdec.photograph_reasons import BLACK, CAUSES, PART, PROPORTIONS, SIZE
 from tests.segdec.artifact.test_artifact import MANIFEST
 
 MEASURES = "brightness", "sharpness", "layout", "texture"
@@ -35,9 +45,9 @@ def test_differences_from_the_training_photographs(height, width, depth, kind, w
     ("level", "height", "width", "policy", "reason"),
     [
         (110, 32, 48, "native", None),
-        (3, 32, 48, "native", "darker"),
-        (110, 48, 32, "native", "of other proportions"),
-        (110, 64, 96, "native", "of another size"),
+        (3, 32, 48, "native", BLACK),
+        (110, 48, 32, "native", PROPORTIONS),
+        (110, 64, 96, "native", SIZE),
         (110, 64, 96, "resize", None),
     ],
 )
@@ -48,26 +58,45 @@ def test_photograph_unlike_those_of_the_training(grey_training, level, height, w
     photograph = Photograph(np.full((height, width, 1), level, np.uint8), "png", 8)
     prepared = np.full((32, 48, 1), level, np.uint8)
     found = compare_photograph(model, photograph, prepared)
-    assert set(found.distances) == (set() if reason and " " in reason else set(MEASURES))
+    assert set(found.distances) == (set(MEASURES) if reason in (None, BLACK) else set())
     assert found.reason == reason and (found.distances.get("brightness", 2) > 1) == (reason is not None)
     if reason is None:
         assert not any(text.startswith("unlike_training") for text in found.check())
         return
-    with pytest.raises(ImageError, match=f"The photograph is {reason} than those of the training") as caught:
+    with pytest.raises(ImageError, match=re.escape(f"The photograph is {reason}. Expected")) as caught:
         found.check()
     assert caught.value.code == "unlike_training"
     first, *_ = found.check("warn")
-    assert first == f"unlike_training: {reason} than those of the training"
+    assert first == f"unlike_training: {reason}"
 
 
 def test_the_surface_is_compared_if_the_model_knows_it(grey_training, surface_training) -> None:
     known = MANIFEST.model_copy(update={"training_photographs": surface_training})
     like, other = np.array([0.11, 0.2], np.float32), np.array([0.11, 0.3], np.float32)
-    found = compare_surface(known, like)
+    found = compare_surface(known, like, {})
     assert found.reason is None and set(found.distances) == {"surface"} and found.check() == ()
-    assert compare_surface(known, other).check("warn") == (
+    assert compare_surface(known, other, {}).check("warn") == (
         "unlike_training: of another part or surface than those of the training",
     )
     before = MANIFEST.model_copy(update={"training_photographs": grey_training})
     for model, surface in ((known, None), (before, other), (MANIFEST, other)):
-        assert compare_surface(model, surface) == Comparison()
+        assert compare_surface(model, surface, {}) == Comparison()
+
+
+def test_another_surface_is_explained_by_what_was_measured_before(surface_training) -> None:
+    """A photograph that is a little darker than those of the training, within the limit."""
+    grey, dark = (np.full((32, 48, 1), level, np.uint8) for level in (110, 90))
+    shifts = {
+        name: tuple((measure_photograph(dark)[name] - vector).tolist())
+        for name, vector in measure_photograph(grey).items()
+    }
+    darker = Alteration(cause="darker", shifts=shifts)
+    limits = surface_training.limits.model_copy(update={"alterations": (darker,)})
+    trained = surface_training.model_copy(update={"limits": limits})
+    model = MANIFEST.model_copy(update={"training_photographs": trained})
+    before = compare_pixels(model, (32, 48), dark)
+    assert before.reason is None and 0.2 < before.distances["brightness"] < 1
+    other = np.array([0.11, 0.3], np.float32)
+    assert compare_surface(model, other, before.measured).reason == CAUSES["darker"]
+    like = compare_pixels(model, (32, 48), grey)
+    assert compare_surface(model, other, like.measured).reason == PART

@@ -122,7 +122,7 @@ def test_photograph_of_another_surface_is_not_inspected(
     predictor = Predictor.load(Path("model"))
     assert [predictor.find_unlike(read_image(Path(f"{name}.png")).pixels) for name in ("like", "other")] == [
         None,
-        "of another part or surface",
+        "of another part or surface than those of the training",
     ]
 
 
@@ -142,15 +142,15 @@ def test_photograph_unlike_those_of_the_training_is_not_inspected(
     photographs = ("first.png", "black.png", "last.png")
     code, rows, err = predict(*photographs, "--model", "model", "--out", "out")
     assert code == 1 and [row[1] == "NOT_INSPECTED" for row in rows[-3:]] == [False, True, False]
-    assert "The photograph is darker than those of the training. Expected one like them" in err
+    assert "The photograph is black or almost black (lamp off, lens cap). Expected one like those of" in err
     assert not list(Path("out").glob("black*"))
     code, rows, err = predict(*photographs, "--model", "model", "--unlike-training", "warn")
     assert code == 0 and not any("NOT_INSPECTED" in row for row in rows)
-    assert "warning: black.png: unlike_training: darker than those of the training" in err
+    assert "warning: black.png: unlike_training: black or almost black (lamp off, lens cap)" in err
     predictor = Predictor.load(Path("model"))
     assert [predictor.find_unlike(read_image(Path(name)).pixels) for name in photographs] == [
         None,
-        "darker",
+        "black or almost black (lamp off, lens cap)",
         None,
     ]
 

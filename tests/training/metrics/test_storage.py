@@ -14,7 +14,9 @@ def results(make_result):
         make_result("a/1", 0, 0.1, group="a"),
         make_result("=1+1", 0, 0.2, group="-7"),
         make_result("a/2", 1, 1 / 3, group="a", pixels=None),
-        make_result("b/1", 1, 0.9, pixels=PixelCounts(5, 2, 6), overlaps=(Overlap(9, 5, 0, 0, 70, 7), Overlap(2, 0))),
+        make_result(
+            "b/1", 1, 0.9, pixels=PixelCounts(5, 2, 6), overlaps=(Overlap(9, 5, 0, 0, 70, 7), Overlap(2, 0))
+        ),
     ]
 
 

@@ -90,7 +90,7 @@ def test_masks_sizes_and_photographs_without_pixels(evaluate_results, make_resul
         ),
         (
             180,
-            "The masks mark 90 % of the area without a defect in defective photographs: they cover true "
+            "In defective photographs the masks mark 90 % of the area without a defect. They cover true "
             "regions by chance, so the number of found regions says nothing.",
         ),
     ],

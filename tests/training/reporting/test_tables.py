@@ -16,7 +16,12 @@ def test_numbers_never_round_up_to_one(value, text):
 
 def test_table_lists_intervals_classes_and_region_sizes(make_result):
     results = [
-        make_result(str(place), place % 2, 0.1 + 0.8 * (place % 2), overlaps=(Overlap(70, 35, 0, 0, 80, 8),) * (place % 2))
+        make_result(
+            str(place),
+            place % 2,
+            0.1 + 0.8 * (place % 2),
+            overlaps=(Overlap(70, 35, 0, 0, 80, 8),) * (place % 2),
+        )
         for place in range(10)
     ]
     classes = ("good", "defect", "stain")

@@ -1,0 +1,74 @@
+"""Measures how photographs change in darkness, out of focus and so on, for `segdec.photograph_reasons`."""
+
+from collections.abc import Callable, Sequence
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from segdec.photograph_check import Alteration, Cause, measure_photograph
+
+Levels = NDArray[np.float32]
+Alter = Callable[[Levels, np.random.Generator], Levels]
+
+CAMERA_NOISE = 1.0
+"""Standard deviation of a camera's noise, levels; darkness and blur do not reduce it."""
+
+DIGITS = 3
+"""Decimals of a stored shift."""
+
+
+def measure_alterations(photographs: Sequence[NDArray[np.uint8]]) -> tuple[Alteration, ...]:
+    """Returns the mean changes of the measures of photographs [h, w, C], each cause in several strengths."""
+    random = np.random.default_rng(0)
+    before = [measure_photograph(photograph) for photograph in photographs]
+    found = []
+    for cause, alter in ALTERATIONS:
+        after = [measure_photograph(_alter(photograph, alter, random)) for photograph in photographs]
+        shifts = {
+            name: np.mean([new[name] - old[name] for new, old in zip(after, before, strict=True)], axis=0)
+            for name in before[0]
+        }
+        rounded = {name: tuple(np.round(shift, DIGITS).tolist()) for name, shift in shifts.items()}
+        found.append(Alteration(cause=cause, shifts=rounded))
+    return tuple(found)
+
+
+def _alter(photograph: NDArray[np.uint8], alter: Alter, random: np.random.Generator) -> NDArray[np.uint8]:
+    levels = alter(photograph.astype(np.float32), random).reshape(photograph.shape)
+    noise = random.normal(0, CAMERA_NOISE, (*levels.shape[:2], 1))
+    return np.clip(np.round(levels + noise), 0, 255).astype(np.uint8)
+
+
+def _scale(factor: float) -> Alter:
+    return lambda levels, _: levels * np.float32(factor)
+
+
+def _reduce_contrast(factor: float) -> Alter:
+    return lambda levels, _: levels.mean() + np.float32(factor) * (levels - levels.mean())
+
+
+def _blur(share: int) -> Alter:
+    """Blurs with a sigma of the shorter side divided by `share`."""
+    return lambda levels, _: np.asarray(
+        cv2.GaussianBlur(levels, (0, 0), min(levels.shape[:2]) / share), np.float32
+    )
+
+
+def _add_noise(deviation: float, *, coloured: bool) -> Alter:
+    def add(levels: Levels, random: np.random.Generator) -> Levels:
+        shape = levels.shape if coloured else (*levels.shape[:2], 1)
+        return levels + random.normal(0, deviation, shape).astype(np.float32)
+
+    return add
+
+
+ALTERATIONS: tuple[tuple[Cause, Alter], ...] = (
+    *(("darker", _scale(factor)) for factor in (0.7, 0.4, 0.2)),
+    *(("brighter", _scale(factor)) for factor in (1.4, 2.5)),
+    *(("less contrast", _reduce_contrast(factor)) for factor in (0.6, 0.3)),
+    *(("blurred", _blur(share)) for share in (150, 80, 40, 25)),
+    *(("noisier", _add_noise(deviation, coloured=False)) for deviation in (8, 16, 32)),
+    *(("noisier", _add_noise(deviation, coloured=True)) for deviation in (8, 16, 32)),
+)
+"""Causes with their strengths."""
