@@ -2,7 +2,13 @@
 
 
 class ScheduleControl:
-    """The default control: it takes the planned steps, each at its own position in the schedules."""
+    """The default control: it takes the planned steps, each at its own position in the schedules.
+
+    Attributes:
+        saves_time: Whether to omit what changes no weights and thresholds.
+    """
+
+    saves_time = False
 
     @property
     def schedule_offset(self) -> int:

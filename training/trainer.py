@@ -319,6 +319,9 @@ class Trainer:
             return
         stage = STAGES[index]
         self.train_state.ema.copy_to(self.validated)
+        if last and self.control.saves_time and self.config.network.folds > 1 and self.config.network.memory:
+            self.state.save_best((float(step), 0.0))  # only the scores with the memory matter, measured later
+            return
         validation = self.validator.measure()
         self._last_validation = validation if last else None
         # With folds, the best of several validations would make the metrics of all photographs too good.

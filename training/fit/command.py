@@ -57,6 +57,7 @@ from training.fit.experiment_choice import (
 )
 from training.fit.forward_time import measure_forward, measure_serving
 from training.fit.messages import (
+    describe_few_steps,
     describe_plan,
     describe_profile,
     describe_reasons,
@@ -67,15 +68,17 @@ from training.fit.splitting import DatasetSplit, split_dataset
 from training.fit.time_control import (
     MAX_STEPS,
     MEMORY_TIME_TOLERANCE,
+    MIN_CACHED_STEPS,
     TimeControl,
     largest_area_in_time,
+    minutes_for_steps,
     needed_s,
     planned_steps,
     reserved_s,
     validation_interval,
 )
 from training.formatting import format_duration, format_line
-from training.metrics.rating import Rating
+from training.metrics.rating import ENOUGH_STEPS, Rating
 from training.optimization.pretrained import (
     FIT_ENCODERS,
     IMAGENET,
@@ -149,7 +152,8 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         # === Choose ===
         resources, comparison = _choose_encoder(options, profiled, split, resources)
         choice, forward_s = _choose_in_time(profiled.profile, split, resources, ends_at)
-        train_until = ends_at - _reserved_s(forward_s, split)
+        reserved = _reserved_s(forward_s, split)
+        train_until = ends_at - reserved
         interval = MAX_STEPS
         if split.folds == 1:  # with folds, validation selects no weights
             interval = validation_interval(forward_s, _count_validated(split), train_until - clock())
@@ -161,7 +165,10 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         print_lines(format_line("experiment", f"{_experiment_file(config)}: edit it and run it again"), "")
 
         # === Train ===
-        control = TimeControl(config.stages.steps, train_until, clock)
+        encoded = split.good[0] + split.defective[0] if config.caches_features else 0
+        min_steps = MIN_CACHED_STEPS if config.caches_features else 1
+        control = TimeControl(config.stages.steps, train_until, clock, min_steps)
+        fixed_s = clock() - began + forward_s * encoded + reserved
         with _removed_on_error(config):
             trainer = Trainer(config, fresh=options.overwrite, control=control)
         print_lines(trainer.describe_start(), "Ctrl-C stops it and exports the best model so far.")
@@ -179,7 +186,9 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         evaluated = evaluate_run(trainer.folder.path, split.evaluated, parts)
         print_lines(evaluated.text)
         export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
-    print_lines("", *_summary(config, out, clock() - began, evaluated.rating))
+    took_s = clock() - began
+    few = [] if stopped is not None else _list_few_steps(control, options.minutes, fixed_s, took_s)
+    print_lines("", *_summary(config, out, took_s, evaluated.rating, few))
     if stopped is not None:
         raise SystemExit(stopped.exit_code)
 
@@ -504,10 +513,26 @@ def record_steps_taken(run: RunFolder, taken: Mapping[str, int]) -> ExperimentCo
 # === The summary ===
 
 
-def _summary(config: ExperimentConfig, out: Path, took_s: float, rating: Rating) -> list[str]:
+def _list_few_steps(control: TimeControl, minutes: float, fixed_s: float, took_s: float) -> list[str]:
+    """A line with a time limit for enough steps if there were few.
+
+    `fixed_s` is the planned duration of all but the steps, `took_s` that of the whole command.
+    """
+    taken = sum(control.taken.values())
+    if not 0 < taken < ENOUGH_STEPS or control.step_s is None:
+        return []
+    measured_s = took_s - taken * control.step_s
+    enough = minutes_for_steps(ENOUGH_STEPS, control.step_s, max(fixed_s, measured_s))
+    return [describe_few_steps(taken, minutes, max(enough, minutes + 0.5))]
+
+
+def _summary(
+    config: ExperimentConfig, out: Path, took_s: float, rating: Rating, few_steps: Sequence[str] = ()
+) -> list[str]:
     report, steps = config.folder / "report.html", describe_steps(config)
     return [
         format_line("took", f"{format_duration(took_s)}; {steps}"),
+        *few_steps,
         format_line("wrote", f"model {out}, report {report}, experiment {_experiment_file(config)}"),
         "",
         *describe_points(config.folder, RunFolder(config.folder).result()).to_lines(),

@@ -6,7 +6,9 @@ from datasets.splitting import SPLITS
 from training.config import ExperimentConfig
 from training.fit.dataset_profile import DatasetProfile
 from training.fit.splitting import DatasetSplit
+from training.fit.time_control import MIN_CACHED_STEPS
 from training.formatting import count_of, format_duration, format_line
+from training.metrics.rating import ENOUGH_STEPS
 
 
 def describe_profile(profile: DatasetProfile, notes: Iterable[str]) -> Iterator[str]:
@@ -52,11 +54,21 @@ def describe_plan(config: ExperimentConfig, left_s: float, minutes: float) -> st
     if not config.network.heads:
         return format_line("time", "a few seconds after all photographs were encoded once")
     if left_s <= 0:
-        return format_line("time", f"none of --minutes {minutes:g} is left to train: one step per stage")
+        steps = count_of(MIN_CACHED_STEPS if config.caches_features else 1, "step")
+        return format_line("time", f"none of --minutes {minutes:g} is left to train: {steps} for each stage")
     return format_line(
         "time",
         f"at most {describe_steps(config)} of {config.batch_size} photographs, validation every "
         f"{config.validate_every}; of --minutes {minutes:g} training may take {format_duration(left_s)}",
+    )
+
+
+def describe_few_steps(taken: int, minutes: float, enough_minutes: float) -> str:
+    """Returns a sentence about a training with fewer steps than a useful model needs."""
+    return format_line(
+        "steps",
+        f"Only {count_of(taken, 'step')} fitted into --minutes {minutes:g}. With --minutes "
+        f"{enough_minutes:g}, about {ENOUGH_STEPS} would.",
     )
 
 

@@ -15,6 +15,9 @@ MAX_STEPS = 2000
 MIN_STEPS = 2 * ENOUGH_STEPS
 """Number of steps that must fit into the time; twice as many as needed, since the estimate is rough."""
 
+MIN_CACHED_STEPS = 30
+"""Steps on cached features that each stage takes even if the time is over: they take a few seconds."""
+
 STEP_COST, CACHED_STEP_COST = 3.0, 0.5
 """Duration of a training step and of one on cached features, in forward passes per photograph of its batch.
 
@@ -28,20 +31,20 @@ VALIDATION_SHARE = 0.1
 DRAWING_COST = 16
 """Duration of drawing the pictures of a validation, in forward passes."""
 
-RESERVED_S = 20.0
+RESERVED_S = 15.0
 """Duration of evaluation and export without their photographs, s."""
 
-BUILDING_S = 20.0
+BUILDING_S = 8.0
 """Duration of building a memory of good surface from cached features, s."""
 
 MEMORY_TIME_TOLERANCE = 0.25
 """`tolerance` of `largest_area_in_time` for a memory: these estimates are high, and even slight scaling
 removes fine texture."""
 
-EVALUATION_COST = 3.0
+EVALUATION_COST = 2.0
 """Duration of evaluating a photograph, in forward passes: it is read, measured and drawn as well."""
 
-CACHED_EVALUATION_COST = 2.0
+CACHED_EVALUATION_COST = 1.0
 """Duration of validating and evaluating a photograph on cached features, and of scoring it to combine heads
 and memory, in forward passes."""
 
@@ -56,13 +59,18 @@ class TimeControl(ScheduleControl):
         steps: Planned steps of each stage, in order.
         ends_at: Time of `clock` at which the training must end.
         clock: Monotonic time, s.
+        min_steps: Steps of each stage that are taken even if the time is over.
 
     Attributes:
         taken: Completed steps of each stage.
     """
 
-    def __init__(self, steps: Mapping[str, int], ends_at: float, clock: Clock) -> None:
+    saves_time = True
+
+    def __init__(self, steps: Mapping[str, int], ends_at: float, clock: Clock, min_steps: int = 1) -> None:
         self._planned, self._ends_at, self._clock = dict(steps), ends_at, clock
+        self._min_steps = min_steps
+        self._timed_steps, self._timed_s = 0, 0.0
         self._encode_until = (clock() + ends_at) / 2
         self.taken: dict[str, int] = {}
 
@@ -78,6 +86,11 @@ class TimeControl(ScheduleControl):
         return min(max(round(taken * self._steps / self._position), taken + 1), self._steps)
 
     @property
+    def step_s(self) -> float | None:
+        """Mean duration of a step, s, without the first one of a stage; None without a second step."""
+        return self._timed_s / self._timed_steps if self._timed_steps else None
+
+    @property
     def may_encode(self) -> bool:
         """Whether there is time to encode further examples: until half of the time has passed."""
         return self._clock() < self._encode_until
@@ -88,7 +101,7 @@ class TimeControl(ScheduleControl):
         names = list(self._planned)
         left = sum(self._planned[name] for name in names[names.index(stage) :])
         self._stage, self._position, self.taken[stage] = stage, 0.0, 0
-        self._began = self._clock()
+        self._began = self._now = self._done_at = self._clock()
         self._stage_s = steps / left * (self._ends_at - self._began)
 
     def is_last(self, step: int) -> bool:
@@ -97,11 +110,17 @@ class TimeControl(ScheduleControl):
 
     def step_done(self, step: int) -> None:
         """Advances the schedule."""
+        if self.taken[self._stage]:  # the first step compiles
+            self._timed_steps += 1
+            self._timed_s += self._now - self._done_at  # without validation and checkpoint
         self.taken[self._stage], self._position = step, self._position_after(step)
+        self._done_at = self._now
 
     def _position_after(self, step: int) -> float:
-        elapsed_s = self._clock() - self._began
+        self._now = self._clock()
+        elapsed_s = self._now - self._began
         share = elapsed_s / self._stage_s if elapsed_s < self._stage_s else 1.0
+        share = min(share, step / min(self._min_steps, self._steps))
         return max(float(step), share * self._steps)
 
 
@@ -145,6 +164,14 @@ def reserved_s(forward_s: float, validated: int, evaluated: int, *, in_folds: in
     compared = min(validated + in_folds, MAX_COMPARED)
     passes = 2 * (validated + compared) + EVALUATION_COST * evaluated + CACHED_EVALUATION_COST * in_folds
     return RESERVED_S + (BUILDING_S if in_folds else 0.0) + forward_s * passes
+
+
+def minutes_for_steps(steps: int, step_s: float, fixed_s: float) -> float:
+    """Returns a time limit, in minutes, for so many steps of `step_s` besides `fixed_s` of other work.
+
+    It is a multiple of half a minute.
+    """
+    return math.ceil((fixed_s + steps * step_s) / 30) / 2
 
 
 def validation_interval(forward_s: float, validated: int, left_s: float) -> int:

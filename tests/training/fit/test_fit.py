@@ -108,6 +108,28 @@ def test_a_useless_model_is_not_served(finished_run, tmp_path, level, needs_thre
     assert all(line.startswith(f"  {words} ") for line, words in zip(commands, offered, strict=False))
 
 
+@pytest.mark.parametrize(
+    ("taken", "expected"),
+    [
+        # 100 s besides 5 steps of 2 s; 300 steps take 600 s: 11 min 40 s.
+        (5, ["steps       Only 5 steps fitted into --minutes 1.5. With --minutes 12, about 300 would."]),
+        (300, []),
+    ],
+)
+def test_few_steps_are_reported_with_a_time_limit_for_enough(taken, expected):
+    from training.fit.command import _list_few_steps
+    from training.fit.time_control import TimeControl
+
+    now = 0.0
+    control = TimeControl({"joint": 2000}, 1e6, lambda: now)
+    control.begin_stage("joint", 2000)
+    for step in range(1, taken + 1):
+        now += 2.0
+        control.is_last(step)
+        control.step_done(step)
+    assert _list_few_steps(control, 1.5, 90.0, 100 + 2.0 * taken) == expected
+
+
 @pytest.mark.slow
 def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
     faults = {"interrupt_at": "training.trainer:Trainer._validate", "count": 1}

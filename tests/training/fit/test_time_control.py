@@ -11,6 +11,7 @@ from training.fit.time_control import (
     STEP_COST,
     TimeControl,
     largest_area_in_time,
+    minutes_for_steps,
     needed_s,
     planned_steps,
     reserved_s,
@@ -24,9 +25,9 @@ LIMIT_S = 100.0
 class Machine:
     """Trains `STEPS` with `step_s(time)` seconds per step; `ends` has the time at the end of each stage."""
 
-    def __init__(self, step_s, limit_s=LIMIT_S):
+    def __init__(self, step_s, limit_s=LIMIT_S, min_steps=1):
         self.now, self._step_s, self.ends, self.positions = 0.0, step_s, {}, {}
-        self.control = TimeControl(STEPS, limit_s, lambda: self.now)
+        self.control = TimeControl(STEPS, limit_s, lambda: self.now, min_steps)
 
     def train(self, first=0, stages=tuple(STEPS)):
         for stage in stages:
@@ -80,6 +81,30 @@ def test_each_stage_takes_a_step_when_the_time_is_over():
     assert machine.train() == {"segment": 1, "decision": 1, "joint": 1}
 
 
+def test_a_minimum_of_steps_is_taken_when_the_time_is_over():
+    """Its schedules advance evenly; a stage of fewer steps takes all."""
+    machine = Machine(lambda _: 1.0, limit_s=-5.0, min_steps=30)
+    assert machine.train() == {"segment": 30, "decision": 20, "joint": 20}
+    assert machine.positions["segment"] == list(range(0, 61, 2))
+
+
+def test_a_minimum_of_steps_changes_nothing_if_there_is_time():
+    machine = Machine(lambda _: 2.0, min_steps=5)
+    assert machine.train() == {"segment": 30, "decision": 10, "joint": 10}
+
+
+def test_the_duration_of_a_step_is_measured_without_the_first_one_and_validations():
+    machine = Machine(lambda now: 20.0 if now == 0 else 0.5)
+    assert machine.control.step_s is None
+    machine.control.begin_stage("segment", 60)
+    for step, validation_s in ((1, 0.0), (2, 30.0), (3, 0.0)):
+        machine.now += 20.0 if step == 1 else 0.5
+        machine.control.is_last(step)
+        machine.now += validation_s
+        machine.control.step_done(step)
+        assert machine.control.step_s == (None if step == 1 else 0.5)
+
+
 def test_a_resumed_stage_keeps_its_position_and_the_later_stages_share_the_time():
     machine = Machine(lambda _: 2.0)
     assert machine.train(first=10, stages=("decision", "joint")) == {"decision": 20, "joint": 20}
@@ -108,10 +133,15 @@ def test_validations_take_a_tenth_of_the_time(forward_s, left_s, expected):
 
 def test_time_is_reserved_for_what_follows_the_training():
     fixed_s = reserved_s(0.0, 20, 10)
-    assert reserved_s(0.2, 20, 10) - fixed_s == pytest.approx(0.2 * (2 * (20 + 20) + 3 * 10))
+    assert reserved_s(0.2, 20, 10) - fixed_s == pytest.approx(0.2 * (2 * (20 + 20) + 2 * 10))
     in_folds = reserved_s(0.2, 0, 10, in_folds=20) - fixed_s - BUILDING_S
-    assert in_folds == pytest.approx(0.2 * (2 * 20 + 3 * 10 + 2 * 20))
+    assert in_folds == pytest.approx(0.2 * (2 * 20 + 2 * 10 + 20))
     assert reserved_s(0.2, 5000, 0) - reserved_s(0.2, 4999, 0) == pytest.approx(0.2 * 2)
+
+
+def test_a_time_limit_for_enough_steps_is_a_multiple_of_half_a_minute():
+    assert minutes_for_steps(300, step_s=0.1, fixed_s=60.0) == 1.5
+    assert minutes_for_steps(300, step_s=0.1, fixed_s=61.0) == 2.0
 
 
 def test_stages_share_the_maximum_number_of_steps():
