@@ -16,6 +16,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -31,11 +32,11 @@ from segdec.artifact import TrainingPhotographs, compare_with
 from segdec.config import InputConfig
 from segdec.errors import ConfigError
 from segdec.inference.preprocessing import prepare_image
-from segdec.photograph_check import PhotographLimits, measure_photograph
+from segdec.photograph_check import measure_photograph
 from segdec.runtime.cli import clean_exit, import_tensorflow
 from training.config import ExperimentConfig
 from training.data.subsets import pick_evenly
-from training.photograph_alterations import measure_alterations
+from training.photograph_alterations import measure_alterations, measure_blur
 from training.photograph_limits import (
     FALSE_ALARM_RATE,
     MAX_ALTERED,
@@ -172,16 +173,14 @@ class MeasuredSet:
     def train(self, train: Sequence[int], rate: float) -> TrainingPhotographs:
         """Returns the limits of the photographs with the indices `train`."""
         trained = TrainingPhotographs.of(((*self.images[index].shape[:2],) for index in train), [])
-        limits = self._choose_limits(train, rate)
+        altered = [self.prepare(self.images[index]) for index in pick_evenly(train, MAX_ALTERED)]
+        groups = [self.records[index].group for index in train]
+        blur = measure_blur(altered, partial(measure_with, self.infer))
+        limits = choose_limits([self.measured[index] for index in train], groups, blur, rate)
         if trained is None or limits is None:
             raise ConfigError(f"{self.name} has too few photographs. Leave it out of --sets.")
-        altered = [self.prepare(self.images[index]) for index in pick_evenly(train, MAX_ALTERED)]
         limits = limits.model_copy(update={"alterations": measure_alterations(altered)})
         return trained.model_copy(update={"limits": limits})
-
-    def _choose_limits(self, train: Sequence[int], rate: float) -> PhotographLimits | None:
-        groups = [self.records[index].group for index in train]
-        return choose_limits([self.measured[index] for index in train], groups, rate)
 
     def compare(self, trained: TrainingPhotographs, image: Image) -> str | None:
         """Returns why a photograph is rejected; None if it is not."""

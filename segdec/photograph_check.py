@@ -170,6 +170,8 @@ class MeasureLimit(Config):
             directions.
         references: Training photographs [N, Q] in these units.
         limit: Highest distance of a photograph that is like them, the logarithm of units of the spread.
+        blur: Direction [P] in which blur changes the measure, so that a photograph that is like them changes
+            by at most 1 in it (the linear discriminant of Fisher 1936); empty: unknown.
     """
 
     lowest: tuple[float, ...] = Field(min_length=1)
@@ -178,18 +180,30 @@ class MeasureLimit(Config):
     scale: Numbers
     references: Numbers
     limit: float
+    blur: Numbers = ""
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
         size, scale, references = len(self.centre), *map(decode_numbers, (self.scale, self.references))
         ranges, directions = (len(self.lowest), len(self.highest)), scale.size // size
         fits = ranges == (size, size) and 0 < directions <= size and directions * size == scale.size
+        fits = fits and decode_numbers(self.blur).size in (0, size)
         if not fits or not references.size or references.size % directions:
             raise ValueError(f"the numbers do not fit a measure of {size} elements; export the model again")
         return self
 
     def distance(self, vector: Vector) -> float:
-        """Returns the logarithm of the distance to the nearest training photograph, root mean square."""
+        """Returns the logarithm of the distance to the nearest training photograph, root mean square.
+
+        A photograph that is blurred beyond the limit has at least this multiple of the limit.
+        """
+        nearest = self._nearest(vector)
+        if not self.blur:
+            return nearest
+        blurred = float((vector - self.centre) @ decode_numbers(self.blur))
+        return max(nearest, self.limit + math.log(max(blurred, 1e-9)))
+
+    def _nearest(self, vector: Vector) -> float:
         scaled = (vector - self.centre) @ decode_numbers(self.scale).reshape(len(self.centre), -1)
         differences = decode_numbers(self.references).reshape(-1, len(scaled)) - scaled
         return math.log(max(float(np.square(differences).mean(axis=1).min()), 1e-9)) / 2

@@ -22,6 +22,9 @@ SIZE = f"of another size {THAN_TRAINING}"
 COLOURS = f"of other colours {THAN_TRAINING}"
 SCENE = f"of another part, position or scene {THAN_TRAINING}"
 PART = f"of another part or surface {THAN_TRAINING}"
+OTHER_PART = SCENE, PART
+"""Reasons that a very large defect can have as well."""
+
 CAUSES: dict[Cause, str] = {
     "darker": f"darker {THAN_TRAINING}",
     "brighter": f"brighter {THAN_TRAINING}",

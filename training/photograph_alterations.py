@@ -1,18 +1,21 @@
 """Measures how photographs change in darkness, out of focus and so on, for `segdec.photograph_reasons`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from segdec.photograph_check import Alteration, Cause, measure_photograph
+from segdec.photograph_check import Alteration, Cause, Vector, measure_photograph
 
 Levels = NDArray[np.float32]
 Alter = Callable[[Levels, np.random.Generator], Levels]
 
 CAMERA_NOISE = 1.0
 """Standard deviation of a camera's noise, levels; darkness and blur do not reduce it."""
+
+WEAKEST_BLUR = 150
+"""Shorter side divided by the sigma of the weakest blur: 1.7 of 256 px."""
 
 DIGITS = 3
 """Decimals of a stored shift."""
@@ -32,6 +35,18 @@ def measure_alterations(photographs: Sequence[NDArray[np.uint8]]) -> tuple[Alter
         rounded = {name: tuple(np.round(shift, DIGITS).tolist()) for name, shift in shifts.items()}
         found.append(Alteration(cause=cause, shifts=rounded))
     return tuple(found)
+
+
+def measure_blur(
+    photographs: Sequence[NDArray[np.uint8]], measure: Callable[[NDArray[np.uint8]], Mapping[str, Vector]]
+) -> dict[str, Vector]:
+    """Returns the mean change of each measure of photographs [h, w, C] by the weakest blur."""
+    random = np.random.default_rng(0)
+    changes = []
+    for photograph in photographs:
+        before, after = measure(photograph), measure(_alter(photograph, _blur(WEAKEST_BLUR), random))
+        changes.append({name: after[name] - before[name] for name in before})
+    return {name: np.mean([change[name] for change in changes], axis=0) for name in changes[0]}
 
 
 def _alter(photograph: NDArray[np.uint8], alter: Alter, random: np.random.Generator) -> NDArray[np.uint8]:
@@ -67,7 +82,7 @@ ALTERATIONS: tuple[tuple[Cause, Alter], ...] = (
     *(("darker", _scale(factor)) for factor in (0.7, 0.4, 0.2)),
     *(("brighter", _scale(factor)) for factor in (1.4, 2.5)),
     *(("less contrast", _reduce_contrast(factor)) for factor in (0.6, 0.3)),
-    *(("blurred", _blur(share)) for share in (150, 80, 40, 25)),
+    *(("blurred", _blur(share)) for share in (WEAKEST_BLUR, 80, 40, 25)),
     *(("noisier", _add_noise(deviation, coloured=False)) for deviation in (8, 16, 32)),
     *(("noisier", _add_noise(deviation, coloured=True)) for deviation in (8, 16, 32)),
 )

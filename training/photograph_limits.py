@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,13 @@ from segdec.photograph_check import (
     MeasureLimit,
     PhotographLimits,
     Vector,
+    decode_numbers,
     encode_numbers,
     measure_photograph,
 )
 from training.data.example_source import PhotographSource
 from training.data.subsets import pick_evenly
-from training.photograph_alterations import measure_alterations
+from training.photograph_alterations import measure_alterations, measure_blur
 
 Infer = Callable[[NDArray[np.uint8]], Logits]
 """Runs a network on prepared photographs [B, h, w, C]."""
@@ -38,6 +40,9 @@ MAX_ALTERED = 8
 
 MAX_REFERENCES = 128
 """Photographs that a new one is compared with."""
+
+BLURRED = "texture", SURFACE
+"""Measures with a limit in the direction of blur as well: it takes half of their rate."""
 
 LAYOUT = "layout"
 COMPARED_WITH_MEAN = LAYOUT, SURFACE
@@ -72,6 +77,9 @@ FEW_PARTS = 3
 MIN_LIMIT, MIN_SURFACE_LIMIT, MAX_TAIL = 1.0, 0.5, 3.0
 """Lowest limits, and highest distance of a limit above the quantile; they are logarithms."""
 
+BLUR_TAIL_SCALE, MIN_BLUR_LIMIT = 0.5, 2.0
+"""The same in the direction of blur, in units of the spread; a normal distribution has this tail."""
+
 
 def add_limits(
     trained: TrainingPhotographs, photographs: PhotographSource, infer: Infer | None = None
@@ -85,7 +93,10 @@ def add_limits(
     """
     chosen = pick_evenly(range(len(photographs)), MAX_PHOTOGRAPHS)
     measured = [measure_with(infer, photographs[index].image) for index in chosen]
-    limits = choose_limits(measured, [photographs.records[index].group for index in chosen])
+    altered = [photographs[index].image for index in pick_evenly(chosen, MAX_ALTERED)]
+    enough = len(chosen) >= MIN_PHOTOGRAPHS
+    blur = measure_blur(altered, partial(measure_with, infer)) if enough else None
+    limits = choose_limits(measured, [photographs.records[index].group for index in chosen], blur)
     if limits is None:
         print(
             f"note: The model inspects any photograph: {len(chosen)} training photographs are too few to "
@@ -93,7 +104,6 @@ def add_limits(
             file=sys.stderr,
         )
         return trained.model_copy(update={"limits": None})
-    altered = [photographs[index].image for index in pick_evenly(chosen, MAX_ALTERED)]
     limits = limits.model_copy(update={"alterations": measure_alterations(altered)})
     return trained.model_copy(update={"limits": limits})
 
@@ -106,12 +116,18 @@ def measure_with(infer: Infer | None, prepared: NDArray[np.uint8]) -> dict[str, 
 
 
 def choose_limits(
-    measured: Sequence[Mapping[str, Vector]], parts: Sequence[str], rate: float = FALSE_ALARM_RATE
+    measured: Sequence[Mapping[str, Vector]],
+    parts: Sequence[str],
+    blur: Mapping[str, Vector] | None = None,
+    rate: float = FALSE_ALARM_RATE,
 ) -> PhotographLimits | None:
     """Returns the limits for measured photographs, each of a part; None if there are too few.
 
     The distances of photographs from those of other parts give the limit: the quantile that the rate requires
     is beyond all of them, so their tail is extrapolated (Weissman 1978). Measures share the rate.
+
+    `blur` is the change of measures by blur. In its direction slight blur is recognised, which hardly
+    increases the distance.
     """
     if len(measured) < MIN_PHOTOGRAPHS:
         return None
@@ -119,22 +135,45 @@ def choose_limits(
     vectors = {name: np.stack([each[name] for each in measured]) for name in measured[0]}
     others = (1 - SURFACE_RATE_SHARE) / (len(vectors) - 1) if SURFACE in vectors else 1 / len(vectors)
     measures = {
-        name: _choose_limit(name, values, several, rate * (SURFACE_RATE_SHARE if name == SURFACE else others))
+        name: _choose_limit(
+            name,
+            values,
+            several,
+            rate * (SURFACE_RATE_SHARE if name == SURFACE else others),
+            None if blur is None or name not in BLURRED else blur[name],
+        )
         for name, values in vectors.items()
     }
     return PhotographLimits(false_alarm_rate=rate, photographs=len(measured), measures=measures)
 
 
-def _choose_limit(name: str, values: NDArray[np.float64], parts: Sequence[str], rate: float) -> MeasureLimit:
+def _choose_limit(
+    name: str, values: NDArray[np.float64], parts: Sequence[str], rate: float, blur: Vector | None
+) -> MeasureLimit:
     known, of_part = np.unique(parts, return_inverse=True)
     order = np.random.default_rng(0).permutation(len(known))
     folds = order[of_part] % min(FOLDS, len(known))
-    distances = np.zeros(len(values))
+    rate = rate if blur is None else rate / 2
+    distances, blurred = np.zeros(len(values)), np.zeros(len(values))
     for fold in set(folds.tolist()):
-        others = _describe(name, values[folds != fold])
-        distances[folds == fold] = [others.distance(vector) for vector in values[folds == fold]]
+        others, held = _describe(name, values[folds != fold]), values[folds == fold]
+        distances[folds == fold] = [others.distance(vector) for vector in held]
+        if blur is not None:
+            blurred[folds == fold] = (held - others.centre) @ _discriminant(others, blur)
     usual = (SURFACE_TAIL_SCALE, MIN_SURFACE_LIMIT) if name == SURFACE else (TAIL_SCALE, MIN_LIMIT)
-    return _describe(name, values, extrapolate(distances, len(known), rate, *usual))
+    found = _describe(name, values, extrapolate(distances, len(known), rate, *usual))
+    if blur is None:
+        return found
+    limit = extrapolate(blurred, len(known), rate, BLUR_TAIL_SCALE, MIN_BLUR_LIMIT, math.inf)
+    return found.model_copy(update={"blur": encode_numbers(_discriminant(found, blur) / limit)})
+
+
+def _discriminant(limit: MeasureLimit, change: Vector) -> NDArray[np.float64]:
+    """Returns the direction [P] that separates changed photographs best, in units of the spread along it."""
+    scale = decode_numbers(limit.scale).reshape(len(limit.centre), -1)
+    scaled = change @ scale
+    direction: NDArray[np.float64] = scale @ scaled / max(float(np.linalg.norm(scaled)), 1e-9)
+    return direction
 
 
 def extrapolate(
@@ -143,13 +182,14 @@ def extrapolate(
     rate: float,
     tail_scale: float = TAIL_SCALE,
     min_limit: float = MIN_LIMIT,
+    max_tail: float = MAX_TAIL,
 ) -> float:
-    """Returns the distance that a share `rate` exceeds, from logarithms of distances of so many parts."""
+    """Returns the distance that a share `rate` exceeds, from distances of so many parts."""
     begin = float(np.quantile(distances, TAIL))
     tail = distances[distances > begin] - begin
     scale = (tail.sum() + TAIL_WEIGHT * tail_scale) / (len(tail) + TAIL_WEIGHT)
     beyond = scale * max(math.log((1 - TAIL) / rate), 0.0) * (1 + FEW_PARTS / parts)
-    return max(begin + min(float(beyond), MAX_TAIL), min_limit)
+    return max(begin + min(float(beyond), max_tail), min_limit)
 
 
 def _describe(name: str, values: NDArray[np.float64], limit: float = 0.0) -> MeasureLimit:

@@ -13,7 +13,7 @@ from segdec.config import InputConfig, ModelConfig
 from segdec.errors import ImageError
 from segdec.images import PIXELS, Photograph
 from segdec.photograph_check import SURFACE, Vector, measure_photograph
-from segdec.photograph_reasons import PROPORTIONS, SIZE, find_reason
+from segdec.photograph_reasons import OTHER_PART, PROPORTIONS, SIZE, find_reason
 
 TOLERANCE = 0.1
 """Relative difference of size or aspect ratio that needs no warning."""
@@ -51,9 +51,10 @@ class Comparison:
         if self.reason is None:
             return self.warnings
         if unlike == "reject":
+            defect = ", or shows a very large defect" if self.reason in OTHER_PART else ""
             raise ImageError(
-                f"The photograph is {self.reason}. Expected one like those of the training: check light, "
-                "camera and part.",
+                f"The photograph is {self.reason}{defect}. Expected one like those of the training: check "
+                "light, camera and part.",
                 code=UNLIKE_TRAINING,
             )
         return f"{UNLIKE_TRAINING}: {self.reason}", *self.warnings

@@ -119,7 +119,7 @@ def test_damaged_numbers_are_rejected(text):
         MeasureLimit(**{**LIMIT.model_dump(), "scale": text})
 
 
-@pytest.mark.parametrize("field", ["lowest", "highest", "scale", "references"])
+@pytest.mark.parametrize("field", ["lowest", "highest", "scale", "references", "blur"])
 def test_numbers_of_another_size_are_rejected(field):
     values = LIMIT.model_dump()
     short = encode_numbers(np.zeros(3)) if isinstance(values[field], str) else values[field][1:]
@@ -157,3 +157,12 @@ def test_alterations_of_other_measures_are_rejected(shifts):
             measures={"brightness": LIMIT},
             alterations=[alteration],
         )
+
+
+def test_blur_counts_in_its_direction_alone():
+    """At (−1, 3), which is at a distance of √((2² + 1²) / 2) from (0, 0), blur is at twice its limit."""
+    limit = LIMIT.model_copy(update={"blur": encode_numbers(np.array([-1.0, 1.0]))})
+    vector, opposite = np.array([-1.0, 3.0]), np.array([1.0, 1.0])
+    assert limit.distance(vector) == pytest.approx(math.log(2), abs=1e-3)
+    assert LIMIT.distance(vector) == pytest.approx(math.log(math.sqrt(2.5)), abs=1e-3)
+    assert limit.distance(opposite) == LIMIT.distance(opposite)

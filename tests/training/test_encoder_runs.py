@@ -17,6 +17,7 @@ from segdec.network.score_combination import UNUSUAL_LOG_ODDS
 from segdec.predictor import Predictor
 from training.run.folder import RunFolder
 from training.run.records import ENCODERS_FILE
+from training.schedule_control import ScheduleControl
 from training.trainer import Trainer
 
 pytestmark = [pytest.mark.usefixtures("tensorflow_devices"), pytest.mark.slow]
@@ -141,6 +142,22 @@ def test_every_photograph_is_scored_by_the_head_that_was_trained_without_it(head
             predictor.predict([read(record).image])[0].score, rel=1e-4
         )
         assert found[record.name].split == f"fold_{record.fold}"
+
+
+def test_a_training_that_saves_time_omits_the_last_validation(load_heads, heads_run, tmp_path, monkeypatch):
+    """It changes no weights: with a memory, the thresholds come from later scores."""
+
+    class SavingControl(ScheduleControl):
+        saves_time = True
+
+    def fail():
+        raise AssertionError("validated")
+
+    trainer = Trainer(load_heads(tmp_path, "--validate-every", "1000"), control=SavingControl())
+    monkeypatch.setattr(trainer.validator, "measure", fail)
+    run = trainer.run()
+    for one, other in zip(run.network().get_weights(), heads_run.network().get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_a_run_with_heads_resumes_where_it_was(

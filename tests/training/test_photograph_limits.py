@@ -6,7 +6,7 @@ import pytest
 
 from segdec.photograph_check import SURFACE, decode_numbers, measure_photograph
 from segdec.photograph_reasons import BLACK, CAUSES, COLOURS, FLAT, PART, SCENE, WHITE, find_reason
-from training.photograph_alterations import measure_alterations
+from training.photograph_alterations import measure_alterations, measure_blur
 from training.photograph_limits import (
     MIN_LIMIT,
     MIN_PHOTOGRAPHS,
@@ -92,7 +92,9 @@ def test_the_rate_of_false_alarms_is_kept(degrees):
     """Correlated vectors with a heavy tail, and nearly normal ones; 100 of them are of the training."""
     random = np.random.default_rng(3)
     vectors = random.standard_t(degrees, size=(5_100, 4)) @ random.normal(size=(4, 4))
-    found = choose_limits([{"sharpness": each} for each in vectors[:100]], list(map(str, range(100))), 0.01)
+    found = choose_limits(
+        [{"sharpness": each} for each in vectors[:100]], list(map(str, range(100))), rate=0.01
+    )
     assert found is not None
     alarms = [found.distances({"sharpness": vector})["sharpness"] > 1 for vector in vectors[100:]]
     assert np.mean(alarms) < 0.01
@@ -165,3 +167,41 @@ def test_constant_photographs_have_limits():
     assert reason_of(found, np.full((64, 64, 1), 100, np.uint8)) is None
     assert reason_of(found, np.full((64, 64, 1), 0, np.uint8)) == BLACK
     assert reason_of(found, part(1, channels=1))
+
+
+# === Blur ===
+
+
+def blur_of(images):
+    return measure_blur(images[:8], measure_photograph)
+
+
+def test_slight_blur_is_recognised_in_its_direction():
+    """The distance alone does not exceed the limit."""
+    images = [part(seed) for seed in range(60)]
+    measured, names = [measure_photograph(image) for image in images], list(map(str, range(60)))
+    plain, known = choose_limits(measured, names), choose_limits(measured, names, blur_of(images))
+
+    def texture(limits, image):
+        return limits.distances(measure_photograph(image))["texture"]
+
+    for seed in range(1000, 1020):
+        blurred = cv2.GaussianBlur(part(seed), (0, 0), 1.5)
+        assert texture(plain, blurred) < 1 < texture(known, blurred), seed
+        assert texture(known, part(seed)) < 1, seed
+
+
+def test_the_direction_of_blur_is_the_linear_discriminant():
+    """Two independent elements of standard deviation 1 and 2, changed by (1, 2): both count the same."""
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(4000, 2)) * [1, 2]
+    limits = choose_limits(
+        [{"texture": vector} for vector in vectors],
+        list(map(str, range(4000))),
+        {"texture": np.array([1.0, 2.0])},
+        rate=0.01,
+    )
+    direction = decode_numbers(limits.measures["texture"].blur)
+    assert direction[0] / direction[1] == pytest.approx(2, rel=0.05)  # (1 / 1², 2 / 2²)
+    alarms = np.mean((vectors - vectors.mean(axis=0)) @ direction > 1)
+    assert 0 < alarms < 0.005  # half of the rate

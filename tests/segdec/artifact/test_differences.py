@@ -78,6 +78,10 @@ def test_the_surface_is_compared_if_the_model_knows_it(grey_training, surface_tr
     assert compare_surface(known, other, {}).check("warn") == (
         "unlike_training: of another part or surface than those of the training",
     )
+    with pytest.raises(
+        ImageError, match=r"than those of the training, or shows a very large defect\. Expected"
+    ):
+        compare_surface(known, other, {}).check()
     before = MANIFEST.model_copy(update={"training_photographs": grey_training})
     for model, surface in ((known, None), (before, other), (MANIFEST, other)):
         assert compare_surface(model, surface, {}) == Comparison()
