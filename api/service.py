@@ -157,6 +157,8 @@ class Service:
         self._tasks = [asyncio.create_task(self._release_memory_regularly())]
         if self.recording.settings is not None:
             self._tasks.append(asyncio.create_task(self.recording.settings.refresh_regularly()))
+        if self.recording.reports is not None:
+            self._tasks.append(asyncio.create_task(self.recording.reports.run()))
         if self.state == "not_ready":  # a stop during the start stays a stop
             self.state = "ready"
         logger.info(

@@ -42,8 +42,17 @@ MAX_DAYS = 36_500.0
 Days = Annotated[float, Field(gt=0, le=MAX_DAYS)]
 Share = Annotated[float, Field(ge=0, le=1)]
 ClientId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(check_identifier)]
-RECORD_SETTINGS = ("outbox_webhook", "outbox_mqtt", "outbox_jsonl", "opcua_endpoint", "openid_issuer")
-"""Settings of receivers and users, which need a record."""
+ScheduledKind = Literal["shift", "day", "week"]
+MailAddress = Annotated[str, Field(pattern=r"^[^@\s<>,]+@[^@\s<>,]+$")]
+RECORD_SETTINGS = (
+    "outbox_webhook",
+    "outbox_mqtt",
+    "outbox_jsonl",
+    "opcua_endpoint",
+    "openid_issuer",
+    "report_schedule",
+)
+"""Settings of receivers, users and reports, which need a record."""
 OPENID_SETTINGS = ("public_url", "openid_client", "openid_roles")
 
 
@@ -60,6 +69,10 @@ def _read_shifts(value: Any) -> Any:
     if not all(re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", word) for word in words):
         raise ValueError("expected times of the day such as 06:00,14:00,22:00")
     return tuple(sorted({time.fromisoformat(word) for word in words}))
+
+
+def _read_words(value: Any) -> Any:
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
 
 
 def _read_hosts(value: Any) -> Any:
@@ -251,6 +264,21 @@ class Settings(BaseSettings):
     record_zone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
     """time zone of the plant, for shifts and days at /line, /trends and in reports: Europe/Berlin"""
 
+    # === Reports ===
+    report_schedule: Annotated[tuple[ScheduledKind, ...], NoDecode, BeforeValidator(_read_words)] = ()
+    """reports that are made at the end of each period: shift,day,week"""
+    report_folder: Path | None = None
+    """folder for these reports, as PDF and Excel"""
+    report_smtp: str | None = None
+    """mail server that sends them, smtp://HOST:PORT, smtps:// with TLS; USER:PASSWORD@ may precede the host
+    (then use the variable, not the flag)"""
+    report_from: str = ""
+    """e-mail address of the sender"""
+    report_to: Annotated[tuple[MailAddress, ...], NoDecode, BeforeValidator(_read_words)] = ()
+    """e-mail addresses of the receivers, separated by commas"""
+    report_language: str = "en"
+    """language of these reports: en, de"""
+
     # === Receivers of messages ===
     public_url: Annotated[str, AfterValidator(_page_address)] | None = None
     """address at which people open the pages, for example https://inspect.plant; events link to them"""
@@ -372,16 +400,24 @@ def _check(settings: Settings) -> None:
             f"--engine-lost-s {settings.engine_lost_s:g} is shorter than --engine-timeout-s "
             f"{settings.engine_timeout_s:g}. Expected at least as long."
         )
+    _check_record_settings(settings)
+
+
+def _check_record_settings(settings: Settings) -> None:
+    for name in RECORD_SETTINGS:
+        if getattr(settings, name) and settings.record == "off":
+            raise ConfigError(
+                f"--{name.replace('_', '-')} needs a record. Pass --record required or best-effort."
+            )
     if settings.openid_issuer is not None:
         missing = [name for name in OPENID_SETTINGS if not getattr(settings, name)]
         if missing:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
             raise ConfigError(f"--openid-issuer needs further settings: {flags}.")
-    for name in RECORD_SETTINGS:
-        if getattr(settings, name) is not None and settings.record == "off":
-            raise ConfigError(
-                f"--{name.replace('_', '-')} needs a record. Pass --record required or best-effort."
-            )
+    if settings.report_schedule and settings.report_folder is None and settings.report_smtp is None:
+        raise ConfigError("--report-schedule needs --report-folder or --report-smtp.")
+    if settings.report_smtp is not None and not (settings.report_from and settings.report_to):
+        raise ConfigError("--report-smtp needs --report-from and --report-to.")
 
 
 def _known_flags() -> list[str]:

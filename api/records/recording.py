@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from api.records.line.line_status import LineMonitor
     from api.records.record import Record
     from api.records.record_settings import RecordSettings
+    from api.records.reports.scheduled_reports import ScheduledReports
     from api.records.storage.pictures import PictureStore
 
 BEST_EFFORT_S = 2.0
@@ -29,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class Recording:
-    """Stores inspections according to the mode; `record`, `line` and `settings` are None if nothing is
+    """Stores inspections according to the mode; the other attributes are None if nothing is
     recorded.
     """
 
@@ -39,8 +40,10 @@ class Recording:
         record: "Record | None",
         line: "LineMonitor | None" = None,
         settings: "RecordSettings | None" = None,
+        reports: "ScheduledReports | None" = None,
     ) -> None:
         self.mode, self.record, self.line, self.settings = mode, record, line, settings
+        self.reports = reports
 
     @property
     def is_usable(self) -> bool:
@@ -155,6 +158,7 @@ def create_recording(
         from api.records.record import Record
         from api.records.record_metrics import RecordMetrics
         from api.records.record_settings import RecordSettings
+        from api.records.reports.scheduled_reports import ReportSchedule, ScheduledReports
         from api.records.storage.retention import RetentionRules
 
         record = Record(
@@ -173,7 +177,10 @@ def create_recording(
         line.plan = ShiftPlan.from_settings(changed)
         set_zone(line.plan.zone)
 
-    return Recording(settings.record, record, line, RecordSettings(settings, record, apply))
+    changeable, reports = RecordSettings(settings, record, apply), None
+    if settings.report_schedule:
+        reports = ScheduledReports(record, ReportSchedule.from_settings(settings), lambda: line.plan)
+    return Recording(settings.record, record, line, changeable, reports)
 
 
 def open_picture_store(url: str | None) -> "PictureStore | None":

@@ -322,3 +322,13 @@ changed_settings = Table(
     Column("at", UtcDateTime, nullable=False),
 )
 """Settings that were changed while the service ran."""
+
+scheduled_reports = Table(
+    "scheduled_reports",
+    metadata,
+    Column("kind", Text, primary_key=True, doc="shift, day, week"),
+    Column("begin", UtcDateTime, primary_key=True, doc="of the period"),
+    Column("claimed_at", UtcDateTime, nullable=False, doc="when a replica began to make it"),
+    Column("made_at", UtcDateTime, doc="null: not finished"),
+)
+"""Reports that were made at the end of a period, so that each is made once."""

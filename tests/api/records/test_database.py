@@ -14,6 +14,8 @@ from api.records.database import migrate, migrations, open_database, write_trans
 from segdec.errors import ConfigError
 from tests.api.records.filled_record import make_row, stock
 
+LATER_TABLES = ("changed_settings", "scheduled_reports")
+
 
 def test_changed_tables_need_a_migration():
     statements = []
@@ -30,6 +32,7 @@ def test_changed_tables_need_a_migration():
         "0006": "4f99d9ed86983a48",
         "0007": "08d2b5546a79b230",
         "0008": "202b7c7728a7da77",
+        "0009": "2379ffa24aae2276",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -43,7 +46,7 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
     indexes = {"inspections_unusual", "inspections_by_reviewer"}
     stock(engine, [make_row(number, details=f'{{"lot": "{number}"}}') for number in (1, 2)])
     with write_transaction(engine) as connection:
-        for name in ("tags", "sessions", "log_in_links", "failed_log_ins", "users", "changed_settings"):
+        for name in ("tags", "sessions", "log_in_links", "failed_log_ins", "users", *LATER_TABLES):
             connection.execute(text(f"DROP TABLE {name}"))
         for name in indexes:
             connection.execute(text(f"DROP INDEX {name}"))
@@ -65,7 +68,7 @@ def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0008"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0009"
     ):
         migrate(engine)
 
