@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection, Engine
 
 from api.records.database import write_transaction
-from api.records.outbox_queries import delete_messages
+from api.records.outbox_queries import move_delivered
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
@@ -63,7 +64,7 @@ class OutboxStore:
             if not taken:
                 return
             try:
-                await self.write(delete_messages, taken)
+                await self.write(move_delivered, taken, datetime.now(UTC))
             except BaseException:
                 self._delivered = taken + self._delivered
                 raise

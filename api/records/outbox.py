@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, insert
 
-from api.records.events import inspected_event, not_inspected_event, reviewed_event
+from api.records.events import EventType, inspected_event, not_inspected_event, reviewed_event
 from api.records.inspection import Row
 from api.records.line.uninspected_photograph import UninspectedPhotograph
 from api.records.tables import outbox
@@ -27,23 +27,35 @@ class Outbox:
     def enqueue_inspected(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Queues the events of new rows of `tables.inspections`."""
         if self.sinks:
-            self._add(connection, [(row["station"], inspected_event(row, self.public_url)) for row in rows])
+            self._add(
+                connection,
+                "inspected",
+                [(row["station"], row["id"], inspected_event(row, self.public_url)) for row in rows],
+            )
 
     def enqueue_reviewed(self, connection: Connection, row: Row) -> None:
         """Queues the event of a review or of its withdrawal; `row` is the inspection after it."""
         if self.sinks:
-            self._add(connection, [(row["station"], reviewed_event(row, datetime.now(UTC), self.public_url))])
+            event = reviewed_event(row, datetime.now(UTC), self.public_url)
+            self._add(connection, "reviewed", [(row["station"], row["id"], event)])
 
     def enqueue_not_inspected(
         self, connection: Connection, photographs: Sequence[UninspectedPhotograph]
     ) -> None:
         """Queues the events of photographs without a verdict."""
         if self.sinks:
-            self._add(connection, [(each.station, not_inspected_event(each)) for each in photographs])
+            events = [(each.station, None, not_inspected_event(each)) for each in photographs]
+            self._add(connection, "not_inspected", events)
 
-    def _add(self, connection: Connection, events: Sequence[tuple[str, str]]) -> None:
+    def _add(
+        self, connection: Connection, kind: EventType, events: Sequence[tuple[str, int | None, str]]
+    ) -> None:
+        """Queues events, each with its station and the inspection that it is about."""
         now = datetime.now(UTC)
-        state = {"created_at": now, "next_at": now, "state": "waiting", "attempts": 0}
+        state = {"created_at": now, "next_at": now, "state": "waiting", "attempts": 0, "kind": kind}
         for sink in self.sinks:
-            rows = [{"sink": sink, "station": station, "event": event, **state} for station, event in events]
+            rows = [
+                {"sink": sink, "station": station, "record_id": record_id, "event": event, **state}
+                for station, record_id, event in events
+            ]
             connection.execute(insert(outbox), rows)

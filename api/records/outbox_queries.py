@@ -5,9 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, delete, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 
-from api.records.tables import outbox
+from api.records.tables import UtcDateTime, deliveries, outbox
 
 WAITING, DEAD = "waiting", "dead"
 message = outbox.c
@@ -69,6 +81,18 @@ class Backlog:
     oldest: datetime | None = None
 
 
+@dataclass(frozen=True)
+class RecordMessage:
+    """A message about an inspection; `state` is waiting, dead or delivered."""
+
+    id: int
+    sink: str
+    kind: str
+    state: str
+    delivered_at: datetime | None
+    error: str | None
+
+
 def count_backlogs(connection: Connection) -> defaultdict[tuple[str, str], Backlog]:
     """Counts the messages of the outbox by sink and state."""
     counted = select(
@@ -81,7 +105,33 @@ def count_backlogs(connection: Connection) -> defaultdict[tuple[str, str], Backl
     return defaultdict(Backlog, found)
 
 
+def messages_of(connection: Connection, record_id: int) -> list[RecordMessage]:
+    """Returns the messages about an inspection, in the order of their events; those that were dropped or
+    discarded are missing.
+    """
+    delivered = select(deliveries).where(deliveries.c.record_id == record_id)
+    found = [
+        RecordMessage(row.message_id, row.sink, row.kind, "delivered", row.delivered_at, None)
+        for row in connection.execute(delivered)
+    ]
+    waiting = select(outbox).where(message.record_id == record_id)
+    found += [
+        RecordMessage(row.id, row.sink, row.kind, row.state, None, row.error)
+        for row in connection.execute(waiting)
+    ]
+    return sorted(found, key=lambda each: each.id)
+
+
 # === Changes ===
+
+
+def move_delivered(connection: Connection, ids: Sequence[int], now: datetime) -> None:
+    """Deletes delivered messages; those about inspections are remembered."""
+    names = ("record_id", "message_id", "sink", "kind", "delivered_at")
+    moved = select(message.record_id, message.id, message.sink, message.kind, literal(now, UtcDateTime))
+    moved = moved.where(message.id.in_(ids), message.record_id.is_not(None))
+    connection.execute(insert(deliveries).from_select(names, moved))
+    delete_messages(connection, ids)
 
 
 def delete_messages(connection: Connection, ids: Sequence[int]) -> int:

@@ -191,6 +191,22 @@ class AuditPage(AnswerPart):
     next_before: int | None = Field(description="`before` of the next page; null: this is the last")
 
 
+class MessageView(AnswerPart):
+    """A message about an inspection to another system."""
+
+    sink: str = Field(description="receiver")
+    kind: Literal["inspected", "reviewed", "not_inspected"]
+    state: Literal["waiting", "dead", "delivered"] = Field(description="dead: given up")
+    delivered_at: datetime | None = Field(description="null: not delivered")
+    error: str | None = Field(description="of the last attempt")
+
+
+class MessageList(AnswerPart):
+    """The messages about an inspection; those that were dropped or discarded are missing."""
+
+    messages: list[MessageView]
+
+
 # === Reviews ===
 
 ReviewReason = Literal["candidate_differs", "chance", "doubtful", "defect", "asked", "not_inspected"]

@@ -265,10 +265,25 @@ outbox = Table(
     Column("attempts", Integer, nullable=False),
     Column("next_at", UtcDateTime, nullable=False, doc="earliest time of the next attempt"),
     Column("error", Text, doc="of the last attempt"),
+    Column("record_id", BigInteger, doc="of the inspection; null: the event is about none"),
+    Column("kind", Text, doc="inspected, reviewed or not_inspected"),
     Index("outbox_by_station", "sink", "state", "station", "id"),
+    _partial_index("outbox_by_record", "record_id IS NOT NULL", "record_id"),
     sqlite_autoincrement=True,
 )
 """Events to be sent, written in the transaction of the change they report."""
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("record_id", BigInteger, primary_key=True),
+    Column("message_id", BigInteger, primary_key=True, doc="of the outbox"),
+    Column("sink", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("delivered_at", UtcDateTime, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Events about inspections that were delivered."""
 
 users = Table(
     "users",

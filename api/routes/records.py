@@ -13,7 +13,15 @@ from api.errors import RequestError, document_problems
 from api.records import record_view
 from api.records.audit_view import list_changes
 from api.records.inspection import Row
-from api.records.schemas import AuditPage, InspectionRecord, RecordNames, RecordPage
+from api.records.outbox_queries import messages_of
+from api.records.schemas import (
+    AuditPage,
+    InspectionRecord,
+    MessageList,
+    MessageView,
+    RecordNames,
+    RecordPage,
+)
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep
 from api.routes.number_text import WHOLE_NUMBER
@@ -163,3 +171,12 @@ async def show_qr_code(request: Request, service: ServiceDep, row: RowDep) -> Re
 async def show_audit(record: RecordDep, row: RowDep) -> AuditPage:
     """Who changed what about the inspection; its newest changes."""
     return await record.read(list_changes, None, MAX_PAGE_SIZE, None, row["id"])
+
+
+@router.get("/{record_id}/messages", responses=PROBLEMS)
+async def show_messages(record: RecordDep, row: RowDep) -> MessageList:
+    """The messages about the inspection to other systems, in the order of their events."""
+    messages = await record.read(messages_of, row["id"])
+    names = MessageView.model_fields
+    views = [MessageView(**{name: getattr(each, name) for name in names}) for each in messages]
+    return MessageList(messages=views)

@@ -10,7 +10,7 @@ import { Key } from "../shared/service.js";
 import { drawHeatMap } from "../shared/viewer/heat_map.js";
 import { Viewer } from "../shared/viewer/viewer.js";
 import { ReviewForm } from "./review_form.js";
-import { explanationText, factsOf, reviewText, scoreSentence } from "./sentences.js";
+import { explanationText, factsOf, messageText, reviewText, scoreSentence } from "./sentences.js";
 
 const MAX_INSPECTIONS = 50;
 const NO_MASK = { regions: [], runs: [] };
@@ -26,7 +26,7 @@ async function load() {
   try {
     const record = await requests.find(recordId);
     show(record);
-    await Promise.all([showPicture(record), showChanges(), showInspections(record), showQrCode()]);
+    await Promise.all([showPicture(record), showChanges(), showMessages(), showInspections(record), showQrCode()]);
   } catch (error) {
     setText(byId("problem"), error.message);
     byId("problem").hidden = false;
@@ -80,6 +80,12 @@ async function showChanges() {
   const items = changes.map((change) => createElement("li", "", createElement("time", "", timeText(change.at)), ` ${changeText(change)}`));
   byId("changes").replaceChildren(...items);
   byId("no-changes").hidden = items.length > 0;
+}
+
+async function showMessages() {
+  const messages = await requests.messagesOf(recordId);
+  byId("messages").parentElement.hidden = messages.length === 0;
+  byId("messages").replaceChildren(...messages.map((message) => createElement("li", "", messageText(message))));
 }
 
 async function showInspections({ part_id: part, record_id: id }) {

@@ -37,6 +37,15 @@ export function reviewText(review) {
   return sentences.filter(Boolean).join(" ");
 }
 
+/** A message to another system as a sentence. */
+export function messageText({ sink, kind, state, delivered_at: at, error }) {
+  const values = { sink, time: at && timeText(at), error: error ?? "" };
+  const subject = kind === "reviewed" ? translate("Review") : translate("Verdict");
+  if (state === "delivered") return `${subject}: ${translate("delivered to {sink}, {time}.", values)}`;
+  if (state === "dead") return `${subject}: ${translate("not delivered to {sink} and given up. {error}", values)}`;
+  return `${subject}: ${translate("waits for {sink}. {error}", values)}`;
+}
+
 /** Names and values of the other facts. */
 export function factsOf({ answer, refusal, ...record }) {
   const { model, image } = answer ?? refusal;

@@ -83,6 +83,11 @@ export class RecordRequests {
     return (await this.json(`v1/records/${id}/audit`)).changes;
   }
 
+  /** The messages about a record to other systems. */
+  async messagesOf(id) {
+    return (await this.json(`v1/records/${id}/messages`)).messages;
+  }
+
   /** A page of all changes, {changes, next_before}; `query` is a URLSearchParams. */
   async changes(query) {
     return this.json(`v1/audit?${query}`);

@@ -228,3 +228,18 @@ def test_the_sender_survives_an_unexpected_error(engine, line, sink, metrics, mo
 
     asyncio.run(main())
     assert sink.taken == ["a-1"] and line.left() == []
+
+
+def test_messages_are_known_of_their_inspection(engine, line, sink, metrics):
+    line.inspect("a", "b", "c")
+    sink.failures = {"b": REFUSED, "c": UNREACHABLE}
+    asyncio.run(turn(engine, sink, metrics))
+    with engine.connect() as connection:
+        found = [queries.messages_of(connection, number) for number in (1, 2, 3, 4)]
+    assert [[(it.sink, it.kind, it.state, it.error) for it in each] for each in found] == [
+        [("fake", "inspected", "delivered", None)],
+        [("fake", "inspected", "dead", "HTTP 400 Bad Request")],
+        [("fake", "inspected", "waiting", "connection refused")],
+        [],
+    ]
+    assert found[0][0].delivered_at is not None

@@ -14,7 +14,7 @@ from api.records.database import migrate, migrations, open_database, write_trans
 from segdec.errors import ConfigError
 from tests.api.records.filled_record import make_row, stock
 
-LATER_TABLES = ("changed_settings", "scheduled_reports")
+LATER_TABLES = ("changed_settings", "scheduled_reports", "deliveries")
 
 
 def test_changed_tables_need_a_migration():
@@ -33,6 +33,7 @@ def test_changed_tables_need_a_migration():
         "0007": "08d2b5546a79b230",
         "0008": "202b7c7728a7da77",
         "0009": "2379ffa24aae2276",
+        "0010": "c47d130181d7b410",
     }
     head = ScriptDirectory.from_config(migrations()).get_current_head()
     assert digest == expected[head], "add a migration, and its digest here"
@@ -41,9 +42,10 @@ def test_changed_tables_need_a_migration():
 def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
     added = {
         "review_queue": ("lease_client", "lease_person"),
+        "outbox": ("record_id", "kind"),
         "inspections": ("distances", "highest_distance", "heat_map"),
     }
-    indexes = {"inspections_unusual", "inspections_by_reviewer"}
+    indexes = {"inspections_unusual", "inspections_by_reviewer", "outbox_by_record"}
     stock(engine, [make_row(number, details=f'{{"lot": "{number}"}}') for number in (1, 2)])
     with write_transaction(engine) as connection:
         for name in ("tags", "sessions", "log_in_links", "failed_log_ins", "users", *LATER_TABLES):
@@ -58,7 +60,8 @@ def test_a_database_of_an_earlier_version_gets_the_new_columns(engine):
     for table in added:
         columns = {column["name"] for column in inspect(engine).get_columns(table)}
         assert columns == {column.name for column in tables.metadata.tables[table].c}
-    assert indexes <= {index["name"] for index in inspect(engine).get_indexes("inspections")}
+    found = {index["name"] for table in added for index in inspect(engine).get_indexes(table)}
+    assert indexes <= found
     with engine.connect() as connection:
         assert list(connection.execute(select(tables.tags))) == [("lot", "1", 1), ("lot", "2", 2)]
         assert not has_users(connection)
@@ -68,7 +71,7 @@ def test_a_newer_schema_is_rejected(engine):
     with write_transaction(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0009"
+        ConfigError, match=r"has schema 9999, which this version does not know. Expected 0010"
     ):
         migrate(engine)
 

@@ -54,6 +54,7 @@ operator       GET             /v1/records/{record_id}/audit
 operator       GET             /v1/records/{record_id}/heat-map
 operator       GET             /v1/records/{record_id}/image
 operator       GET             /v1/records/{record_id}/mask
+operator       GET             /v1/records/{record_id}/messages
 operator       GET             /v1/records/{record_id}/overlay
 operator       GET             /v1/records/{record_id}/qr-code
 operator       GET             /v1/settings

@@ -1,0 +1,18 @@
+"""Adds the inspection and the kind of a message to the outbox, and the messages that were delivered."""
+
+from alembic import op
+from sqlalchemy import BigInteger, Column, Text, text
+
+from api.records.tables import deliveries
+
+revision = "0010"
+down_revision = "0009"
+
+
+def upgrade() -> None:
+    """Adds columns, index and table; messages that wait already are not shown beside their inspection."""
+    op.add_column("outbox", Column("record_id", BigInteger))
+    op.add_column("outbox", Column("kind", Text))
+    known = text("record_id IS NOT NULL")
+    op.create_index("outbox_by_record", "outbox", ["record_id"], sqlite_where=known, postgresql_where=known)
+    deliveries.create(op.get_bind())
