@@ -271,6 +271,13 @@ class ReviewStatistics(AnswerPart):
     notes: list[str] = Field(description="caveats of the estimates")
 
 
+class ReviewerAgreement(AnswerPart):
+    """How often two people who reviewed the same photograph decided alike."""
+
+    reviewed_twice: int = Field(description="pairs of reviews by different people, of the newest inspections")
+    agreed: int = Field(description="pairs in which both said good, or both a defect")
+
+
 # === The line ===
 
 

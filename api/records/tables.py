@@ -122,6 +122,7 @@ inspections = Table(
     # Each contains all columns that its queries name, so that they read no row of the table.
     _partial_index("inspections_drawn", "draw < draw_probability", *DRAWN_COLUMNS),
     _partial_index("inspections_reviewed", "reviewed_label IS NOT NULL", "id", "station", "label"),
+    _partial_index("inspections_reviewed_again", "revision >= 2", "id"),
     _partial_index("inspections_by_reviewer", "reviewer IS NOT NULL", "reviewer", "id"),
     sqlite_autoincrement=True,
 )

@@ -18,8 +18,9 @@ from api.records.review import review_tasks
 from api.records.review.corrected_masks import parse_corrected_mask
 from api.records.review.leases import LeaseHolder
 from api.records.review.review_statistics import query_statistics
+from api.records.review.reviewer_agreement import query_agreement
 from api.records.review.reviews import ReviewChange, ReviewDecision, set_review, undo_review
-from api.records.schemas import InspectionRecord, ReviewStatistics, ReviewTasks
+from api.records.schemas import InspectionRecord, ReviewerAgreement, ReviewStatistics, ReviewTasks
 from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
 from api.routes.if_match import SeenRevisions
@@ -188,6 +189,14 @@ async def _write(
         return changed
 
     return await record.write(make)
+
+
+@router.get("/v1/review/agreement", responses=document_problems(400, 503))
+async def show_agreement(
+    record: RecordDep, since: Timestamp = None, until: Timestamp = None, station: TextFilter = None
+) -> ReviewerAgreement:
+    """How often two people who reviewed the same photograph decided alike."""
+    return await record.read(query_agreement, Filters(station=station, since=since, until=until))
 
 
 @router.get("/v1/review/statistics", responses=document_problems(400, 503))

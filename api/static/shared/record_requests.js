@@ -41,6 +41,12 @@ export class RecordRequests {
     return this.json(`v1/review/statistics?${new URLSearchParams(given)}`);
   }
 
+  /** How often two reviewers agreed: {reviewed_twice, agreed}; arguments as of `statistics`. */
+  async agreement(since, until, station) {
+    const given = Object.entries({ since, until, station }).filter(([, value]) => value !== null);
+    return this.json(`v1/review/agreement?${new URLSearchParams(given)}`);
+  }
+
   /** The inspections that `query` finds, as a Blob in the form csv, parquet or coco. */
   async export(query, form) {
     const asked = new URLSearchParams(query);

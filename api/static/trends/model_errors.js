@@ -1,9 +1,9 @@
 // What reviews say about missed defects and false alarms, for the whole time and for each period.
 
-import { byId, setText } from "../shared/dom.js";
+import { byId, createElement, setText } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
 import { drawErrors } from "./plots.js";
-import { alarmsSentence, missedSentence, moreReviewsSentence } from "./sentences.js";
+import { agreementSentence, alarmsSentence, missedSentence, moreReviewsSentence } from "./sentences.js";
 
 const MAX_PERIODS = 60; // each period is a request
 const ONLY_STATION = translate(
@@ -16,14 +16,16 @@ export async function showErrors(requests, { periods, zone }, query, isCurrent) 
   const hint = query.has("version") || query.has("metadata") ? ONLY_STATION : periods.length > MAX_PERIODS ? TOO_MANY : "";
   setText(byId("no-errors"), hint);
   byId("errors").hidden = Boolean(hint);
-  for (const id of ["missed-summary", "alarms-summary", "more-reviews"]) setText(byId(id), "");
+  for (const id of ["missed-summary", "alarms-summary", "more-reviews", "agreement"]) setText(byId(id), "");
   if (hint === ONLY_STATION) return;
   const station = query.get("station");
-  const whole = await requests.statistics(periods[0].begin, periods.at(-1).end, station);
+  const time = [periods[0].begin, periods.at(-1).end, station];
+  const [whole, agreement] = await Promise.all([requests.statistics(...time), requests.agreement(...time)]);
   if (!isCurrent()) return;
   setText(byId("missed-summary"), missedSentence(whole));
   setText(byId("alarms-summary"), alarmsSentence(whole));
-  setText(byId("more-reviews"), moreReviewsSentence(whole));
+  showMoreReviews(moreReviewsSentence(whole));
+  setText(byId("agreement"), agreementSentence(agreement));
   if (hint) return;
   const errors = [];
   for (const { begin, end, inspected } of periods) {
@@ -32,6 +34,12 @@ export async function showErrors(requests, { periods, zone }, query, isCurrent) 
     errors.push({ begin, missed: found && upperMissed(found), alarms: found?.false_alarm_share.value ?? null });
   }
   drawErrors(byId("errors"), errors, zone);
+}
+
+function showMoreReviews(sentence) {
+  const link = createElement("a", "", translate("Change how many are sampled for review"));
+  link.href = "settings";
+  byId("more-reviews").replaceChildren(...(sentence ? [sentence, " ", link] : []));
 }
 
 function upperMissed({ missed, called_good: good }) {

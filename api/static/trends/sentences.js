@@ -62,13 +62,23 @@ export function moreReviewsSentence({ called_good: good, missed }) {
   const reviewed = missed.value === null ? 0 : Math.round(Math.log(TAIL) / Math.log(1 - Math.min(missed.high / good, 0.999)));
   const more = Math.max(needed - reviewed, 1);
   if (missed.value) return "";
-  const text = translateCount(
+  return translateCount(
     more,
     "About {count} more review of a part called good, without a defect, would show that at most {share} are defective.",
     "About {count} more reviews of parts called good, without a defect among them, would show that at most {share} are defective.",
     { share: percent(TARGET) },
   );
-  return `${text} ${translate("The setting --record-good-share of the service decides how many are sampled for review.")}`;
+}
+
+/** How often two reviewers of a photograph agreed. */
+export function agreementSentence({ reviewed_twice: pairs, agreed }) {
+  if (!pairs) return translate("No photograph was reviewed by two people, so that their agreement is unknown.");
+  return translateCount(
+    pairs,
+    "{count} photograph was reviewed by two people; they agreed on {agreed} ({share}) of them.",
+    "{count} photographs were reviewed by two people; they agreed on {agreed} ({share}) of them.",
+    { agreed: formatNumber(agreed), share: percent(agreed / pairs) },
+  );
 }
 
 export function percent(share) {

@@ -59,6 +59,7 @@ operator       GET             /v1/records/{record_id}/overlay
 operator       GET             /v1/records/{record_id}/qr-code
 operator       GET             /v1/settings
 reviewer       POST            /v1/review/next
+reviewer       GET             /v1/review/agreement
 reviewer       GET             /v1/review/statistics
 reviewer       PUT DELETE      /v1/records/{record_id}/review
 quality        GET             /v1/audit

@@ -1,4 +1,4 @@
-"""Adds the inspection and the kind of a message to the outbox, and the messages that were delivered."""
+"""Adds what messages are about, the delivered ones, and an index of inspections that were reviewed again."""
 
 from alembic import op
 from sqlalchemy import BigInteger, Column, Text, text
@@ -15,4 +15,8 @@ def upgrade() -> None:
     op.add_column("outbox", Column("kind", Text))
     known = text("record_id IS NOT NULL")
     op.create_index("outbox_by_record", "outbox", ["record_id"], sqlite_where=known, postgresql_where=known)
+    again = text("revision >= 2")
+    op.create_index(
+        "inspections_reviewed_again", "inspections", ["id"], sqlite_where=again, postgresql_where=again
+    )
     deliveries.create(op.get_bind())
