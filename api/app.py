@@ -11,6 +11,7 @@ from api.accounts.access import AccessControl
 from api.accounts.keys import Keyring
 from api.errors import add_error_handlers
 from api.inference.inference_thread import ImagePredictor
+from api.inspection.admission import AdmissionLimit
 from api.metrics import Metrics
 from api.middleware.stack import add_middleware
 from api.records.recording import explain_missing_group
@@ -25,10 +26,12 @@ from segdec import __version__
 if TYPE_CHECKING:
     from api.records.record import Record
 
-LOG_INS_PER_S, MAX_LOG_INS = 1.0, 20
+LOG_INS_PER_S, MAX_LOG_INS = 1.0, 10
 """Attempts of an address to log in: on average, and at once."""
 MAX_HASHES = 2
 """Passwords that are checked at the same time: each takes 64 MiB."""
+MAX_WAITING_LOG_INS = 20
+"""Log-ins that are waiting or running; more get a 503."""
 
 
 def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> FastAPI:
@@ -63,6 +66,9 @@ def create_app(settings: Settings, predictor: ImagePredictor | None = None) -> F
         app.state.limiter = RateLimiter(settings.rate_limit, settings.rate_burst)
     app.state.log_in_attempts = RateLimiter(LOG_INS_PER_S, MAX_LOG_INS)
     app.state.hashing = asyncio.Semaphore(MAX_HASHES)
+    app.state.log_in_queue = AdmissionLimit(
+        MAX_WAITING_LOG_INS, "log_ins_full", "log-ins are waiting or running", settings.retry_after_s
+    )
     app.state.kept_refusals = RateLimiter(1 / inspect.KEPT_INTERVAL_S, inspect.MAX_KEPT)
     add_error_handlers(app)
     modules = (predict, inspect, batch, models, model_reports, admin, v2, health, metrics)

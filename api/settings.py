@@ -40,6 +40,7 @@ RecordMode = Literal["required", "best-effort", "off"]
 MAX_DAYS = 36_500.0
 """Longest finite time of keeping pictures."""
 Days = Annotated[float, Field(gt=0, le=MAX_DAYS)]
+Gigabytes = Annotated[float, Field(gt=0, le=1e9)]
 Share = Annotated[float, Field(ge=0, le=1)]
 ClientId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(check_identifier)]
 ScheduledKind = Literal["shift", "day", "week"]
@@ -252,7 +253,7 @@ class Settings(BaseSettings):
     """days for which pictures of defects, and of photographs for review, are kept"""
     record_reviewed_days: Days | None = None
     """days for which reviewed pictures are kept; default: without limit"""
-    record_budget_gb: PositiveFloat | None = None
+    record_budget_gb: Gigabytes | None = None
     """most gigabytes of pictures; above it, the least valuable are deleted first"""
     record_free_share: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """share of the pictures' disk that stays free; deletes the least valuable pictures first"""

@@ -36,7 +36,8 @@ class AccessControl:
 
     An API key counts first, then the session of a user. Without either, a request is allowed if its role
     needs none: `predict` unless the service has keys for it, and up to `quality` if there are neither keys
-    nor users and the service listens on a loopback address only.
+    nor users, and only programs of this machine reach the service: it listens on a loopback address, has no
+    public address or allowed hosts, and no proxy has passed the request on.
 
     Args:
         find_record: Returns the record, which contains the users; None without one, or before the start.
@@ -46,7 +47,8 @@ class AccessControl:
         self, settings: Settings, keyring: Keyring, find_record: Callable[[], "Record | None"]
     ) -> None:
         self.keyring = keyring
-        self._is_local = is_loopback(settings.host)
+        is_published = settings.public_url is not None or bool(settings.allowed_hosts)
+        self._is_local = is_loopback(settings.host) and not is_published
         self._keeps_record = settings.record != "off"
         self._find_record = find_record
         self._has_provider = settings.openid_issuer is not None
@@ -68,7 +70,7 @@ class AccessControl:
             check_csrf_token(session, request)
             _check_role(session, role)
             state.user = session.user
-        elif await self._needs_caller(role):
+        elif await self._needs_caller(role, request):
             await self._explain_log_in(role, request)
             state.key = self.keyring.authorize(key_role_for(role), request.headers)
 
@@ -118,10 +120,10 @@ class AccessControl:
                 return None  # photographs are inspected during an outage of an optional record
             raise
 
-    async def _needs_caller(self, role: Role) -> bool:
+    async def _needs_caller(self, role: Role, request: Request) -> bool:
         if role == "predict" or self.keyring.requires_key(key_role_for(role)):
             return self.keyring.requires_key(key_role_for(role))
-        return not self._is_local or await self.has_users()
+        return not (self._is_local and _is_local_client(request)) or await self.has_users()
 
     async def _explain_log_in(self, role: Role, request: Request) -> None:
         """Raises an error that explains what a person can do who has no key."""
@@ -155,6 +157,11 @@ def check_csrf_token(session: "Session", request: Request) -> None:
 def caller_of(request: Request) -> str:
     """Returns the name of the user or the key that sent a request; empty without one."""
     return request.state.user or request.state.key or ""
+
+
+def _is_local_client(request: Request) -> bool:
+    """Returns whether a program of this machine sent a request; false if a trusted proxy passed it on."""
+    return request.client is not None and is_loopback(request.client.host)
 
 
 def _check_role(session: "Session", role: Role) -> None:

@@ -3,7 +3,7 @@
 import math
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from api.accounts.sessions import NewToken, digest_of, start_session
 from api.accounts.users import find_user
@@ -18,47 +18,70 @@ MAX_LOCK_S = 900
 """Each further failure doubles the time up to this one, so that nobody is locked out for long by others."""
 MEMORY = timedelta(days=1)
 """Time after which failures are forgotten."""
+MAX_NAMES = 10_000
+"""Names whose failures are remembered."""
 
 
-def check_lock(connection: Connection, name: str, now: datetime) -> str | None:
-    """Returns the hash of the password of `name`, None without one, unless the name is locked.
+def begin_attempt(connection: Connection, name: str, now: datetime) -> str | None:
+    """Counts an attempt as failed until `log_in` succeeds; returns the hash of the password of `name`, None
+    without one.
+
+    It is counted first, so that attempts at the same time are limited too.
 
     Raises:
-        RequestError: 429 `log_in_locked`.
+        RequestError: 429 `log_in_locked`; then it does not count.
     """
-    row = (
-        connection.execute(select(failed_log_ins).where(failed_log_ins.c.name == name))
-        .mappings()
-        .one_or_none()
-    )
-    if row is not None and row["count"] >= MAX_FAILURES:
-        lock_s = min(FIRST_LOCK_S * 2 ** min(row["count"] - MAX_FAILURES, 10), MAX_LOCK_S)
-        left_s = math.ceil(lock_s - (now - row["last_at"]).total_seconds())
-        if left_s > 0:
-            detail = f"Too many failed attempts for this name. Try again in {left_s} s."
-            raise RequestError(429, "log_in_locked", detail, {"Retry-After": str(left_s)})
-    password: str | None = connection.execute(select(users.c.password).where(users.c.name == name)).scalar()
+    connection.execute(delete(failed_log_ins).where(failed_log_ins.c.last_at < now - MEMORY))
+    known = failed_log_ins.c.name == name
+    row = connection.execute(select(failed_log_ins).where(known)).mappings().one_or_none()
+    count = 0 if row is None else row["count"]
+    if row is not None and count >= MAX_FAILURES:
+        _check_lock(count, (now - row["last_at"]).total_seconds())
+    if row is None:
+        _remove_oldest(connection)
+        connection.execute(insert(failed_log_ins), {"name": name, "count": 1, "last_at": now})
+    else:
+        connection.execute(update(failed_log_ins).where(known).values(count=count + 1, last_at=now))
+    user = connection.execute(select(users.c.password).where(users.c.name == name)).one_or_none()
+    if count + 1 == MAX_FAILURES and user is not None:
+        facts = {"name": name, "failures": MAX_FAILURES}
+        add_audit_entry(connection, "service", "lock the log-in", after=facts)
+    password: str | None = None if user is None else user.password
     return password
 
 
-def note_failure(connection: Connection, name: str, now: datetime) -> None:
-    """Counts a failed attempt; the audit log has an entry when a name becomes locked."""
-    connection.execute(delete(failed_log_ins).where(failed_log_ins.c.last_at < now - MEMORY))
-    known = failed_log_ins.c.name == name
-    count = (connection.execute(select(failed_log_ins.c.count).where(known)).scalar() or 0) + 1
-    if count == 1:
-        connection.execute(insert(failed_log_ins), {"name": name, "count": 1, "last_at": now})
-    else:
-        connection.execute(update(failed_log_ins).where(known).values(count=count, last_at=now))
-    if count == MAX_FAILURES:
-        add_audit_entry(connection, name, "lock the log-in", after={"name": name, "failures": count})
+def _check_lock(count: int, since_s: float) -> None:
+    lock_s = min(FIRST_LOCK_S * 2 ** min(count - MAX_FAILURES, 10), MAX_LOCK_S)
+    left_s = math.ceil(lock_s - since_s)
+    if left_s > 0:
+        detail = f"Too many failed attempts for this name. Try again in {left_s} s."
+        raise RequestError(429, "log_in_locked", detail, {"Retry-After": str(left_s)})
 
 
-def log_in(connection: Connection, name: str, now: datetime) -> NewToken:
-    """Starts a session of a user whose password was right."""
+def _remove_oldest(connection: Connection) -> None:
+    """Keeps the table small, whatever names are tried."""
+    if connection.execute(select(func.count()).select_from(failed_log_ins)).scalar_one() >= MAX_NAMES:
+        oldest = select(failed_log_ins.c.name).order_by(failed_log_ins.c.last_at).limit(MAX_NAMES // 10)
+        connection.execute(delete(failed_log_ins).where(failed_log_ins.c.name.in_(oldest)))
+
+
+def log_in(connection: Connection, name: str, password: str | None, now: datetime) -> NewToken:
+    """Starts a session of a user whose password was right; `password` is the hash that it was compared with.
+
+    Raises:
+        RequestError: 401 `log_in_failed` if the user was removed or has another password since.
+    """
+    user = (users.c.name == name) & (users.c.password == password)
+    if connection.execute(select(users.c.name).where(user)).first() is None:
+        raise log_in_failed()
     connection.execute(delete(failed_log_ins).where(failed_log_ins.c.name == name))
     add_audit_entry(connection, name, "log in")
     return start_session(connection, name, is_screen=False, now=now)
+
+
+def log_in_failed() -> RequestError:
+    """Returns the error of a log-in, which does not tell whether the name is known."""
+    return RequestError(401, "log_in_failed", "The name or the password is wrong.")
 
 
 def log_in_by_link(connection: Connection, token: str, now: datetime) -> NewToken:

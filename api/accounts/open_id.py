@@ -21,10 +21,22 @@ from api.roles import RANKS, UserRole
 from api.settings import Settings
 from segdec.errors import ConfigError
 
+KEPT = ("state", "nonce", "code_verifier")
+"""What the browser keeps of a log-in that has begun."""
 SCOPE = "openid profile email"
 NAME_CLAIMS = ("preferred_username", "email", "name", "sub")
 """Claims that may have the name of a user; the first one counts."""
 TIMEOUT_S = 10.0
+WRONG_ANSWERS = (
+    AuthlibBaseError,
+    JoseError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+)
+"""What Authlib raises for answers of a provider that it does not expect."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +81,9 @@ class OpenIdProvider:
         """
         try:
             started = await self._client.create_authorization_url(self.redirect_uri)
-        except (httpx2.HTTPError, AuthlibBaseError, ValueError, KeyError, RuntimeError) as error:
+        except (httpx2.HTTPError, *WRONG_ANSWERS) as error:
             raise self._unavailable(error) from error
-        kept = {name: started[name] for name in ("state", "nonce", "code_verifier")}
+        kept = {name: started[name] for name in KEPT}
         return started["url"], json.dumps(kept)
 
     async def finish(self, kept: str, state: str, code: str) -> Identity:
@@ -97,24 +109,28 @@ class OpenIdProvider:
             claims = await self._client.parse_id_token(token, nonce=started["nonce"], claims_options=options)
         except httpx2.HTTPError as error:
             raise self._unavailable(error) from error
-        except (AuthlibBaseError, JoseError, ValueError, KeyError, RuntimeError) as error:
+        except WRONG_ANSWERS as error:
             raise _failed(str(error) or type(error).__name__) from error
         if claims is None:
             raise _failed("the provider sent no ID token")
         return self._identify(claims)
 
     def _identify(self, claims: Mapping[str, Any]) -> Identity:
-        name = normalise_name(str(next(claims[claim] for claim in NAME_CLAIMS if claims.get(claim))))
-        groups = claims.get(self._claim) or []
-        groups = [groups] if isinstance(groups, str) else groups
-        roles = [self._roles[group] for group in groups if group in self._roles]
+        names = [name for claim in NAME_CLAIMS if (name := claims.get(claim)) and isinstance(name, str)]
+        subject = claims.get("sub")
+        if not names or not subject or not isinstance(subject, str):
+            raise _failed("the ID token has no subject or no name")
+        name, groups = normalise_name(names[0]), claims.get(self._claim)
+        groups = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
+        known = [group for group in groups if isinstance(group, str) and group in self._roles]
+        roles = [self._roles[group] for group in known]
         if not roles:
             detail = (
                 f"'{name}' is in none of the groups that have a role here. Ask an administrator: the claim "
                 f"'{self._claim}' has to contain one of: {', '.join(self._roles)}."
             )
             raise RequestError(403, "no_role", detail)
-        return Identity(f"{self._issuer} {claims['sub']}", name, max(roles, key=RANKS.__getitem__))
+        return Identity(f"{self._issuer} {subject}", name, max(roles, key=RANKS.__getitem__))
 
     def _unavailable(self, error: Exception) -> RequestError:
         reason = str(error) or type(error).__name__
@@ -162,9 +178,10 @@ def _read_secret(settings: Settings) -> str | None:
 def _parse(kept: str) -> dict[str, str]:
     try:
         values = json.loads(kept)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    return values if isinstance(values, dict) else {}
+    is_complete = isinstance(values, dict) and all(isinstance(values.get(name), str) for name in KEPT)
+    return values if is_complete else {}
 
 
 def _failed(reason: str) -> RequestError:

@@ -17,7 +17,7 @@ MAX_TIME = timedelta(days=7)
 SCREEN_IDLE_TIME = timedelta(days=400)
 """A screen at the line has no keyboard; 400 days are the longest life of a cookie in a browser."""
 ROTATION_TIME = timedelta(hours=1)
-"""Age at which a token is replaced, so that a stolen one is of little use."""
+"""Age at which a token is replaced."""
 OVERLAP = timedelta(seconds=60)
 """Time for which a replaced token is accepted: requests of other tabs may be on their way."""
 
@@ -74,10 +74,15 @@ def find_session(connection: Connection, token: str, now: datetime) -> Session |
     return None if row is None else Session(**row._asdict())
 
 
+def needs_renewal(session: Session, now: datetime) -> bool:
+    """Returns whether the token of a session is old and has not been replaced."""
+    return not session.is_replaced and now - session.token_at >= ROTATION_TIME
+
+
 def renew_session(connection: Connection, token: str, now: datetime) -> NewToken | None:
     """Replaces the token of a session if it is old; None if it is not, or has been replaced already."""
     session = find_session(connection, token, now)
-    if session is None or session.is_replaced or now - session.token_at < ROTATION_TIME:
+    if session is None or not needs_renewal(session, now):
         return None
     old = update(sessions).where(sessions.c.token == digest_of(token))
     connection.execute(old.values(is_replaced=True, expires_at=now + OVERLAP))

@@ -10,14 +10,12 @@ from sqlalchemy import Engine
 
 from api.accounts import users
 from api.accounts.passwords import hash_password
+from api.accounts.users import COMMAND_LINE
 from api.errors import RequestError
 from api.records.database import write_transaction
 from api.records.open_record import add_setting_flags, create_if_missing, open_record
 from api.roles import USER_ROLES
 from segdec.errors import ConfigError
-
-WHO = "the command line"
-"""Whom the audit log names for changes by this command."""
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -51,7 +49,13 @@ def _add(engine: Engine, options: argparse.Namespace) -> None:
     now, is_screen = datetime.now(UTC), options.screen
     with write_transaction(engine) as connection:
         users.add_user(
-            connection, name, options.role, password=password, is_screen=is_screen, who=WHO, now=now
+            connection,
+            name,
+            options.role,
+            password=password,
+            is_screen=is_screen,
+            who=COMMAND_LINE,
+            now=now,
         )
     print(f"The user '{name}' has the role {options.role}.")
     if options.screen:
@@ -61,7 +65,7 @@ def _add(engine: Engine, options: argparse.Namespace) -> None:
 def _change_role(engine: Engine, options: argparse.Namespace) -> None:
     name = users.normalise_name(options.name)
     with write_transaction(engine) as connection:
-        users.change_role(connection, name, options.role, WHO)
+        users.change_role(connection, name, options.role, COMMAND_LINE)
     print(f"The user '{name}' has the role {options.role}.")
 
 
@@ -69,21 +73,21 @@ def _set_password(engine: Engine, options: argparse.Namespace) -> None:
     name = users.normalise_name(options.name)
     password = hash_password(_read_password(name), name)
     with write_transaction(engine) as connection:
-        users.set_password(connection, name, password, WHO)
+        users.set_password(connection, name, password, COMMAND_LINE)
     print(f"The password of '{name}' is changed; '{name}' has to log in again.")
 
 
 def _remove(engine: Engine, options: argparse.Namespace) -> None:
     name = users.normalise_name(options.name)
     with write_transaction(engine) as connection:
-        users.remove_user(connection, name, WHO)
+        users.remove_user(connection, name, COMMAND_LINE)
     print(f"The user '{name}' is removed.")
 
 
 def _link(engine: Engine, options: argparse.Namespace) -> None:
     name = users.normalise_name(options.name)
     with write_transaction(engine) as connection:
-        token, expires_at = users.make_link(connection, name, WHO, datetime.now(UTC))
+        token, expires_at = users.make_link(connection, name, COMMAND_LINE, datetime.now(UTC))
     print(f"Open this page on the screen, once, before {expires_at:%Y-%m-%d %H:%M} UTC:")
     print(f"  {users.link_path(token)}, after the address of the service")
 

@@ -13,7 +13,13 @@ from api.records.tables import failed_log_ins, log_in_links, users
 from api.roles import UserRole
 from segdec.runtime.identifiers import check_identifier
 
+COMMAND_LINE = "the command line"
+"""Whom the audit log names for changes by `python -m api user`."""
 MAX_NAME = 64
+BLANK = "\u115f\u1160\u3164"
+"""Letters that fonts show as nothing; others that they show as nothing have the category Cf."""
+RESERVED = {".", "..", "service", "retention", "outbox", COMMAND_LINE}
+"""Names of others in the audit log, and those that an address cannot contain."""
 LINK_TIME = timedelta(hours=24)
 """Time in which a link must be used."""
 
@@ -22,16 +28,19 @@ def normalise_name(name: str) -> str:
     """Returns a name as it is stored: in lower case, without surrounding spaces.
 
     Raises:
-        RequestError: 422 `bad_name` if it is empty, too long, or has a slash or control characters.
+        RequestError: 422 `bad_name` if it is empty or too long, has a slash or invisible characters, or is
+            reserved.
     """
-    normal = unicodedata.normalize("NFC", name).strip().casefold()
+    normal = unicodedata.normalize("NFKC", name).strip().casefold()
     try:
         check_identifier(normal)
     except ValueError:
         normal = ""
-    if not normal or len(normal) > MAX_NAME or "/" in normal:
+    invisible = any(unicodedata.category(character) == "Cf" or character in BLANK for character in normal)
+    if not 1 <= len(normal) <= MAX_NAME or "/" in normal or invisible or normal in RESERVED:
         detail = (
-            f"The name {name[:MAX_NAME]!r} cannot be used. Expected 1 to {MAX_NAME} characters without '/'."
+            f"The name is {name[:MAX_NAME]!r}. Expected 1 to {MAX_NAME} visible characters without '/', and "
+            f"none of: {', '.join(sorted(RESERVED))}."
         )
         raise RequestError(422, "bad_name", detail)
     return normal
@@ -78,6 +87,7 @@ def add_user(
     """
     if connection.execute(select(users.c.name).where(users.c.name == name)).first():
         raise RequestError(409, "user_exists", f"There is a user '{name}' already. Choose another name.")
+    is_first = not has_users(connection)
     row = {
         "name": name,
         "role": role,
@@ -87,7 +97,7 @@ def add_user(
         "created_at": now,
     }
     connection.execute(insert(users), row)
-    if subject is None:
+    if is_first and subject is None:
         _check_administrator(connection)
     add_audit_entry(connection, who, "add a user", after={"name": name, "role": role})
 
@@ -100,7 +110,8 @@ def change_role(connection: Connection, name: str, role: UserRole, who: str) -> 
     """
     before = find_user(connection, name)["role"]
     connection.execute(update(users).where(users.c.name == name).values(role=role))
-    _check_administrator(connection)
+    if before == "administrator":
+        _check_administrator(connection)
     if role != before:
         add_audit_entry(
             connection,
@@ -134,7 +145,8 @@ def remove_user(connection: Connection, name: str, who: str) -> None:
     """
     role = find_user(connection, name)["role"]
     connection.execute(delete(users).where(users.c.name == name))
-    _check_administrator(connection)
+    if role == "administrator":
+        _check_administrator(connection)
     add_audit_entry(connection, who, "remove a user", before={"name": name, "role": role})
 
 
@@ -157,6 +169,20 @@ def make_link(connection: Connection, name: str, who: str, now: datetime) -> tup
     )
     add_audit_entry(connection, who, "make a log-in link", after={"name": name})
     return token, expires_at
+
+
+def check_still_administrator(connection: Connection, caller: str | None) -> None:
+    """Checks, in the transaction of a change, that the user who makes it may do so; None: a key or nobody.
+
+    Raises:
+        RequestError: 403 `role_too_low` if another administrator has changed or removed the user meanwhile.
+    """
+    if caller is None:
+        return
+    role = connection.execute(select(users.c.role).where(users.c.name == caller)).scalar()
+    if role != "administrator":
+        detail = f"'{caller}' is not an administrator any more. Nothing was changed."
+        raise RequestError(403, "role_too_low", detail)
 
 
 def link_path(token: str) -> str:

@@ -40,6 +40,7 @@ def open_database(url: str) -> Engine:
         return _open_sqlite(parsed)
     return create_engine(
         parsed,
+        hide_parameters=True,  # errors are logged: they would contain hashes of passwords
         pool_size=8,
         pool_pre_ping=True,
         pool_timeout=CONNECT_S,
@@ -78,7 +79,9 @@ def _open_sqlite(url: URL) -> Engine:
         return known
     path.parent.mkdir(parents=True, exist_ok=True)
     files = DatabaseFiles(path)
-    engine = create_engine(url, connect_args={"timeout": BUSY_S}, execution_options={INFO: files})
+    engine = create_engine(
+        url, hide_parameters=True, connect_args={"timeout": BUSY_S}, execution_options={INFO: files}
+    )
     files.watch(engine)
 
     @event.listens_for(engine, "connect")

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -34,6 +33,9 @@ CHANGEABLE = (
     "record_free_share",
 )
 """Names of the settings that can be changed while the service runs."""
+TEXTS = ("record_shifts", "record_zone")
+MIN_VALUES = {name: 1 for name in CHANGEABLE if name.endswith(("_days", "_gb"))}
+"""Lowest values: below them, a typing error would delete nearly all photographs at once."""
 REFRESH_S = 10.0
 """Seconds after which a replica knows what was changed at another one."""
 Value = float | int | str | None
@@ -77,16 +79,20 @@ class RecordSettings:
                 accepted[name] = parse_setting(name, change.value)
             except RequestError as error:
                 logger.error("A changed setting is not used: %s", error)
-        self.changes = stored
-        self.current = self.started.model_copy(update=accepted)
-        self._apply(self.current)
+        current = self.started.model_copy(update=accepted)
+        self._apply(current)
+        self.changes, self.current = stored, current
 
     async def refresh_regularly(self) -> None:
         """Refreshes until it is cancelled."""
         while True:
             if self._record.is_usable:
-                with suppress(RequestError):  # the next time
+                try:
                     await self.refresh()
+                except RequestError:
+                    pass  # its reason is logged
+                except Exception:  # the next time
+                    logger.exception("Changed settings were not read")
             await asyncio.sleep(REFRESH_S)
 
     async def change(self, name: str, value: Value, who: str) -> None:
@@ -140,12 +146,19 @@ def parse_setting(name: str, value: Value) -> Any:
         RequestError: 404 `setting_not_found`, 422 `bad_setting`.
     """
     _check_changeable(name)
+    if name not in TEXTS and isinstance(value, str | bool):
+        raise _bad_setting(name, value, "Expected a number")
+    if isinstance(value, int | float) and value < MIN_VALUES.get(name, value):
+        raise _bad_setting(name, value, f"Expected at least {MIN_VALUES[name]:g}")
     try:
         return _adapter(name).validate_python(value)
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
-        detail = f"{name} is {str(value)[:80]!r}. {reason[:1].upper()}{reason[1:]}."
-        raise RequestError(422, "bad_setting", detail) from error
+        raise _bad_setting(name, value, f"{reason[:1].upper()}{reason[1:]}") from error
+
+
+def _bad_setting(name: str, value: Value, reason: str) -> RequestError:
+    return RequestError(422, "bad_setting", f"{name} is {str(value)[:80]!r}. {reason}.")
 
 
 def dump_setting(name: str, value: Any) -> Value:

@@ -327,6 +327,7 @@ failed_log_ins = Table(
     Column("name", Text, primary_key=True, doc="as typed, known or not"),
     Column("count", Integer, nullable=False, doc="since the last success"),
     Column("last_at", UtcDateTime, nullable=False),
+    Index("failed_log_ins_by_time", "last_at"),
 )
 
 changed_settings = Table(

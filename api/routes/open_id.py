@@ -14,7 +14,7 @@ from api.errors import document_problems
 from api.routes.rate_limit import client_of, take_token
 from api.routes.record_filters import RecordDep
 from api.routes.roles import require_role
-from api.routes.session import cookie_path, set_session_cookie
+from api.routes.session import cookie_path, is_https, set_session_cookie
 
 STATE_COOKIE = "segdec_openid"
 STATE_TIME_S = 600
@@ -37,7 +37,7 @@ async def begin(request: Request, page: ProviderText = "") -> Response:
         _pack(page if page in PAGES else "", kept),
         max_age=STATE_TIME_S,
         path=cookie_path(request),
-        secure=request.url.scheme == "https",
+        secure=is_https(request),
         httponly=True,
         samesite="lax",  # the provider's redirect comes from another site
     )
@@ -48,7 +48,7 @@ async def begin(request: Request, page: ProviderText = "") -> Response:
     "/callback",
     status_code=303,
     response_class=Response,
-    responses=document_problems(400, 401, 403, 409, 503),
+    responses=document_problems(400, 401, 403, 409, 422, 429, 503),
 )
 async def finish(
     request: Request,
@@ -58,6 +58,7 @@ async def finish(
     error: Annotated[str, Query(max_length=MAX_TEXT, description="of the provider")] = "",  # noqa: ARG001
 ) -> Response:
     """Logs in the user whom the provider sends back."""
+    take_token(request.app.state.log_in_attempts, client_of(request))
     page, kept = _unpack(request.cookies.get(STATE_COOKIE, ""))
     identity = await _provider(request).finish(kept, state, code)
     new = await record.write(log_in_identity, identity, datetime.now(UTC))

@@ -1,12 +1,16 @@
 """Logs users of the pages in and out. Served if the service records."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, TypeVar, TypeVarTuple
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,9 +18,17 @@ from api.accounts import log_in as log_in_steps
 from api.accounts.access import COOKIE, AccessControl, check_csrf_token
 from api.accounts.passwords import MAX_LENGTH, hash_password, is_password
 from api.accounts.schemas import SessionState, UserIdentity
-from api.accounts.sessions import NewToken, Session, end_session, find_session, renew_session
+from api.accounts.sessions import (
+    NewToken,
+    Session,
+    end_session,
+    find_session,
+    needs_renewal,
+    renew_session,
+)
 from api.accounts.users import normalise_name, set_password
 from api.errors import RequestError, document_problems
+from api.inspection.deadlines import deadline_error
 from api.records.record import Record
 from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
@@ -65,12 +77,13 @@ class NewPassword(BaseModel):
 async def show_session(request: Request, response: Response, record: RecordDep) -> SessionState:
     """Who is logged in; an old token is replaced by a new one."""
     token = request.cookies.get(COOKIE)
-    if token:
-        new = await record.write(renew_session, token, _now())
-        if new is not None:
-            set_session_cookie(request, response, new)
-            token = new.text
-    return await _describe(request, record, token)
+    session = await record.read_during_outage(find_session, token, _now()) if token else None
+    if token and session is not None and needs_renewal(session, _now()):
+        with suppress(RequestError):  # an outage: the present token stays valid
+            new = await record.write(renew_session, token, _now())
+            if new is not None:
+                set_session_cookie(request, response, new)
+    return await _describe(request, session)
 
 
 @router.post("", responses=PROBLEMS, openapi_extra=describe_json_body(LogIn))
@@ -80,8 +93,10 @@ async def log_in(
     """Logs a user in."""
     sent = await _read(request, service, LogIn, deadline)
     name = normalise_name(sent.name)
-    await _check_password(request, record, name, sent.password)
-    return await _begin(request, response, record, await record.write(log_in_steps.log_in, name, _now()))
+    stored = await _check_password(request, record, name, sent.password, deadline)
+    return await _begin(
+        request, response, record, await record.write(log_in_steps.log_in, name, stored, _now())
+    )
 
 
 @router.post("/link", responses=PROBLEMS, openapi_extra=describe_json_body(LinkToken))
@@ -105,12 +120,16 @@ async def change_password(
     """Changes the password of the user who is logged in, and ends the user's other sessions."""
     session = await _require_session(request)
     sent = await _read(request, service, NewPassword, deadline)
-    await _check_password(request, record, session.user, sent.password)
-    hashed = await run_hashing(request, hash_password, sent.new_password, session.user)
-    await record.write(set_password, session.user, hashed, session.user)
-    return await _begin(
-        request, response, record, await record.write(log_in_steps.log_in, session.user, _now())
-    )
+    name = session.user
+    stored = await _check_password(request, record, name, sent.password, deadline)
+    hashed = await run_hashing(request, deadline, hash_password, sent.new_password, name)
+
+    def change(connection: Connection) -> NewToken:
+        log_in_steps.log_in(connection, name, stored, _now())  # nobody has changed it meanwhile
+        set_password(connection, name, hashed, name)
+        return log_in_steps.log_in(connection, name, hashed, _now())
+
+    return await _begin(request, response, record, await record.write(change))
 
 
 @router.delete("", responses=document_problems(401, 403, 503))
@@ -119,13 +138,20 @@ async def log_out(request: Request, response: Response, record: RecordDep) -> Se
     await _require_session(request)
     await record.write(end_session, request.cookies[COOKIE])
     response.delete_cookie(COOKIE, path=cookie_path(request))
-    return await _describe(request, record, None)
+    return await _describe(request, None)
 
 
-async def run_hashing(request: Request, function: Callable[[*Args], T], *args: *Args) -> T:
-    """Runs a function that computes a hash in a thread, a few at the same time."""
-    async with request.app.state.hashing:
-        return await asyncio.to_thread(function, *args)
+async def run_hashing(request: Request, deadline: float, function: Callable[[*Args], T], *args: *Args) -> T:
+    """Runs a function that computes a hash in a thread, a few at the same time.
+
+    Raises:
+        RequestError: 504 at the deadline (`time.perf_counter`).
+    """
+    try:
+        async with asyncio.timeout(deadline - time.perf_counter()), request.app.state.hashing:
+            return await asyncio.to_thread(function, *args)
+    except TimeoutError:
+        raise deadline_error() from None
 
 
 async def _read(request: Request, service: ServiceDep, form: type[Body], deadline: float) -> Body:
@@ -133,17 +159,20 @@ async def _read(request: Request, service: ServiceDep, form: type[Body], deadlin
     return await read_json_body(request, service, form, deadline)
 
 
-async def _check_password(request: Request, record: Record, name: str, password: str) -> None:
-    """Checks a password, and counts a failure.
+async def _check_password(
+    request: Request, record: Record, name: str, password: str, deadline: float
+) -> str | None:
+    """Checks a password; returns the hash with which it was compared.
 
     Raises:
-        RequestError: 401 `log_in_failed`, 429 `log_in_locked`.
+        RequestError: 401 `log_in_failed`, 429 `log_in_locked`, 503 if too many passwords are checked, 504 at
+            the deadline.
     """
-    stored = await record.read(log_in_steps.check_lock, name, _now())
-    if await run_hashing(request, is_password, stored, password):
-        return
-    await record.write(log_in_steps.note_failure, name, _now())
-    raise RequestError(401, "log_in_failed", "The name or the password is wrong.")
+    with request.app.state.log_in_queue:
+        stored = await record.write(log_in_steps.begin_attempt, name, _now())
+        if not await run_hashing(request, deadline, is_password, stored, password):
+            raise log_in_steps.log_in_failed()
+    return stored
 
 
 async def _require_session(request: Request) -> Session:
@@ -157,11 +186,10 @@ async def _require_session(request: Request) -> Session:
 
 async def _begin(request: Request, response: Response, record: Record, new: NewToken) -> SessionState:
     set_session_cookie(request, response, new)
-    return await _describe(request, record, new.text)
+    return await _describe(request, await record.read_during_outage(find_session, new.text, _now()))
 
 
-async def _describe(request: Request, record: Record, token: str | None) -> SessionState:
-    session = await record.read_during_outage(find_session, token, _now()) if token else None
+async def _describe(request: Request, session: Session | None) -> SessionState:
     access: AccessControl = request.app.state.access
     has_users = await access.has_users()
     open_id = request.app.state.open_id is not None
@@ -178,16 +206,21 @@ def set_session_cookie(request: Request, response: Response, new: NewToken) -> N
         new.text,
         expires=new.expires_at,
         path=cookie_path(request),
-        secure=request.url.scheme == "https",
+        secure=is_https(request),
         httponly=True,
         samesite="strict",
     )
 
 
 def cookie_path(request: Request) -> str:
-    """Returns the path below which the browser sends cookies: the prefix of a proxy."""
-    prefix: str = request.scope.get("root_path", "")
-    return prefix or "/"
+    """Returns the path below which the browser sends cookies: that of the setting `public_url`."""
+    return urlsplit(request.app.state.settings.public_url or "").path or "/"
+
+
+def is_https(request: Request) -> bool:
+    """Returns whether people open the pages by https."""
+    address = request.app.state.settings.public_url or str(request.url)
+    return urlsplit(address).scheme == "https"
 
 
 def _now() -> datetime:

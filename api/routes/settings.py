@@ -3,12 +3,12 @@
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from starlette.requests import Request
 
 from api.accounts.access import caller_of
 from api.errors import document_problems
-from api.records.record_settings import CHANGEABLE, RecordSettings, Value, dump_setting
+from api.records.record_settings import CHANGEABLE, RecordSettings, dump_setting
 from api.records.schemas import SettingList, SettingView
 from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
@@ -43,7 +43,9 @@ class NewValue(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    value: Value = Field(description="null: without limit, where the setting allows it")
+    value: FiniteFloat | int | str | None = Field(
+        description="null: without limit, where the setting allows it"
+    )
 
 
 @router.get("", responses=document_problems(503), dependencies=require_role("operator"))

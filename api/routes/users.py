@@ -1,11 +1,13 @@
 """Lists, adds, changes and removes users of the pages. Served if the service records."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
 from starlette.requests import Request
 
 from api.accounts import users
@@ -24,6 +26,7 @@ from api.routes.roles import require_role
 from api.routes.session import run_hashing
 
 router = APIRouter(prefix="/v1/users", tags=["users"], dependencies=require_role("administrator"))
+T = TypeVar("T")
 UserName = Annotated[RequiredName, Path()]
 Password = Annotated[str, Field(max_length=MAX_LENGTH)]
 PROBLEMS = document_problems(400, 404, 408, 409, 413, 415, 422, 503, 504)
@@ -61,7 +64,7 @@ async def add_user(
     """Adds a user."""
     sent = await read_json_body(request, service, NewUser, deadline)
     name = users.normalise_name(sent.name)
-    password = await _hash(request, sent.password, name)
+    password = await _hash(request, sent.password, name, deadline)
     add = partial(
         users.add_user,
         name=name,
@@ -71,7 +74,7 @@ async def add_user(
         who=caller_of(request),
         now=datetime.now(UTC),
     )
-    await record.write(add)
+    await _write(request, record, add)
     request.app.state.access.forget_users()
     return await _list(record)
 
@@ -82,18 +85,22 @@ async def change_user(
 ) -> UserList:
     """Changes the role or the password of a user; a new password ends the user's sessions."""
     sent = await read_json_body(request, service, UserChange, deadline)
-    password = await _hash(request, sent.password, name)
-    if sent.role is not None:
-        await record.write(users.change_role, name, sent.role, caller_of(request))
-    if password is not None:
-        await record.write(users.set_password, name, password, caller_of(request))
+    password = await _hash(request, sent.password, name, deadline)
+
+    def change(connection: Connection) -> None:
+        if sent.role is not None:
+            users.change_role(connection, name, sent.role, caller_of(request))
+        if password is not None:
+            users.set_password(connection, name, password, caller_of(request))
+
+    await _write(request, record, change)
     return await _list(record)
 
 
 @router.delete("/{name}", responses=document_problems(404, 409, 503))
 async def remove_user(name: UserName, request: Request, record: RecordDep) -> UserList:
     """Removes a user, which ends the user's sessions."""
-    await record.write(users.remove_user, name, caller_of(request))
+    await _write(request, record, partial(users.remove_user, name=name, who=caller_of(request)))
     request.app.state.access.forget_users()
     return await _list(record)
 
@@ -101,12 +108,23 @@ async def remove_user(name: UserName, request: Request, record: RecordDep) -> Us
 @router.post("/{name}/link", responses=document_problems(404, 409, 503))
 async def make_link(name: UserName, request: Request, record: RecordDep) -> LogInLink:
     """Makes a link with which a screen logs in, once."""
-    token, expires_at = await record.write(users.make_link, name, caller_of(request), datetime.now(UTC))
+    make = partial(users.make_link, name=name, who=caller_of(request), now=datetime.now(UTC))
+    token, expires_at = await _write(request, record, make)
     return LogInLink(path=users.link_path(token), expires_at=expires_at)
 
 
-async def _hash(request: Request, password: str | None, name: str) -> str | None:
-    return None if password is None else await run_hashing(request, hash_password, password, name)
+async def _write(request: Request, record: Record, change: Callable[[Connection], T]) -> T:
+    """Makes a change if the user who asks for it is still an administrator."""
+
+    def make(connection: Connection) -> T:
+        users.check_still_administrator(connection, request.state.user)
+        return change(connection)
+
+    return await record.write(make)
+
+
+async def _hash(request: Request, password: str | None, name: str, deadline: float) -> str | None:
+    return None if password is None else await run_hashing(request, deadline, hash_password, password, name)
 
 
 async def _list(record: Record) -> UserList:

@@ -1,8 +1,13 @@
 """Logging in and out over HTTP; cookies, CSRF tokens, lock-out; requests without users."""
 
+import asyncio
+
+import httpx
 import pytest
 
 from api.accounts import access
+from api.errors import RequestError
+from api.routes import session as session_routes
 from api.routes.rate_limit import RateLimiter
 from tests.api.accounts.conftest import ADMIN, PASSWORD
 from tests.api.conftest import PNG
@@ -81,6 +86,13 @@ def test_log_in_and_out(browser):
     assert browser.code("DELETE", "/v1/session") == (401, "not_logged_in")
 
 
+def test_cookie_is_for_the_public_address(browser, app):
+    app.state.settings = app.state.settings.model_copy(update={"public_url": "https://plant.test/inspect"})
+    answer = browser.send("POST", "/v1/session", {"name": ADMIN, "password": PASSWORD})
+    attributes = answer.headers["set-cookie"].lower()
+    assert "path=/inspect" in attributes and "secure" in attributes
+
+
 def test_cookie_is_secure_over_https(browser):
     answer = browser.client.request(
         "POST", "https://test/v1/session", json={"name": ADMIN, "password": PASSWORD}
@@ -111,6 +123,21 @@ def test_attempts_are_limited(browser, app):
     app.state.log_in_attempts = RateLimiter(0.001, 2)
     codes = [browser.code("POST", "/v1/session", {**wrong, "name": f"user{n}"})[1] for n in range(3)]
     assert codes == ["log_in_failed", "log_in_failed", "rate_limit"]
+
+
+def test_attempts_at_the_same_time_are_limited_too(browser, app):
+    app.state.log_in_attempts = RateLimiter(1, 1000)
+
+    async def try_all():
+        body = {"name": ADMIN, "password": "wrong"}
+        tries = (browser.client._client.post("/v1/session", json=body) for _ in range(12))
+        return [answer.json()["code"] for answer in await asyncio.gather(*tries)]
+
+    codes = browser.client.run(try_all)
+    assert sorted(codes) == ["log_in_failed"] * 5 + ["log_in_locked"] * 7
+    app.state.log_in_queue.limit = 0
+    answer = browser.send("POST", "/v1/session", {"name": "bob", "password": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "log_ins_full")
 
 
 def test_changes_need_the_csrf_token(browser):
@@ -148,6 +175,25 @@ def test_users_are_managed(browser):
     assert anna.code("DELETE", "/v1/users/bob") == (404, "user_not_found")
     assert anna.code("DELETE", "/v1/users/anna") == (200, None)  # the last one: nobody has to log in
     assert browser.code("GET", RECORDS) == (200, None)
+
+
+def test_a_change_of_a_user_is_made_completely_or_not_at_all(browser):
+    anna = Browser(browser.client, ADMIN)
+    anna.send("POST", "/v1/users", {"name": "screen", "role": "operator", "password": None})
+    change = {"role": "administrator", "password": PASSWORD}
+    assert anna.code("PUT", "/v1/users/screen", change) == (409, "screen_has_no_password")
+    assert [user["role"] for user in anna.send("GET", "/v1/users").json()["users"]][1] == "operator"
+
+
+def test_a_session_survives_an_outage_of_the_database(browser, app, monkeypatch):
+    anna = Browser(browser.client, ADMIN)
+    monkeypatch.setattr(session_routes, "needs_renewal", lambda *_: True)
+
+    async def fail(*_):
+        raise RequestError(503, "record_unavailable", "full")
+
+    monkeypatch.setattr(app.state.service.recording.record, "write", fail)
+    assert anna.send("GET", "/v1/session").json()["user"]["name"] == ADMIN
 
 
 def test_own_password_is_changed(browser):
@@ -220,18 +266,36 @@ def test_keys_work_beside_users(make_app, tmp_path, key_files, serve):
 
 
 @pytest.mark.parametrize(
-    ("host", "status", "code"), [("127.0.0.1", 200, None), ("0.0.0.0", 403, "review_off"), ("::1", 200, None)]
+    ("settings", "status", "code"),
+    [
+        ({"host": "127.0.0.1"}, 200, None),
+        ({"host": "::1"}, 200, None),
+        ({"host": "0.0.0.0"}, 403, "review_off"),
+        ({"public_url": "https://inspect.plant"}, 403, "review_off"),
+        ({"allowed_hosts": "inspect.plant"}, 403, "review_off"),
+    ],
 )
 def test_without_users_the_record_is_open_on_the_loopback_address_only(
-    host, status, code, make_app, tmp_path, serve, part
+    settings, status, code, make_app, tmp_path, serve, part
 ):
-    with serve(make_app(host=host, record="required", record_folder=tmp_path / "record")) as client:
+    with serve(make_app(record="required", record_folder=tmp_path / "record", **settings)) as client:
         browser = Browser(client)
         assert browser.code("GET", RECORDS) == (status, code)
         assert client.post("/v1/inspect", content=part, headers=PNG).status_code == 200
         answer = browser.send("POST", "/v1/admin/models/unnamed/reload")
         assert answer.json()["code"] == "admin_off"
         assert "python -m api user add" in answer.json()["detail"]
+
+
+def test_without_users_a_client_behind_a_proxy_is_not_local(app, serve):
+    with serve(app) as client:
+        transport = httpx.ASGITransport(app, client=("203.0.113.5", 1))
+
+        async def ask():
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as other:
+                return await other.get(RECORDS)
+
+        assert client.run(ask).json()["code"] == "review_off"
 
 
 def test_a_user_added_by_the_command_line_counts_after_some_seconds(app, serve, monkeypatch):

@@ -6,12 +6,19 @@ import httpx
 import pytest
 from joserfc.jwk import RSAKey
 
+from api.routes.rate_limit import RateLimiter
 from api.settings import read_settings
 from segdec.errors import ConfigError
 from tests.api.accounts.openid_provider import CLIENT, SECRET, Provider, query_of, running
 
 PUBLIC = "http://inspect.test"
 ROLES = {"qs": "quality", "it": "administrator", "lines": "operator"}
+
+FORGED = (
+    b"parts [1]",
+    b"parts " + 20_000 * b"[",
+    b'parts {"state": "a", "nonce": "n", "code_verifier": {"a": 1}}',
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +52,7 @@ def app(make_app, tmp_path, provider):
 
 @pytest.fixture
 def client(app, serve):
+    app.state.log_in_attempts = RateLimiter(1, 1000)
     with serve(app) as client:
         yield client
 
@@ -85,12 +93,25 @@ def test_a_user_logs_in_and_gets_the_role_of_the_groups(client, provider):
     assert session_of(client, log_in(client))["user"]["role"] == "operator"
 
 
-@pytest.mark.parametrize("claims", [{"groups": ["others"]}, {"groups": []}, {"groups": None}])
+@pytest.mark.parametrize(
+    "claims", [{"groups": it} for it in (["others"], [], None, 5, True, {"it": {}}, [["qs"]], [{"qs": 1}])]
+)
 def test_without_a_known_group_nobody_logs_in(client, provider, claims):
     provider.claims |= claims
     answer = log_in(client)
     assert (answer.status_code, answer.json()["code"]) == (403, "no_role")
     assert "one of: qs, it, lines" in answer.json()["detail"]
+
+
+def test_the_name_is_the_first_claim_that_is_a_text(client, provider):
+    provider.claims |= {"preferred_username": ["a"], "email": {"a": 1}, "name": "Eva Maier"}
+    assert session_of(client, log_in(client))["user"]["name"] == "eva maier"
+
+
+def test_answers_of_the_provider_are_limited(client, app):
+    sent, cookie = begin(client)
+    app.state.log_in_attempts = RateLimiter(0.001, 1)
+    assert [finish(client, sent, cookie).status_code for _ in range(2)] == [303, 429]
 
 
 def test_another_user_of_the_same_name_is_refused(client, provider):
@@ -107,6 +128,8 @@ def test_another_user_of_the_same_name_is_refused(client, provider):
         {"nonce": "other"},
         {"exp": 1_000_000_000},
         {"sub": None},
+        {"sub": ""},
+        {"sub": 5},
     ],
 )
 def test_other_id_tokens_are_refused(client, provider, changes):
@@ -130,7 +153,7 @@ def test_answers_that_were_not_asked_for_are_refused(client):
         (sent, others),
         (sent, ""),
         (sent, "segdec_openid=!"),
-        (sent, "segdec_openid=" + base64.urlsafe_b64encode(b"parts [1]").decode()),
+        *((sent, f"segdec_openid={base64.urlsafe_b64encode(kept).decode()}") for kept in FORGED),
         ({**sent, "code": "other"}, cookie),
         ({"error": "access_denied", "state": sent["state"]}, cookie),
     ]
@@ -144,6 +167,17 @@ def test_answers_that_were_not_asked_for_are_refused(client):
 def test_the_browser_returns_to_pages_of_this_service_only(client):
     sent, cookie = begin(client, page="//evil.test")
     assert finish(client, sent, cookie).headers["location"] == f"{PUBLIC}/"
+
+
+@pytest.mark.parametrize("answer", [[], None, "x", {"authorization_endpoint": 5}, {}])
+def test_a_provider_that_answers_something_else_is_named(make_app, tmp_path, serve, monkeypatch, answer):
+    monkeypatch.setattr(Provider, "_describe", lambda _: answer)
+    other = Provider()
+    with running(other):
+        settings = {"openid_issuer": other.issuer, "openid_client": CLIENT, "openid_roles": ROLES}
+        app = make_app(record="required", record_folder=tmp_path / "record", public_url=PUBLIC, **settings)
+        with serve(app) as client:
+            assert client.get("/v1/session/openid").json()["code"] == "provider_unavailable"
 
 
 def test_a_provider_that_is_down_is_named(make_app, tmp_path, serve):

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from api.accounts import log_in, sessions
-from api.accounts.users import make_link
+from api.accounts.users import make_link, set_password
 from api.errors import RequestError
 from api.records.database import write_transaction
 from api.records.tables import audit, failed_log_ins
@@ -75,36 +75,62 @@ def test_log_out_ends_the_old_token_too(accounts):
         assert [it is not None for it in found] == [False, False, True]
 
 
+def attempt(connection, name, now):
+    """Begins an attempt; returns the seconds for which the name is locked, 0 if it is not."""
+    try:
+        log_in.begin_attempt(connection, name, now)
+    except RequestError as error:
+        assert (error.status, error.code) == (429, "log_in_locked")
+        return int(error.headers["Retry-After"])
+    return 0
+
+
 def test_failures_lock_a_name_longer_and_longer(accounts):
-    def locked_s(now) -> int:
-        try:
-            log_in.check_lock(connection, "anna", now)
-        except RequestError as error:
-            assert (error.status, error.code) == (429, "log_in_locked")
-            return int(error.headers["Retry-After"])
-        return 0
-
     with write_transaction(accounts) as connection:
-        times = []
+        now, times = NOW, []
         for _ in range(12):
-            log_in.note_failure(connection, "anna", NOW)
-            times.append(locked_s(NOW))
-        assert times == [0, 0, 0, 0, 30, 60, 120, 240, 480, 900, 900, 900]
-        assert locked_s(NOW + timedelta(seconds=900)) == 0
-        entries = connection.execute(
-            select(audit.c.who, audit.c.after).where(audit.c.what == "lock the log-in")
+            locked_s = attempt(connection, ADMIN, now)
+            if locked_s:
+                times.append(locked_s)
+                assert attempt(connection, ADMIN, now) == locked_s  # while it is locked, nothing counts
+                now += timedelta(seconds=locked_s)
+                assert attempt(connection, ADMIN, now) == 0
+        assert times == [30, 60, 120, 240, 480, 900, 900]
+        locked = select(audit.c.who, audit.c.after).where(audit.c.what == "lock the log-in")
+        entries = [tuple(row) for row in connection.execute(locked)]
+        assert entries == [("service", '{"name": "anna", "failures": 5}')]
+        stored = log_in.begin_attempt(connection, ADMIN, now + HOUR)
+        log_in.log_in(connection, ADMIN, stored, now)
+        assert [attempt(connection, ADMIN, now) for _ in range(5)] == [0] * 5
+
+
+def test_failures_of_unknown_names_are_forgotten(accounts, monkeypatch):
+    def names():
+        return (
+            connection.execute(select(failed_log_ins.c.name).order_by(failed_log_ins.c.name)).scalars().all()
         )
-        assert [tuple(row) for row in entries] == [("anna", '{"name": "anna", "failures": 5}')]
-        log_in.log_in(connection, "anna", NOW)
-        assert locked_s(NOW) == 0
 
-
-def test_failures_of_unknown_names_are_forgotten_after_a_day(accounts):
     with write_transaction(accounts) as connection:
         for name in ("nobody", "somebody"):
-            log_in.note_failure(connection, name, NOW)
-        log_in.note_failure(connection, "other", NOW + 25 * HOUR)
-        assert connection.execute(select(failed_log_ins.c.name)).scalars().all() == ["other"]
+            attempt(connection, name, NOW)
+        attempt(connection, "other", NOW + 25 * HOUR)
+        assert names() == ["other"]
+        monkeypatch.setattr(log_in, "MAX_NAMES", 10)
+        for number in range(20):
+            attempt(connection, f"user{number:02}", NOW + 25 * HOUR + timedelta(seconds=number + 1))
+        assert names() == [f"user{number:02}" for number in range(10, 20)]
+        for _ in range(5):
+            attempt(connection, "nobody", NOW + 26 * HOUR)
+        entries = connection.execute(select(audit.c.id).where(audit.c.what == "lock the log-in")).all()
+        assert entries == []  # nobody has this name
+
+
+def test_a_password_that_has_changed_meanwhile_starts_no_session(accounts):
+    with write_transaction(accounts) as connection:
+        stored = log_in.begin_attempt(connection, ADMIN, NOW)
+        set_password(connection, ADMIN, "another hash", ADMIN)
+        with pytest.raises(RequestError, match="name or the password is wrong"):
+            log_in.log_in(connection, ADMIN, stored, NOW)
 
 
 def test_a_link_logs_a_screen_in_once(accounts):

@@ -16,14 +16,19 @@ from tests.api.accounts.conftest import ADMIN, PASSWORD
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(("name", "stored"), [(" Anna ", "anna"), ("MÜLLER", "müller"), ("a\u0308", "ä")])
+@pytest.mark.parametrize(
+    ("name", "stored"), [(" Anna ", "anna"), ("MÜLLER", "müller"), ("a\u0308", "ä"), ("ａｎｎａ", "anna")]
+)
 def test_names_are_normalised(name, stored):
     assert users.normalise_name(name) == stored
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a/b", "a\nb", "x" * 65, "\x00"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "  ", "a/b", "a\nb", "x" * 65, "\x00", "..", "Service", "the command line", "an\u200bna", "\u3164"],
+)
 def test_unusable_names_are_refused(name):
-    with pytest.raises(RequestError, match="Expected 1 to 64 characters") as caught:
+    with pytest.raises(RequestError, match="Expected 1 to 64 visible characters") as caught:
         users.normalise_name(name)
     assert caught.value.code == "bad_name"
 
@@ -62,6 +67,26 @@ def test_an_administrator_remains(engine_with_two):
         users.change_role(connection, "bob", "administrator", "test")
         users.remove_user(connection, "anna", "bob")
         assert [user["name"] for user in users.list_users(connection)] == ["bob", "screen"]
+
+
+def test_users_of_a_provider_need_no_administrator(engine):
+    with write_transaction(engine) as connection:
+        for number in (1, 2):
+            words = {"password": None, "subject": f"provider {number}", "who": "test", "now": NOW}
+            users.add_user(connection, f"u{number}", "quality", **words)
+        users.add_user(connection, "screen", "operator", password=None, is_screen=True, who="test", now=NOW)
+        users.change_role(connection, "u1", "operator", "test")
+        users.remove_user(connection, "u1", "test")
+        assert [user["name"] for user in users.list_users(connection)] == ["screen", "u2"]
+
+
+def test_a_change_needs_a_caller_who_is_still_an_administrator(engine_with_two):
+    with engine_with_two.connect() as connection:
+        for caller in (None, "anna"):
+            users.check_still_administrator(connection, caller)
+        for caller in ("bob", "nobody"):
+            with pytest.raises(RequestError, match="not an administrator any more"):
+                users.check_still_administrator(connection, caller)
 
 
 def test_changes_that_are_not_possible(engine_with_two):

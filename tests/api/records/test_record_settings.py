@@ -1,5 +1,7 @@
 """Settings that are changed while the service runs: their checks, their effects, several replicas."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from api.errors import RequestError
@@ -36,15 +38,20 @@ def values(answer):
     [
         ("record_good_share", 1.5, "less than or equal to 1"),
         ("record_good_share", None, "valid number"),
-        ("record_good_share", "x" * 500, "valid number"),
-        ("record_good_days", 0, "greater than 0"),
+        ("record_good_share", "x" * 500, "Expected a number"),
+        ("record_good_share", True, "Expected a number"),
+        ("record_good_share", "0.5", "Expected a number"),
+        ("record_good_days", 0, "at least 1"),
+        ("record_good_days", 1e-320, "at least 1"),
         ("record_good_days", float("inf"), "less than or equal to 36500"),
         ("record_zone", "Nowhere", "time zone such as Europe/Berlin"),
         ("record_zone", "../../etc/passwd", "time zone such as Europe/Berlin"),
         ("record_shifts", "25:00", "times of the day"),
         ("record_shifts", "", "times of the day"),
         ("record_shifts", None, "tuple"),
-        ("record_budget_gb", -1, "greater than 0"),
+        ("record_budget_gb", -1, "at least 1"),
+        ("record_budget_gb", 1e308, "less than or equal to 1000000000"),
+        ("record_budget_gb", 10**400, "record_budget_gb"),
     ],
 )
 def test_unusable_values_are_refused(name, value, reason):
@@ -122,6 +129,16 @@ def test_a_stored_value_that_is_not_accepted_is_left_out(make_service, caplog):
         client.run(lambda: record.write(lambda connection: connection.execute(damage)))
         assert values(client.get("/v1/settings", headers=ANNA))["record_zone"] == "UTC"
         assert "A changed setting is not used: record_zone is 'Nowhere'" in caplog.text
+
+
+def test_a_change_that_cannot_be_applied_is_tried_again(make_service, monkeypatch):
+    with make_service() as client:
+        settings = client.app.state.service.recording.settings
+        with monkeypatch.context() as broken:
+            broken.setattr(settings, "_apply", Mock(side_effect=OverflowError))
+            assert change(client, "record_zone", "Europe/Berlin").status_code == 500
+        client.run(settings.refresh)
+        assert settings.current.record_zone == "Europe/Berlin"
 
 
 def test_addresses_are_shown_without_passwords(make_service):

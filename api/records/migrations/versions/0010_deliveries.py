@@ -19,4 +19,5 @@ def upgrade() -> None:
     op.create_index(
         "inspections_reviewed_again", "inspections", ["id"], sqlite_where=again, postgresql_where=again
     )
+    op.create_index("failed_log_ins_by_time", "failed_log_ins", ["last_at"], if_not_exists=True)
     deliveries.create(op.get_bind())
