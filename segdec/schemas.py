@@ -192,6 +192,9 @@ class ModelDetail(ModelIdentity):
     """A served model with its manifest."""
 
     labels: list[str] = Field(description="movable labels of the version, for example stable or canary")
+    signed_by: str | None = Field(
+        None, description="trusted key that signed the model; null: the service requires no signature"
+    )
     manifest: dict[str, Any] = Field(description="network, input, classes, thresholds, metrics, files")
     thresholds: ThresholdsInUse | None = Field(
         None, description="thresholds in use; absent: the service is older and uses those of the manifest"

@@ -200,7 +200,7 @@ class ModelLoader:
         started = time.perf_counter()
         artifact = await asyncio.to_thread(self._open, folder)
         if before is not None and before.identity.sha256 == artifact.sha256:
-            return replace(before, folder=folder)
+            return replace(before, folder=folder, signed_by=artifact.signed_by)
         settings, manifest = self.settings, artifact.manifest
         load = partial(Predictor.from_artifact, batch_pixels=settings.batch_pixels, threads=settings.threads)
         predictor = await asyncio.to_thread(load, artifact, settings.engine)
@@ -215,7 +215,7 @@ class ModelLoader:
         times.load += (loaded - started) * 1000
         times.self_test += (tested - loaded) * 1000
         times.warm += (time.perf_counter() - tested) * 1000
-        return ServedModel(identity, (), predictor, cost, folder=folder)
+        return ServedModel(identity, (), predictor, cost, folder=folder, signed_by=artifact.signed_by)
 
     async def _measure(self, predictor: Predictor, identity: ModelIdentity) -> NetworkCost:
         cost = await measure_cost(predictor, self.inference_thread)

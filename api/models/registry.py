@@ -39,7 +39,8 @@ class ServedModel:
     """A version of a model that answers requests.
 
     `manifest_thresholds` are those of its manifest if others are in use, else None. `folder` is that of the
-    artifact; None for a model in memory.
+    artifact; None for a model in memory. `signed_by` is the trusted key that signed it; None if no
+    signature is required.
     """
 
     identity: ModelIdentity
@@ -49,6 +50,7 @@ class ServedModel:
     usage: Usage = field(default_factory=Usage, repr=False)
     manifest_thresholds: Thresholds | None = None
     folder: Path | None = None
+    signed_by: str | None = None
 
     @property
     def config(self) -> ModelConfig:
@@ -77,6 +79,7 @@ class ServedModel:
         return ModelDetail(
             **self.identity.model_dump(),
             labels=list(self.labels),
+            signed_by=self.signed_by,
             manifest=manifest.model_dump(mode="json"),
             thresholds=ThresholdsInUse(
                 score=used.score, review=used.review, of_model=self.manifest_thresholds is None

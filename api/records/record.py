@@ -55,6 +55,7 @@ class Record:
 
     Attributes:
         problem: Why the record cannot be used, as far as is known.
+        changes: Number of changes that were made here; not those of other replicas.
 
     Args:
         url: URL of the database; None = a file in `folder`.
@@ -86,6 +87,7 @@ class Record:
         self.metrics, self._given_pictures = metrics, pictures
         self._failed_at: float | None = None
         self.problem: str | None = None
+        self.changes = 0
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="record-reader")
         self._opening = asyncio.Lock()
         self._writer: RecordWriter | None = None
@@ -173,11 +175,13 @@ class Record:
         future = asyncio.wrap_future(self._writer.store(inspection))
         try:
             async with asyncio.timeout(deadline - time.perf_counter()):
-                return await future
+                stored = await future
         except TimeoutError:
             raise deadline_error() from None
         except RecordUnavailableError as error:
             raise self._unavailable(str(error)) from error
+        self.changes += 1
+        return stored
 
     async def read(self, query: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """Runs a query in a thread and returns its result."""
@@ -208,7 +212,10 @@ class Record:
             with write_transaction(self._engine) as connection:
                 return change(connection, *args)
 
-        return await self.run_in_thread(run)
+        try:
+            return await self.run_in_thread(run)
+        finally:
+            self.changes += 1
 
     async def change_with_audit(
         self, entry: AuditEntry, make: Callable[[], None], revert: Callable[[], None]

@@ -101,6 +101,7 @@ class Recording:
         """Logs a photograph that was not inspected; does not wait for the database."""
         if self.record is not None:
             self.record.misses.add(photograph)
+            self.record.changes += 1
 
     async def change(self, entry: AuditEntry, make: Callable[[], None], revert: Callable[[], None]) -> None:
         """Makes a change outside of the record, in a thread, and adds it to the audit log.

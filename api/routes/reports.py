@@ -1,5 +1,6 @@
 """Reports as PDF and Excel. Served if the service records."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -46,12 +47,13 @@ async def show_report(
     form: Annotated[Literal["pdf", "xlsx"], Query(alias="format")] = "pdf",
 ) -> Response:
     """A report of the shift, day or week that contains a time, or of a lot."""
+    signers = {model.identity.sha256: model.signed_by for model in service.models.all()}
     plan, now = ShiftPlan.from_settings(service.record_settings), datetime.now(UTC)
 
     def write(engine: Engine) -> bytes:
         with engine.connect() as connection:
             request = make_report_request(connection, kind, plan, at or now, station, tag, language)
-            content = read_content(connection, request)
+            content = replace(read_content(connection, request), signers=signers)
         return write_pdf(content, now) if form == "pdf" else write_excel(content, engine)
 
     file = await record.read_all(write)

@@ -374,3 +374,10 @@ def test_the_page_is_in_german(visit, address, size):
     expect(page.locator("article form [role=alert]").first).to_contain_text("muss unter „Fehler ab“ liegen")
     user.screenshot(f"german-models-{size}", full_page=True)
     assert (english_texts(page), clipped_texts(page)) == ([], [])
+
+
+def test_the_key_that_signed_a_version_is_shown(visit, address):
+    page = visit(address).open("models")
+    enter_key(page)
+    expect(page.locator("article").first).to_contain_text("Signed with the key")
+    expect(page.locator("article").first).to_contain_text("a1b2")

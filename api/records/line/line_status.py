@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping
@@ -14,6 +14,7 @@ from api.records.filters import start_of_hour
 from api.records.line import line_queries
 from api.records.line.control_chart import Baseline, PeriodCount
 from api.records.line.score_drift import DRIFT_HOURS, HourScores, find_drift
+from api.records.line.shared_answers import SharedAnswers
 from api.records.line.shifts import ShiftPlan, Span
 from api.records.line.silent_stations import StationActivity, find_silent
 from api.records.line.training_distance import TrainingDistances
@@ -52,6 +53,14 @@ class LineMonitor:
 
     def __init__(self, record: Record, plan: ShiftPlan) -> None:
         self._record, self.plan, self._distances = record, plan, TrainingDistances()
+        self._answers = SharedAnswers(self._answer, lambda: record.changes)
+
+    async def answer(self, station: str | None) -> bytes:
+        """Returns the JSON of the present status, as `status`; many screens may ask at the same time."""
+        return await self._answers.get(station)
+
+    async def _answer(self, station: str | None) -> bytes:
+        return (await self.status(station, datetime.now(UTC))).model_dump_json().encode()
 
     async def status(self, station: str | None, now: datetime) -> LineStatus:
         """Returns the status of a station; None = of all.

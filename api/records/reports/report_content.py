@@ -1,8 +1,8 @@
 """What a report says: counts, classes, errors estimated from reviews, model versions, defects."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -69,6 +69,8 @@ class ReportContent:
         rates: Begin of each hour or day with its inspected and defective parts.
         statistics: Estimates from the reviews of the period and station, whatever the metadata.
         defects: Rows with `DEFECT_COLUMNS`, the newest first.
+        signers: SHA-256 of a manifest → key that signed the model, None if unknown; of those that are
+            served.
     """
 
     request: ReportRequest
@@ -78,6 +80,7 @@ class ReportContent:
     statistics: ReviewStatistics
     models: Sequence[ModelUse]
     defects: Sequence[Row]
+    signers: Mapping[str | None, str | None] = field(default_factory=dict)
 
     @property
     def inspected(self) -> int:

@@ -82,7 +82,7 @@ def model_titles(content: ReportContent) -> list[str]:
 
 
 def model_rows(content: ReportContent) -> Iterator[tuple[str, ...]]:
-    """Yields name, version, number of inspections, thresholds and SHA-256 of the manifest."""
+    """Yields name, version, number of inspections, thresholds, and SHA-256 of the manifest with signer."""
     language = content.request.language
     for used in content.models:
         threshold = language.decimals(used.threshold, 3)
@@ -94,7 +94,10 @@ def model_rows(content: ReportContent) -> Iterator[tuple[str, ...]]:
                 review=language.decimals(used.review_threshold, 3),
                 threshold=threshold,
             )
-        yield used.model, used.version, language.count(used.inspected), limits, used.manifest_sha256 or "–"
+        sha256 = used.manifest_sha256 or "–"
+        if (signer := content.signers.get(used.manifest_sha256)) is not None:
+            sha256 += f", {language.translate('signed with the key {key}', key=signer)}"
+        yield used.model, used.version, language.count(used.inspected), limits, sha256
 
 
 def rate_titles(content: ReportContent) -> list[str]:

@@ -83,11 +83,12 @@ def _release_excess(
     connection: Connection, session: str, owned: ColumnElement[bool], limit: int, now: datetime
 ) -> None:
     """Ends leases of other sessions beyond `limit`: first those loaded ahead, then the oldest."""
-    statement = select(queue.record_id, queue.leased_to, queue.leased_until)
+    statement = select(queue.priority, queue.record_id, queue.leased_to, queue.leased_until)
     statement = statement.where(queue.leased_to.is_not(None), owned, ~_is_free(now))
     places: Counter[str] = Counter()
     others, total = [], 0
-    for record_id, holder, until in connection.execute(statement.order_by(queue.priority, queue.record_id)):
+    # Sorted here: to sort, SQLite would read the whole queue by another index.
+    for _, record_id, holder, until in sorted(map(tuple, connection.execute(statement))):
         total, places[holder] = total + 1, places[holder] + 1
         if holder != session:
             others.append((-places[holder], until, record_id))

@@ -35,7 +35,7 @@ function reportLink(model, openReport) {
   return createElement("p", "", link);
 }
 
-function facts({ sha256, manifest, thresholds }) {
+function facts({ sha256, manifest, thresholds, signed_by: signedBy }) {
   const { classes, thresholds: own, metrics = {}, metrics_split: split, encoder, parent, segdec_version: made } = manifest;
   const measured = (name) => (metrics[name] === undefined ? [] : [[NAMES[name], number(metrics[name])]]);
   return [
@@ -49,6 +49,7 @@ function facts({ sha256, manifest, thresholds }) {
     [translate("Trained on"), parent ? translate("version {version} and new photographs", parent) : translate("its own data set")],
     ...(made ? [[translate("Exported with"), `segdec ${made}`]] : []),
     ["SHA-256", sha256 ?? "–"],
+    ...(signedBy ? [[translate("Signed with the key"), signedBy]] : []),
   ];
 }
 

@@ -59,7 +59,9 @@ class StubModels:
     def _open(self, folder: Path) -> Any:
         name, version = folder.parts[-2:]
         return SimpleNamespace(
-            manifest=SimpleNamespace(name=name, version=version), sha256=manifest_sha256(folder)
+            manifest=SimpleNamespace(name=name, version=version),
+            sha256=manifest_sha256(folder),
+            signed_by="a1b2",
         )
 
     def _load(self, artifact: Any, *_: object, **__: object) -> StubPredictor:

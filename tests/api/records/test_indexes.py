@@ -116,6 +116,14 @@ def test_the_next_review_is_found_in_the_index_of_the_queue(connection, station,
     assert index in plan[0] and len(plan) == 1
 
 
+def test_leases_of_a_reviewer_are_found_in_their_index(connection):
+    holder = leases.LeaseHolder("session", "client", "person")
+    plans = explain(connection, leases.renew, holder, [7], NOW)
+    steps = [step for plan in plans.values() for step in plan]
+    assert len([step for step in steps if "review_queue_leased" in step]) == 2
+    assert not any("SCAN" in step or "review_queue_by_priority" in step for step in steps)
+
+
 def test_the_report_of_a_candidate_reads_indexes(connection):
     candidate = ModelIdentity(name="parts", version="2", sha256="aa")
     plans = list(explain(connection, report_candidate, candidate, "1", {}).values())

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
@@ -16,6 +17,7 @@ from api.records.reports.excel_report import write_excel
 from api.records.reports.pdf_report import write_pdf
 from api.records.reports.report_content import read_content
 from api.records.reports.report_request import make_report_request
+from api.records.reports.report_text import model_rows
 from api.records.tables import changed_settings, misses
 from api.settings import Settings
 from segdec.errors import ConfigError
@@ -86,6 +88,15 @@ def test_shifts_begin_at_any_minute(engine):
             content = read_content(connection, make_report_request(connection, "shift", plan, at))
         counts.append((content.inspected, content.defective, len(content.defects)))
     assert counts == [(5, 2, 2), (5, 0, 0)]
+
+
+def test_the_key_that_signed_a_model_is_named(engine):
+    fill(engine)
+    content = read(engine, "day")
+    signers = {content.models[0].manifest_sha256: "a1b2"}
+    first = next(model_rows(replace(content, signers=signers)))
+    assert first[-1].endswith(", signed with the key a1b2")
+    assert "signed" not in str(list(model_rows(content)))
 
 
 def test_the_certificate_of_a_lot(engine):
