@@ -13,6 +13,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from api import catalogues
+from api.roles import UserRole
 from api.settings import Settings
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -45,15 +46,18 @@ class PageEntry(NamedTuple):
     folder: str
     """Folder in `static` with its `index.html` and files."""
 
+    role: UserRole | None = None
+    """Role of a user that the page needs; None: any."""
+
 
 INSPECTION = PageEntry("/", "Inspect", "inspect")
-REVIEW = PageEntry("/review", "Review", "review")
+REVIEW = PageEntry("/review", "Review", "review", "reviewer")
 LINE = PageEntry("/line", "Line", "line")
 PARTS = PageEntry("/parts", "Parts", "parts")
-TRENDS = PageEntry("/trends", "Trends", "trends")
+TRENDS = PageEntry("/trends", "Trends", "trends", "quality")
 MODELS = PageEntry("/models", "Models", "models")
 SETTINGS = PageEntry("/settings", "Settings", "settings")
-CHANGES = PageEntry("/changes", "Changes", "changes")
+CHANGES = PageEntry("/changes", "Changes", "changes", "quality")
 PART = PageEntry("/parts/{record_id}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
 
@@ -113,7 +117,8 @@ def _language_select() -> str:
 
 def _link(page: PageEntry, *, here: bool) -> str:
     """Returns a relative link, which also works below the path prefix of a proxy."""
-    return f'<a href=".{page.path}"{" aria-current=page" if here else ""}>{page.name}</a>'
+    needs = f" data-needs={page.role}" if page.role else ""
+    return f'<a href=".{page.path}"{" aria-current=page" if here else ""}{needs}>{page.name}</a>'
 
 
 def _folder(path: str, folder: Path) -> Mount:

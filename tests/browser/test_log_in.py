@@ -113,11 +113,14 @@ def test_a_screen_logs_in_with_its_link_once(visit, service):
     expect(page.locator("#account button")).to_have_text(HTML)
     other = visit(service.address).open(service.link)
     expect(other.locator("#log-in-title")).to_have_text("Log in")
+    expect(other.locator("#log-in-reason")).to_contain_text("This link was used before")
 
 
 def test_the_role_is_named_that_a_page_needs(visit, service):
     page = visit(service.address).open("trends")
     log_in(page)
+    expect(page.get_by_role("link", name="Changes")).to_be_hidden()
+    expect(page.get_by_role("link", name="Review")).to_be_visible()
     expect(page.locator("#problem")).to_have_text(
         "'bob' has the role reviewer; this needs the role quality. Ask an administrator."
     )
@@ -150,3 +153,16 @@ def test_a_company_account_logs_in(visit, tmp_path):
             expect(page.locator("#account")).to_have_text("eva")
             assert page.url.startswith(f"{address}/trends")
             user.requests.clear()  # those to the provider
+
+
+def test_a_page_that_the_role_does_not_allow_does_not_try_again(visit, service):
+    engine = open_database(f"sqlite:///{service.folder}/record.db")
+    now, hashed = datetime.now(UTC), hash_password(PASSWORD, "otto")
+    with write_transaction(engine) as connection:
+        add_user(connection, "otto", "operator", password=hashed, who="test", now=now)
+    page = visit(service.address, locale="de").open("review")
+    log_in(page, "otto")
+    expect(page.locator("#offline-text")).to_have_text(
+        "Ihre Rolle erlaubt das nicht. Fragen Sie einen Administrator."
+    )
+    expect(page.locator("#try-now")).to_be_hidden()

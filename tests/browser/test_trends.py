@@ -36,7 +36,9 @@ def service(tmp_path_factory):
 
 def test_rates_errors_and_counts_are_shown(visit, service):
     page = visit(service.address).open("trends")
-    expect(page.locator("#rate-summary")).to_have_text("40.0 % defective: 2 of 5.")
+    expect(page.locator("#rate-summary")).to_have_text(
+        "40.0 % defective: 2 of 5. Too few finished periods for control limits."
+    )
     expect(page.locator("#missed-summary")).to_contain_text("Of 3 parts called good, at most ")
     alarms = "Of 2 parts called defective, about 100.0 % are good (50.0 % to 100.0 %)."
     expect(page.locator("#alarms-summary")).to_have_text(alarms)
@@ -56,11 +58,15 @@ def test_a_lot_is_shown_and_the_page_can_be_reloaded(visit, service):
     page.locator("[name=value]").fill("L3")
     page.keyboard.press("Enter")
     for _ in range(2):
-        expect(page.locator("#rate-summary")).to_have_text("100.0 % defective: 1 of 1.")
+        expect(page.locator("#rate-summary")).to_have_text(
+            "100.0 % defective: 1 of 1. Too few finished periods for control limits."
+        )
         expect(page.locator("#no-errors")).to_contain_text("Remove the version and the metadata")
         page.reload()
     page.get_by_role("button", name="Clear").click()
-    expect(page.locator("#rate-summary")).to_have_text("40.0 % defective: 2 of 5.")
+    expect(page.locator("#rate-summary")).to_have_text(
+        "40.0 % defective: 2 of 5. Too few finished periods for control limits."
+    )
     page.locator("[name=by]").select_option("month")
     expect(page).to_have_url(f"{service.address}trends?by=month")
     page.locator("[name=last]").fill("2020-01-01")

@@ -1,6 +1,6 @@
 """Which shift, day, week or lot a report is about."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
 from sqlalchemy import Connection
@@ -32,7 +32,10 @@ def make_report_request(
         return _lot_request(connection, plan, language, station, tag)
     day = at.astimezone(plan.zone).date()
     span = plan.shift_at(at) if kind == "shift" else next(list_periods(kind, day, day, plan.zone))
-    return ReportRequest(_title(kind, span, plan, language), span, plan.zone, language, station, tag)
+    title = _title(kind, span, plan, language)
+    if datetime.now(UTC) < span.end:
+        title = language.translate("{title}, not finished", title=title)
+    return ReportRequest(title, span, plan.zone, language, station, tag)
 
 
 def _title(kind: ReportKind, span: Span, plan: ShiftPlan, language: Language) -> str:

@@ -48,7 +48,13 @@ def error_lines(content: ReportContent) -> Iterator[str]:
     found, language = content.statistics, content.request.language
     if content.request.tag is not None:
         yield language.translate("These estimates are for all parts of the period and the station.")
-    if found.called_good and found.missed.high is not None:
+    if found.called_good and found.missed.value is None:
+        yield language.translate_count(
+            found.called_good,
+            "Too few reviews to tell whether {count} part called good is defective.",
+            "Too few reviews to tell how many of {count} parts called good are defective.",
+        )
+    elif found.called_good and found.missed.high is not None:
         yield language.translate_count(
             found.called_good,
             "Of {count} part called good, at most {share} are defective (95 % confidence).",

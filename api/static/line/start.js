@@ -6,7 +6,7 @@ import { logInByLink } from "../shared/session.js";
 const token = new URLSearchParams(location.hash.slice(1)).get("log-in");
 if (token) {
   history.replaceState(null, "", location.pathname + location.search);
-  await logInByLink(token).catch(() => {}); // then the display asks for a log-in
+  await logInByLink(token); // if it fails, the display asks for a log-in
 }
 
 const stations = new URLSearchParams(location.search).getAll("station");

@@ -1,6 +1,7 @@
 // Polls the state of the line once a second, less often while the service is unreachable.
 
 import { translate } from "../shared/language.js";
+import { problemText } from "../shared/problem_text.js";
 
 const POLL_INTERVAL_MS = 1000;
 const MAX_RETRY_MS = 10_000;
@@ -57,9 +58,8 @@ export class StatusPoller {
 }
 
 async function explain(answer) {
-  const { detail } = (await answer.json().catch(() => null)) ?? {};
-  if (typeof detail === "string" && detail) return detail;
-  return translate("The service answered {status}.", { status: `${answer.status} ${answer.statusText}` });
+  const problem = (await answer.json().catch(() => null)) ?? {};
+  return problemText(problem, answer) ?? translate("The service answered {status}.", { status: `${answer.status} ${answer.statusText}` });
 }
 
 /** Waits for the next request, with backoff and jitter after failures. */

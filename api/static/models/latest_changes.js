@@ -21,6 +21,7 @@ export function showChanges(changes, models, undo) {
 /** A button that undoes a change. */
 export function undoButton(undo, name) {
   const button = createElement("button", "", translate("Undo"));
+  button.dataset.needs = "engineer";
   button.type = "button";
   button.setAttribute("aria-label", name);
   button.addEventListener("click", undo);

@@ -79,6 +79,7 @@ function findComparison(candidates, { name, version }) {
 
 function labelButton(title, text, name, what, act) {
   const button = createElement("button", "", title);
+  button.dataset.needs = "engineer";
   button.type = "button";
   button.addEventListener("click", () => change(title, text, act, what, () => labelState(name, models)));
   return button;

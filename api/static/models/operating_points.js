@@ -35,6 +35,7 @@ function pointRow(model, point, apply) {
     action.append(translate("in use"));
   } else {
     const button = createElement("button", "", translate("Apply"));
+    button.dataset.needs = "engineer";
     button.type = "button";
     button.setAttribute("aria-label", isOwn ? translate("Apply the thresholds of the model") : translate("Apply: {goal}", { goal }));
     const sent = isOwn ? { score: null, review: null } : limits;

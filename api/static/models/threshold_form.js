@@ -12,6 +12,7 @@ export function thresholdForm({ version, thresholds, manifest }, apply) {
   problem.setAttribute("role", "alert");
   const send = createElement("button", "primary", translate("Apply"));
   const form = createElement("form", "thresholds", field(translate("Defect from"), score), field(translate("Review from"), review, translate("empty: no review")));
+  form.dataset.needs = "engineer";
   const buttons = createElement("div", "buttons", send);
   if (!thresholds.of_model) buttons.append(restoreButton(version, manifest.thresholds, apply));
   form.append(problem, buttons);
@@ -34,6 +35,7 @@ export function applyText(version, thresholds, limits) {
 
 function restoreButton(version, own, apply) {
   const button = createElement("button", "", translate("Restore those of the model"));
+  button.dataset.needs = "engineer";
   button.type = "button";
   button.addEventListener("click", () => {
     const text = translate("Version {version} decides from now on by its own thresholds: {limits}.", { version, limits: limitsText(own) });

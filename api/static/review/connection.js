@@ -5,6 +5,7 @@ import { translate, translateCount } from "../shared/language.js";
 
 const POLL_INTERVAL_MS = 5000; // while the queue is empty or the service is unreachable
 const RENEW_INTERVAL_MS = 100_000; // leases expire after 300 s
+const FORBIDDEN = 403; // trying again does not help
 const IDLE_MS = 600_000; // without input; then leases expire for others
 
 export class Connection {
@@ -37,9 +38,10 @@ export class Connection {
     const sentences = [
       refused ? error.message : translate("The service is stopped or unreachable."),
       count ? unsent : "",
-      translate("Retrying."),
+      error?.status === FORBIDDEN ? "" : translate("Retrying."),
     ];
     const text = sentences.filter(Boolean).join(" ");
+    byId("try-now").hidden = error?.status === FORBIDDEN;
     byId("offline-title").textContent = refused ? translate("The service rejects requests.") : translate("No connection.");
     setText(byId("offline-text"), text);
   }

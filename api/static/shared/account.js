@@ -23,6 +23,7 @@ const DIALOG = `
 
 async function present() {
   const { user } = await currentSession();
+  document.documentElement.dataset.role = user?.role ?? "";
   if (!user) {
     byId("account").replaceChildren();
     return;

@@ -44,12 +44,12 @@ const SENTENCES = {
       { receiver: after.sink },
     ),
   "log in": (name) => translate("{name} logged in.", { name }),
-  "lock the log-in": (name, { after }) =>
+  "lock the log-in": (_, { after }) =>
     translateCount(
       after.failures,
       "The log-in of {name} was locked after {count} failure.",
       "The log-in of {name} was locked after {count} failures.",
-      { name },
+      { name: after.name },
     ),
   "add a user": (name, { after }) =>
     translate("{name} added the user {user} with the role {role}.", { name, user: after.name, role: roleText(after.role) }),

@@ -2,7 +2,7 @@
 
 import { byId } from "./dom.js";
 import { translate, translateTree } from "./language.js";
-import { currentSession, logIn } from "./session.js";
+import { currentSession, logIn, reasonForLogIn } from "./session.js";
 
 const DIALOG = `
   <form method="dialog">
@@ -43,7 +43,7 @@ export async function askKey(reason) {
     byId("log-in-other").textContent = asksUser ? translate("Use an API key") : translate("Log in with a name");
     byId("log-in-problem").textContent = "";
   };
-  byId("log-in-reason").textContent = reason || (hasUsers ? "" : translate("The service requires an API key."));
+  byId("log-in-reason").textContent = reason || reasonForLogIn() || (hasUsers ? "" : translate("The service requires an API key."));
   byId("log-in-other").hidden = !hasUsers;
   byId("open-id").hidden = !hasOpenId;
   byId("open-id").search = new URLSearchParams({ page: pageName() });

@@ -1,6 +1,7 @@
 // Requests to the service. Its errors have messages for users.
 
 import { translate } from "./language.js";
+import { problemText } from "./problem_text.js";
 import { csrfHeader, refreshSession } from "./session.js";
 
 const KEY_NAME = "segdec.key";
@@ -95,10 +96,10 @@ async function credentials(method, key) {
 
 async function explain(answer) {
   const kind = answer.headers.get("Content-Type") ?? "";
-  const { detail, code } = kind.includes("json") ? ((await answer.json().catch(() => null)) ?? {}) : {};
+  const problem = kind.includes("json") ? ((await answer.json().catch(() => null)) ?? {}) : {};
   const status = `${answer.status} ${answer.statusText}`;
-  const message = typeof detail === "string" && detail ? detail : translate("The service answered {status}.", { status });
-  return new ServiceError(message, answer.status, code);
+  const message = problemText(problem, answer) ?? translate("The service answered {status}.", { status });
+  return new ServiceError(message, answer.status, problem.code);
 }
 
 /** Waits at least the requested time, with exponential backoff and jitter. */

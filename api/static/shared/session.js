@@ -2,11 +2,13 @@
 
 import { byId } from "./dom.js";
 import { translate } from "./language.js";
+import { problemText } from "./problem_text.js";
 
 const PATH = "v1/session";
 const NOBODY = { user: null, csrf_token: null, has_users: false, open_id: false };
 const JSON_TYPE = { "Content-Type": "application/json" };
 let asked = null;
+let linkProblem = "";
 
 /** {user: {name, role} or null, csrf_token, has_users, open_id}; asked once for each page. */
 export function currentSession() {
@@ -30,9 +32,18 @@ export function logIn(name, password) {
   return change("POST", PATH, { name, password });
 }
 
-/** Logs a screen in with the token of its link. */
-export function logInByLink(token) {
-  return change("POST", `${PATH}/link`, { token });
+/** Logs a screen in with the token of its link; a failure is the reason that the log-in dialog gives. */
+export async function logInByLink(token) {
+  try {
+    await change("POST", `${PATH}/link`, { token });
+  } catch (error) {
+    linkProblem = error.message;
+  }
+}
+
+/** Why the log-in by a link failed; "" if it did not. */
+export function reasonForLogIn() {
+  return linkProblem;
 }
 
 /** Changes the password of the user who is logged in. */
@@ -55,7 +66,7 @@ async function change(method, path, body) {
   const headers = { ...(body && JSON_TYPE), ...(await csrfHeader()) };
   const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body) }).catch(() => null);
   const state = (await answer?.json().catch(() => null)) ?? {};
-  if (!answer?.ok) throw new Error(state.detail ?? translate("No response: the service is stopped or unreachable."));
+  if (!answer?.ok) throw new Error((answer && problemText(state, answer)) ?? translate("No response: the service is stopped or unreachable."));
   asked = Promise.resolve(state);
   document.dispatchEvent(new Event("session"));
 }

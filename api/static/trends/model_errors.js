@@ -43,5 +43,5 @@ function showMoreReviews(sentence) {
 }
 
 function upperMissed({ missed, called_good: good }) {
-  return good && missed.high !== null ? missed.high / good : null;
+  return good && missed.value !== null ? missed.high / good : null;
 }

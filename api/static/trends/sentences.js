@@ -22,13 +22,20 @@ export function rateSentence(periods, by) {
     defective: formatNumber(defective),
     inspected: formatNumber(inspected),
   });
+  if (periods.every(({ high }) => high === null)) return `${text} ${translate("Too few finished periods for control limits.")}`;
   return beyond ? `${text} ${BEYOND[by](beyond)}` : text;
 }
 
 /** The upper bound of missed defects. */
 export function missedSentence({ called_good: good, missed }) {
   if (!good) return translate("No part was called good.");
-  if (missed.high === null) return "";
+  if (missed.value === null) {
+    return translateCount(
+      good,
+      "Too few reviews to tell whether {count} part called good is defective.",
+      "Too few reviews to tell how many of {count} parts called good are defective.",
+    );
+  }
   return translateCount(
     good,
     "Of {count} part called good, at most {share} are defective.",

@@ -66,7 +66,14 @@ def test_http_answer_equals_the_prediction(tiny_artifact, bodies):
     assert {0, 255} <= {int(value) for prediction in predictions for value in np.unique(prediction.mask)}
     assert 2**16 < model.pop("max_pixels") <= 2**24  # what it is depends on the machine
     assert model.pop("limited_by") in ("max_pixels", "memory")
-    assert model == {**identity, "labels": ["stable"], "manifest": manifest.model_dump(mode="json")}
+    limits = {"score": manifest.thresholds.score, "review": manifest.thresholds.review, "of_model": True}
+    assert model == {
+        **identity,
+        "labels": ["stable"],
+        "signed_by": None,
+        "manifest": manifest.model_dump(mode="json"),
+        "thresholds": limits,
+    }
 
 
 @pytest.mark.slow

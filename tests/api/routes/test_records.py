@@ -262,15 +262,15 @@ def test_a_good_part_that_is_not_sampled_has_no_heat_map(make_app, folder):
         assert problem(client.get("/v1/records/1/heat-map")) == (404, "no_heat_map")
 
 
-def test_the_qr_code_has_the_address_of_the_page(make_app, folder, part, monkeypatch):
+def test_the_qr_code_has_the_address_of_the_page(make_app, folder, part, key_files, monkeypatch):
     asked = []
     make = segno.make
     monkeypatch.setattr("segno.make", lambda text, **words: asked.append(text) or make(text, **words))
     for public_url in (None, "https://plant/inspect"):
         settings = {"record": "required", "record_folder": folder, "public_url": public_url}
-        with ServiceClient(make_app(**settings)) as client:
+        with ServiceClient(make_app(**settings, review_keys=key_files["review_keys"])) as client:
             client.post("/v1/inspect", content=part, headers=PNG)
-            answer = client.get("/v1/records/1/qr-code")
+            answer = client.get("/v1/records/1/qr-code", headers={"X-API-Key": "review"})
             assert answer.headers["Content-Type"] == "image/svg+xml" and "<svg xmlns" in answer.text
     assert asked[0].endswith("/parts/1") and asked[1] == "https://plant/inspect/parts/1"
 
