@@ -16,7 +16,7 @@ MAX_FAILURES = 5
 FIRST_LOCK_S = 30
 MAX_LOCK_S = 900
 """Each further failure doubles the time up to this one, so that nobody is locked out for long by others."""
-MEMORY = timedelta(days=1)
+MAX_FAILURE_AGE = timedelta(days=1)
 """Time after which failures are forgotten."""
 MAX_NAMES = 10_000
 """Names whose failures are remembered."""
@@ -31,7 +31,7 @@ def begin_attempt(connection: Connection, name: str, now: datetime) -> str | Non
     Raises:
         RequestError: 429 `log_in_locked`; then it does not count.
     """
-    connection.execute(delete(failed_log_ins).where(failed_log_ins.c.last_at < now - MEMORY))
+    connection.execute(delete(failed_log_ins).where(failed_log_ins.c.last_at < now - MAX_FAILURE_AGE))
     known = failed_log_ins.c.name == name
     row = connection.execute(select(failed_log_ins).where(known)).mappings().one_or_none()
     count = 0 if row is None else row["count"]

@@ -10,10 +10,10 @@ import httpx2
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.starlette_client import OAuth
 from joserfc.errors import JoseError
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, select
 
 from api.accounts.sessions import NewToken, start_session
-from api.accounts.users import add_user, normalise_name
+from api.accounts.users import add_user, normalise_name, set_role
 from api.errors import RequestError, service_unavailable
 from api.records.queries import add_audit_entry
 from api.records.tables import users
@@ -21,7 +21,7 @@ from api.roles import RANKS, UserRole
 from api.settings import Settings
 from segdec.errors import ConfigError
 
-KEPT = ("state", "nonce", "code_verifier")
+STATE_FIELDS = ("state", "nonce", "code_verifier")
 """What the browser keeps of a log-in that has begun."""
 SCOPE = "openid profile email"
 NAME_CLAIMS = ("preferred_username", "email", "name", "sub")
@@ -83,7 +83,7 @@ class OpenIdProvider:
             started = await self._client.create_authorization_url(self.redirect_uri)
         except (httpx2.HTTPError, *WRONG_ANSWERS) as error:
             raise self._unavailable(error) from error
-        kept = {name: started[name] for name in KEPT}
+        kept = {name: started[name] for name in STATE_FIELDS}
         return started["url"], json.dumps(kept)
 
     async def finish(self, kept: str, state: str, code: str) -> Identity:
@@ -157,10 +157,8 @@ def log_in_identity(connection: Connection, identity: Identity, now: datetime) -
             who=name,
             now=now,
         )
-    elif known["role"] != identity.role:
-        connection.execute(update(users).where(users.c.name == name).values(role=identity.role))
-        before, after = ({"name": name, "role": role} for role in (known["role"], identity.role))
-        add_audit_entry(connection, name, "change a user's role", before=before, after=after)
+    else:
+        set_role(connection, name, known["role"], identity.role, name)
     add_audit_entry(connection, name, "log in")
     return start_session(connection, name, is_screen=False, now=now)
 
@@ -180,7 +178,7 @@ def _parse(kept: str) -> dict[str, str]:
         values = json.loads(kept)
     except (ValueError, RecursionError):
         return {}
-    is_complete = isinstance(values, dict) and all(isinstance(values.get(name), str) for name in KEPT)
+    is_complete = isinstance(values, dict) and all(isinstance(values.get(name), str) for name in STATE_FIELDS)
     return values if is_complete else {}
 
 

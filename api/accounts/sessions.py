@@ -18,7 +18,7 @@ SCREEN_IDLE_TIME = timedelta(days=400)
 """A screen at the line has no keyboard; 400 days are the longest life of a cookie in a browser."""
 ROTATION_TIME = timedelta(hours=1)
 """Age at which a token is replaced."""
-OVERLAP = timedelta(seconds=60)
+TOKEN_OVERLAP = timedelta(seconds=60)
 """Time for which a replaced token is accepted: requests of other tabs may be on their way."""
 
 
@@ -55,7 +55,7 @@ def digest_of(token: str) -> bytes:
 def start_session(connection: Connection, user: str, *, is_screen: bool, now: datetime) -> NewToken:
     """Starts a session of a user, and removes those that have expired."""
     connection.execute(delete(sessions).where(sessions.c.expires_at <= now))
-    return _add(connection, user, is_screen, secrets.token_urlsafe(32), now, now)
+    return _add_token(connection, user, is_screen, secrets.token_urlsafe(32), now, now)
 
 
 def find_session(connection: Connection, token: str, now: datetime) -> Session | None:
@@ -85,8 +85,10 @@ def renew_session(connection: Connection, token: str, now: datetime) -> NewToken
     if session is None or not needs_renewal(session, now):
         return None
     old = update(sessions).where(sessions.c.token == digest_of(token))
-    connection.execute(old.values(is_replaced=True, expires_at=now + OVERLAP))
-    return _add(connection, session.user, session.is_screen, session.csrf_token, session.logged_in_at, now)
+    connection.execute(old.values(is_replaced=True, expires_at=now + TOKEN_OVERLAP))
+    return _add_token(
+        connection, session.user, session.is_screen, session.csrf_token, session.logged_in_at, now
+    )
 
 
 def end_session(connection: Connection, token: str) -> None:
@@ -100,7 +102,7 @@ def end_sessions(connection: Connection, user: str) -> None:
     connection.execute(delete(sessions).where(sessions.c.user == user))
 
 
-def _add(
+def _add_token(
     connection: Connection, user: str, is_screen: bool, csrf_token: str, logged_in_at: datetime, now: datetime
 ) -> NewToken:
     expires_at = now + SCREEN_IDLE_TIME if is_screen else min(now + IDLE_TIME, logged_in_at + MAX_TIME)

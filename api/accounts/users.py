@@ -16,9 +16,9 @@ from segdec.runtime.identifiers import check_identifier
 COMMAND_LINE = "the command line"
 """Whom the audit log names for changes by `python -m api user`."""
 MAX_NAME = 64
-BLANK = "\u115f\u1160\u3164"
+BLANK_LETTERS = "\u115f\u1160\u3164"
 """Letters that fonts show as nothing; others that they show as nothing have the category Cf."""
-RESERVED = {".", "..", "service", "retention", "outbox", COMMAND_LINE}
+RESERVED_NAMES = {".", "..", "service", "retention", "outbox", COMMAND_LINE}
 """Names of others in the audit log, and those that an address cannot contain."""
 LINK_TIME = timedelta(hours=24)
 """Time in which a link must be used."""
@@ -36,11 +36,13 @@ def normalise_name(name: str) -> str:
         check_identifier(normal)
     except ValueError:
         normal = ""
-    invisible = any(unicodedata.category(character) == "Cf" or character in BLANK for character in normal)
-    if not 1 <= len(normal) <= MAX_NAME or "/" in normal or invisible or normal in RESERVED:
+    invisible = any(
+        unicodedata.category(character) == "Cf" or character in BLANK_LETTERS for character in normal
+    )
+    if not 1 <= len(normal) <= MAX_NAME or "/" in normal or invisible or normal in RESERVED_NAMES:
         detail = (
             f"The name is {name[:MAX_NAME]!r}. Expected 1 to {MAX_NAME} visible characters without '/', and "
-            f"none of: {', '.join(sorted(RESERVED))}."
+            f"none of: {', '.join(sorted(RESERVED_NAMES))}."
         )
         raise RequestError(422, "bad_name", detail)
     return normal
@@ -109,17 +111,18 @@ def change_role(connection: Connection, name: str, role: UserRole, who: str) -> 
         RequestError: 404 `user_not_found`; 409 `no_administrator`.
     """
     before = find_user(connection, name)["role"]
-    connection.execute(update(users).where(users.c.name == name).values(role=role))
+    set_role(connection, name, before, role, who)
     if before == "administrator":
         _check_administrator(connection)
-    if role != before:
-        add_audit_entry(
-            connection,
-            who,
-            "change a user's role",
-            before={"name": name, "role": before},
-            after={"name": name, "role": role},
-        )
+
+
+def set_role(connection: Connection, name: str, before: UserRole, role: UserRole, who: str) -> None:
+    """Sets the role of a user who has the role `before`, even of the last administrator."""
+    if role == before:
+        return
+    connection.execute(update(users).where(users.c.name == name).values(role=role))
+    old, new = ({"name": name, "role": it} for it in (before, role))
+    add_audit_entry(connection, who, "change a user's role", before=old, after=new)
 
 
 def set_password(connection: Connection, name: str, password: str, who: str) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Collection
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from api.accounts.access import SAFE_METHODS
 from api.errors import ProblemResponse
 from api.metrics import Metrics
 from api.middleware.http_middleware import HttpMiddleware
 
-SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 OWN_SITES = ("same-origin", "none")
 """Values of Sec-Fetch-Site: a page of this service, or the user."""
 CODE = "cross_site"

@@ -18,7 +18,7 @@ from api.records.record import Record
 from api.records.tables import changed_settings
 from api.settings import Settings
 
-CHANGEABLE = (
+CHANGEABLE_SETTINGS = (
     "record_shifts",
     "record_zone",
     "record_defect_share",
@@ -33,8 +33,8 @@ CHANGEABLE = (
     "record_free_share",
 )
 """Names of the settings that can be changed while the service runs."""
-TEXTS = ("record_shifts", "record_zone")
-MIN_VALUES = {name: 1 for name in CHANGEABLE if name.endswith(("_days", "_gb"))}
+TEXT_SETTINGS = ("record_shifts", "record_zone")
+MIN_VALUES = {name: 1 for name in CHANGEABLE_SETTINGS if name.endswith(("_days", "_gb"))}
 """Lowest values: below them, a typing error would delete nearly all photographs at once."""
 REFRESH_S = 10.0
 """Seconds after which a replica knows what was changed at another one."""
@@ -146,7 +146,7 @@ def parse_setting(name: str, value: Value) -> Any:
         RequestError: 404 `setting_not_found`, 422 `bad_setting`.
     """
     _check_changeable(name)
-    if name not in TEXTS and isinstance(value, str | bool):
+    if name not in TEXT_SETTINGS and isinstance(value, str | bool):
         raise _bad_setting(name, value, "Expected a number")
     if isinstance(value, int | float) and value < MIN_VALUES.get(name, value):
         raise _bad_setting(name, value, f"Expected at least {MIN_VALUES[name]:g}")
@@ -179,6 +179,8 @@ def _adapter(name: str) -> TypeAdapter[Any]:
 
 
 def _check_changeable(name: str) -> None:
-    if name not in CHANGEABLE:
-        detail = f"There is no setting '{name[:80]}' to change. Expected one of: {', '.join(CHANGEABLE)}."
+    if name not in CHANGEABLE_SETTINGS:
+        detail = (
+            f"There is no setting '{name[:80]}' to change. Expected one of: {', '.join(CHANGEABLE_SETTINGS)}."
+        )
         raise RequestError(404, "setting_not_found", detail)

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from api.accounts.open_id import OpenIdProvider, log_in_identity
 from api.errors import document_problems
+from api.routes.pages import RECORD_PAGES
 from api.routes.rate_limit import client_of, take_token
 from api.routes.record_filters import RecordDep
 from api.routes.roles import require_role
@@ -20,7 +21,7 @@ STATE_COOKIE = "segdec_openid"
 STATE_TIME_S = 600
 """Seconds in which a person has to log in at the provider."""
 MAX_TEXT = 4096
-PAGES = ("", "line", "review", "parts", "trends", "models", "settings", "changes")
+PAGES = [page.path.removeprefix("/") for page in RECORD_PAGES]
 
 router = APIRouter(prefix="/v1/session/openid", tags=["session"], dependencies=require_role("anyone"))
 ProviderText = Annotated[str, Query(max_length=MAX_TEXT)]

@@ -60,6 +60,8 @@ SETTINGS = PageEntry("/settings", "Settings", "settings")
 CHANGES = PageEntry("/changes", "Changes", "changes", "quality")
 PART = PageEntry("/parts/{record_id}", "Part", "part")
 API = PageEntry("/docs", "API", "docs")
+RECORD_PAGES = (INSPECTION, LINE, REVIEW, PARTS, TRENDS, MODELS, SETTINGS, CHANGES)
+"""The pages with a link to each, if a record is kept."""
 
 
 class PageFiles(StaticFiles):
@@ -81,7 +83,7 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
         if settings.record == "off":
             pages = served = [INSPECTION, MODELS]
         else:
-            pages = [INSPECTION, LINE, REVIEW, PARTS, TRENDS, MODELS, SETTINGS, CHANGES]
+            pages = list(RECORD_PAGES)
             served = [*pages, PART]
         account = "" if settings.record == "off" else ACCOUNT
         routes += [_page(page, [*pages, API], account) for page in served]

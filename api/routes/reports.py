@@ -13,7 +13,7 @@ from api.records.line.shifts import ShiftPlan
 from api.records.reports.excel_report import write_excel
 from api.records.reports.pdf_report import write_pdf
 from api.records.reports.report_content import read_content
-from api.records.reports.report_request import ReportKind, make_report_request
+from api.records.reports.report_request import MEDIA_TYPES, ReportKind, make_report_request
 from api.routes.body_schemas import BINARY_SCHEMA
 from api.routes.dependencies import ServiceDep, take_export_slot
 from api.routes.record_filters import LanguageDep, RecordDep, TagDep, TextFilter, Timestamp
@@ -21,12 +21,8 @@ from api.routes.roles import require_role
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=require_role("quality"))
 
-TYPES = {
-    "pdf": "application/pdf",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
 CONTENT: dict[int | str, dict[str, Any]] = {
-    200: {"content": {kind: {"schema": BINARY_SCHEMA} for kind in TYPES.values()}}
+    200: {"content": {kind: {"schema": BINARY_SCHEMA} for kind in MEDIA_TYPES.values()}}
 }
 
 
@@ -58,4 +54,4 @@ async def show_report(
 
     file = await record.read_all(write)
     headers = {"Content-Disposition": f'attachment; filename="report-{kind}.{form}"'}
-    return Response(file, headers=headers, media_type=TYPES[form])
+    return Response(file, headers=headers, media_type=MEDIA_TYPES[form])

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from api.accounts.access import caller_of
 from api.errors import document_problems
-from api.records.record_settings import CHANGEABLE, RecordSettings, dump_setting
+from api.records.record_settings import CHANGEABLE_SETTINGS, RecordSettings, dump_setting
 from api.records.schemas import SettingList, SettingView
 from api.routes.body_schemas import describe_json_body
 from api.routes.dependencies import ServiceDep
@@ -19,11 +19,11 @@ from api.service import Service
 
 router = APIRouter(prefix="/v1/settings", tags=["settings"])
 
-ADDRESSES = ("outbox_webhook", "outbox_mqtt", "opcua_endpoint")
+ADDRESS_SETTINGS = ("outbox_webhook", "outbox_mqtt", "opcua_endpoint")
 """Addresses, which may contain a password: only their host is shown."""
-SHOWN = (
+SHOWN_SETTINGS = (
     "public_url",
-    *ADDRESSES,
+    *ADDRESS_SETTINGS,
     "outbox_jsonl",
     "outbox_hours",
     "record",
@@ -86,7 +86,7 @@ def _settings_of(service: Service) -> RecordSettings:
 def _describe(service: Service) -> SettingList:
     settings = _settings_of(service)
     views = []
-    for name in CHANGEABLE:
+    for name in CHANGEABLE_SETTINGS:
         change = settings.changes.get(name)
         views.append(
             SettingView(
@@ -98,9 +98,9 @@ def _describe(service: Service) -> SettingList:
                 changed_at=None if change is None else change.at,
             )
         )
-    for name in SHOWN:
+    for name in SHOWN_SETTINGS:
         value = dump_setting(name, getattr(settings.started, name))
-        if name in ADDRESSES and value is not None:
+        if name in ADDRESS_SETTINGS and value is not None:
             value = _without_secrets(str(value))
         views.append(SettingView(name=name, value=value, started=value, is_changeable=False))
     return SettingList(settings=views)

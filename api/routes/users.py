@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from api.accounts import users
 from api.accounts.access import caller_of
-from api.accounts.passwords import MAX_LENGTH, hash_password
+from api.accounts.passwords import hash_password
 from api.accounts.schemas import LogInLink, UserDetail, UserList
 from api.errors import document_problems
 from api.records.record import Record
@@ -23,12 +23,11 @@ from api.routes.json_body import read_json_body
 from api.routes.record_filters import RecordDep
 from api.routes.request_params import DeadlineDep, RequiredName
 from api.routes.roles import require_role
-from api.routes.session import run_hashing
+from api.routes.session import Password, run_hashing
 
 router = APIRouter(prefix="/v1/users", tags=["users"], dependencies=require_role("administrator"))
 T = TypeVar("T")
 UserName = Annotated[RequiredName, Path()]
-Password = Annotated[str, Field(max_length=MAX_LENGTH)]
 PROBLEMS = document_problems(400, 404, 408, 409, 413, 415, 422, 503, 504)
 
 

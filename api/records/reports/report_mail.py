@@ -10,13 +10,13 @@ from urllib.parse import unquote, urlsplit
 
 from api.addresses import is_loopback
 from api.records.reports.report_content import ReportContent
+from api.records.reports.report_request import MEDIA_TYPES
 from api.records.reports.report_text import summary_rows
 from api.settings import Settings
 from segdec.errors import ConfigError, RunError
 
 TIMEOUT_S = 30.0
 PORTS = {"smtp": 25, "smtps": 465}
-SUBTYPES = {"pdf": "pdf", "xlsx": "vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
 EXPECTED = "Expected smtp://HOST:PORT or smtps://HOST:PORT, with USER:PASSWORD@ before the host if needed."
 
 
@@ -89,6 +89,6 @@ class MailServer:
         message["Message-ID"] = make_msgid(domain=self.sender.rpartition("@")[2])
         message.set_content("\n".join(f"{name}: {value}" for name, value in summary_rows(content)))
         for name, file in files.items():
-            kind = SUBTYPES[name.rpartition(".")[2]]
-            message.add_attachment(file, maintype="application", subtype=kind, filename=name)
+            main, _, kind = MEDIA_TYPES[name.rpartition(".")[2]].partition("/")
+            message.add_attachment(file, maintype=main, subtype=kind, filename=name)
         return message

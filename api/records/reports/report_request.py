@@ -11,6 +11,11 @@ from api.records.line.shifts import ShiftPlan, Span
 from api.records.reports.report_content import ReportRequest, span_of_tag
 from api.records.trends.periods import list_periods
 
+MEDIA_TYPES = {
+    "pdf": "application/pdf",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+"""Media types of reports by the ending of their files."""
 ReportKind = Literal["shift", "day", "week", "lot"]
 
 

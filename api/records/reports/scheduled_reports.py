@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.records.database import write_transaction
@@ -27,11 +27,11 @@ from segdec.runtime.files import write_bytes_atomic
 
 INTERVAL_S = 60.0
 """Seconds between two checks for reports that are due."""
-DELAY = timedelta(minutes=2)
+REPORT_DELAY = timedelta(minutes=2)
 """Time after the end of a period: its last inspections have been stored."""
 CLAIM_TIME = timedelta(minutes=15)
 """Time after which a replica makes a report that another one has begun and not finished."""
-MEMORY = timedelta(days=400)
+MAX_REPORT_AGE = timedelta(days=400)
 """Time after which the table forgets reports."""
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class ScheduledReports:
         """
         now = now or datetime.now(UTC)
         with engine.connect() as connection:
-            request = self._last_request(connection, kind, now - DELAY)
+            request = self._last_request(connection, kind, now - REPORT_DELAY)
         with write_transaction(engine) as connection:
             if not _claim(connection, kind, request.span.begin, now):
                 return False
@@ -123,8 +123,8 @@ class ScheduledReports:
 
 def _claim(connection: Connection, kind: str, begin: datetime, now: datetime) -> bool:
     """Returns whether this replica makes a report: it is not made yet, nor being made."""
-    connection.execute(delete(scheduled_reports).where(scheduled_reports.c.begin < now - MEMORY))
-    key = (scheduled_reports.c.kind == kind) & (scheduled_reports.c.begin == begin)
+    connection.execute(delete(scheduled_reports).where(scheduled_reports.c.begin < now - MAX_REPORT_AGE))
+    key = _is_report(kind, begin)
     known = connection.execute(select(scheduled_reports).where(key)).one_or_none()
     if known is None:
         row = {"kind": kind, "begin": begin, "claimed_at": now, "made_at": None}
@@ -137,5 +137,9 @@ def _claim(connection: Connection, kind: str, begin: datetime, now: datetime) ->
 
 
 def _finish(connection: Connection, kind: str, begin: datetime, now: datetime) -> None:
-    key = (scheduled_reports.c.kind == kind) & (scheduled_reports.c.begin == begin)
-    connection.execute(update(scheduled_reports).where(key).values(made_at=now))
+    done = update(scheduled_reports).where(_is_report(kind, begin))
+    connection.execute(done.values(made_at=now))
+
+
+def _is_report(kind: str, begin: datetime) -> ColumnElement[bool]:
+    return (scheduled_reports.c.kind == kind) & (scheduled_reports.c.begin == begin)

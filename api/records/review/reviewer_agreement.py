@@ -14,7 +14,7 @@ from segdec.runtime.identifiers import UNSURE
 
 MAX_RECORDS = 10_000
 """The newest inspections that are compared."""
-BATCH = 500
+RECORDS_PER_QUERY = 500
 """Inspections whose reviews are read together."""
 
 
@@ -26,8 +26,8 @@ def query_agreement(connection: Connection, filters: Filters) -> ReviewerAgreeme
     changed = in_period_and_station(connection, changed, filters)
     newest = connection.execute(changed.order_by(inspections.c.id.desc()).limit(MAX_RECORDS)).scalars().all()
     pairs = agreed = 0
-    for first in range(0, len(newest), BATCH):
-        for equal in _compare(connection, newest[first : first + BATCH]):
+    for first in range(0, len(newest), RECORDS_PER_QUERY):
+        for equal in _compare(connection, newest[first : first + RECORDS_PER_QUERY]):
             pairs, agreed = pairs + 1, agreed + equal
     return ReviewerAgreement(reviewed_twice=pairs, agreed=agreed)
 

@@ -37,14 +37,12 @@ export class RecordRequests {
 
   /** The error rates since a time, estimated from reviews; until a time and of a station, if they are not null. */
   async statistics(since, until = null, station = null) {
-    const given = Object.entries({ since, until, station, language: LANGUAGE }).filter(([, value]) => value !== null);
-    return this.json(`v1/review/statistics?${new URLSearchParams(given)}`);
+    return this.json(`v1/review/statistics?${queryOf({ since, until, station, language: LANGUAGE })}`);
   }
 
   /** How often two reviewers agreed: {reviewed_twice, agreed}; arguments as of `statistics`. */
   async agreement(since, until, station) {
-    const given = Object.entries({ since, until, station }).filter(([, value]) => value !== null);
-    return this.json(`v1/review/agreement?${new URLSearchParams(given)}`);
+    return this.json(`v1/review/agreement?${queryOf({ since, until, station })}`);
   }
 
   /** The inspections that `query` finds, as a Blob in the form csv, parquet or coco. */
@@ -120,6 +118,11 @@ export class RecordRequests {
   ask(path, options = {}) {
     return request(path, { timeoutMs: TIMEOUT_MS, ...options, key: this.key });
   }
+}
+
+/** A query without the values that are null. */
+function queryOf(values) {
+  return new URLSearchParams(Object.entries(values).filter(([, value]) => value !== null));
 }
 
 async function base64Of(blob) {

@@ -6,11 +6,11 @@ import pytest
 
 from api.errors import RequestError
 from api.records import record_settings
-from api.records.record_settings import CHANGEABLE, dump_setting, parse_setting
+from api.records.record_settings import CHANGEABLE_SETTINGS, dump_setting, parse_setting
 from api.records.storage.retention_class import RetentionClass
 from api.records.tables import changed_settings
 from api.routes.pages import STATIC
-from api.routes.settings import SHOWN
+from api.routes.settings import SHOWN_SETTINGS
 from api.settings import Settings
 from tests.api.conftest import PNG
 
@@ -70,7 +70,7 @@ def test_other_settings_are_not_changed(name):
 def test_values_are_stored_as_json_and_parsed_again():
     settings = Settings.model_validate({"record_shifts": "22:00,06:00", "record_zone": "Europe/Berlin"})
     assert dump_setting("record_shifts", settings.record_shifts) == "06:00,22:00"
-    for name in CHANGEABLE:
+    for name in CHANGEABLE_SETTINGS:
         value = getattr(settings, name)
         assert parse_setting(name, dump_setting(name, value)) == value
 
@@ -151,4 +151,4 @@ def test_addresses_are_shown_without_passwords(make_service):
 
 def test_the_page_explains_each_setting():
     text = (STATIC / "settings" / "setting_texts.js").read_text("utf-8")
-    assert [name for name in (*CHANGEABLE, *SHOWN) if f" {name}: {{" not in text] == []
+    assert [name for name in (*CHANGEABLE_SETTINGS, *SHOWN_SETTINGS) if f" {name}: {{" not in text] == []
