@@ -258,13 +258,15 @@ def thinnest_brush(page: Page) -> None:
 
 
 def paint_by_hand(page: Page) -> NDArray[np.uint8]:
-    """Draws a stroke and a polygon, erases a part; returns the expected mask."""
+    """Draws a stroke, a polygon and a box, erases a part; returns the expected mask."""
     thinnest_brush(page)
     draw(page, (20.5, 30.5), (40.5, 30.5))
     page.keyboard.press("p")
     for corner in ((45.2, 5.2), (55.2, 5.2), (55.2, 15.2), (45.2, 15.2)):
         draw(page, corner)
     page.keyboard.press("Enter")
+    page.keyboard.press("x")
+    draw(page, (30.2, 20.2), (25.2, 17.2))
     page.keyboard.press("e")
     page.keyboard.press("]")  # 2 px: centred on the corner of four pixels
     draw(page, (10.1, 9.1), (15.9, 9.1))
@@ -274,6 +276,7 @@ def paint_by_hand(page: Page) -> NDArray[np.uint8]:
     mask[8:12, 10:16] = 255
     mask[30, 20:41] = 255
     mask[5:15, 45:55] = 255
+    mask[17:20, 25:30] = 255
     mask[8:10, 10:16] = 0
     return mask
 
@@ -293,7 +296,7 @@ def test_edited_and_confirmed_masks_are_saved_pixel_by_pixel(review, line):
     page.locator("#clear").click()
     page.keyboard.press("1")
     expect(page.locator("#notice")).to_contain_text("The edited mask is empty")
-    page.locator("#predicted").click()
+    page.locator("#reset").click()
     page.keyboard.press("1")
     shows(page, "A3")
     page.keyboard.press("k")
@@ -488,7 +491,7 @@ def test_strokes_cover_half_their_width_and_the_pace_ignores_pauses(review):
         ends = draws.integers(0, 40, (2, 2)) + (0.5 if diameter % 2 else 0)
         rows = page.evaluate(
             """async ([from, to, diameter]) => {
-                const { rasterizeLine } = await import("/static/review/rasterize.js");
+                const { rasterizeLine } = await import("/static/shared/mask_editor/rasterize.js");
                 const rows = [];
                 const [a, b] = [from, to].map(([x, y]) => ({ x, y }));
                 rasterizeLine(a, b, diameter, (...row) => rows.push(row));

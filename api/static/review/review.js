@@ -3,15 +3,13 @@
 import { byId } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
 import { askKey } from "../shared/key_prompt.js";
+import { bindKeys } from "../shared/mask_editor/keyboard.js";
+import { MaskEditor } from "../shared/mask_editor/mask_editor.js";
 import { partName, verdictText } from "../shared/record_text.js";
 import { Key } from "../shared/service.js";
 import { showEmptyState } from "./empty_state.js";
-import { MaskCanvas } from "./mask_canvas.js";
 import { Connection } from "./connection.js";
 import { TaskQueue } from "./task_queue.js";
-import { PointerInput } from "./pointer_input.js";
-import { bindKeys } from "./keyboard.js";
-import { Toolbar } from "./toolbar.js";
 import * as panel from "./task_panel.js";
 import { Requests } from "./requests.js";
 import { Reviewer } from "./reviewer.js";
@@ -30,9 +28,7 @@ const key = new Key(askKey);
 const station = new URLSearchParams(location.search).get("station");
 const reviewer = new Reviewer(key);
 const requests = new Requests({ key, session: session.id, station, reviewer });
-const maskCanvas = new MaskCanvas(byId("picture"));
-const toolbar = new Toolbar(maskCanvas, { onChange: showMaskState });
-const pointerInput = new PointerInput(byId("picture"), maskCanvas.view, { tool: () => toolbar.tool, redraw: () => maskCanvas.draw() });
+const editor = new MaskEditor({ onChange: showMaskState });
 const connection = new Connection(() => verdictSender.pending);
 const reporterFor = (who) => (connected, error) => connection.report(who, connected, error);
 const taskQueue = new TaskQueue(requests, { onChange: onQueueChange, onConnection: reporterFor("desk") });
@@ -52,9 +48,7 @@ function onQueueChange() {
 
 async function show(task) {
   shown = task;
-  maskCanvas.clear(); // first: the picture may have been freed
-  pointerInput.cancelAll();
-  toolbar.setTask(null);
+  editor.clear();
   byId("picture-error").hidden = true;
   main.dataset.state = task ? "task" : taskQueue.exhausted ? "empty" : "loading";
   if (!task) return showEmptyState(taskQueue);
@@ -75,8 +69,7 @@ async function show(task) {
 function showPicture(task) {
   main.dataset.picture = "shown";
   panel.showVerdicts(task, judge);
-  maskCanvas.show(task);
-  toolbar.setTask(task);
+  editor.show(task);
   const part = taskQueue.leasedElsewhere;
   const moved = part ? translate("Another reviewer has {part} now.", { part }) : "";
   if (moved) panel.showNotice(moved);
@@ -94,7 +87,6 @@ function showPictureError(error) {
 }
 
 function showMaskState() {
-  byId("mask-toggle").setAttribute("aria-pressed", maskCanvas.maskShown);
   const drawing = shown?.drawing; // edited masks are always sent
   byId("correct-field").classList.toggle("unused", !drawing || drawing.modified || drawing.empty);
 }
@@ -139,7 +131,7 @@ function verdictConflict({ drawing }, label) {
   if (drawing.pending) return translate("Finish the current stroke first.");
   if (label === "unsure" || !drawing.modified) return "";
   if (label === "good" && !drawing.empty) return translate("The edited mask has defect pixels: clear the mask, or choose a defect class.");
-  if (label !== "good" && drawing.empty) return translate("The edited mask is empty: draw the defect, or restore the predicted mask.");
+  if (label !== "good" && drawing.empty) return translate("The edited mask is empty: draw the defect, or restore the first mask.");
   return "";
 }
 
@@ -199,39 +191,30 @@ async function refill() {
 
 // === Wiring ===
 
-const actions = {
-  judge,
-  judgeDefect: (number) => {
-    const defect = shown?.defects[number - 1];
-    if (defect) judge(defect.name);
+function judgeDefect(number) {
+  const defect = shown?.defects[number - 1];
+  if (defect) judge(defect.name);
+}
+
+bindKeys(
+  editor,
+  {
+    undo: () => (editor.isDrawing ? editor.toolbar.step("undo") || announce(translate("No stroke to undo.")) : undo()),
+    redo: () => editor.toolbar.step("redo"),
+    digit: judgeDefect,
+    keys: {
+      g: () => judge("good"),
+      u: () => judge("unsure"),
+      n: skip,
+      ArrowRight: skip,
+      r: () => byId("reason").focus(),
+      k: () => byId("mask-correct").click(),
+    },
   },
-  skip,
-  undo: () => (toolbar.name === "view" ? undo() : toolbar.step("undo") || announce(translate("No stroke to undo."))),
-  redo: () => toolbar.step("redo"),
-  close: () => toolbar.name === "polygon" && toolbar.tools.polygon.close(),
-  tool: (name) => shown && toolbar.choose(name),
-  nextClass: () => toolbar.nextClass(),
-  resize: (steps) => toolbar.resize(steps),
-  toggleMask: () => {
-    maskCanvas.maskShown = !maskCanvas.maskShown;
-    showMaskState();
-    maskCanvas.draw();
-  },
-  reason: () => byId("reason").focus(),
-  toggleRight: () => byId("mask-correct").click(),
-  zoomIn: () => pointerInput.zoom(),
-  zoomOut: () => pointerInput.zoom(1 / 1.5),
-  fit: () => pointerInput.fit(),
-  move: (x, y) => pointerInput.moveBy(x, y),
-};
-bindKeys(actions);
+  "#verdicts, #navigation",
+);
 byId("skip").addEventListener("click", (event) => event.detail > 1 || skip());
 byId("undo").addEventListener("click", undo);
-byId("mask-toggle").addEventListener("click", actions.toggleMask);
-byId("opacity").addEventListener("input", ({ target }) => {
-  maskCanvas.opacity = target.valueAsNumber;
-  maskCanvas.draw();
-});
 byId("try-now").addEventListener("click", () => {
   key.declined = false;
   refill();

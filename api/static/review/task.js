@@ -1,6 +1,6 @@
 // One review task: the record, its picture and its editable mask.
 
-import { EditableMask } from "./editable_mask.js";
+import { EditableMask } from "../shared/mask_editor/editable_mask.js";
 
 const DEFECT = 255; // the value in masks without classes
 

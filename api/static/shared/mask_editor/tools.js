@@ -118,3 +118,49 @@ export class PolygonTool {
     return Math.hypot(one.x - other.x, one.y - other.y) * this.maskCanvas.view.scale <= pixels;
   }
 }
+
+/** Fills boxes: drag from corner to corner. */
+export class BoxTool {
+  constructor({ maskCanvas, brushStyle, onStep }) {
+    Object.assign(this, { maskCanvas, brushStyle, onStep });
+    this.corner = null;
+  }
+
+  down(point) {
+    this.corner = this.last = point;
+  }
+
+  move(points) {
+    this.last = points.at(-1);
+    this.#preview();
+  }
+
+  up() {
+    const [corner, last] = [this.corner, this.last];
+    this.reset();
+    this.maskCanvas.drawing.begin();
+    this.maskCanvas.drawing.polygon([corner, { x: last.x, y: corner.y }, last, { x: corner.x, y: last.y }], this.brushStyle().value);
+    this.maskCanvas.drawing.end();
+    this.onStep();
+  }
+
+  cancel() {
+    this.reset();
+    this.maskCanvas.draw();
+  }
+
+  /** Discards the box. */
+  reset() {
+    this.corner = null;
+    this.maskCanvas.preview = null;
+  }
+
+  hover() {}
+
+  #preview() {
+    const path = new Path2D();
+    path.rect(this.corner.x, this.corner.y, this.last.x - this.corner.x, this.last.y - this.corner.y);
+    this.maskCanvas.preview = { path, color: this.brushStyle().color };
+    this.maskCanvas.draw();
+  }
+}

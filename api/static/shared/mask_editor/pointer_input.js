@@ -1,6 +1,6 @@
 // Pointer input: one pointer draws, or pans if no drawing tool is active; two fingers pan and zoom.
 
-import { byId } from "../shared/dom.js";
+import { byId } from "../dom.js";
 
 const STEP = 1.5;
 const WHEEL_PX_PER_E = 400; // wheel pixels for a zoom factor of e

@@ -1,6 +1,6 @@
 // The picture with its mask and the preview of the active tool.
 
-import { PhotographCanvas, updateZoomButtons, strokeWithOutline } from "../shared/viewer/photograph_canvas.js";
+import { PhotographCanvas, updateZoomButtons, strokeWithOutline } from "../viewer/photograph_canvas.js";
 import { MaskLayer } from "./mask_layer.js";
 
 export class MaskCanvas {

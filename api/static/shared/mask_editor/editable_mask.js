@@ -5,9 +5,12 @@ import { rasterizeLine, rasterizePolygon } from "./rasterize.js";
 const MAX_UNDO_BYTES = 2 ** 26; // the oldest steps are dropped first
 
 export class EditableMask {
-  /** Starts with the predicted mask {width, height, pixels}: 0 = good, other values = defects. */
-  constructor({ width, height, pixels }) {
-    Object.assign(this, { width, height, predicted: pixels, pixels: pixels.slice() });
+  /**
+   * Starts with a mask {width, height, pixels}: 0 = good, other values = defects. With `hasClasses` each value is the
+   * number of a class, and 255 an ignored area.
+   */
+  constructor({ width, height, pixels, hasClasses }) {
+    Object.assign(this, { width, height, hasClasses, first: pixels, pixels: pixels.slice() });
     this.wasEdited = false;
     this.undone = [];
     this.done = [];
@@ -18,9 +21,9 @@ export class EditableMask {
     return { left: 0, top: 0, right: this.width, bottom: this.height };
   }
 
-  /** Whether it differs from the predicted mask. */
+  /** Whether it differs from the first mask. */
   get modified() {
-    return this.wasEdited && this.pixels.some((value, at) => value !== this.predicted[at]);
+    return this.wasEdited && this.pixels.some((value, at) => value !== this.first[at]);
   }
 
   /** Whether no pixel is defective. */
@@ -75,9 +78,9 @@ export class EditableMask {
     this.#replace(new Uint8Array(this.pixels.length));
   }
 
-  /** Restores the predicted mask; can be undone. */
+  /** Restores the first mask; can be undone. */
   reset() {
-    this.#replace(this.predicted.slice());
+    this.#replace(this.first.slice());
   }
 
   undo() {

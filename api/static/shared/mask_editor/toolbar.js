@@ -1,0 +1,195 @@
+// The toolbar that edits the mask: tool, brush size, class, undo and redo.
+
+import { byId, createElement } from "../dom.js";
+import { translate, translateTree } from "../language.js";
+import { classColor } from "./mask_layer.js";
+import { BoxTool, BrushTool, PolygonTool } from "./tools.js";
+
+const SIZES = [1, 2, 3, 4, 5, 7, 9, 12, 16, 20, 26, 34, 44, 58, 76, 100, 130, 170, 220, 300]; // px
+const ERASER = "#ffffff";
+const IGNORED = 255;
+const STEPS = [["step-undo", "undo"], ["step-redo", "redo"], ["clear", "clear"], ["reset", "reset"]];
+
+const VIEW_TOOLS = `
+  <button id="mask-toggle" type="button" aria-pressed="true" aria-keyshortcuts="M"><kbd aria-hidden="true">M</kbd>Mask</button>
+  <input id="opacity" type="range" min="0" max="1" step="0.05" value="0.4" aria-label="Mask opacity">
+  <div class="joined" role="group" aria-label="Zoom">
+    <button id="zoom-out" type="button" aria-label="Zoom out" aria-keyshortcuts="-">−</button>
+    <button id="zoom-in" type="button" aria-label="Zoom in" aria-keyshortcuts="+">+</button>
+    <button id="zoom-fit" type="button" aria-keyshortcuts="0"><kbd aria-hidden="true">0</kbd>Fit</button>
+  </div>`;
+
+const TOOLS = `
+  <legend class="unseen">Edit the mask</legend>
+  <div class="joined" role="radiogroup" aria-label="Tool">
+    <label aria-keyshortcuts="V"><input type="radio" name="tool" value="view" checked><kbd aria-hidden="true">V</kbd>View</label>
+    <label aria-keyshortcuts="S"><input type="radio" name="tool" value="click"><kbd aria-hidden="true">S</kbd>Click</label>
+    <label aria-keyshortcuts="B"><input type="radio" name="tool" value="brush"><kbd aria-hidden="true">B</kbd>Brush</label>
+    <label aria-keyshortcuts="E"><input type="radio" name="tool" value="eraser"><kbd aria-hidden="true">E</kbd>Eraser</label>
+    <label aria-keyshortcuts="P"><input type="radio" name="tool" value="polygon"><kbd aria-hidden="true">P</kbd>Polygon</label>
+    <label aria-keyshortcuts="X"><input type="radio" name="tool" value="box"><kbd aria-hidden="true">X</kbd>Box</label>
+  </div>
+  <div id="settings">
+    <label id="size-field"><kbd aria-hidden="true">[ ]</kbd><span class="unseen">Size</span><input id="size" type="range" min="0" step="1"><output id="size-value" for="size"></output></label>
+    <button id="close-polygon" type="button" aria-keyshortcuts="Enter" aria-label="Close polygon"><kbd aria-hidden="true">↵</kbd>Close</button>
+  </div>
+  <div id="classes" class="joined" role="group" aria-label="Class" hidden></div>
+  <div id="steps">
+    <div class="joined">
+      <button id="step-undo" type="button" disabled><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M9 5 4 10l5 5M4 10h10a6 6 0 0 1 0 12h-3"/></svg><span class="unseen">Undo stroke</span></button>
+      <button id="step-redo" type="button" disabled><svg viewBox="0 0 24 24" aria-hidden="true"><path d="m15 5 5 5-5 5M20 10H10a6 6 0 0 0 0 12h3"/></svg><span class="unseen">Redo stroke</span></button>
+    </div>
+    <button id="clear" type="button" aria-label="Clear the mask">Clear</button>
+    <button id="reset" type="button" aria-label="Restore the first mask">Reset</button>
+  </div>`;
+
+/** Fills the elements `view-tools` and `tools` of the page. */
+function makeElements() {
+  for (const [id, html] of [["view-tools", VIEW_TOOLS], ["tools", TOOLS]]) {
+    byId(id).innerHTML = html;
+    translateTree(byId(id));
+  }
+}
+
+export class Toolbar {
+  /**
+   * Calls `onChange()` when the tool changes and after each step. `makeClickTool(settings)` makes the tool that finds
+   * defects by clicks; without it the page has none. With `offersIgnored`, areas can be ignored.
+   */
+  constructor(maskCanvas, { onChange, makeClickTool = null, offersIgnored = false }) {
+    Object.assign(this, { maskCanvas, onChange, offersIgnored });
+    makeElements();
+    this.task = null;
+    this.name = "view";
+    this.size = SIZES.indexOf(12);
+    this.value = 0;
+    const settings = { maskCanvas, brushStyle: () => this.#brushStyle(), onStep: () => this.#stepped() };
+    this.tools = {
+      view: null,
+      click: makeClickTool?.(settings),
+      brush: new BrushTool(settings),
+      eraser: new BrushTool(settings),
+      polygon: new PolygonTool(settings),
+      box: new BoxTool(settings),
+    };
+    for (const name of Object.keys(this.tools)) this.#bindTool(name);
+    byId("size").max = SIZES.length - 1;
+    byId("size").addEventListener("input", ({ target }) => this.resize(target.valueAsNumber - this.size));
+    for (const [id, action] of STEPS) byId(id).addEventListener("click", () => this.step(action));
+    byId("close-polygon").addEventListener("click", () => this.tools.polygon.close());
+  }
+
+  /** The active drawing tool, or null. */
+  get tool() {
+    return this.task ? this.tools[this.name] : null;
+  }
+
+  /** Sets the task whose mask is edited, {drawing, defects: [{name, value}], hasClasses}, or null. */
+  setTask(task) {
+    this.tool?.hover(null);
+    this.tools.polygon.reset();
+    this.task = task;
+    this.value = task?.defects[0]?.value ?? 0;
+    this.#showClasses();
+    this.choose("view");
+  }
+
+  choose(name) {
+    if (this.tools[name] === undefined) return;
+    this.tool?.reset?.();
+    this.name = name;
+    radioOf(name).checked = true;
+    byId("picture").classList.toggle("drawing", name !== "view");
+    if (name === "view") this.maskCanvas.preview = null;
+    else this.maskCanvas.maskShown = true;
+    this.#present();
+    this.maskCanvas.draw();
+    this.onChange();
+  }
+
+  /** Changes the brush size by some steps. */
+  resize(steps) {
+    this.size = Math.min(Math.max(this.size + steps, 0), SIZES.length - 1);
+    this.tool?.resized?.();
+    this.#present();
+  }
+
+  /** Selects the class with which tools draw, by its mask value. */
+  chooseClass(value) {
+    this.value = value;
+    this.#showClasses();
+  }
+
+  /** Selects the next class. */
+  nextClass() {
+    const values = this.#classes().map(({ value }) => value);
+    if (values.length) this.chooseClass(values[(values.indexOf(this.value) + 1) % values.length]);
+  }
+
+  /** Runs undo, redo, clear or reset; returns whether something changed. */
+  step(action) {
+    if (!this.task || this.task.drawing.pending) return false;
+    if (action === "undo" && this.tool?.removeLastPoint?.()) return true;
+    this.tool?.reset?.();
+    const done = this.task.drawing[action]() !== false;
+    this.#stepped();
+    return done;
+  }
+
+  #bindTool(name) {
+    const radio = radioOf(name);
+    if (this.tools[name] === undefined) return radio.parentElement.remove();
+    radio.addEventListener("change", () => this.choose(name));
+    return radio.addEventListener("click", ({ detail }) => detail && radio.blur()); // else the arrow keys would change the tool
+  }
+
+  #stepped() {
+    this.maskCanvas.maskShown = true;
+    this.maskCanvas.update(null);
+    this.#present();
+    this.onChange();
+  }
+
+  /** The brush {diameter, value, color}. */
+  #brushStyle() {
+    const value = this.name === "eraser" ? 0 : this.value;
+    return { diameter: SIZES[this.size], value, color: value ? classColor(value, this.task.hasClasses) : ERASER };
+  }
+
+  #present() {
+    const drawing = this.task?.drawing;
+    byId("size").value = this.size;
+    byId("size").setAttribute("aria-valuetext", translate("{size} pixels", { size: SIZES[this.size] }));
+    byId("size-value").textContent = `${SIZES[this.size]} px`;
+    byId("size-field").classList.toggle("unused", !["brush", "eraser"].includes(this.name));
+    byId("close-polygon").classList.toggle("unused", this.name !== "polygon");
+    byId("step-undo").disabled = !drawing?.done.length;
+    byId("step-redo").disabled = !drawing?.undone.length;
+    byId("clear").disabled = !drawing;
+    byId("reset").disabled = !drawing?.wasEdited;
+    byId("tools").disabled = !drawing;
+  }
+
+  /** The classes with which tools draw. */
+  #classes() {
+    if (!this.task?.hasClasses) return [];
+    return this.offersIgnored ? [...this.task.defects, { name: translate("Ignore"), value: IGNORED }] : this.task.defects;
+  }
+
+  #showClasses() {
+    const classes = this.#classes();
+    byId("classes").hidden = classes.length < 2;
+    byId("classes").replaceChildren(...classes.map(({ name, value }) => {
+      const button = createElement("button", "", name);
+      button.type = "button";
+      button.style.setProperty("--swatch", classColor(value, true));
+      button.setAttribute("aria-pressed", value === this.value);
+      button.addEventListener("click", () => this.chooseClass(value));
+      return button;
+    }));
+  }
+}
+
+function radioOf(name) {
+  return document.querySelector(`#tools input[value=${name}]`);
+}
