@@ -2,15 +2,15 @@
 
 import { changeText } from "../shared/change_text.js";
 import { byId, createElement, setText } from "../shared/dom.js";
-import { askKey } from "../shared/key_prompt.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { partName, timeText } from "../shared/record_text.js";
-import { Key } from "../shared/service.js";
+import { Credentials } from "../shared/credentials.js";
 
 const PAGE_SIZE = 100;
 
-const key = new Key(askKey);
-const requests = new RecordRequests(key);
+const credentials = new Credentials(askForCredentials);
+const requests = new RecordRequests(credentials);
 let who = ""; // of the last search
 let nextBefore = null; // cursor of the next page
 
@@ -36,7 +36,7 @@ async function loadPage() {
   }
   byId("more").hidden = nextBefore === null;
   byId("none").hidden = byId("changes").childElementCount > 0 || !byId("problem").hidden;
-  byId("forget-key").hidden = !key.value;
+  byId("forget-key").hidden = !credentials.key;
 }
 
 function changeItem(change) {
@@ -55,7 +55,7 @@ byId("search").addEventListener("submit", (event) => {
 });
 byId("more").addEventListener("click", loadPage);
 byId("forget-key").addEventListener("click", () => {
-  key.forget();
+  credentials.forgetKey();
   search();
 });
 await search();

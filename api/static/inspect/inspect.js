@@ -2,10 +2,10 @@
 
 import { byId } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
-import { askKey } from "../shared/key_prompt.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
 import { readGrey, writeGrey } from "../shared/png.js";
 import { findRegions, paintMask } from "../shared/regions.js";
-import { Key } from "../shared/service.js";
+import { Credentials } from "../shared/credentials.js";
 import { decideAt, markedDecisionText } from "./decision.js";
 import { busyText, History } from "./history.js";
 import { inspect } from "./requests.js";
@@ -29,20 +29,20 @@ let current = null; // the selected entry
 let displayed = null; // the displayed result {entry, scores, found, labels}, or null
 let selected = null; // the region that stays highlighted, or null
 
-const key = new Key(askKey);
+const credentials = new Credentials(askForCredentials);
 const queue = new RequestQueue(MAX_CONCURRENT_REQUESTS);
 const history = new History(show);
 const failedBanner = new FailedBanner({ onShow: show, onRetry: retry });
 const reviewCount = new ReviewCount(show);
 const sliders = new Sliders(apply);
 const viewer = new Viewer(byId("picture"), { onHover: hover, onSelect: select });
-const modelSelect = new ModelSelect(key);
+const modelSelect = new ModelSelect(credentials);
 
 // === Inspecting ===
 
 function add(files) {
   if (!files.length) return;
-  key.declined = false;
+  credentials.declined = false;
   showError("");
   sliders.resetScore(); // new photographs are judged at the model's threshold
   let previous;
@@ -58,7 +58,7 @@ function add(files) {
 }
 
 function retry(failed) {
-  key.declined = false;
+  credentials.declined = false;
   for (const entry of failed) submit(entry);
 }
 
@@ -74,7 +74,7 @@ async function inspectEntry(entry) {
   const small = thumbnail(entry.file).then((canvas) => history.setThumbnail(entry, canvas));
   try {
     const onWait = (wait) => updateEntry(Object.assign(entry, { wait }));
-    Object.assign(entry, await inspect(entry.file, { model: entry.model, key, onWait }), { state: "done" });
+    Object.assign(entry, await inspect(entry.file, { model: entry.model, credentials, onWait }), { state: "done" });
     announce(`${entry.file.name}: ${markedDecisionText(decideAt(entry.decision, sliders.score))}`);
   } catch (error) {
     fail(entry, error);
@@ -197,7 +197,7 @@ function showError(text) {
 }
 
 function showKey() {
-  byId("forget-key").hidden = !key.value;
+  byId("forget-key").hidden = !credentials.key;
 }
 
 function announce(text) {
@@ -235,7 +235,7 @@ byId("models").addEventListener("change", () => sliders.resetScore());
 byId("save-mask").addEventListener("click", saveMask);
 byId("save-json").addEventListener("click", saveAnswer);
 byId("forget-key").addEventListener("click", () => {
-  key.forget();
+  credentials.forgetKey();
   showKey();
 });
 modelSelect.fill().finally(showKey);

@@ -5,8 +5,8 @@ import { translate } from "../shared/language.js";
 import { listModels } from "./requests.js";
 
 export class ModelSelect {
-  constructor(key) {
-    this.key = key;
+  constructor(credentials) {
+    this.credentials = credentials;
     this.models = [];
   }
 
@@ -18,7 +18,7 @@ export class ModelSelect {
   /** Fetches the list of served models. */
   async fill() {
     try {
-      this.models = await listModels(this.key);
+      this.models = await listModels(this.credentials);
     } catch (error) {
       byId("model").textContent = error.message;
       return;

@@ -6,8 +6,8 @@ import { request } from "../shared/service.js";
 const LARGE_FILE_BYTES = 2 ** 24; // proxies may reject larger files
 
 /** All served models. */
-export async function listModels(key) {
-  const answer = await request("v1/models", { key });
+export async function listModels(credentials) {
+  const answer = await request("v1/models", { credentials });
   return (await answer.json()).models ?? [];
 }
 
@@ -17,14 +17,14 @@ export async function listModels(key) {
  * Returns {decision, json}: the decision, and the whole response as a Blob, so that masks of a long session do not
  * fill the memory. Calls `onWait(text)` while it waits for the service.
  */
-export async function inspect(file, { model, key, onWait }) {
+export async function inspect(file, { model, credentials, onWait }) {
   const body = new FormData();
   body.append("file", file, file.name);
   const query = "predict?mask=scores";
   const path = model
     ? `v1/models/${encodeURIComponent(model.name)}/versions/${encodeURIComponent(model.version)}/${query}`
     : `v1/${query}`;
-  const answer = await request(path, { method: "POST", body, key, onWait, noAnswer: connectionErrorText(file) });
+  const answer = await request(path, { method: "POST", body, credentials, onWait, noAnswer: connectionErrorText(file) });
   const json = await answer.blob();
   return { decision: JSON.parse(await json.text()).decision, json };
 }

@@ -7,8 +7,8 @@ import { OverlayImage } from "./overlay_image.js";
 const SIDE_PX = 1400;
 
 export class LastPhotograph {
-  constructor(key) {
-    this.key = key;
+  constructor(credentials) {
+    this.credentials = credentials;
     this.image = null;
   }
 
@@ -29,7 +29,7 @@ export class LastPhotograph {
       frame.href = `parts/${id}`;
       frame.target = "_top";
       frame.setAttribute("aria-label", translate("Open the last part"));
-      this.image = new OverlayImage(frame, { id, side: SIDE_PX, key: this.key });
+      this.image = new OverlayImage(frame, { id, side: SIDE_PX, credentials: this.credentials });
     }
   }
 }

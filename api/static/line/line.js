@@ -2,8 +2,8 @@
 
 import { byId, setText } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
-import { askKey } from "../shared/key_prompt.js";
-import { Key } from "../shared/service.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
+import { Credentials } from "../shared/credentials.js";
 import { Alarm } from "./alarm.js";
 import { enableKiosk } from "./kiosk.js";
 import { keepScreenOn } from "./wake_lock.js";
@@ -22,15 +22,15 @@ const STALE_MS = 6000; // after which a response is outdated
 const TICK_MS = 500;
 const SIREN_INTERVAL_MS = 15_000;
 
-const key = new Key(askKey);
+const credentials = new Credentials(askForCredentials);
 const clock = new Clock();
 const charts = new Charts();
-const defects = new RecentDefects(key);
-const lastPhotograph = new LastPhotograph(key);
+const defects = new RecentDefects(credentials);
+const lastPhotograph = new LastPhotograph(credentials);
 const sounds = new Sounds();
-const alarm = new Alarm(() => enterKey());
+const alarm = new Alarm(() => askAgain());
 const stations = new Stations((station) => follow(station));
-const poller = new StatusPoller({ key, onAnswer: show, onError: onPollError });
+const poller = new StatusPoller({ credentials, onAnswer: show, onError: onPollError });
 
 let status = null; // the last response
 let answeredAt = performance.now();
@@ -88,8 +88,8 @@ function follow(station) {
   poller.follow(station);
 }
 
-function enterKey() {
-  key.declined = false;
+function askAgain() {
+  credentials.declined = false;
   follow(stations.chosen);
 }
 

@@ -7,15 +7,15 @@ const RETRY_MS = 30_000;
 
 export class OverlayImage {
   /** Shows record `id` in the element `frame`, at most `side` px long or high. */
-  constructor(frame, { id, side, key }) {
-    Object.assign(this, { frame, id, side, key, url: null, askedAt: -Infinity, freed: false });
+  constructor(frame, { id, side, credentials }) {
+    Object.assign(this, { frame, id, side, credentials, url: null, askedAt: -Infinity, freed: false });
   }
 
   /** Fetches the photograph once; retries later after a failure. */
   async load() {
     if (this.url || performance.now() - this.askedAt < RETRY_MS) return;
     this.askedAt = performance.now();
-    const used = this.key.value;
+    const used = this.credentials.key;
     const headers = used ? { Authorization: `Bearer ${used}` } : {};
     const answer = await fetch(`v1/records/${this.id}/overlay?side=${this.side}`, { headers }).catch(() => null);
     const blob = answer?.ok ? await answer.blob().catch(() => null) : null;

@@ -8,8 +8,8 @@ import { OverlayImage } from "./overlay_image.js";
 const SIDE_PX = 480;
 
 export class RecentDefects {
-  constructor(key) {
-    this.key = key;
+  constructor(credentials) {
+    this.credentials = credentials;
     this.list = byId("defects").querySelector("ol");
     this.items = new Map(); // by record id: {element, image}
   }
@@ -33,7 +33,7 @@ export class RecentDefects {
     frame.setAttribute("aria-label", `${defect.label}, ${partName(defect)}, ${clock.time(defect.inspected_at)}`);
     const about = [createElement("strong", "", defect.label), createElement("span", "", clock.time(defect.inspected_at))];
     const element = createElement("li", "", frame, createElement("p", "", ...about), createElement("p", "which", `${partName(defect)}, ${stationName(defect.station)}`));
-    const image = new OverlayImage(frame, { id: defect.record_id, side: SIDE_PX, key: this.key });
+    const image = new OverlayImage(frame, { id: defect.record_id, side: SIDE_PX, credentials: this.credentials });
     const item = { element, image };
     this.items.set(defect.record_id, item);
     return item;

@@ -1,13 +1,14 @@
 // Several stations side by side: each is a display of its own.
 
 import { createElement } from "../shared/dom.js";
-import { askKey } from "../shared/key_prompt.js";
-import { Key, request } from "../shared/service.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
+import { Credentials } from "../shared/credentials.js";
+import { request } from "../shared/service.js";
 import { stationName } from "./format.js";
 
-/** Replaces the page by a display for each station; asks for a key once for all of them. */
+/** Replaces the page by a display for each station; asks for a key or a log-in once for all of them. */
 export async function showSideBySide(stations) {
-  await request("v1/line", { key: new Key(askKey) }).catch(() => {}); // each display shows its own errors
+  await request("v1/line", { credentials: new Credentials(askForCredentials) }).catch(() => {}); // each display shows its own errors
   const displays = [...new Set(stations)].map((station) => {
     const frame = createElement("iframe", "");
     frame.title = stationName(station);

@@ -12,8 +12,8 @@ const KEY_UNKNOWN = translate("The service does not accept this key.");
 
 export class StatusPoller {
   /** Calls `onAnswer(status)` or `onError(message, needsKey)` after each request. */
-  constructor({ key, onAnswer, onError }) {
-    Object.assign(this, { key, onAnswer, onError });
+  constructor({ credentials, onAnswer, onError }) {
+    Object.assign(this, { credentials, onAnswer, onError });
     this.run = 0;
     this.asking = null;
   }
@@ -39,7 +39,7 @@ export class StatusPoller {
   }
 
   async ask(path) {
-    const used = this.key.value;
+    const used = this.credentials.key;
     const asking = (this.asking = new AbortController());
     const timeout = setTimeout(() => asking.abort(), TIMEOUT_MS);
     try {
@@ -52,7 +52,7 @@ export class StatusPoller {
     } finally {
       clearTimeout(timeout);
     }
-    if (await this.key.renew(used, used ? KEY_UNKNOWN : "")) return this.ask(path);
+    if (await this.credentials.renew(used, used ? KEY_UNKNOWN : "")) return this.ask(path);
     throw Object.assign(new Error(used ? KEY_UNKNOWN : KEY_NEEDED), { needsKey: true });
   }
 }

@@ -19,7 +19,7 @@ export function differences(name, count, requests) {
 
   async function loadPage() {
     more.disabled = true;
-    const page = await attempt(requests.key, () => requests.differences(name, before));
+    const page = await attempt(requests.credentials, () => requests.differences(name, before));
     more.disabled = false;
     if (!page) return;
     for (const difference of page.differences) sheet.add(difference, ...aboutDifference(difference));

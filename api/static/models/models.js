@@ -2,11 +2,11 @@
 
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
-import { askKey } from "../shared/key_prompt.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
 import { translate } from "../shared/language.js";
 import { limitsText } from "../shared/record_text.js";
 import { saveFile } from "../shared/save_file.js";
-import { Key } from "../shared/service.js";
+import { Credentials } from "../shared/credentials.js";
 import { confirm } from "./confirmation.js";
 import { differences } from "./differences.js";
 import { showChanges, undoButton } from "./latest_changes.js";
@@ -15,13 +15,13 @@ import { ModelRequests } from "./requests.js";
 import { labelState, thresholdState, undoSteps } from "./undo.js";
 import { versionCard } from "./version_card.js";
 
-const key = new Key(askKey);
-const requests = new ModelRequests(key);
+const credentials = new Credentials(askForCredentials);
+const requests = new ModelRequests(credentials);
 
 let models = []; // the served versions, as shown
 
 async function load() {
-  const found = await attempt(key, () => Promise.all([requests.models(), requests.candidates(), requests.changes()]));
+  const found = await attempt(credentials, () => Promise.all([requests.models(), requests.candidates(), requests.changes()]));
   if (!found) return;
   const [served, candidates, changes] = found;
   models = served;
@@ -67,9 +67,9 @@ function actionsOf(model) {
 
 /** Opens a report in a new tab. A link cannot send a key, so with one the report is downloaded. */
 async function openReport(event, model) {
-  if (!key.value) return;
+  if (!credentials.key) return;
   event.preventDefault();
-  const page = await attempt(key, () => requests.report(model));
+  const page = await attempt(credentials, () => requests.report(model));
   if (page) saveFile(page, `${model.name}-${model.version}-report.html`);
 }
 
@@ -97,7 +97,7 @@ async function change(title, text, act, what, state) {
   if (!(await confirm(title, text))) return;
   const before = state();
   byId("done").hidden = true;
-  if (!(await attempt(key, act))) return;
+  if (!(await attempt(credentials, act))) return;
   await load();
   const made = { what, before, after: state() };
   const undoTitle = translate("Undo: {change}", { change: title });
@@ -109,7 +109,7 @@ async function undo(made) {
   const steps = undoSteps(made, models);
   if (!steps || !(await confirm(translate("Undo"), undoText(made)))) return;
   byId("done").hidden = true;
-  const done = await attempt(key, async () => {
+  const done = await attempt(credentials, async () => {
     for (const step of steps) await step(requests);
     return true;
   });
@@ -147,7 +147,7 @@ function showProblem(text) {
 }
 
 byId("forget-key").addEventListener("click", () => {
-  key.forget();
+  credentials.forgetKey();
   load();
 });
 await load();

@@ -7,8 +7,8 @@ const NOT_FOUND = 404;
 const FORBIDDEN = 403;
 
 export class ModelRequests {
-  constructor(key) {
-    this.key = key;
+  constructor(credentials) {
+    this.credentials = credentials;
   }
 
   /** The served versions of all models. */
@@ -29,7 +29,7 @@ export class ModelRequests {
 
   /** The photograph of a record with its mask as a Blob, at most `side` px long or high. */
   async overlay(id, side) {
-    return (await request(`v1/records/${id}/overlay?side=${side}`, { key: this.key })).blob();
+    return (await request(`v1/records/${id}/overlay?side=${side}`, { credentials: this.credentials })).blob();
   }
 
   /** The latest changes of labels and thresholds, the newest first; none as for `candidates`. */
@@ -62,7 +62,7 @@ export class ModelRequests {
 
   /** The report of a version, as a Blob. */
   async report(model) {
-    return (await request(ModelRequests.reportPath(model), { key: this.key })).blob();
+    return (await request(ModelRequests.reportPath(model), { credentials: this.credentials })).blob();
   }
 
   /** What the record answers; null without one, or with a key that may not read it. */
@@ -81,6 +81,6 @@ export class ModelRequests {
   }
 
   async #json(path, options = {}) {
-    return (await request(path, { ...options, key: this.key })).json();
+    return (await request(path, { ...options, credentials: this.credentials })).json();
   }
 }

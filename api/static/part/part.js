@@ -1,12 +1,12 @@
 // The page of an inspected part: photograph, verdict, review, changes, other inspections.
 
 import { byId, createElement, setText } from "../shared/dom.js";
-import { askKey } from "../shared/key_prompt.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { changeText } from "../shared/change_text.js";
 import { partName, servingLabel, timeText, verdictKind, verdictText } from "../shared/record_text.js";
 import { findRegions } from "../shared/regions.js";
-import { Key } from "../shared/service.js";
+import { Credentials } from "../shared/credentials.js";
 import { drawHeatMap } from "../shared/viewer/heat_map.js";
 import { Viewer } from "../shared/viewer/viewer.js";
 import { ReviewForm } from "./review_form.js";
@@ -16,7 +16,7 @@ const MAX_INSPECTIONS = 50;
 const NO_MASK = { regions: [], runs: [] };
 const ANY_CLASS = 1 / 255; // lowest value of a defect in a mask
 
-const requests = new RecordRequests(new Key(askKey));
+const requests = new RecordRequests(new Credentials(askForCredentials));
 const viewer = new Viewer(byId("picture"));
 const reviewForm = new ReviewForm(requests, load);
 const recordId = location.pathname.split("/").at(-1);

@@ -4,11 +4,11 @@ import { attempt } from "../shared/attempt.js";
 import { ContactSheet } from "../shared/contact_sheet.js";
 import { byId, setText } from "../shared/dom.js";
 import { translate, translateCount } from "../shared/language.js";
-import { askKey } from "../shared/key_prompt.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { servingLabel, timeText } from "../shared/record_text.js";
 import { SearchForm } from "../shared/search_form.js";
-import { Key } from "../shared/service.js";
+import { Credentials } from "../shared/credentials.js";
 import { saveFile } from "../shared/save_file.js";
 import { verdictBadge } from "../shared/verdict_badge.js";
 import { addRow } from "./table_row.js";
@@ -16,8 +16,8 @@ import { addRow } from "./table_row.js";
 const PAGE_SIZE = 50;
 const FILES = { csv: "inspections.csv", parquet: "inspections.parquet", coco: "inspections.zip" };
 
-const key = new Key(askKey);
-const requests = new RecordRequests(key);
+const credentials = new Credentials(askForCredentials);
+const requests = new RecordRequests(credentials);
 const form = new SearchForm(byId("search"), search);
 const sheet = new ContactSheet(byId("pictures"), requests);
 const rows = byId("table").querySelector("tbody");
@@ -43,7 +43,7 @@ async function loadPage() {
   query.set("limit", PAGE_SIZE);
   if (nextBefore !== null) query.set("before", nextBefore);
   byId("more").disabled = true;
-  const page = await attempt(key, () => requests.search(query));
+  const page = await attempt(credentials, () => requests.search(query));
   if (number !== current) return;
   byId("more").disabled = false;
   if (page) show(page);
@@ -70,7 +70,7 @@ function summaryText() {
 
 async function download({ currentTarget: button }) {
   button.disabled = true;
-  const file = await attempt(key, () => requests.export(form.query, button.dataset.form));
+  const file = await attempt(credentials, () => requests.export(form.query, button.dataset.form));
   if (file) saveFile(file, FILES[button.dataset.form]);
   button.disabled = false;
 }
@@ -85,7 +85,7 @@ byId("more").addEventListener("click", loadPage);
 for (const button of document.querySelectorAll("#exports button")) button.addEventListener("click", download);
 for (const choice of document.querySelectorAll("input[name=view]")) choice.addEventListener("change", showView);
 byId("forget-key").addEventListener("click", () => {
-  key.forget();
+  credentials.forgetKey();
   search();
 });
 showView();

@@ -6,8 +6,8 @@ const MAX_SKIPPED = 100;
 
 export class Requests extends RecordRequests {
   /** `session` identifies the tab; `station` null = all stations; `reviewer` has the name. */
-  constructor({ key, session, station, reviewer }) {
-    super(key);
+  constructor({ credentials, session, station, reviewer }) {
+    super(credentials);
     Object.assign(this, { session, station, reviewer });
   }
 

@@ -2,11 +2,11 @@
 
 import { byId } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
-import { askKey } from "../shared/key_prompt.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
 import { bindKeys } from "../shared/mask_editor/keyboard.js";
 import { MaskEditor } from "../shared/mask_editor/mask_editor.js";
 import { partName, verdictText } from "../shared/record_text.js";
-import { Key } from "../shared/service.js";
+import { Credentials } from "../shared/credentials.js";
 import { showEmptyState } from "./empty_state.js";
 import { Connection } from "./connection.js";
 import { TaskQueue } from "./task_queue.js";
@@ -24,10 +24,10 @@ const MAX_UNDO = 30; // verdicts
 const main = document.querySelector("main");
 
 const session = openSession();
-const key = new Key(askKey);
+const credentials = new Credentials(askForCredentials);
 const station = new URLSearchParams(location.search).get("station");
-const reviewer = new Reviewer(key);
-const requests = new Requests({ key, session: session.id, station, reviewer });
+const reviewer = new Reviewer(credentials);
+const requests = new Requests({ credentials, session: session.id, station, reviewer });
 const editor = new MaskEditor({ onChange: showMaskState });
 const connection = new Connection(() => verdictSender.pending);
 const reporterFor = (who) => (connected, error) => connection.report(who, connected, error);
@@ -178,7 +178,7 @@ function onReverted(task, error) {
 }
 
 async function reviewAgain(task) {
-  key.declined = false;
+  credentials.declined = false;
   task.record = await requests.find(task.id).catch(() => task.record);
   taskQueue.reopen(task);
 }
@@ -186,7 +186,7 @@ async function reviewAgain(task) {
 /** Fetches tasks. */
 async function refill() {
   await taskQueue.refill();
-  byId("forget-key").hidden = !key.value;
+  byId("forget-key").hidden = !credentials.key;
 }
 
 // === Wiring ===
@@ -216,7 +216,7 @@ bindKeys(
 byId("skip").addEventListener("click", (event) => event.detail > 1 || skip());
 byId("undo").addEventListener("click", undo);
 byId("try-now").addEventListener("click", () => {
-  key.declined = false;
+  credentials.declined = false;
   refill();
 });
 byId("reload-picture").addEventListener("click", () => show(shown));
@@ -227,7 +227,7 @@ byId("show-skipped").addEventListener("click", () => {
 byId("show-statistics").addEventListener("click", () => showStatistics(requests));
 byId("close-statistics").addEventListener("click", () => byId("statistics").close());
 byId("forget-key").addEventListener("click", () => {
-  key.forget();
+  credentials.forgetKey();
   byId("forget-key").hidden = true;
 });
 window.addEventListener("beforeunload", (event) => {

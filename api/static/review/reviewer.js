@@ -9,9 +9,9 @@ const KEY = /segdec_[\w-]{20,}|(?=\S*\d)(?=\S*[a-z])[^\s@]{30,}/i; // a key of t
 const KEY_REFUSED = translate("This is an API key: everybody could read it beside the verdicts. Enter your name.");
 
 export class Reviewer {
-  /** `key` is that of this tab, which must not become the name. */
-  constructor(key) {
-    this.key = key;
+  /** The key of `credentials` must not become the name. */
+  constructor(credentials) {
+    this.credentials = credentials;
     this.user = null;
     document.addEventListener("session", () => this.#showUser());
     if (this.#isKey(this.name ?? "")) localStorage.removeItem(NAME);
@@ -30,7 +30,7 @@ export class Reviewer {
   /** Asks for a log-in if there are users, otherwise for a name if there is none; resolves when that is done. */
   async identify() {
     const { user, has_users: hasUsers } = await currentSession();
-    if (hasUsers && !user && !this.key.value) await this.key.renew("", "");
+    if (hasUsers && !user && !this.credentials.key) await this.credentials.renew("", "");
     await this.#showUser();
     if (!this.name) await this.ask();
   }
@@ -48,7 +48,7 @@ export class Reviewer {
   }
 
   #isKey(text) {
-    return KEY.test(text) || (text.trim() !== "" && text.trim() === this.key.value);
+    return KEY.test(text) || (text.trim() !== "" && text.trim() === this.credentials.key);
   }
 
   #keep(name) {

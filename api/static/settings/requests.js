@@ -3,8 +3,8 @@
 import { request } from "../shared/service.js";
 
 export class SettingRequests {
-  constructor(key) {
-    this.key = key;
+  constructor(credentials) {
+    this.credentials = credentials;
   }
 
   async settings() {
@@ -45,7 +45,7 @@ export class SettingRequests {
 
   async #json(path, method = "GET", body = undefined) {
     const sent = body && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
-    return (await request(path, { method, ...sent, key: this.key })).json();
+    return (await request(path, { method, ...sent, credentials: this.credentials })).json();
   }
 }
 

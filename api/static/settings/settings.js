@@ -2,28 +2,28 @@
 
 import { attempt } from "../shared/attempt.js";
 import { byId, createElement, setText } from "../shared/dom.js";
-import { askKey } from "../shared/key_prompt.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
 import { formatNumber, translate } from "../shared/language.js";
 import { timeText } from "../shared/record_text.js";
-import { Key } from "../shared/service.js";
+import { Credentials } from "../shared/credentials.js";
 import { currentSession } from "../shared/session.js";
 import { SettingRequests } from "./requests.js";
 import { GROUPS } from "./setting_texts.js";
 import { UserTable } from "./user_table.js";
 
 const EDITORS = ["engineer", "administrator"];
-const key = new Key(askKey);
-const requests = new SettingRequests(key);
-const users = new UserTable(requests, key);
+const credentials = new Credentials(askForCredentials);
+const requests = new SettingRequests(credentials);
+const users = new UserTable(requests, credentials);
 
 async function load() {
-  const settings = await attempt(key, () => requests.settings());
+  const settings = await attempt(credentials, () => requests.settings());
   if (!settings) return;
   const { user, has_users: hasUsers } = await currentSession();
-  byId("open-access").hidden = hasUsers || Boolean(key.value);
-  const mayEdit = user ? EDITORS.includes(user.role) : Boolean(key.value);
+  byId("open-access").hidden = hasUsers || Boolean(credentials.key);
+  const mayEdit = user ? EDITORS.includes(user.role) : Boolean(credentials.key);
   present(settings, mayEdit);
-  if (user ? user.role === "administrator" : key.value) await users.load();
+  if (user ? user.role === "administrator" : credentials.key) await users.load();
 }
 
 function present(settings, mayEdit) {
@@ -106,7 +106,7 @@ function valueText(value, { unit }) {
 
 byId("zones").append(...Intl.supportedValuesOf("timeZone").map((zone) => new Option(zone, zone)));
 byId("forget-key").addEventListener("click", () => {
-  key.forget();
+  credentials.forgetKey();
   location.reload();
 });
 await load();

@@ -9,8 +9,8 @@ import { roleText } from "../shared/role_text.js";
 const ROLES = ["operator", "reviewer", "quality", "engineer", "administrator"];
 
 export class UserTable {
-  constructor(requests, key) {
-    Object.assign(this, { requests, key, form: byId("new-user") });
+  constructor(requests, credentials) {
+    Object.assign(this, { requests, credentials, form: byId("new-user") });
     this.form.elements.role.append(...roleOptions());
     this.form.elements.screen.addEventListener("change", () => this.#showPassword());
     this.form.addEventListener("submit", (event) => {
@@ -59,7 +59,7 @@ export class UserTable {
   }
 
   async #makeLink(name) {
-    const link = await attempt(this.key, () => this.requests.makeLink(name));
+    const link = await attempt(this.credentials, () => this.requests.makeLink(name));
     if (!link) return;
     const address = new URL(link.path, document.baseURI).href;
     const values = { name, time: timeText(link.expires_at), address };
@@ -82,7 +82,7 @@ export class UserTable {
   /** Runs a request that returns the users, and shows them; returns whether it succeeded. */
   async #change(act) {
     setText(byId("link"), "");
-    const users = await attempt(this.key, act);
+    const users = await attempt(this.credentials, act);
     if (users) this.#present(users);
     return Boolean(users);
   }

@@ -2,8 +2,8 @@
 
 import { byId, setText } from "./dom.js";
 
-/** Runs a request and shows its error in `#problem`; returns its result, or null. `key` decides on "Forget key". */
-export async function attempt(key, ask) {
+/** Runs a request and shows its error in `#problem`; returns its result, or null. `credentials` decide on "Forget key". */
+export async function attempt(credentials, ask) {
   byId("problem").hidden = true;
   try {
     return await ask();
@@ -13,6 +13,6 @@ export async function attempt(key, ask) {
     byId("problem").scrollIntoView({ block: "nearest" });
     return null;
   } finally {
-    byId("forget-key").hidden = !key.value;
+    byId("forget-key").hidden = !credentials.key;
   }
 }

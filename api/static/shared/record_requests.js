@@ -8,8 +8,8 @@ export const JSON_TYPE = { "Content-Type": "application/json" };
 const TIMEOUT_MS = 60_000; // a lost network reports no error for much longer
 
 export class RecordRequests {
-  constructor(key) {
-    this.key = key;
+  constructor(credentials) {
+    this.credentials = credentials;
   }
 
   /** A page of inspections, {records, next_before}; `query` is a URLSearchParams. */
@@ -116,7 +116,7 @@ export class RecordRequests {
   }
 
   ask(path, options = {}) {
-    return request(path, { timeoutMs: TIMEOUT_MS, ...options, key: this.key });
+    return request(path, { timeoutMs: TIMEOUT_MS, ...options, credentials: this.credentials });
   }
 }
 

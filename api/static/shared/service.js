@@ -4,7 +4,6 @@ import { translate } from "./language.js";
 import { problemText } from "./problem_text.js";
 import { csrfHeader, refreshSession } from "./session.js";
 
-const KEY_NAME = "segdec.key";
 const MAX_RETRIES = 4;
 const MAX_WAIT_S = 30;
 const BUSY = [429, 503];
@@ -23,54 +22,23 @@ export class ServiceError extends Error {
   }
 }
 
-/** The API key, stored for this tab only. The user is asked for it, or to log in, when the service requires it. */
-export class Key {
-  /** `ask(reason)` shows the prompt and resolves to {key}, to {user} after a log-in, or to null if declined. */
-  constructor(ask) {
-    this.ask = ask;
-    this.asking = null;
-    this.declined = false;
-  }
-
-  get value() {
-    return sessionStorage.getItem(KEY_NAME) ?? "";
-  }
-
-  forget() {
-    sessionStorage.removeItem(KEY_NAME);
-    this.declined = false;
-  }
-
-  /** Asks once for all requests that failed with the key `used`; returns whether there is a new key or log-in. */
-  async renew(used, reason) {
-    if (this.value !== used) return true;
-    if (this.declined) return false;
-    this.asking ??= this.ask(reason).finally(() => (this.asking = null));
-    const given = await this.asking;
-    if (given?.key) sessionStorage.setItem(KEY_NAME, given.key);
-    if (given?.user) sessionStorage.removeItem(KEY_NAME);
-    this.declined = !given;
-    return Boolean(given);
-  }
-}
-
 /**
  * Requests a `path` relative to the page; retries while the service is busy, and calls `onWait(text)` meanwhile.
  *
- * Returns the response. Throws a ServiceError, with the message `noAnswer` if there is no response, or none within
- * `timeoutMs`.
+ * Returns the response to a request with `credentials`, a Credentials. Throws a ServiceError, with the message
+ * `noAnswer` if there is no response, or none within `timeoutMs`.
  */
 export async function request(path, options) {
-  const { method = "GET", body, headers = {}, key, onWait = () => {}, noAnswer = NO_ANSWER, timeoutMs } = options;
+  const { method = "GET", body, headers = {}, credentials, onWait = () => {}, noAnswer = NO_ANSWER, timeoutMs } = options;
   for (let attempt = 1; ; ) {
-    const used = key.value;
-    const sent = { ...headers, ...(await credentials(method, used)) };
+    const used = credentials.key;
+    const sent = { ...headers, ...(await identityHeaders(method, used)) };
     const signal = timeoutMs && AbortSignal.timeout(timeoutMs);
     const answer = await fetch(path, { method, body, headers: sent, signal, cache: "no-store" }).catch(() => null);
     if (answer?.ok) return answer;
     if (!answer) throw new ServiceError(noAnswer);
     if (answer.status === UNAUTHORIZED) {
-      if (await key.renew(used, used ? KEY_UNKNOWN : "")) continue;
+      if (await credentials.renew(used, used ? KEY_UNKNOWN : "")) continue;
       throw new ServiceError(used ? KEY_UNKNOWN : KEY_NEEDED, UNAUTHORIZED);
     }
     const error = await explain(answer);
@@ -89,7 +57,7 @@ export async function request(path, options) {
 }
 
 /** The headers that say who sends a request; the cookie of a session is added by the browser. */
-async function credentials(method, key) {
+async function identityHeaders(method, key) {
   if (key) return { Authorization: `Bearer ${key}` };
   return SAFE_METHODS.includes(method) ? {} : csrfHeader();
 }

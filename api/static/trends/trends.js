@@ -3,25 +3,25 @@
 import { attempt } from "../shared/attempt.js";
 import { byId, setText } from "../shared/dom.js";
 import { translate } from "../shared/language.js";
-import { askKey } from "../shared/key_prompt.js";
+import { askForCredentials } from "../shared/credentials_prompt.js";
 import { RecordRequests } from "../shared/record_requests.js";
 import { SearchForm } from "../shared/search_form.js";
-import { Key } from "../shared/service.js";
+import { Credentials } from "../shared/credentials.js";
 import { enableReports } from "./report_form.js";
 import { showErrors } from "./model_errors.js";
 import { drawRate, drawScores } from "./plots.js";
 import { rateSentence } from "./sentences.js";
 import { showClasses, showGroups, showPeriods } from "./tables.js";
 
-const key = new Key(askKey);
-const requests = new RecordRequests(key);
+const credentials = new Credentials(askForCredentials);
+const requests = new RecordRequests(credentials);
 const form = new SearchForm(byId("search"), load);
 let current = 0; // number of the newest request: answers of earlier ones are ignored
 
 async function load() {
   history.replaceState(null, "", form.address);
   const number = ++current;
-  await attempt(key, async () => {
+  await attempt(credentials, async () => {
     const report = await requests.trends(form.query);
     if (number !== current) return;
     show(report);
@@ -40,9 +40,9 @@ function show({ by, zone, periods, classes, stations, versions }) {
   showGroups(byId("by-version"), translate("Version"), versions);
 }
 
-enableReports(requests, () => form.typed, (ask) => attempt(key, ask));
+enableReports(requests, () => form.typed, (ask) => attempt(credentials, ask));
 byId("forget-key").addEventListener("click", () => {
-  key.forget();
+  credentials.forgetKey();
   load();
 });
 await load();

@@ -30,7 +30,7 @@ const DIALOG = `
  *
  * Without users, it asks for a key.
  */
-export async function askKey(reason) {
+export async function askForCredentials(reason) {
   const { has_users: hasUsers, open_id: hasOpenId } = await currentSession();
   const dialog = byId("log-in-dialog") ?? makeDialog();
   let asksUser = hasUsers;
