@@ -572,13 +572,19 @@ def test_texts_have_contrast_and_candidates_are_shown(review, line, scheme):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(820, 1180), (390, 844)])
-def test_the_page_fits_small_screens(review, line, width, height):
-    line.inspect(line.predictor.add_toy_part(1), "A10451")
+@pytest.mark.parametrize("has_candidate", [False, True], ids=["alone", "candidate"])
+def test_the_page_fits_small_screens(review, line, width, height, has_candidate):
+    number = line.inspect(line.predictor.add_toy_part(1), "A10451")
+    if has_candidate:
+        line.disagree(number, "good", 0.312)
     user = review(viewport={"width": width, "height": height}, has_touch=True)
     shows(user.page, "A10451")
+    words = user.page.locator("#models .word")
+    for shown in (*words.all(), user.page.locator("#view"), *user.page.locator("#verdicts button").all()):
+        expect(shown).to_be_in_viewport(ratio=1)
+    expect(words).to_have_text(["scratch", "Good"] if has_candidate else ["scratch"])
     user.page.keyboard.press("b")
     assert user.page.evaluate("document.documentElement.scrollWidth") == width
     if width > 600:
         assert user.page.evaluate("document.documentElement.scrollHeight") == height
-        expect(user.page.locator("#verdicts button").last).to_be_in_viewport()
-    user.screenshot(f"review-{width}", full_page=True)
+    user.screenshot(f"review-{width}{'-candidate' if has_candidate else ''}", full_page=True)
