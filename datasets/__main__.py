@@ -12,6 +12,7 @@ from datasets.splitting import TEST_FRACTION, VAL_FRACTION
 from segdec.images import DEFAULT_MAX_PIXELS
 from segdec.runtime.cli import clean_exit, parse_pixel_limit, parse_white_level, raise_pixel_limit
 
+SPLITS = "split file, replaces the split of the layout"
 INVERT_MASKS = "mask files are white where the photograph is good; see data.invert_masks"
 
 
@@ -26,13 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m datasets", description="Write, inspect, split and pack data sets."
+        prog="python -m datasets", description="Write, inspect, split, pack and convert data sets."
     )
     added = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_toy(added.add_parser("toy", help="write the synthetic toy set"))
     _add_inspect(added.add_parser("inspect", help="print statistics of a data set and draw a contact sheet"))
     _add_split(added.add_parser("split", help="write split files by group, or folds"))
     _add_pack(added.add_parser("pack", help="write a data set as TFRecord shards"))
+    _add_convert(added.add_parser("convert", help="write a data set as a folder with a manifest"))
     return parser
 
 
@@ -50,7 +52,8 @@ def _add_toy(parser: argparse.ArgumentParser) -> None:
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("layout", metavar="NAME", help=f"layout: {', '.join(LAYOUTS)}")
+    names = f"layout: {', '.join(LAYOUTS)}; or {commands.AUTO}, which detects it"
+    add("layout", metavar="NAME", help=names)
     add("root", metavar="ROOT", help="folder of the data set; for shards also a URL")
     threshold = "a mask pixel is defective if its value is above N; see data.mask_threshold"
     add("--mask-threshold", type=int, choices=range(255), metavar="N", help=threshold)
@@ -64,7 +67,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 
 def _add_splits(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--splits", type=Path, metavar="FILE", help="split file, replaces the split of the layout")
+    add("--splits", type=Path, metavar="FILE", help=SPLITS)
     leak = "photograph or group that may be in two splits, or have a near duplicate there; repeatable"
     add("--allow-leak", action="append", default=[], metavar="NAME", help=leak)
 
@@ -112,6 +115,17 @@ def _add_pack(parser: argparse.ArgumentParser) -> None:
     add("--shard-mb", type=int, default=DEFAULT_SHARD_MB, help=size)
     add("--overwrite", action="store_true", help="replace existing shards at OUT")
     parser.set_defaults(command=commands.pack)
+
+
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    _add_source(parser)
+    parser.add_argument("--splits", type=Path, metavar="FILE", help=SPLITS)
+    _add_skip_broken(parser)
+    add = parser.add_argument
+    add("out", type=Path, metavar="OUT", help="folder to create, of the layout manifest")
+    lines = "file to write: a JSON object on each line for each problem (place, text, name)"
+    add("--problems", type=Path, metavar="FILE", help=lines)
+    parser.set_defaults(command=commands.convert)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,16 @@ from typing import TypeVar
 
 from datasets.checking import ANY_WHITE_LEVEL, CheckedDataset, check_dataset, describe_risks
 from datasets.contact_sheet import contact_sheet
+from datasets.conversion import convert as write_manifest
+from datasets.detection import detect_layout, find_root
+from datasets.file_systems import is_url
 from datasets.folds import Duplicates, keep_every_share, split_by_share, split_into_folds
 from datasets.layouts.toy import write_toy
 from datasets.leaks import format_near_leak, near_duplicates, raise_if_unusable, warn_of_near_leaks
 from datasets.loading import SHARDS, load_dataset
 from datasets.mask_cover import check_mask_cover
 from datasets.overview import describe
-from datasets.problems import format_problem, raise_if_problems
+from datasets.problems import format_problem, raise_if_problems, write_problems
 from datasets.sample import Dataset
 from datasets.sharding.packing import check_output
 from datasets.sharding.packing import pack as write_shards
@@ -28,6 +31,9 @@ from segdec.runtime.cli import import_tensorflow, progress_bar
 from segdec.runtime.files import atomic_folder, write_text_atomic
 
 Item = TypeVar("Item")
+
+AUTO = "auto"
+"""Instead of a layout: the one that `detect_layout` returns."""
 
 
 def toy(options: argparse.Namespace) -> None:
@@ -140,7 +146,35 @@ def pack(options: argparse.Namespace) -> None:
     )
 
 
+def convert(options: argparse.Namespace) -> None:
+    """Writes the data set as a folder of the layout `manifest`."""
+    if options.out.exists():
+        raise DatasetError(f"{options.out} exists. Choose another path, or remove it.")
+    checked = _check(options, _load(options, options.splits), ANY_WHITE_LEVEL)
+    if options.problems is not None:
+        with _writing(f"The list {options.problems}", "--problems"):
+            write_problems(options.problems, checked.dataset)
+    if not options.skip_broken:
+        raise_if_problems(checked.dataset)
+    dataset = _without_broken(checked)
+    if not dataset.records:
+        raise DatasetError(f"{options.root} has no photograph that can be used. Repair the problems above.")
+    with _writing(str(options.out), "path"):
+        write_manifest(
+            dataset,
+            options.out,
+            max_pixels=options.max_pixels,
+            progress=lambda records: _progress(records, "writing"),
+        )
+    print(f"{len(dataset.records)} photographs in {options.out}")
+
+
 def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
+    if options.layout == AUTO:
+        if not is_url(options.root):
+            options.root = find_root(Path(options.root))
+        options.layout = SHARDS if is_url(str(options.root)) else detect_layout(options.root)
+        print(f"layout: {options.layout} ({options.root})")
     if options.layout == SHARDS:
         import_tensorflow()
     return load_dataset(

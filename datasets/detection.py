@@ -11,6 +11,7 @@ from datasets.annotations.labels import is_good
 from datasets.layouts import dagm, kolektor2, magnetic_tile, manifest, severstal
 from datasets.listing import files, subfolders
 from segdec.errors import DatasetError
+from segdec.images import SUFFIXES
 
 Matcher = Callable[[Path], bool]
 
@@ -30,6 +31,23 @@ def detect_layout(root: Path) -> str:
             f"--layout {found[0]}."
         )
     return found[0] if found else FOLDER
+
+
+def find_root(root: Path) -> Path:
+    """Returns the folder of the data set: `root`, or the one below it that holds everything.
+
+    Archives often contain one folder with everything in it. A folder of photographs alone is not such a
+    folder, because its name is the class.
+    """
+    while not root.is_file() and not any(matches(root) for matches in SIGNS.values()):
+        inner = subfolders(root)
+        if files(root) or len(inner) != 1:
+            break
+        beside = [path for path in files(inner[0]) if path.suffix.lower() not in SUFFIXES]
+        if not beside and not subfolders(inner[0]):
+            break
+        root = inner[0]
+    return root
 
 
 # === Signs ===

@@ -1,8 +1,10 @@
 """Describes the problems of a data set: one message for each cause."""
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path, PurePath
 
 from datasets.sample import Dataset, Problem
@@ -35,7 +37,7 @@ def describe_problems(problems: Sequence[Problem]) -> str:
     return (
         f"The data set has {len(problems)} problem{'s' * many}:\n{lines}{_list_all(problems)}"
         f"Repair {'them' if many else 'it'}, or leave out these photographs with --data.skip-broken (python "
-        "-m training run) or --skip-broken (python -m training fit, python -m datasets pack, split)."
+        "-m training run) or --skip-broken (python -m training fit, python -m datasets pack, split, convert)."
     )
 
 
@@ -49,6 +51,13 @@ def format_problem(problem: Problem) -> str:
     text, place = " ".join(problem.text.split()), " ".join(problem.place.split())
     line = text if place in text else f"{place}: {text}"
     return line.encode(errors="backslashreplace").decode()
+
+
+def write_problems(path: Path, dataset: Dataset) -> None:
+    """Writes problems and dropped shapes as JSON lines with the keys place, text, name and left_out."""
+    found = [*((each, True) for each in dataset.problems), *((each, False) for each in dataset.dropped)]
+    lines = (json.dumps({**asdict(problem), "left_out": left_out}) + "\n" for problem, left_out in found)
+    write_text_atomic(path, "".join(lines))
 
 
 def _by_cause(problems: Sequence[Problem]) -> list[list[Problem]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from datasets.annotations.labels import DEFECT
 from datasets.layouts import manifest
-from datasets.sample import Dataset, Record
+from datasets.sample import IGNORED, Dataset, Record
 from segdec.errors import DatasetError
 
 
@@ -53,5 +53,7 @@ def _renumbered(reviewed: Dataset, dataset: Dataset, folder: Path) -> Iterator[R
                 f"one on all photographs (python -m training fit), remove the lines with '{name}' from the "
                 f"manifest, or set data.merge_defects to merge all classes of defects into '{DEFECT}'."
             )
-        masked = several and record.mask_file is not None
-        yield replace(record, label=indices[name], mask_values=values if masked else None)
+        numbered = values if several and record.mask_file is not None else None
+        if record.mask_values is not None:  # a class_mask, which can have ignored areas
+            numbered = (*values, (IGNORED, IGNORED))
+        yield replace(record, label=indices[name], mask_values=numbered)

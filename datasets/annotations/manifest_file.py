@@ -10,7 +10,8 @@ from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
 
 REQUIRED = ("image", "label")
-COLUMNS = (*REQUIRED, "mask", "box", "boxes", "polygon", "polygons", "split", "group", "name")
+SHAPE_COLUMNS = ("box", "boxes", "polygon", "polygons")
+COLUMNS = (*REQUIRED, "mask", "class_mask", *SHAPE_COLUMNS, "supervision", "split", "group", "name")
 
 TABLES = frozenset({".csv", ".tsv"})
 JSON_LINES = frozenset({".jsonl", ".ndjson"})

@@ -1,7 +1,8 @@
 """One file that lists the photographs: CSV, or JSON lines.
 
     root/manifest.csv        or manifest.jsonl; the root may be the file itself, with any name
-    root/classes.txt         optional: all classes, one on each line; any other label is then a problem
+    root/classes.txt         all classes, one on each line; any other label is then a problem. Required for
+                             class_mask, otherwise optional
     root/splits.txt          optional; used if the manifest has no split
 
     image,label,mask,box,split,group
@@ -14,26 +15,30 @@ folder of the manifest. Photographs without a defect have the label `good` (or `
 classes.
 
     mask                  file of the photograph's size, PNG, BMP or TIFF, above 0 for defect pixels
+    class_mask            instead of mask: the values of the file are the positions of the classes in
+                          classes.txt, 1 for the first; 0 is no defect, 255 an area that is ignored
     box, boxes            x,y,width,height in px from the top left corner, several separated by `;`
     polygon, polygons     x,y,x,y,… likewise; in JSON lines lists of numbers or of points
-    split                 train, val or test; if any photograph has one, those without are left out
+    split                 train, val or test, or fold_1, fold_2, …; if any photograph has one, those without
+                          are left out
     group                 photographs of one group stay in one split; default: each is its own group
     name                  default: the path of the photograph without its suffix
+    supervision           mask, box (the mask has the rectangles around defects) or label; default: mask with
+                          a mask or polygons, box with boxes, and label with neither
 
-The supervision is `mask` with a mask or polygons, `box` with boxes, and `label` with neither. Columns may be
-separated by commas, semicolons or tabs.
+Columns may be separated by commas, semicolons or tabs. `python -m datasets convert` writes this layout.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 
-from datasets.annotations.labels import GOOD, class_names, is_good
+from datasets.annotations.labels import DEFECT, GOOD, class_names, is_good
 from datasets.annotations.manifest_file import read_manifest
 from datasets.formats.annotation_reader import problem
 from datasets.layouts.manifest_row import ManifestRow, read_name, read_row
-from datasets.sample import Dataset, Problem, Record
-from datasets.splitting import assign_splits
+from datasets.sample import IGNORED, Dataset, MaskValues, Problem, Record
+from datasets.splitting import SPLIT_WORDS, assign_splits
 from datasets.text_file import UTF8, read_annotation_text, read_text
 from segdec.errors import DatasetError
 from segdec.runtime.suggestions import nearest_name
@@ -67,20 +72,41 @@ def index(root: Path) -> Dataset:
             problems.append(_problem(path, [entry.line], f"{error}. Correct the line.", name))
     known = _read_classes(path.parent / CLASSES_FILE)
     problems += _unknown_labels(path, rows, known) if known else _labels_by_case(path, rows)
+    problems += [] if known else _unknown_values(path, rows)
     problems += [*_listed_twice(path, rows), *_split_groups(path, rows)]
     broken = {problem.name for problem in problems}
     kept = [row for row in rows if row.name not in broken and row.group not in broken]
     classes = known or class_names(row.label for row in kept)
     if not problems and not known:
         _check_classes(path, {row.label for row in kept})
-    records = tuple(
-        Record(r.name, r.image, r.mask, classes.index(r.label), r.group, r.split, r.supervision)
-        for r in sorted(kept, key=lambda row: row.name)
-    )
+    records = tuple(_record(row, classes) for row in sorted(kept, key=lambda row: row.name))
     dropped = tuple(_problem(path, [row.line], f"{text}.", row.name) for row in kept for text in row.dropped)
     encoding = read_annotation_text(path)[1]
     notes = () if encoding == UTF8 else (f"{path} is not UTF-8; it was read as {encoding}.",)
     return assign_splits(Dataset(classes, records, tuple(problems), dropped, notes), path.parent)
+
+
+def _record(row: ManifestRow, classes: tuple[str, ...]) -> Record:
+    label = classes.index(row.label)
+    split, fold = SPLIT_WORDS[row.split] if row.split else (None, None)
+    values = class_values(classes) if row.class_valued else None
+    return Record(
+        row.name,
+        row.image,
+        row.mask,
+        label,
+        row.group,
+        split,
+        row.supervision,
+        mask_values=values,
+        fold=fold,
+    )
+
+
+def class_values(classes: Sequence[str]) -> MaskValues:
+    """Returns the values of a `class_mask`: the index of each class of defects, and that of ignored areas."""
+    own = (*range(1, len(classes)), IGNORED)
+    return tuple(zip(own, own, strict=True))
 
 
 def _find(root: Path) -> Path:
@@ -100,17 +126,20 @@ def _find(root: Path) -> Path:
 
 
 def _read_classes(path: Path) -> tuple[str, ...]:
-    """Returns `good` and the other classes of `classes.txt`, in its order; empty without that file."""
+    """Returns `good` and the other classes of `classes.txt`, in its order; empty without that file.
+
+    The line `good` alone states that no photograph shows a defect.
+    """
     if not path.exists():
         return ()
     lines = [line.strip() for line in read_text(path).splitlines()]
     names = [line for line in lines if line and not is_good(line)]
-    if not names or len(set(names)) < len(names):
+    if not any(lines) or len(set(names)) < len(names):
         raise DatasetError(
             f"{path} holds {', '.join(names) or 'no class'}. Expected each class of defects once, on its own "
             "line."
         )
-    return (GOOD, *names)
+    return (GOOD, *(names or [DEFECT]))
 
 
 def _unknown_labels(path: Path, rows: Sequence[ManifestRow], known: tuple[str, ...]) -> Iterator[Problem]:
@@ -120,6 +149,17 @@ def _unknown_labels(path: Path, rows: Sequence[ManifestRow], known: tuple[str, .
                 f"the label '{row.label}' is not one of the classes in {CLASSES_FILE}: {', '.join(known)}. "
             )
             text += f"Did you mean '{nearest_name(row.label, known)}'?"
+            yield _problem(path, [row.line], text, row.name)
+
+
+def _unknown_values(path: Path, rows: Sequence[ManifestRow]) -> Iterator[Problem]:
+    """Yields a problem for masks of classes without a list that numbers them."""
+    for row in rows:
+        if row.class_valued:
+            text = (
+                f"there is a class_mask, but no {CLASSES_FILE} that numbers the classes. Write "
+                f"{path.parent / CLASSES_FILE} with a class on each line, in the order of their mask values."
+            )
             yield _problem(path, [row.line], text, row.name)
 
 

@@ -5,18 +5,21 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from datasets.annotations.drawn_mask import DrawnMask, Shape
 from datasets.annotations.labels import GOOD, is_good, is_ignored, read_label
 from datasets.annotations.shapes import Box, Polygon, check_inside, read_points
 from datasets.layouts.mask_pairing import LOSSY_SUFFIXES
-from datasets.sample import Split, Supervision
-from datasets.splitting import SPLITS
+from datasets.sample import Supervision
+from datasets.splitting import SPLIT_WORDS
+from datasets.supervision import WORDS
 from segdec.errors import ImageError
 from segdec.images import MAX_PIXEL_LIMIT, ImageFile, read_size
 from segdec.runtime.suggestions import nearest_name
 
 Values = dict[str, object]
+Word = TypeVar("Word", bound=str)
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,11 @@ class ManifestRow:
     label: str
     mask: ImageFile | None
     supervision: Supervision
-    split: Split | None
+    split: str | None
+    """A key of `SPLIT_WORDS`."""
     group: str
+    class_valued: bool = False
+    """Whether the values of the mask are positions in the list of classes."""
     dropped: tuple[str, ...] = ()
     """Texts about shapes that are left out or cut off."""
 
@@ -47,22 +53,36 @@ def read_row(line: int, values: Values, manifest: Path, name: str) -> ManifestRo
     dropped: list[str] = []
     boxes = _usable(_listed(values, "box", "boxes"), Box.from_list, dropped)
     polygons = _usable(_listed(values, "polygon", "polygons"), _polygon, dropped)
-    given = {"a mask": "mask" in values, "boxes": boxes, "polygons": polygons}
+    masks = [column for column in ("mask", "class_mask") if column in values]
+    given = {**{f"a {column}": True for column in masks}, "boxes": boxes, "polygons": polygons}
     kinds = [what for what, found in given.items() if found]
     if len(kinds) > 1:
         raise ValueError(f"there are {' and '.join(kinds)}; keep one of them")
     if label == GOOD and (boxes or polygons):
         raise ValueError(f"the photograph is good, but has {kinds[0]}; change the label or remove them")
     mask: ImageFile | None = None
-    if "mask" in values:
-        mask = path = _existing(values, "mask", folder)
-        if path.suffix.lower() in LOSSY_SUFFIXES:
-            raise ValueError(f"the mask {path} has a lossy type, which changes values; save it as PNG")
+    if masks:
+        mask = _existing_mask(values, masks[0], folder)
     elif boxes or polygons:
         mask = _draw(image, f"{manifest}, line {line}", [*boxes, *polygons], dropped)
-    supervision: Supervision = "box" if boxes else "label" if mask is None and label != GOOD else "mask"
-    group = _text(values, "group") or name
-    return ManifestRow(line, name, image, label, mask, supervision, _split(values), group, tuple(dropped))
+    usual: Supervision = "box" if boxes else "label" if mask is None and label != GOOD else "mask"
+    supervision = _word(values, "supervision", WORDS) or usual
+    if supervision != usual and usual == "label":
+        raise ValueError(
+            f"the supervision is '{supervision}', but a mask is missing; add one or write 'label'"
+        )
+    return ManifestRow(
+        line,
+        name,
+        image,
+        label,
+        mask,
+        supervision,
+        split=_word(values, "split", tuple(SPLIT_WORDS)),
+        group=_text(values, "group") or name,
+        class_valued="class_mask" in masks,
+        dropped=tuple(dropped),
+    )
 
 
 def read_name(values: Values, folder: Path) -> str:
@@ -89,6 +109,13 @@ def _existing(values: Values, column: str, folder: Path) -> Path:
         exists = False
     if not exists:
         raise ValueError(f"the {column} {path} does not exist; paths are relative to the manifest's folder")
+    return path
+
+
+def _existing_mask(values: Values, column: str, folder: Path) -> Path:
+    path = _existing(values, column, folder)
+    if path.suffix.lower() in LOSSY_SUFFIXES:
+        raise ValueError(f"the {column} {path} has a lossy type, which changes values; save it as PNG")
     return path
 
 
@@ -158,13 +185,14 @@ def _draw(image: Path, place: str, shapes: list[Shape], dropped: list[str]) -> D
 # === Words ===
 
 
-def _split(values: Values) -> Split | None:
-    word = _text(values, "split")
-    known = next((split for split in SPLITS if split == word), None)
+def _word(values: Values, column: str, words: tuple[Word, ...]) -> Word | None:
+    """The one of `words` that is in the column; None if it is empty."""
+    word = _text(values, column)
+    known = next((each for each in words if each == word), None)
     if word and known is None:
         raise ValueError(
-            f"the split '{word}' is not one of {', '.join(SPLITS)} (did you mean "
-            f"'{nearest_name(word, SPLITS)}'?)"
+            f"the {column} '{word}' is not one of {', '.join(words)} (did you mean "
+            f"'{nearest_name(word, words)}'?)"
         )
     return known
 

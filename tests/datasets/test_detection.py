@@ -2,7 +2,7 @@
 
 import pytest
 
-from datasets.detection import SIGNS, detect_layout
+from datasets.detection import SIGNS, detect_layout, find_root
 from datasets.loading import FOLDER_LAYOUTS
 from segdec.errors import DatasetError
 
@@ -56,3 +56,23 @@ def test_folder_that_matches_several_layouts_is_refused(tmp_path):
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(DatasetError, match=r"does not exist"):
         detect_layout(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("parts/good/a.png", "parts/dent/b.png"), "parts"),
+        (("archive/parts/a.png", "archive/parts/a.json"), "archive/parts"),
+        (("archive/manifest.csv", "archive/a.png"), "archive"),
+        (("dent/a.png", "dent/a_mask.png"), "."),  # the name of the folder is the class
+        (("good/sub/a.png",), "."),
+        (("one/good/a.png", "other/good/a.png"), "."),
+        (("parts/good/a.png", "readme.txt"), "."),
+        (("parts/good/a.png", "__MACOSX/parts/good/._a.png"), "parts"),
+    ],
+)
+def test_folder_that_holds_everything_is_found(tmp_path, names, expected):
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    assert find_root(tmp_path) == tmp_path / expected

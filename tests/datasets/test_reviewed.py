@@ -61,6 +61,19 @@ def test_masks_keep_their_classes_where_the_data_set_numbers_them_otherwise(fold
     assert np.count_nonzero(sample.mask) == 6
 
 
+def test_areas_that_are_ignored_stay_so(folder_root, make_reviewed):
+    folder = make_reviewed("one", ("a", "scratch"), classes=("scratch", "dent"), masked="a")
+    pixels = np.zeros((12, 20), np.uint8)
+    pixels[4, 5:8], pixels[0] = 1, 255
+    assert cv2.imwrite(str(folder / "masks/a.png"), pixels)
+    manifest = folder / "manifest.jsonl"
+    manifest.write_text(manifest.read_text().replace('"mask"', '"class_mask"'))
+    dataset = load_dataset("folder", folder_root, reviewed=[folder])
+    sample = read(next(record for record in dataset.records if record.name == "reviewed/a"))
+    assert sample.label == 2 and sample.classes is None  # all defect pixels have the class of the label
+    assert np.count_nonzero(sample.mask) == 3 and sample.ignored[0].all()
+
+
 def test_a_class_that_the_data_set_does_not_have_is_refused(folder_root, make_reviewed):
     folder = make_reviewed("one", ("a", "hole"), ("b", "good"), classes=("dent", "hole"))
     words = r"1 photographs have the label 'hole'.*good, dent, scratch.*Train a new"

@@ -1,10 +1,14 @@
 import json
 import re
 
+import cv2
+import numpy as np
 import pytest
 
+from datasets.checking import check_dataset
 from datasets.layouts.manifest import index
 from datasets.loading import load_dataset
+from datasets.reading import read
 from segdec.errors import DatasetError
 from tests.datasets.layouts.contents import block, check_dropped, check_problems, described, marked
 
@@ -184,7 +188,7 @@ def test_all_problems_are_reported_at_once_and_other_photographs_stay(root, writ
         ("line 14", "line/b", "'1,2,x,4' is not a list of numbers"),
         ("line 15", "line/b", "gone.png does not exist"),
         ("line 16", "line/e", "save it as PNG"),
-        ("line 17", "line/b", "'valid' is not one of train, val, test (did you mean 'val'?)"),
+        ("line 17", "line/b", "'valid' is not one of train, val, test, fold_1, "),
         ("line 18", "line/broken", "broken.png is not an image"),
         ("line 19", "line/b", "is not a string"),
         ("line 20", f"line/{'x' * 300}", "does not exist"),
@@ -261,9 +265,84 @@ def test_root_without_a_manifest_or_with_two_is_refused(root):
         index(root / "list.xlsx")
 
 
-@pytest.mark.parametrize("text", ["good\n", "dent\nscratch\ndent\n"])
+@pytest.mark.parametrize("text", ["\n", "dent\nscratch\ndent\n"])
 def test_classes_file_names_each_class_once(root, text):
     write_csv(root, "image,label\nline/a.png,good\nline/b.png,dent\n")
     (root / "classes.txt").write_text(text)
     with pytest.raises(DatasetError, match=r"classes\.txt holds"):
         index(root)
+
+
+# === Masks of classes ===
+
+
+@pytest.fixture
+def valued(root):
+    """Masks whose first row is ignored and whose fifth and sixth rows have the values 1 and 2."""
+    values = np.zeros((12, 20), np.uint8)
+    values[0], values[4], values[5] = 255, 1, 2
+    assert cv2.imwrite(str(root / "masks/b.png"), values)
+    assert cv2.imwrite(str(root / "masks/a.png"), np.where(values == 255, values, 0))
+    (root / "classes.txt").write_text("dent\nscratch\n")
+    return write_lines(
+        root,
+        {"image": "line/a.png", "label": "good", "class_mask": "masks/a.png"},
+        {"image": "line/b.png", "label": "dent", "class_mask": "masks/b.png", "supervision": "box"},
+        {"image": "line/c.png", "label": "scratch"},
+    )
+
+
+def test_values_of_a_class_mask_are_positions_in_the_list_of_classes(valued):
+    good, defective, _ = index(valued).records
+    assert (good.label, defective.label, defective.supervision) == (0, 1, "box")
+    sample = read(defective)
+    assert marked(defective) == block((4, 5), range(20))
+    assert (sample.classes[4] == 1).all() and (sample.classes[5] == 2).all()
+    assert sample.ignored[0].all() and not sample.ignored[1:].any()
+    assert read(good).ignored[0].all() and not read(good).mask.any()
+
+
+def test_a_value_without_a_class_is_a_problem(valued):
+    (valued / "classes.txt").write_text("scratch\n")
+    (valued / "manifest.jsonl").write_text(
+        (valued / "manifest.jsonl").read_text().replace('"dent"', '"scratch"')
+    )
+    (problem,) = check_dataset(index(valued)).dataset.problems
+    assert problem.name == "line/b" and "holds the values 2, which are not classes" in problem.text
+
+
+def test_class_mask_needs_the_list_of_classes(valued):
+    (valued / "classes.txt").unlink()
+    dataset = index(valued)
+    expected = [(f"line {n}", name, "no classes.txt") for n, name in ((1, "line/a"), (2, "line/b"))]
+    check_problems(dataset, expected)
+    assert [record.name for record in dataset.records] == ["line/c"]
+
+
+def test_supervision_agrees_with_the_annotation(root):
+    entry = {"image": "line/b.png", "label": "dent"}
+    dataset = index(
+        write_lines(
+            root,
+            {"image": "line/a.png", "label": "good"},
+            {**entry, "supervision": "mask"},
+            {"image": "line/c.png", "label": "dent", "supervision": "boxes"},
+            {"image": "line/d.png", "label": "dent", "mask": "masks/b.png", "class_mask": "masks/b.png"},
+            {"image": "line/e.png", "label": "dent", "mask": "masks/b.png", "supervision": "label"},
+        )
+    )
+    expected = [
+        ("line 2", "line/b", "the supervision is 'mask', but a mask is missing"),
+        ("line 3", "line/c", "the supervision 'boxes' is not one of mask, box, label (did you mean 'box'?)"),
+        ("line 4", "line/d", "there are a mask and a class_mask; keep one of them"),
+    ]
+    check_problems(dataset, expected)
+    assert described(dataset) == [("line/a", "good", "mask", False), ("line/e", "dent", "label", True)]
+
+
+def test_folds_are_splits(root):
+    lines = [
+        f"line/{name}.png,{'dent' if name == 'b' else 'good'},fold_{n}" for n, name in ((1, "a"), (2, "b"))
+    ]
+    dataset = index(write_csv(root, "\n".join(["image,label,split", *lines])))
+    assert [(record.split, record.fold) for record in dataset.records] == [("train", 1), ("train", 2)]

@@ -1,0 +1,111 @@
+"""Writes a data set of any layout as a folder of the layout `manifest`.
+
+    out/photographs/000001.jpeg    copied unchanged
+    out/masks/000001.png           each value is a class, 255 is an ignored area
+    out/classes.txt
+    out/manifest.jsonl
+
+Reading the folder gives the same classes, labels, groups, splits and pixels.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.checking import ANY_WHITE_LEVEL
+from datasets.layouts.manifest import CLASSES_FILE
+from datasets.reading import decode, read_files
+from datasets.sample import IGNORED, Dataset, Record, Sample
+from segdec.errors import DatasetError
+from segdec.images import DEFAULT_MAX_PIXELS, DEFAULT_MAX_SIDE, encode_png
+from segdec.imaging.header import FORMATS, open_header
+from segdec.runtime.files import atomic_folder
+
+MANIFEST = "manifest.jsonl"
+PHOTOGRAPHS, MASKS = "photographs", "masks"
+
+MAX_CLASSES = IGNORED - 1
+"""Classes of defects that a mask can number."""
+
+Progress = Callable[[Sequence[Record]], Iterable[Record]]
+
+
+def convert(
+    dataset: Dataset, out: Path, *, max_pixels: int = DEFAULT_MAX_PIXELS, progress: Progress = iter
+) -> None:
+    """Writes the records of `dataset` into the new folder `out`, atomically; `load_dataset` reads it equally.
+
+    Args:
+        dataset: Checked records, see `datasets.checking`; its problems are not written.
+        out: Folder to create.
+        max_pixels: Limit on height × width of photographs and masks.
+        progress: Wraps the loop over the records.
+
+    Raises:
+        DatasetError: If there are more than 254 classes of defects, a name has unprintable characters, or a
+            mask is invalid.
+        ImageError: If a file cannot be read.
+        OSError: If the folder exists or cannot be written.
+    """
+    _check_writable(dataset)
+    with atomic_folder(out) as folder:
+        for name in (PHOTOGRAPHS, MASKS):
+            (folder / name).mkdir()
+        defects = dataset.classes[1:]
+        (folder / CLASSES_FILE).write_text("".join(f"{name}\n" for name in defects), "utf-8")
+        with (folder / MANIFEST).open("w", encoding="utf-8", newline="\n") as manifest:
+            for entry in _write_records(dataset, folder, max_pixels, progress):
+                manifest.write(json.dumps(entry, ensure_ascii=False) + "\n")
+
+
+def _check_writable(dataset: Dataset) -> None:
+    if len(dataset.classes) - 1 > MAX_CLASSES:
+        raise DatasetError(
+            f"The data set has {len(dataset.classes) - 1} classes of defects. Expected at most "
+            f"{MAX_CLASSES}, because masks number them in 8 bits. Merge classes."
+        )
+    odd = [record for record in dataset.records if not (record.name + record.group).isprintable()]
+    if odd:
+        raise DatasetError(
+            f"The name or group {odd[0].name!r} of {odd[0].image_file} has unprintable characters, so a "
+            "manifest cannot hold it. Rename the photograph and its annotation."
+        )
+
+
+def _write_records(
+    dataset: Dataset, folder: Path, max_pixels: int, progress: Progress
+) -> Iterator[dict[str, str]]:
+    """Writes photograph and mask of each record; yields its line of the manifest."""
+    for number, record in enumerate(progress(dataset.records), start=1):
+        files = read_files(record, max_pixels=max_pixels)
+        image = f"{PHOTOGRAPHS}/{number:06}{_suffix(record, files.photograph, max_pixels)}"
+        (folder / image).write_bytes(files.photograph)
+        entry = {"image": image, "label": dataset.classes[record.label], "name": record.name}
+        if files.mask is not None:
+            sample = decode(record, files, white_level=ANY_WHITE_LEVEL, max_pixels=max_pixels)
+            values = class_mask(sample)
+            if values.any():
+                entry["class_mask"] = f"{MASKS}/{number:06}.png"
+                (folder / entry["class_mask"]).write_bytes(encode_png(values))
+        entry |= {"group": record.group, "supervision": record.supervision}
+        yield entry if record.split_word is None else {**entry, "split": record.split_word}
+
+
+def class_mask(sample: Sample) -> NDArray[np.uint8]:
+    """Returns uint8 [H, W]: the class of each defect pixel, 0 elsewhere, `IGNORED` where it is unknown."""
+    values = np.zeros(sample.image.shape[:2], np.uint8)
+    if sample.mask is not None:
+        own = np.uint8(sample.label) if sample.classes is None else sample.classes
+        values = np.where(sample.mask > 0, own, np.uint8(0)).astype(np.uint8)
+    if sample.ignored is not None:
+        values[sample.ignored > 0] = IGNORED
+    return values
+
+
+def _suffix(record: Record, photograph: bytes, max_pixels: int) -> str:
+    """The suffix of the type that the content has: photographs in shards have no suffix."""
+    with open_header(photograph, str(record.image_file), max_pixels, DEFAULT_MAX_SIDE) as picture:
+        return f".{FORMATS[str(picture.format)]}"

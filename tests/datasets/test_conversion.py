@@ -1,0 +1,251 @@
+"""A converted data set is read equally: classes, splits, groups, supervision and pixels."""
+
+import json
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+
+from datasets.__main__ import main
+from datasets.checking import check_dataset
+from datasets.conversion import convert
+from datasets.detection import detect_layout
+from datasets.layouts.toy import write_toy
+from datasets.loading import LAYOUTS, load_dataset
+from datasets.reading import read
+from segdec.errors import DatasetError
+from tests.datasets.mixed_folder import write_mixed_folder
+
+# === One small data set of each layout ===
+
+
+def dagm(root, write_picture):
+    for name, stems in (("Train", range(1, 7)), ("Test", range(1, 3))):
+        lines = ["1"]
+        for stem in stems:
+            write_picture(root / f"Class1/{name}/{stem:04}.PNG")
+            mask = f"{stem:04}_label.PNG" if stem % 2 else "0"
+            lines.append(f"{stem}\t{stem % 2}\t{stem:04}.PNG\t0\t{mask}")
+            if stem % 2:
+                write_picture(root / f"Class1/{name}/Label/{mask}", mask=True)
+        (root / f"Class1/{name}/Label/Labels.txt").write_text("\n".join(lines))
+
+
+def kolektor(root, write_picture):
+    for item in range(5):
+        for part in (0, 1):
+            write_picture(root / f"kos{item:02}/Part{part}.jpg")
+            write_picture(root / f"kos{item:02}/Part{part}_label.bmp", mask=True, value=255 * (part & item))
+
+
+def kolektor2(root, write_picture):
+    for folder in ("train", "test"):
+        for number in range(6):
+            write_picture(root / f"{folder}/{number}.png")
+            write_picture(root / f"{folder}/{number}_GT.png", mask=True, value=255 * (number % 2))
+
+
+def magnetic_tile(root, write_picture):
+    for name, value in (("Free", 0), ("Blowhole", 128), ("Uneven", 255)):
+        for number in range(3):
+            stem = root / f"MT_{name}/Imgs/exp{number}_num_{number}{value}"
+            write_picture(stem.with_suffix(".jpg"))
+            write_picture(stem.with_suffix(".png"), mask=True, value=value)
+
+
+def manifest(root, write_picture):
+    """Each kind of annotation, folds, and equal photographs of one group."""
+    lines = [
+        {"image": "a.png", "label": "good", "split": "fold_1"},
+        {"image": "b.bmp", "label": "dent", "mask": "masks/b.png", "group": "plate", "split": "fold_2"},
+        {"image": "c.png", "label": "bent", "boxes": [[2, 1, 3, 2], [6, 4, 1, 1]], "split": "val"},
+        {
+            "image": "d.png",
+            "label": "dent",
+            "polygon": [2, 1, 5, 1, 5, 3],
+            "group": "plate",
+            "split": "fold_2",
+        },
+        {"image": "e.png", "label": "dent", "name": "../odd: name", "split": "test"},
+        {"image": "f.tif", "label": "dent", "class_mask": "masks/f.png", "split": "test"},
+        {"image": "g.png", "label": "good", "class_mask": "masks/g.png", "split": "test"},
+        {"image": "h.png", "label": "good"},
+    ]
+    for line in lines:
+        write_picture(root / line["image"])
+    write_picture(root / "masks/b.png", mask=True)
+    several = np.zeros((12, 20), np.uint8)
+    several[:2], several[4:6], several[8:] = 255, 1, 2
+    cv2.imwrite(str(root / "masks/f.png"), several)
+    cv2.imwrite(str(root / "masks/g.png"), np.where(several == 255, several, 0))
+    (root / "classes.txt").write_text("dent\nbent\n")
+    (root / "manifest.jsonl").write_text("\n".join(map(json.dumps, lines)))
+
+
+def severstal(root, write_picture):
+    for name in "abcdef":
+        write_picture(root / f"train_images/{name}.jpg", size=(1600, 256))
+    (root / "train.csv").write_text("ImageId,ClassId,EncodedPixels\na.jpg,3,1 2 257 1\na.jpg,1,409600 1\n")
+
+
+def toy(root, _):
+    write_toy(root, 18, size=32, classes=4)
+
+
+def folder(root, write_picture):
+    """Photographs in every way, one with an area that is ignored beside two classes."""
+    write_mixed_folder(root, 2)
+
+    def box(label, left):
+        return {"label": label, "shape_type": "rectangle", "points": [[left, 2], [left + 3, 6]]}
+
+    write_picture(root / "images/ignored.png")
+    shapes = [box("dent", 1), box("Kratzer", 6), box("__ignore__", 12)]
+    content = {"imagePath": "ignored.png", "imageHeight": 12, "imageWidth": 20, "shapes": shapes}
+    (root / "images/ignored.json").write_text(json.dumps(content))
+
+
+def mvtec(root, write_picture):
+    for name in ("train/good/0", "train/good/1", "test/good/0", "test/dent/0", "test/bent/0", "test/bent/1"):
+        write_picture(root / f"{name}.png")
+    for name in ("dent/0", "bent/0", "bent/1"):
+        write_picture(root / f"ground_truth/{name}_mask.png", mask=True)
+
+
+def cvat(root, write_picture):
+    lines = ["<annotations><version>1.1</version>"]
+    for number in range(4):
+        write_picture(root / f"images/{number}.png")
+        drawn = '<box label="dent" xtl="2" ytl="1" xbr="5" ybr="3"/>' * (number % 2)
+        lines.append(f'<image id="{number}" name="{number}.png" width="20" height="12">{drawn}</image>')
+    (root / "annotations.xml").write_text("\n".join([*lines, "</annotations>"]))
+
+
+WRITERS = {each.__name__: each for each in (dagm, kolektor, kolektor2, magnetic_tile, manifest, severstal)}
+WRITERS |= {each.__name__: each for each in (toy, folder, mvtec, cvat)}
+READ_BY_FOLDER = {"coco", "label_studio", "labelme", "voc", "yolo"}
+"""Formats that `folder` writes."""
+
+
+def test_each_layout_is_converted_by_a_test():
+    assert {*WRITERS, *READ_BY_FOLDER, "shards"} == set(LAYOUTS)
+
+
+# === Equality ===
+
+
+def contents(dataset):
+    """Everything that training sees: names, classes, splits, supervision, and digests of the pixels."""
+    return {record.name: describe(dataset, record) for record in dataset.records}
+
+
+def describe(dataset, record):
+    sample = read(record)
+    drawn = (sample.mask, sample.classes, sample.ignored)
+    if sample.mask is None or not (sample.mask.any() or sample.ignored is not None):
+        drawn = (None, None, None)  # a mask without defects says what its absence says
+    return (
+        dataset.classes[record.label],
+        record.group,
+        record.split_word,
+        record.supervision,
+        *(None if pixels is None else (pixels.shape, pixels.tobytes()) for pixels in (sample.image, *drawn)),
+    )
+
+
+def checked(layout, root):
+    dataset = check_dataset(load_dataset(layout, root)).dataset
+    assert not dataset.problems
+    return dataset
+
+
+@pytest.mark.parametrize("layout", WRITERS)
+def test_converted_set_is_read_equally(tmp_path, write_picture, layout):
+    root, out = tmp_path / "own", tmp_path / "converted"
+    WRITERS[layout](root, write_picture)
+    dataset = checked(layout, root)
+    convert(dataset, out)
+    again = checked("manifest", out)
+    assert detect_layout(out) == "manifest"
+    assert again.classes == dataset.classes
+    if layout == "kolektor":  # only split files give its photographs a split, a manifest has a default one
+        again = replace(again, records=tuple(record.with_split(None) for record in again.records))
+    assert contents(again) == contents(dataset)
+    files = {record.name: record.image_file.read_bytes() for record in dataset.records}
+    assert {record.name: record.image_file.read_bytes() for record in again.records} == files
+
+
+def test_shards_are_converted(tmp_path, folder_root):
+    pytest.importorskip("tensorflow")
+    from datasets.sharding.packing import pack
+
+    dataset = checked("folder", folder_root)
+    pack(dataset, str(tmp_path / "packed"))
+    main(["convert", "auto", str(tmp_path / "packed"), str(tmp_path / "converted")])
+    assert contents(checked("manifest", tmp_path / "converted")) == contents(dataset)
+
+
+def test_class_mask_of_a_converted_set_holds_each_class_once(tmp_path, write_picture):
+    folder(tmp_path / "own", write_picture)
+    convert(checked("folder", tmp_path / "own"), tmp_path / "converted")
+    lines = map(json.loads, (tmp_path / "converted/manifest.jsonl").read_text().splitlines())
+    line = next(line for line in lines if line["name"] == "images/ignored")
+    mask = cv2.imread(str(tmp_path / "converted" / line["class_mask"]), cv2.IMREAD_UNCHANGED)
+    classes = (tmp_path / "converted/classes.txt").read_text().split()
+    expected = np.zeros((12, 20), np.uint8)
+    expected[2:6, 1:4], expected[2:6, 6:9] = classes.index("dent") + 1, classes.index("Kratzer") + 1
+    expected[2:6, 12:15] = 255
+    np.testing.assert_array_equal(mask, expected)
+
+
+# === The command ===
+
+
+def refused(arguments, capsys):
+    with pytest.raises(SystemExit):
+        main([str(argument) for argument in arguments])
+    return capsys.readouterr().err
+
+
+def test_command_detects_the_layout_and_lists_problems(tmp_path, folder_root, capsys):
+    (folder_root / "good/broken.png").write_bytes(b"no picture")
+    (folder_root / "splits.txt").write_text("train good/a\nval good/b\ntrain dent\n")
+    out, problems = tmp_path / "out", tmp_path / "problems.jsonl"
+    command = ["convert", "auto", folder_root, out, "--problems", problems]
+    assert "broken.png is not an image" in refused(command, capsys)
+    assert not out.exists()
+    main([*map(str, command), "--skip-broken"])
+    printed = capsys.readouterr()
+    assert f"layout: folder ({folder_root})" in printed.out and f"4 photographs in {out}" in printed.out
+    assert "left out:" in printed.err
+    (problem,) = map(json.loads, problems.read_text().splitlines())
+    assert (problem["name"], problem["left_out"]) == ("good/broken", True)
+    assert "is not an image" in problem["text"]
+    splits = {record.name: record.split for record in load_dataset("manifest", out).records}
+    assert splits == {"good/a": "train", "good/b": "val", "dent/c": "train", "scratch/d": None}
+    assert f"{out} exists" in refused(command, capsys)
+
+
+def test_good_photographs_alone_are_converted(tmp_path, write_picture):
+    for name in "abc":
+        write_picture(tmp_path / f"own/good/{name}.png")
+    convert(checked("folder", tmp_path / "own"), tmp_path / "out")
+    assert checked("manifest", tmp_path / "out").classes == ("good", "defect")
+    (tmp_path / "out/classes.txt").write_text("good\n")
+    assert checked("manifest", tmp_path / "out").classes == ("good", "defect")
+
+
+def test_names_that_a_manifest_cannot_hold_leave_nothing(tmp_path, write_picture):
+    write_picture(tmp_path / "own/good/a\u200bb.png")
+    with pytest.raises(DatasetError, match="unprintable characters"):
+        convert(checked("folder", tmp_path / "own"), tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+
+
+def test_nothing_usable_is_an_error(tmp_path, capsys):
+    (tmp_path / "own/good").mkdir(parents=True)
+    (tmp_path / "own/good/a.png").write_bytes(b"no picture")
+    words = refused(["convert", "auto", tmp_path / "own", tmp_path / "out", "--skip-broken"], capsys)
+    assert "has no photograph that can be used" in words
+    assert not (tmp_path / "out").exists()
