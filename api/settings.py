@@ -256,7 +256,11 @@ class Settings(BaseSettings):
     record_budget_gb: Gigabytes | None = None
     """most gigabytes of pictures; above it, the least valuable are deleted first"""
     record_free_share: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """share of the pictures' disk that stays free; deletes the least valuable pictures first"""
+    """share of the pictures' disk that stays free; deletes the least valuable pictures first, unless
+    that cannot suffice"""
+    record_reserved_mb: NonNegativeFloat = 64.0
+    """megabytes of the pictures' disk that are reserved by a file, for deleting pictures when the disk is
+    full; 0: none"""
 
     record_shifts: Annotated[tuple[time, ...], NoDecode, BeforeValidator(_read_shifts)] = Field(
         "06:00,14:00,22:00", validate_default=True, min_length=1

@@ -18,6 +18,9 @@ from tests import tiny_encoder as tiny
 # What the training commands set for themselves: runs of the same seed are compared across processes, and on
 # processors without AVX-512 TensorFlow would leave oneDNN out where it is only imported.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+# The tests need neither a reserved space of 64 MB for each record, nor a disk of which a tenth is free.
+RECORD_VARIABLES = {"SEGDEC_RECORD_RESERVED_MB": "0.1", "SEGDEC_RECORD_FREE_SHARE": "0"}
+os.environ.update(RECORD_VARIABLES)
 # As `import_openvino` does: tests import OpenVINO themselves, and its telemetry forks processes that hang.
 sys.modules.setdefault("openvino_telemetry", None)
 

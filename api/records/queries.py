@@ -27,6 +27,8 @@ from api.records.storage.retention_class import RetentionClass
 from api.records.tables import audit, hours, inspections, pictures, store
 
 LISTED_COLUMNS = [column for column in inspections.c if column.name not in ("mask", "heat_map")]
+FIRST_SUMMED = 1000
+"""Pictures that are summed at first."""
 DIALECTS = {"postgresql": postgresql, "sqlite": sqlite}
 """SQLAlchemy has `ON CONFLICT` only in its dialects."""
 
@@ -163,6 +165,23 @@ def least_valuable_pictures(
         statement = statement.where(pictures.c.stored_at < before)
     ordered = statement.order_by(pictures.c.worth, pictures.c.stored_at).limit(limit)
     return [bytes(sha256) for sha256 in connection.execute(ordered).scalars()]
+
+
+def are_larger_than(connection: Connection, classes: Sequence[RetentionClass], size: int) -> bool:
+    """Returns whether the kept pictures of these classes have at least `size` bytes; reads few rows if
+    few suffice.
+    """
+    if stored_bytes(connection) < size:
+        return False
+    order = pictures.c.worth, pictures.c.stored_at
+    kept = pictures.c.state == literal_column("'kept'"), pictures.c.worth.in_(classes)
+    limit = FIRST_SUMMED
+    while True:
+        some = select(pictures.c.bytes).where(*kept).order_by(*order).limit(limit).subquery()
+        total, count = connection.execute(select(func.sum(some.c.bytes), func.count())).one()
+        if (total or 0) >= size or count < limit:
+            return (total or 0) >= size
+        limit *= 10
 
 
 def expiring_pictures(connection: Connection, limit: int) -> Sequence[bytes]:

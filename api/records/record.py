@@ -136,7 +136,7 @@ class Record:
         with self._engine.connect() as connection:
             newest = queries.newest_hour(connection)
         clock = ClockMonitor(None if newest is None else newest.timestamp())
-        space = ReservedSpace(self._folder / RESERVED_SPACE_FILE)
+        space = ReservedSpace(self._folder / RESERVED_SPACE_FILE, self._rules.reserved_bytes)
         return pictures, Retention(self._engine, pictures, self._rules, clock, space, self.metrics)
 
     def set_rules(self, rules: RetentionRules) -> None:
@@ -144,6 +144,11 @@ class Record:
         self._rules = rules
         if self._retention is not None:
             self._retention.rules = rules
+
+    @property
+    def space_problem(self) -> str | None:
+        """Why space for pictures is short although the retention rules were applied."""
+        return None if self._retention is None else self._retention.problem
 
     @property
     def is_usable(self) -> bool:

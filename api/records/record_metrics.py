@@ -34,7 +34,10 @@ class RecordMetrics:
         self._stored = gauge("segdec_record_pictures_bytes", "Size of the stored pictures.")
         self._free = gauge("segdec_record_free_bytes", "Free space for pictures.")
         self.usable = gauge("segdec_record_usable", "1 while inspections can be stored.")
-        self._short = gauge("segdec_record_short", "1 while space is short and no picture may be deleted.")
+        self._short = gauge(
+            "segdec_record_short",
+            "1 while space is short and deleting pictures would not help.",
+        )
         self._distrusted = gauge(
             "segdec_record_clock_distrusted", "1 while no picture expires by age because the clock jumped."
         )

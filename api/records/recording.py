@@ -51,10 +51,12 @@ class Recording:
         return self.record is not None and self.record.is_usable
 
     def problems(self) -> list[str]:
-        """Returns why the record cannot be used, as far as is known."""
-        if self.record is None or self.record.problem is None:
+        """Returns why the record cannot be used, as far as is known, and what space is short of."""
+        if self.record is None:
             return []
-        return [f"The record cannot be used: {self.record.problem}."]
+        unusable = self.record.problem and f"The record cannot be used: {self.record.problem}."
+        space = self.record.space_problem and f"{self.record.space_problem}."
+        return [problem for problem in (unusable, space) if problem]
 
     async def open(self) -> None:
         """Opens the record. If it is unreachable now, each later check tries again.

@@ -19,6 +19,7 @@ from datasets.loading import load_dataset
 from datasets.reading import read
 from examples import demo_loop
 from examples.synthetic_parts import KINDS, SIDE, make_parts, write_folder
+from tests.conftest import RECORD_VARIABLES
 from training.experiment_file import load_experiment
 
 ROOT = Path(__file__).parents[2]
@@ -94,11 +95,12 @@ def test_parts_without_a_verdict_are_counted_printed_and_reviewed(capsys):
 
 @pytest.mark.slow
 def test_it_goes_from_inspections_to_the_next_version(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
+    own = {name: os.environ[name] for name in os.environ if not name.startswith("SEGDEC_")}
+    own |= {name: os.environ[name] for name in RECORD_VARIABLES}
     done = subprocess.run(
         [sys.executable, "-m", "examples.demo_loop", "--quick"],
         cwd=tmp_path,
-        env={name: value for name, value in environment.items() if not name.startswith("SEGDEC_")},
+        env={**own, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"},
         capture_output=True,
         text=True,
         check=False,

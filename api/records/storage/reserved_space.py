@@ -7,21 +7,26 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-RESERVED_BYTES = 64 * 2**20
-"""Larger than what SQLite writes while the retention deletes pictures from a full disk."""
-MIN_FREE_FACTOR = 4
+MIN_FREE_FACTOR = 2
 """The file is created only if the disk has this many times its size free."""
 
 
 class ReservedSpace:
-    """The file at `path`, in an existing folder."""
+    """The file at `path`, in an existing folder, with `size` bytes; 0 = no file.
 
-    def __init__(self, path: Path, size: int | None = None) -> None:
-        self._path, self._size = path, RESERVED_BYTES if size is None else size
+    The default of the setting is more than SQLite writes while the retention deletes from a full disk.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._path, self._size = path, size
+
+    def missing_bytes(self, free_bytes: int) -> int:
+        """Returns how many bytes are missing until as much as the file's size is free beside the file."""
+        return (1 if self._is_complete() else MIN_FREE_FACTOR) * self._size - free_bytes
 
     def reserve(self, free_bytes: int) -> None:
         """Creates the file if it is missing and `free_bytes` suffice."""
-        if free_bytes < MIN_FREE_FACTOR * self._size or self._is_complete():
+        if not self._size or self.missing_bytes(free_bytes) > 0 or self._is_complete():
             return
         with suppress(OSError):
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)

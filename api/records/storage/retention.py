@@ -5,6 +5,7 @@ that arrives during its deletion is stored again.
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +29,21 @@ DELETE_BATCH = 100
 """Pictures deleted in one transaction: it blocks storing for a few milliseconds."""
 INTERVAL_S = 30.0
 """Seconds between two runs."""
-GIGABYTE = 10**9
+MEGABYTE, GIGABYTE = 10**6, 10**9
 CLOCK_JUMP_S = 60.0
 """Difference between wall clock and monotonic clock that counts as a jump."""
 EXPIRY_SUSPENSION_S = 86_400.0
 """Seconds without expiry by age after a jump, so that an operator can correct the clock."""
 MAX_IDLE_S = 14 * 86_400.0
 """Seconds since the last inspection beyond which a start assumes that the clock jumped."""
+DELETABLE_FOR_SPACE = tuple(kind for kind in RetentionClass if kind < RetentionClass.REVIEWED)
+FULL = "The disk of the photographs is full, and no photograph is left that may be deleted"
+OVER_BUDGET = "The photographs exceed record_budget_gb, and none is left that may be deleted"
+FILLED_BY_OTHERS = (
+    "Less than {:.0%} of the disk is free (record_free_share), and deleting all photographs that may be "
+    "deleted would not suffice: other files or reviewed photographs fill the disk. No photograph is deleted "
+    "for that until the disk is full"
+)
 logger = logging.getLogger(__name__)
 
 
@@ -45,12 +54,14 @@ class RetentionRules:
     Attributes:
         days: Maximum age by retention class; a class without an entry does not expire by age.
         max_bytes: Maximum size of all pictures; None = unlimited.
-        free_share: Share of the disk that must stay free, 0…1.
+        free_share: Share of the disk that should stay free, 0…1; pictures are deleted only if that suffices.
+        reserved_bytes: Size of the reserved space; on a disk with less free, pictures are always deleted.
     """
 
     days: Mapping[RetentionClass, float]
     max_bytes: int | None
     free_share: float
+    reserved_bytes: int = 0
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "RetentionRules":
@@ -67,6 +78,7 @@ class RetentionRules:
             {kind: limit for kind, limit in days.items() if limit is not None},
             None if budget is None else int(budget * GIGABYTE),
             settings.record_free_share,
+            int(settings.record_reserved_mb * MEGABYTE),
         )
 
 
@@ -105,8 +117,28 @@ class ClockMonitor:
         self._suspended_until = self._monotonic() + EXPIRY_SUSPENSION_S
 
 
+@dataclass(frozen=True)
+class Shortage:
+    """What is missing until space suffices.
+
+    Attributes:
+        missing: Bytes to delete.
+        problem: What to log if deleting does not help.
+        is_urgent: Whether pictures are deleted even if that does not suffice.
+    """
+
+    missing: int
+    problem: str
+    is_urgent: bool
+
+
 class Retention:
-    """Applies the retention rules in a thread of its own; new `rules` count at its next run."""
+    """Applies the retention rules in a thread of its own; new `rules` count at its next run.
+
+    Attributes:
+        rules: The rules.
+        problem: Why space is short although the rules were applied; None if it is not.
+    """
 
     def __init__(
         self,
@@ -119,6 +151,7 @@ class Retention:
     ) -> None:
         self._engine, self._pictures, self.rules, self._clock = engine, pictures, rules, clock
         self._reserved_space, self._metrics = reserved_space, metrics
+        self.problem: str | None = None
         self._due, self._ended = threading.Event(), False
         self._thread = threading.Thread(target=self._run_regularly, name="retention", daemon=True)
 
@@ -160,33 +193,49 @@ class Retention:
             before = datetime.now(UTC) - timedelta(days=days)
             while trusted and not self._ended and self._expire("age", [kind], before):
                 pass
-        short = self._free_space()
+        self._report(self._free_space())
         space = self._pictures.space()
-        if space is not None and not short:
+        if space is not None:
             self._reserved_space.reserve(space.free)
         with self._engine.connect() as connection:
             stored = queries.stored_bytes(connection)
             self._metrics.waiting.set(count_waiting(connection))
         free = None if space is None else space.free
-        self._metrics.set_space(stored, free, short=short, is_expiry_suspended=not trusted)
+        is_short = self.problem is not None
+        self._metrics.set_space(stored, free, short=is_short, is_expiry_suspended=not trusted)
 
-    def _free_space(self) -> bool:
-        """Deletes the least valuable pictures until space suffices; returns whether it still does not."""
-        deletable = [kind for kind in RetentionClass if kind < RetentionClass.REVIEWED]
-        while not self._ended and self._is_short():
-            if not self._expire("space", deletable, None):
-                logger.error("The record is short of space, and no picture is left that it may delete")
-                return True
-        return False
+    def _report(self, problem: str | None) -> None:
+        """Logs a problem of space once, until it ends or another one begins."""
+        if problem is not None and problem != self.problem:
+            logger.error("%s", problem)
+        self.problem = problem
 
-    def _is_short(self) -> bool:
-        space = self._pictures.space()
-        if space is not None and space.free < self.rules.free_share * space.total:
-            return True
-        if self.rules.max_bytes is None:
-            return False
+    def _free_space(self) -> str | None:
+        """Deletes the least valuable pictures until space suffices; returns the problem if it does not."""
+        while not self._ended and (shortage := self._find_shortage()) is not None:
+            if not shortage.is_urgent and not self._can_delete(shortage.missing):
+                return shortage.problem
+            if not self._expire("space", DELETABLE_FOR_SPACE, None):
+                return shortage.problem
+        return None
+
+    def _find_shortage(self) -> Shortage | None:
+        space, rules = self._pictures.space(), self.rules
+        if space is not None and (missing := self._reserved_space.missing_bytes(space.free)) > 0:
+            return Shortage(missing, FULL, is_urgent=True)
+        if rules.max_bytes is not None:
+            with self._engine.connect() as connection:
+                missing = queries.stored_bytes(connection) - rules.max_bytes
+            if missing > 0:
+                return Shortage(missing, OVER_BUDGET, is_urgent=True)
+        if space is not None and (missing := math.ceil(rules.free_share * space.total) - space.free) > 0:
+            return Shortage(missing, FILLED_BY_OTHERS.format(rules.free_share), is_urgent=False)
+        return None
+
+    def _can_delete(self, size: int) -> bool:
+        """Returns whether the pictures that may be deleted for space have so many bytes."""
         with self._engine.connect() as connection:
-            return queries.stored_bytes(connection) > self.rules.max_bytes
+            return queries.are_larger_than(connection, DELETABLE_FOR_SPACE, size)
 
     def _expire(self, cause: str, classes: Sequence[RetentionClass], before: datetime | None) -> bool:
         """Deletes a batch of these pictures; returns whether there were any."""

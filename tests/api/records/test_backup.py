@@ -13,7 +13,7 @@ def test_a_backup_during_inspections_can_be_restored(make_app, tmp_path):
     folder, backup = tmp_path / "record", tmp_path / "backup"
     backup.mkdir()
     answered = {}
-    with ServiceClient(make_app(record="required", record_folder=folder, record_free_share=0.0)) as client:
+    with ServiceClient(make_app(record="required", record_folder=folder)) as client:
 
         def inspect(brightness):
             image = encode_png(part_image(brightness=brightness))
@@ -29,7 +29,7 @@ def test_a_backup_during_inspections_can_be_restored(make_app, tmp_path):
         before = dict(answered)
         shutil.copytree(folder / "pictures", backup / "pictures", ignore=_missing)
         sender.join()
-    with ServiceClient(make_app(record="required", record_folder=backup, record_free_share=0.0)) as client:
+    with ServiceClient(make_app(record="required", record_folder=backup)) as client:
         records = client.get("/v1/records?limit=500").json()["records"]
         assert 10 <= len(records) <= len(answered)
         assert {record["record_id"] for record in records} <= set(answered)

@@ -12,7 +12,8 @@ from api.records.tables import inspections
 from segdec.images import encode_png
 from tests.api.conftest import PNG, ServiceClient
 
-DISK_BYTES = 4 * 2**20
+DISK_BYTES = 16 * 2**20
+RESERVED_BYTES = 2**18
 
 
 @pytest.fixture
@@ -38,16 +39,17 @@ def fill(folder):
 
 
 def photograph(number):
-    return encode_png(np.random.default_rng(number).integers(0, 100, (100, 150, 1), np.uint8))
+    return encode_png(np.random.default_rng(number).integers(0, 100, (300, 400, 1), np.uint8))
 
 
 def test_a_full_disk_rejects_until_pictures_are_deleted(make_app, disk, monkeypatch):
-    monkeypatch.setattr("api.records.storage.reserved_space.RESERVED_BYTES", DISK_BYTES // 8)
     monkeypatch.setattr("api.records.record.REOPEN_S", 0.02)
+    monkeypatch.setattr("api.records.storage.retention.DELETE_BATCH", 5)
     folder = disk / "record"
     answered = {}
-    shares = {"record_free_share": 0.2, "record_good_share": 0.0, "record_sample_share": 0.0}
-    with ServiceClient(make_app(record="required", record_folder=folder, **shares)) as client:
+    settings = {"record_free_share": 0.6, "record_good_share": 0.0, "record_sample_share": 0.0}
+    settings["record_reserved_mb"] = RESERVED_BYTES / 1e6
+    with ServiceClient(make_app(record="required", record_folder=folder, **settings)) as client:
 
         def inspect(number):
             answer = client.post(f"/v1/inspect?part_id={number}", content=photograph(number), headers=PNG)
@@ -57,7 +59,7 @@ def test_a_full_disk_rejects_until_pictures_are_deleted(make_app, disk, monkeypa
                 assert (answer.status_code, answer.json()["code"]) == (503, "record_unavailable")
             return answer
 
-        for number in range(20):
+        for number in range(40):
             assert inspect(number).status_code == 200
         assert (folder / "ballast").exists()
         fill(disk)
@@ -68,6 +70,10 @@ def test_a_full_disk_rejects_until_pictures_are_deleted(make_app, disk, monkeypa
         while (image := client.get("/v1/records/1/image")).status_code == 200:
             time.sleep(0.02)  # it is deleted in a thread
         assert image.json()["code"] == "picture_expired"
+        while not (problems := client.get("/readyz").json().get("problems")):
+            time.sleep(0.02)
+        assert "Less than 60% of the disk is free" in problems[0]  # deleting all would not suffice for that
+        assert client.get(f"/v1/records/{answered[39]}/image").content == photograph(39)
         assert client.get(f"/v1/records/{answered[1001]}/image").content == photograph(1001)
     engine = open_database(f"sqlite:///{folder / 'record.db'}")
     with engine.connect() as connection:

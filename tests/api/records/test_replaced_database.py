@@ -19,7 +19,7 @@ def folder(tmp_path):
 @pytest.fixture
 def start(make_app, folder, monkeypatch):
     monkeypatch.setattr("api.records.record.REOPEN_S", 0.0)
-    return lambda: ServiceClient(make_app(record="required", record_folder=folder, record_free_share=0.0))
+    return lambda: ServiceClient(make_app(record="required", record_folder=folder))
 
 
 def inspect(client, number):

@@ -153,8 +153,58 @@ def test_reviewed_pictures_are_never_deleted_for_space(kept, monkeypatch, caplog
     monkeypatch.setattr(kept.pictures, "space", lambda: Space(1000, 1))
     kept.retention(RetentionRules({}, None, 0.1)).run()
     assert [sha for sha, state in kept.states().items() if state == "kept"] == [reviewed]
-    assert "no picture is left that it may delete" in caplog.text
+    assert "no photograph is left that may be deleted" in caplog.text
     assert b"segdec_record_short 1.0" in kept.metrics.render()[0]
+
+
+@sqlite_only
+def test_the_free_share_deletes_nothing_if_all_pictures_together_would_not_suffice(kept, monkeypatch, caplog):
+    """Others fill the disk: of 100,000 bytes 30 % should be free, and 28,000 are."""
+    monkeypatch.setattr("api.records.storage.retention.DELETE_BATCH", 1)
+    monkeypatch.setattr("api.records.queries.FIRST_SUMMED", 1)
+    free = [28_000]
+    monkeypatch.setattr(kept.pictures, "space", lambda: Space(100_000, free[0] + deleted_bytes(kept)))
+    order = [kept.add(RetentionClass.GOOD, days) for days in range(12, 0, -1)]
+    for _ in range(15):
+        kept.add(RetentionClass.REVIEWED)
+    retention = kept.retention(RetentionRules({}, None, 0.3))
+    for _ in range(2):
+        retention.run()
+    assert set(kept.states().values()) == {"kept"}
+    assert retention.problem is not None and "Less than 30% of the disk is free" in retention.problem
+    assert caplog.text.count("No photograph is deleted for that until the disk is full") == 1
+    assert b"segdec_record_short 1.0" in kept.metrics.render()[0]
+    free[0] = 29_000  # deleting ten suffices
+    retention.run()
+    assert [kept.states()[sha256] for sha256 in order] == ["expired"] * 10 + ["kept"] * 2
+    assert retention.problem is None and b"segdec_record_short 0.0" in kept.metrics.render()[0]
+
+
+def deleted_bytes(kept):
+    return SIZE * list(kept.states().values()).count("expired")
+
+
+@sqlite_only
+def test_a_full_disk_deletes_the_oldest_even_if_the_free_share_cannot_be_reached(kept, monkeypatch, tmp_path):
+    monkeypatch.setattr("api.records.storage.retention.DELETE_BATCH", 1)
+    order = [kept.add(RetentionClass.GOOD, days) for days in range(12, 0, -1)]
+    free = [1800]
+
+    def space():
+        ballast = tmp_path / "ballast"
+        return Space(
+            10**6, free[0] + deleted_bytes(kept) - (ballast.stat().st_size if ballast.exists() else 0)
+        )
+
+    monkeypatch.setattr(kept.pictures, "space", space)
+    retention = kept.retention(RetentionRules({}, None, 0.3))
+    retention.run()  # two more make space for the file of 1000 bytes, and leave as much free
+    assert [kept.states()[sha256] for sha256 in order] == ["expired"] * 2 + ["kept"] * 10
+    assert (tmp_path / "ballast").exists()
+    free[0] -= 300
+    retention.run()
+    assert [kept.states()[sha256] for sha256 in order] == ["expired"] * 5 + ["kept"] * 7
+    assert "Less than 30%" in str(retention.problem)
 
 
 def test_a_picture_that_arrives_during_its_deletion_is_kept(kept):
@@ -202,7 +252,7 @@ def test_reserved_space_is_released_when_the_disk_is_full(kept, tmp_path):
     assert (tmp_path / "ballast").stat().st_size == 1000
     kept.retention().run_now()
     assert not (tmp_path / "ballast").exists()
-    kept.reserved_space.reserve(free_bytes=3999)
+    kept.reserved_space.reserve(free_bytes=1999)
     assert not (tmp_path / "ballast").exists()
 
 
