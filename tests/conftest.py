@@ -224,7 +224,7 @@ def read_checkpoint():
     """What reads all arrays of a run's checkpoint furthest on: run folder → arrays by name."""
     import tensorflow as tf
 
-    from training.run.checkpoints import CheckpointFolder
+    from training.run.checkpoint_folder import CheckpointFolder
 
     def read(run: Path) -> dict[str, np.ndarray]:
         newest = CheckpointFolder(run / "checkpoints", keep=1).newest_first()[0]

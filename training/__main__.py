@@ -85,7 +85,8 @@ def _add_fit(commands: "Commands") -> None:
     add("root", type=Path, metavar="FOLDER", help="folder of the images, in any known layout")
     add("--minutes", type=float, default=10.0, help="time limit of the whole command (default: %(default)s)")
     add("--out", type=Path, metavar="MODEL", help="folder of the model; default: models/NAME")
-    add("--name", help="name of the run; default: that of the folder, with _ for spaces")
+    add("--name", help="name of run and model; default: that of the folder, with _ for spaces")
+    add("--version", default="1", help="version of the model (default: %(default)s)")
     add("--runs", type=Path, default=Path("runs"), help="folder of all runs (default: %(default)s)")
     add("--layout", help="layout of the files; default: detected")
     splits = "split file; photographs without a line are left out. Default: the split of the folder, if any"
@@ -101,7 +102,14 @@ def _add_fit(commands: "Commands") -> None:
     add("--encoder-weights", default="imagenet", metavar="FILE", help=encoder)
     limit = "choose the first encoder with which the exported model predicts a photograph within this time"
     add("--max-ms", type=float, metavar="MS", help=limit)
+    area = "pixels of the network's input; default: chosen by the smallest defect and the time"
+    add("--area", type=parse_pixel_limit, metavar="N", help=area)
     add("--overwrite", action="store_true", help="replace the run and the model of this name")
+    resume = (
+        "continue an interrupted run of this name from its last checkpoint with the time that was left; "
+        "SIGTERM then saves a checkpoint and exits with 75, Ctrl-C exports the best model so far"
+    )
+    add("--resume", action="store_true", help=resume)
     add("--skip-broken", action="store_true", help="skip unusable images")
     white = "white value of 16-bit images, if the camera has fewer bits"
     add("--white-level", type=parse_white_level, metavar="VALUE", help=white)

@@ -1,5 +1,25 @@
 """Number of steps of each stage, and the position of a step in the stage's schedules."""
 
+from pydantic import BaseModel, ConfigDict
+
+
+class ScheduleState(BaseModel):
+    """The progress of a run with a time limit at one of its checkpoints.
+
+    Attributes:
+        stage: Name of the stage; empty after the last one.
+        position: Position in the schedules of this stage, in steps.
+        taken: Completed steps of each stage that has begun.
+        left_s: Time left to train, s.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    stage: str
+    position: float
+    taken: dict[str, int]
+    left_s: float
+
 
 class ScheduleControl:
     """The default control: it takes the planned steps, each at its own position in the schedules.
@@ -39,3 +59,12 @@ class ScheduleControl:
 
     def step_done(self, step: int) -> None:
         """Records the end of a step, including validation and checkpoint."""
+
+    def state_after(self, stage: str, step: int) -> ScheduleState | None:  # noqa: ARG002 - for subclasses
+        """Returns what a checkpoint after `step` steps of `stage` stores, so that `resume` continues there;
+        None if the number of steps tells everything.
+        """
+        return None
+
+    def resume(self, state: ScheduleState) -> None:
+        """Continues from the state of a checkpoint."""

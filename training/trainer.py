@@ -3,7 +3,7 @@
 import hashlib
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import NoReturn
 
@@ -120,6 +120,8 @@ class Trainer:
             self.folder.checkpoints, self.train_state, self.validated, self.config, writes=self.is_chief
         )
         self.resumed = self.state.restore()
+        if self.state.schedule is not None:
+            self.control.resume(self.state.schedule)
         self.process_group.check_same(self._position_digest(), "run folder or checkpoint")
         self.interruption = Interruption()
         self.peak_flops_per_s = measure_strategy_peak(
@@ -172,12 +174,12 @@ class Trainer:
         position = f"stage {left[0]} after step {self.state.steps_taken}" if left else "all stages finished"
         return f"Resuming {run}: {position}.{note}"
 
-    def run(self, *, keep_best: bool = False) -> RunFolder:
+    def run(self, *, keep_best_after: Collection[signal.Signals] = ()) -> RunFolder:
         """Trains the remaining stages, chooses the thresholds and writes the result.
 
         Args:
-            keep_best: Whether an interrupted run writes a result with the best weights so far, unless no step
-                was taken.
+            keep_best_after: Signals after which a run writes a result with the best weights so far, unless no
+                step was taken.
 
         Raises:
             RunError: If the loss is not finite, the run folder cannot be written, or a process is lost.
@@ -189,7 +191,8 @@ class Trainer:
                 with self.interruption:
                     self._run_stages(log)
             except RunInterruptedError:
-                if keep_best and log is not None and self._has_weights():
+                keeps_best = self.interruption.received in keep_best_after
+                if keeps_best and log is not None and self._has_weights():
                     self._save_result(log)
                 raise
             if log is not None:
@@ -263,7 +266,7 @@ class Trainer:
                         self._validate(index, step, meter, log, last=last)
                 if saving:
                     with meter.paused():
-                        state.save(step)
+                        state.save(step, self.control.state_after(stage.name, step))
                 self.control.step_done(step)
                 self._update_schedule_offset()
                 if stopping and not last:
@@ -346,7 +349,8 @@ class Trainer:
             if not STAGES[index].trains_decision:  # decision and joint use the same criterion: the best stays
                 self.state.reset_best()
             self.state.stage.assign(index + 1)
-            self.state.save(0)
+            following = STAGES[index + 1].name if index + 1 < len(STAGES) else ""
+            self.state.save(0, self.control.state_after(following, 0))
         self.process_group.wait()
         if not self.is_chief:
             self.state.restore()

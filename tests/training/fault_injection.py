@@ -5,6 +5,7 @@
 - `kill_at_file`: the n-th time that Python opens, renames, makes or removes something below `runs`
 - `file_limit`: largest size of a file, bytes
 - `interrupt_at`: as `kill_at`, but asked to stop as by Ctrl-C, after the `count`-th call
+- `terminate_at`: as `interrupt_at`, but by SIGTERM
 
 With `tick_s` each look at the clock of `training fit` takes so many seconds, whatever the machine does. With
 `compact` the preset of that name has these widths.
@@ -77,6 +78,8 @@ def prepare(faults):
         kill_at_file(faults["kill_at_file"], faults["runs"])
     if "interrupt_at" in faults:
         kill_at(faults["interrupt_at"], faults["count"], "after", signal.SIGINT)
+    if "terminate_at" in faults:
+        kill_at(faults["terminate_at"], faults["count"], "after", signal.SIGTERM)
     if "tick_s" in faults:
         ticks = itertools.count()
         importlib.import_module("training.fit.command").clock = lambda: faults["tick_s"] * next(ticks)

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from training.run.checkpoints import CheckpointFolder
+from training.run.checkpoint_folder import CheckpointFolder
 from training.run.folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("tensorflow_devices")

@@ -75,7 +75,7 @@ class Stopping(ScheduleControl):
 def test_a_stopped_run_writes_its_best_weights(config):
     trainer = Trainer(config, control=Stopping(4))
     with pytest.raises(RunInterruptedError) as stopped:
-        trainer.run(keep_best=True)
+        trainer.run(keep_best_after=[signal.SIGINT])
     assert stopped.value.exit_code == 130
     folder = RunFolder.finished(trainer.folder.path)
     assert folder.result().validation["average_precision"] is not None

@@ -22,7 +22,7 @@ class RunInterruptedError(RunError):
 
     def __init__(self, received: signal.Signals, position: str) -> None:
         super().__init__(f"Stopped by {received.name} {position}. The checkpoint is complete.")
-        self.exit_code = EXIT_CODES[received]
+        self.received, self.exit_code = received, EXIT_CODES[received]
 
 
 class PeerLostError(RunError):

@@ -2,6 +2,7 @@
 
 import math
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 from datasets.detection import detect_layout
 from datasets.loading import load_dataset
-from datasets.sample import Dataset
+from datasets.sample import Dataset, Split
 from datasets.splitting import SPLITS, write_splits
 from datasets.test_folder import split_test_folder
 from segdec.artifact import check_writable
@@ -88,6 +89,7 @@ from training.optimization.pretrained import (
     present_encoders,
 )
 from training.reporting.summary import describe_rating
+from training.run.checkpoint_folder import CheckpointFolder
 from training.run.folder import RunFolder
 from training.run.records import ENCODERS_FILE
 from training.run_name import check_run_name, make_run_name
@@ -97,7 +99,11 @@ clock: Callable[[], float] = time.monotonic
 
 MAX_MINUTES = 60 * 24 * 31
 
+RESUMABLE_CHECKPOINT_MINUTES = 2.0
+"""Maximum minutes between checkpoints of a run that `--resume` may continue."""
+
 NO_MODEL = "No model was written: nothing was trained yet."
+HOW_TO_STOP = "Ctrl-C stops it and exports the best model so far."
 RUN_EXISTS = "The run exists already: start again with --overwrite."
 
 NO_ENCODER = (
@@ -121,8 +127,16 @@ class FitOptions(ReadOptions):
     encoder_weights: str = IMAGENET
     max_ms: float | None = None
     name: str | None = None
+    version: str = "1"
     runs: Path = Path("runs")
+    area: int | None = None
     overwrite: bool = False
+    resume: bool = False
+
+    @property
+    def best_after(self) -> tuple[signal.Signals, ...]:
+        """Signals after which the best model so far is exported; others leave a run to resume."""
+        return (signal.SIGINT,) if self.resume else (signal.SIGINT, signal.SIGTERM)
 
 
 def fit(options: FitOptions, began: float) -> None:
@@ -141,6 +155,9 @@ def fit(options: FitOptions, began: float) -> None:
 
 def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
     ends_at = began + 60 * options.minutes
+    if options.resume and _has_checkpoint(options.runs / name):
+        _resume(options, name, out, began)
+        return
     with _without_model(options.runs / name):
         # === Profile and split ===
         profiled = _profile(options)
@@ -151,7 +168,7 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
 
         # === Choose ===
         resources, comparison = _choose_encoder(options, profiled, split, resources)
-        choice, forward_s = _choose_in_time(profiled.profile, split, resources, ends_at)
+        choice, forward_s = _choose_in_time(profiled.profile, split, resources, ends_at, options.area)
         reserved = _reserved_s(forward_s, split)
         train_until = ends_at - reserved
         interval = MAX_STEPS
@@ -170,27 +187,60 @@ def _fit(options: FitOptions, name: str, out: Path, began: float) -> None:
         control = TimeControl(config.stages.steps, train_until, clock, min_steps)
         fixed_s = clock() - began + forward_s * encoded + reserved
         with _removed_on_error(config):
-            trainer = Trainer(config, fresh=options.overwrite, control=control)
-        print_lines(trainer.describe_start(), "Ctrl-C stops it and exports the best model so far.")
+            trainer = Trainer(config, fresh=options.overwrite or options.resume, control=control)
+        print_lines(trainer.describe_start(), HOW_TO_STOP)
     if comparison:
         write_text_atomic(trainer.folder.path / ENCODERS_FILE, "\n".join([*comparison, ""]))
-    stopped = _train(trainer)
+    stopped = _train(trainer, options)
     config = record_steps_taken(trainer.folder, control.taken)
     if stopped is None:  # otherwise the file keeps the planned steps
         _write(config, split, choice, comparison)
 
     # === Evaluate and export ===
-    with _with_trained_model(config, split, out):
-        in_memory = trainer.validator.parts_with(trainer.folder.result().model)
-        parts = in_memory if split.evaluated == config.validation_split else None
-        evaluated = evaluate_run(trainer.folder.path, split.evaluated, parts)
-        print_lines(evaluated.text)
-        export_run(trainer.folder.path, out, ExportOptions(overwrite=options.overwrite))
+    rating = _evaluate_and_export(trainer, config, split.evaluated, out, options)
     took_s = clock() - began
     few = [] if stopped is not None else _list_few_steps(control, options.minutes, fixed_s, took_s)
-    print_lines("", *_summary(config, out, took_s, evaluated.rating, few))
+    print_lines("", *_summary(config, out, took_s, rating, few))
     if stopped is not None:
         raise SystemExit(stopped.exit_code)
+
+
+def _resume(options: FitOptions, name: str, out: Path, began: float) -> None:
+    """Continues the run of an interrupted command with the time that was left at its last checkpoint."""
+    path, _ = _files(options.runs, name)
+    with _without_model(options.runs / name):
+        config = RunFolder(options.runs / name).experiment()
+        min_steps = MIN_CACHED_STEPS if config.caches_features else 1
+        control = TimeControl(config.stages.steps, began + 60 * options.minutes, clock, min_steps)
+        trainer = Trainer(config, control=control)
+        print_lines(trainer.describe_start(), HOW_TO_STOP)
+    stopped = _train(trainer, options)
+    config = record_steps_taken(trainer.folder, control.taken)
+    if stopped is None:
+        head = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
+        write_text_atomic(path, "\n".join([*head, "", save_experiment(config)]))
+    rating = _evaluate_and_export(trainer, config, trainer.folder.compared_split, out, options)
+    print_lines("", *_summary(config, out, clock() - began, rating))
+    if stopped is not None:
+        raise SystemExit(stopped.exit_code)
+
+
+def _evaluate_and_export(
+    trainer: Trainer, config: ExperimentConfig, evaluated_split: Split, out: Path, options: FitOptions
+) -> Rating:
+    run = trainer.folder.path
+    with _with_trained_model(config, evaluated_split, out):
+        in_memory = trainer.validator.parts_with(trainer.folder.result().model)
+        parts = in_memory if evaluated_split == config.validation_split else None
+        evaluated = evaluate_run(run, evaluated_split, parts)
+        print_lines(evaluated.text)
+        overwrite = options.overwrite or options.resume
+        export_run(run, out, ExportOptions(version=options.version, overwrite=overwrite))
+    return evaluated.rating
+
+
+def _has_checkpoint(run: Path) -> bool:
+    return bool(CheckpointFolder(RunFolder(run).checkpoints, keep=1).newest_first())
 
 
 def print_lines(*lines: str) -> None:
@@ -223,7 +273,7 @@ def _removed_on_error(config: ExperimentConfig) -> Iterator[None]:
 
 
 @contextmanager
-def _with_trained_model(config: ExperimentConfig, split: DatasetSplit, out: Path) -> Iterator[None]:
+def _with_trained_model(config: ExperimentConfig, evaluated_split: Split, out: Path) -> Iterator[None]:
     """An interrupt within the block leaves a finished run; the missing commands are printed."""
     try:
         yield
@@ -231,19 +281,22 @@ def _with_trained_model(config: ExperimentConfig, split: DatasetSplit, out: Path
         run = shlex.quote(str(config.folder))
         print(
             "Stopped. The network is trained; the missing commands are:\n"
-            f"  python -m training evaluate {run} --split {split.evaluated}\n"
+            f"  python -m training evaluate {run} --split {evaluated_split}\n"
             f"  python -m training export {run} {shlex.quote(str(out))} --overwrite",
             file=sys.stderr,
         )
         raise SystemExit(getattr(stop, "exit_code", EXIT_INTERRUPTED)) from None
 
 
-def _train(trainer: Trainer) -> RunInterruptedError | None:
+def _train(trainer: Trainer, options: FitOptions) -> RunInterruptedError | None:
     """Trains; returns the interrupt if there was one and there is a model."""
     with _without_model(trainer.folder.path):
         try:
-            trainer.run(keep_best=True)
+            trainer.run(keep_best_after=options.best_after)
         except RunInterruptedError as stop:
+            if options.resume and stop.received not in options.best_after:
+                print(f"{stop} The same command resumes.", file=sys.stderr)
+                raise SystemExit(stop.exit_code) from None
             if not trainer.folder.has_result:
                 raise
             print("Stopped: the best model so far is evaluated and exported.", file=sys.stderr, flush=True)
@@ -270,9 +323,9 @@ def _targets(options: FitOptions) -> tuple[str, Path]:
     if out.exists():
         check_writable(out, overwrite=True)  # --overwrite replaces only models
     for place in (run, *_files(options.runs, name), out):
-        if place.exists() and not options.overwrite:
+        if place.exists() and not (options.overwrite or options.resume):
             raise RunError(f"'{place}' exists. Give --overwrite to replace it, or another --name or --out.")
-    check_writable(out, options.overwrite)
+    check_writable(out, options.overwrite or options.resume)
     if run.exists():
         RunFolder(run).check_is_run()
     return name, out
@@ -338,12 +391,16 @@ def _choose(
 
 
 def _choose_in_time(
-    profile: DatasetProfile, split: DatasetSplit, resources: Resources, ends_at: float
+    profile: DatasetProfile,
+    split: DatasetSplit,
+    resources: Resources,
+    ends_at: float,
+    given_area: int | None = None,
 ) -> tuple[ExperimentChoice, float]:
-    """Chooses the experiment, with a smaller input if there is little time; also returns the duration of a
-    forward pass, s.
+    """Chooses the experiment, with a smaller input if there is little time and no area is given; also returns
+    the duration of a forward pass, s.
     """
-    choice = _choose(profile, split, resources)
+    choice = _choose(profile, split, resources, given_area or DEFAULT_AREA)
     config = choice.config(planned_steps(choice.shares))
     forward_s = measure_forward(config, profile.classes, (profile.height, profile.width), clock)
     encoded = split.good[0] + split.defective[0] if config.caches_features else None
@@ -357,7 +414,7 @@ def _choose_in_time(
     least = MIN_AREA if resources.encoder_weights is None else ENCODER_AREA
     left_s = ends_at - clock()
     area = max(largest_area_in_time(choice.area, left_s, fixed_s, scaled_s, tolerance=tolerance), least)
-    if area >= choice.area:
+    if area >= choice.area or given_area is not None:
         return choice, forward_s
     smaller = _choose(profile, split, resources, area)
     return smaller, forward_s * smaller.area / choice.area
@@ -472,6 +529,8 @@ def _compare(
 def _experiment(choice: ExperimentChoice, name: str, options: FitOptions, interval: int) -> ExperimentConfig:
     data = {**choice.settings["data"], "splits": _files(options.runs, name)[1], "test_root": options.test}
     fields = {"name": name, "runs": options.runs, "seed": options.seed, "data": data}
+    if options.resume:
+        fields["checkpoint_minutes"] = RESUMABLE_CHECKPOINT_MINUTES
     return choice.config(planned_steps(choice.shares), **fields, validate_every=interval)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from training.export import MAX_COMPARED
 from training.metrics.rating import ENOUGH_STEPS
-from training.schedule_control import ScheduleControl
+from training.schedule_control import ScheduleControl, ScheduleState
 
 Clock = Callable[[], float]
 
@@ -72,6 +72,8 @@ class TimeControl(ScheduleControl):
         self._min_steps = min_steps
         self._timed_steps, self._timed_s = 0, 0.0
         self._encode_until = (clock() + ends_at) / 2
+        self._resumed: ScheduleState | None = None
+        self._is_first_step = True
         self.taken: dict[str, int] = {}
 
     @property
@@ -100,9 +102,13 @@ class TimeControl(ScheduleControl):
         super().begin_stage(stage, steps)
         names = list(self._planned)
         left = sum(self._planned[name] for name in names[names.index(stage) :])
-        self._stage, self._position, self.taken[stage] = stage, 0.0, 0
+        resumed = self._resumed if self._resumed is not None and self._resumed.stage == stage else None
+        self._start = self._position = min(resumed.position, steps) if resumed else 0.0
+        self._stage, self.taken[stage] = stage, resumed.taken.get(stage, 0) if resumed else 0
+        self._is_first_step = True
         self._began = self._now = self._done_at = self._clock()
-        self._stage_s = steps / left * (self._ends_at - self._began)
+        own = steps - self._start
+        self._stage_s = own / max(left - self._start, 1) * (self._ends_at - self._began)
 
     def is_last(self, step: int) -> bool:
         """Returns whether the schedule ends with this step."""
@@ -110,18 +116,40 @@ class TimeControl(ScheduleControl):
 
     def step_done(self, step: int) -> None:
         """Advances the schedule."""
-        if self.taken[self._stage]:  # the first step compiles
+        if not self._is_first_step:  # which compiles
             self._timed_steps += 1
             self._timed_s += self._now - self._done_at  # without validation and checkpoint
+        self._is_first_step = False
         self.taken[self._stage], self._position = step, self._position_after(step)
         self._done_at = self._now
 
+    def state_after(self, stage: str, step: int) -> ScheduleState:
+        """Returns the position in the schedules, the completed steps and the time left."""
+        position, taken = 0.0, self.taken
+        if stage and step:
+            position, taken = self._position_at(step), {**taken, stage: step}
+        return ScheduleState(
+            stage=stage, position=position, taken=taken, left_s=self._ends_at - self._clock()
+        )
+
+    def resume(self, state: ScheduleState) -> None:
+        """Continues from the state of a checkpoint, with the time that was left then or the own time limit,
+        whichever ends first.
+        """
+        now = self._clock()
+        self._resumed, self.taken = state, dict(state.taken)
+        self._ends_at = min(self._ends_at, now + state.left_s)
+        self._encode_until = (now + self._ends_at) / 2
+
     def _position_after(self, step: int) -> float:
         self._now = self._clock()
+        return self._position_at(step)
+
+    def _position_at(self, step: int) -> float:
         elapsed_s = self._now - self._began
         share = elapsed_s / self._stage_s if elapsed_s < self._stage_s else 1.0
         share = min(share, step / min(self._min_steps, self._steps))
-        return max(float(step), share * self._steps)
+        return max(float(step), self._start + share * (self._steps - self._start))
 
 
 def needed_s(forward_s: float, batch_size: int, encoded: int | None) -> float:

@@ -1,7 +1,5 @@
 """Checkpoints of a run: network, optimisers, averages and position, saved so that the run can resume."""
 
-import re
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -11,52 +9,18 @@ import tensorflow as tf
 
 from segdec.errors import RunError
 from segdec.network.network import SegDecNet
-from segdec.runtime.files import atomic_folder, remove_temporary_files
 from training.config import ExperimentConfig
 from training.optimization.pretrained import mutable_variables
 from training.optimization.train_state import TrainState
+from training.run.checkpoint_folder import CheckpointFolder
 from training.run.disk_errors import explained_disk_errors
+from training.schedule_control import ScheduleState
 
-_NAME = re.compile(r"ckpt-(\d+)-(\d+)")
+_SCHEDULE = "schedule.json"
+"""File of a checkpoint with the progress of a run that has a time limit."""
 
 _UNREADABLE = (tf.errors.OpError, OSError, ValueError, AssertionError, LookupError)
 """What TensorFlow raises for files that are missing, truncated, changed or of another network."""
-
-
-class CheckpointFolder:
-    """The checkpoints of a run: folders `ckpt-<stage index>-<step>`, each written atomically.
-
-    The checkpoint with the highest stage and step is the newest, whenever it was written: the state at a step
-    depends on the configuration alone. (Asynchronous training can continue from any checkpoint.) `keep` of
-    them are kept.
-    """
-
-    def __init__(self, path: Path, keep: int) -> None:
-        self.path = path
-        self._keep = keep
-        self.damaged: set[Path] = set()
-        """Ignored checkpoints; the next write removes them."""
-
-    def newest_first(self) -> list[Path]:
-        """Returns all checkpoints, the newest first."""
-        found = {_position(path): path for path in self.path.glob("ckpt-*") if _NAME.fullmatch(path.name)}
-        return [found[position] for position in sorted(found, reverse=True)]
-
-    def write(self, stage: int, step: int, fill: Callable[[Path], None]) -> None:
-        """Adds the checkpoint that `fill` writes into an empty folder, then removes the oldest ones.
-
-        Raises:
-            OSError: If the disk is full or not writable; earlier checkpoints are unchanged.
-        """
-        checkpoint = self.path / f"ckpt-{stage}-{step}"
-        remove_temporary_files(self.path)
-        with atomic_folder(checkpoint, overwrite=True) as staged:
-            fill(staged)
-        self.damaged.discard(checkpoint)
-        whole = [path for path in self.newest_first() if path not in self.damaged]
-        for path in {*self.damaged, *whole[self._keep :]}:
-            shutil.rmtree(path, ignore_errors=True)
-        self.damaged.clear()
 
 
 class RunState(tf.Module):
@@ -73,6 +37,7 @@ class RunState(tf.Module):
     Attributes:
         stage: Index of the stage in `STAGES`.
         step: Completed steps of that stage.
+        schedule: Of the restored checkpoint, for the control of the schedules; None if it has none.
         best: Validation key of the best weights of the stage so far; higher is better.
         best_weights: The best weights, in the order of `mutable_variables`.
     """
@@ -105,6 +70,7 @@ class RunState(tf.Module):
             best=self.best,
             best_weights=self.best_weights,
         )
+        self.schedule: ScheduleState | None = None
         self._checkpoints, self._writes = CheckpointFolder(folder, config.keep_checkpoints), writes
         self._every_steps, self._every_seconds = config.checkpoint_every, config.checkpoint_minutes * 60.0
         self._clock, self._saved_at = clock, clock()
@@ -123,6 +89,7 @@ class RunState(tf.Module):
         damaged: dict[Path, str] = {}
         for checkpoint in self._checkpoints.newest_first():
             try:
+                self.schedule = _read_schedule(checkpoint)
                 self._everything.read(_prefix(checkpoint)).assert_existing_objects_matched()
             except _UNREADABLE as error:
                 self._checkpoints.damaged.add(checkpoint)
@@ -150,7 +117,7 @@ class RunState(tf.Module):
         waited = self._clock() - self._saved_at
         return step % self._every_steps == 0 or (0.0 < self._every_seconds <= waited)
 
-    def save(self, step: int) -> None:
+    def save(self, step: int, schedule: ScheduleState | None = None) -> None:
         """Writes a checkpoint after `step` steps of the stage, then removes the oldest ones.
 
         Raises:
@@ -159,9 +126,14 @@ class RunState(tf.Module):
         self.step.assign(step)
         self._saved_at = self._clock()
         if self._writes:
-            stage, everything = int(self.stage), self._everything
+
+            def fill(path: Path) -> None:
+                self._everything.write(_prefix(path))
+                if schedule is not None:
+                    (path / _SCHEDULE).write_text(schedule.model_dump_json() + "\n", encoding="utf-8")
+
             with explained_disk_errors(self._checkpoints.path):
-                self._checkpoints.write(stage, step, lambda path: everything.write(_prefix(path)))
+                self._checkpoints.write(int(self.stage), step, fill)
 
     def is_better(self, key: tuple[float, float]) -> bool:
         """Returns whether `key` is at least the best one: among equals, the weights trained longer win."""
@@ -190,8 +162,9 @@ def _copy(source: Sequence[tf.Variable], target: Sequence[tf.Variable]) -> None:
         old.assign(new)
 
 
-def _position(path: Path) -> tuple[int, ...]:
-    return tuple(int(number) for number in path.name.split("-")[1:])
+def _read_schedule(checkpoint: Path) -> ScheduleState | None:
+    path = checkpoint / _SCHEDULE
+    return ScheduleState.model_validate_json(path.read_bytes()) if path.exists() else None
 
 
 def _prefix(checkpoint: Path) -> str:

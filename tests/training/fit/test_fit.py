@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,6 @@ from tests.datasets.mixed_folder import write_mixed_folder
 from training.__main__ import main
 from training.config import ExperimentConfig
 from training.experiment_file import load_experiment
-from training.fit.splitting import split_dataset
 from training.metrics.rating import Rating
 from training.run.folder import RunFolder
 from training.run_name import make_run_name
@@ -141,13 +141,54 @@ def test_interrupted_it_gives_the_best_model_so_far(fit, toy_root, tmp_path):
     assert load_experiment(tmp_path / "runs" / "toy.toml").stages.joint.steps > 0  # to be run to its end
 
 
+@pytest.mark.slow
+def test_a_killed_command_continues_from_its_checkpoint(fit, toy_root, tmp_path):
+    """Killed after the first stage, then stopped by SIGTERM in the second one."""
+    words = [toy_root, "--minutes", TINY, "--name", "toy", "--seed", "3", "--resume"]
+    killed = fit(*words, kill_at="training.run.checkpoints:RunState.save", when="after", count=1)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert "Starting '" in killed.stdout
+    checkpoints, model = tmp_path / "runs" / "toy" / "checkpoints", tmp_path / "model"
+    (first,) = checkpoints.iterdir()
+    (experiment, splits) = (tmp_path / "runs" / f"toy.{suffix}" for suffix in ("toml", "splits.txt"))
+    before = experiment.read_text()
+    planned = [name for name, steps in load_experiment(experiment).stages.steps.items() if steps]
+    stopped = fit(*words, terminate_at="training.run.meter:Meter.advance", count=1)
+    assert stopped.returncode == 75, stopped.stderr
+    assert "Resuming '" in stopped.stdout and "The same command resumes." in stopped.stderr
+    assert not (checkpoints.parent / "result.json").exists() and not model.exists()
+    assert {first.name} < {path.name for path in checkpoints.iterdir()}
+    answer = fit(*words)
+    assert answer.returncode == 0, answer.stderr
+    assert read_manifest(model).classes == ("good", "defect")
+    written = load_experiment(experiment)
+    assert written == load_experiment(checkpoints.parent / "config.toml")
+    assert [name for name, steps in written.stages.steps.items() if steps] == planned
+    assert experiment.read_text().splitlines()[:3] == before.splitlines()[:3]
+    assert splits.exists()
+    again = fit(*words, "--version", "7")  # nothing is left to train
+    assert again.returncode == 0, again.stderr
+    assert (read_manifest(model).name, read_manifest(model).version) == ("toy", "7")
+
+
+@pytest.mark.slow
+def test_without_a_checkpoint_a_resumed_command_starts(fit, toy_root, tmp_path):
+    words = [toy_root, "--minutes", TINY, "--name", "toy", "--resume"]
+    killed = fit(*words, kill_at="training.trainer:Trainer.describe_start", when="before", count=1)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert (tmp_path / "runs" / "toy" / "config.toml").exists()
+    answer = fit(*words, interrupt_at="training.trainer:Trainer._validate", count=1)
+    assert "Starting '" in answer.stdout
+    assert answer.returncode == 130, answer.stderr
+    assert read_manifest(tmp_path / "model").name == "toy"  # Ctrl-C exports the best model so far
+
+
 @pytest.mark.usefixtures("tensorflow_devices")
-def test_interrupted_after_training_it_says_what_makes_the_model(profiled_of, capsys, tmp_path):
+def test_interrupted_after_training_it_says_what_makes_the_model(capsys, tmp_path):
     from training.fit.command import _with_trained_model
 
     config = ExperimentConfig(name="toy", runs=tmp_path, stages={"joint": {"steps": 1}})
-    split = split_dataset(profiled_of([[(0,)]] * 20))
-    with pytest.raises(SystemExit) as left, _with_trained_model(config, split, tmp_path / "my model"):
+    with pytest.raises(SystemExit) as left, _with_trained_model(config, "test", tmp_path / "my model"):
         raise KeyboardInterrupt
     assert left.value.code == 130
     printed = capsys.readouterr().err

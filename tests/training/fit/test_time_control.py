@@ -17,6 +17,7 @@ from training.fit.time_control import (
     reserved_s,
     validation_interval,
 )
+from training.schedule_control import ScheduleState
 
 STEPS = {"segment": 60, "decision": 20, "joint": 20}
 LIMIT_S = 100.0
@@ -111,6 +112,34 @@ def test_a_resumed_stage_keeps_its_position_and_the_later_stages_share_the_time(
     machine = Machine(lambda _: 10.0)
     assert machine.train(first=10, stages=("decision", "joint")) == {"decision": 15, "joint": 5}
     assert machine.now == 100.0
+
+
+@pytest.mark.parametrize("stopped_at", [7, 12, 20])
+def test_a_run_that_continues_from_a_checkpoint_ends_as_if_it_had_not_stopped(stopped_at):
+    """On a machine that takes half of the steps, and that was off for an hour."""
+    undisturbed = Machine(lambda _: 2.0)
+    undisturbed.train()
+    first = Machine(lambda _: 2.0)
+    first.control.begin_stage("segment", 60)
+    for step in range(1, stopped_at + 1):
+        first.now += 2.0
+        first.control.is_last(step)
+        state = first.control.state_after("segment", step)
+        first.control.step_done(step)
+    second = Machine(lambda _: 2.0, limit_s=3600.0 + LIMIT_S)
+    second.now = 3600.0
+    second.control.resume(ScheduleState.model_validate_json(state.model_dump_json()))
+    assert second.train(first=stopped_at) == undisturbed.control.taken
+    assert second.now - 3600.0 == LIMIT_S - 2.0 * stopped_at
+    assert second.positions["segment"][1:] == undisturbed.positions["segment"][stopped_at + 1 :]
+
+
+def test_the_time_limit_of_the_repeated_command_counts_if_it_ends_earlier():
+    machine = Machine(lambda _: 1.0, limit_s=20.0)
+    taken = {"segment": 60}
+    machine.control.resume(ScheduleState(stage="decision", position=0.0, taken=taken, left_s=500.0))
+    taken = machine.train(stages=("decision", "joint"))
+    assert (taken, machine.now) == ({"segment": 60, "decision": 10, "joint": 10}, 20.0)
 
 
 # === Estimates ===
