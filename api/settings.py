@@ -326,6 +326,9 @@ class Settings(BaseSettings):
     other keys are set, otherwise only admin keys"""
     admin_keys: Path | None = None
     """file of NAME:SHA256 lines, keys that may also change models; without it nobody may"""
+    train_keys: Path | None = None
+    """file of NAME:SHA256 lines, keys of training workers, which may fetch training jobs and nothing else;
+    without it there are no workers"""
     openid_issuer: Annotated[str, AfterValidator(_issuer_address)] | None = None
     """address of an OpenID Connect provider at which people log in, for example
     https://login.plant/realms/plant; needs public-url, openid-client and openid-roles"""

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from api.accounts.keys import Keyring, has_key
 from api.addresses import is_loopback
 from api.errors import RequestError
-from api.roles import RANKS, Role, key_role_for
+from api.roles import Role, includes, key_role_for
 from api.settings import Settings
 
 if TYPE_CHECKING:
@@ -121,13 +121,13 @@ class AccessControl:
             raise
 
     async def _needs_caller(self, role: Role, request: Request) -> bool:
-        if role == "predict" or self.keyring.requires_key(key_role_for(role)):
+        if role in ("predict", "train") or self.keyring.requires_key(key_role_for(role)):
             return self.keyring.requires_key(key_role_for(role))
         return not (self._is_local and _is_local_client(request)) or await self.has_users()
 
     async def _explain_log_in(self, role: Role, request: Request) -> None:
         """Raises an error that explains what a person can do who has no key."""
-        if has_key(request.headers) or not self._keeps_record:
+        if has_key(request.headers) or not self._keeps_record or role == "train":
             return
         if await self.has_users():
             detail = "Log in, or send an API key: 'Authorization: Bearer KEY' or 'X-API-Key: KEY'."
@@ -165,7 +165,7 @@ def _is_local_client(request: Request) -> bool:
 
 
 def _check_role(session: "Session", role: Role) -> None:
-    if RANKS[session.role] < RANKS[role]:
+    if not includes(session.role, role):
         detail = (
             f"'{session.user}' has the role {session.role}; this needs the role {role}. Ask an administrator."
         )

@@ -7,18 +7,20 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 from starlette.datastructures import Headers
 
 from api.errors import RequestError
-from api.roles import KeyRole
+from api.roles import KEY_RANKS, KeyRole, key_includes
 from api.settings import Settings
 from segdec.errors import ConfigError
 
-RANKS: dict[KeyRole, int] = {role: rank for rank, role in enumerate(get_args(KeyRole))}
-
-ALLOWED_ACTIONS = {"predict": "predict", "review": "predict and review"}
+ALLOWED_ACTIONS = {
+    "train": "fetch training jobs only",
+    "predict": "predict only",
+    "review": "predict and review only",
+    "admin": "do everything except fetch training jobs",
+}
 GENERATED_KEY = re.compile(r"segdec_[A-Za-z0-9_-]{20,}")
 """A key of `make_key`, or most of one."""
 HOW_TO_SEND = "Send one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'."
@@ -58,7 +60,8 @@ def print_new_key(name: str) -> None:
     """Makes a key for `name` and prints it with its line for a key file; for the command line."""
     key, line = make_key(name)
     print(
-        f"key, shown only now: {key}\nline for the file of --api-keys, --review-keys or --admin-keys: {line}"
+        f"key, shown only now: {key}\n"
+        f"line for the file of --api-keys, --review-keys, --admin-keys or --train-keys: {line}"
     )
 
 
@@ -110,7 +113,7 @@ class Keyring:
     def __init__(self, keys: Mapping[KeyRole, Sequence[Key]]) -> None:
         self._roles = frozenset(keys)
         # A key in several files has the highest role of them: the last one wins.
-        self._keys = [key for role in sorted(keys, key=RANKS.__getitem__) for key in keys[role]]
+        self._keys = [key for role in sorted(keys, key=KEY_RANKS.__getitem__) for key in keys[role]]
 
     @classmethod
     def read(cls, settings: Settings) -> "Keyring":
@@ -119,6 +122,7 @@ class Keyring:
             "predict": settings.api_keys,
             "review": settings.review_keys,
             "admin": settings.admin_keys,
+            "train": settings.train_keys,
         }
         return cls({role: read_keys(path, role) for role, path in files.items() if path is not None})
 
@@ -133,13 +137,13 @@ class Keyring:
     def requires_key(self, role: KeyRole) -> bool:
         """Returns whether routes for `role` need a key; those for `review` do if any keys are set."""
         if role == "review":
-            return bool(self._roles)
-        return role == "admin" or (role == "predict" and "predict" in self._roles)
+            return self.has_keys
+        return role in ("admin", "train") or (role == "predict" and "predict" in self._roles)
 
     @property
     def has_keys(self) -> bool:
-        """Whether there are keys of any role."""
-        return bool(self._roles)
+        """Whether there are keys of any role; those of training workers do not count."""
+        return bool(self._roles - {"train"})
 
     def authorize(self, role: KeyRole, headers: Headers) -> str:
         """Returns the name of the key that allows a request which needs one.
@@ -147,14 +151,14 @@ class Keyring:
         Raises:
             RequestError: 401 without a known key, 403 with a key of a lower role.
         """
-        if max(map(RANKS.__getitem__, self._roles), default=0) < RANKS[role]:
+        if not any(key_includes(held, role) for held in self._roles):
             raise RequestError(
                 403, f"{role}_off", f"No {role} keys are set. Start with --{role}-keys FILE. {HOW_TO_MAKE}"
             )
         key = self._find(headers)
-        if RANKS[key.role] < RANKS[role]:
+        if not key_includes(key.role, role):
             detail = (
-                f"The key '{key.name}' may {ALLOWED_ACTIONS[key.role]} only; expected a key with the role "
+                f"The key '{key.name}' may {ALLOWED_ACTIONS[key.role]}; expected a key with the role "
                 f"'{role}'."
             )
             raise RequestError(403, f"not_{role}", detail)
@@ -165,7 +169,7 @@ class Keyring:
         digest, found = _digest(key), False
         for known in self._keys:  # all of them, so that the time does not depend on the position
             if hmac.compare_digest(known.digest, digest) and known.name == name:
-                found = found or RANKS[known.role] >= RANKS["review"]
+                found = found or key_includes(known.role, "review")
         return found
 
     def _find(self, headers: Headers) -> Key:

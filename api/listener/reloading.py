@@ -41,7 +41,7 @@ class Reloader:
     async def reload(self) -> None:
         """Reloads keys, certificate and models, each with a line in the log."""
         settings = self._app.state.settings
-        if settings.api_keys or settings.review_keys or settings.admin_keys:
+        if any((settings.api_keys, settings.review_keys, settings.admin_keys, settings.train_keys)):
             await _log("keys", self._reload_keys())
         if self._tls is not None:
             await _log("certificate", self._reload_certificate(self._tls))

@@ -112,6 +112,28 @@ def test_key_in_both_files_is_an_admins():
     assert [both.check_login(*login) for login in logins] == [True, False, False, False]
 
 
+def test_a_key_of_a_training_worker_may_do_nothing_else():
+    keyring = Keyring({"train": [key("gpu-1", "one", "train")], "admin": [key("boss", "two", "admin")]})
+    worker, boss = (Headers({"X-API-Key": secret}) for secret in ("one", "two"))
+    assert keyring.authorize("train", worker) == "gpu-1"
+    assert keyring.requires_key("train")
+    for role, headers in (("review", worker), ("admin", worker), ("train", boss)):
+        with pytest.raises(RequestError) as caught:
+            keyring.authorize(role, headers)
+        assert (caught.value.status, caught.value.code) == (403, f"not_{role}")
+    assert not keyring.check_login("gpu-1", "one")
+    with pytest.raises(RequestError, match="No train keys are set"):
+        Keyring({"admin": [key("boss", "two", "admin")]}).authorize("train", boss)
+
+
+def test_keys_of_training_workers_close_nothing():
+    """As on a laptop, where everybody may review without keys, and a worker has one."""
+    keyring = Keyring({"train": [key("gpu-1", "one", "train")]})
+    assert not keyring.has_keys
+    assert not keyring.requires_key("review")
+    assert not keyring.requires_key("predict")
+
+
 def test_without_files_everyone_predicts_and_nobody_reloads():
     keyring, headers = Keyring({}), Headers({"X-API-Key": "anything"})
     assert not keyring.requires_key("predict")

@@ -1,5 +1,6 @@
 """The roles of all routes, and who may use them."""
 
+import hashlib
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NoReturn
@@ -9,7 +10,7 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from api.accounts import sessions, users
-from api.roles import RANKS, USER_ROLES, Role
+from api.roles import USER_ROLES, Role, includes
 from api.routes.roles import check_roles, role_of
 from segdec.errors import ConfigError
 
@@ -89,14 +90,24 @@ TABLE = {
     for role, *methods, path in map(str.split, PERMISSIONS.strip().splitlines())
     for method in methods
 }
-KEYS: dict[str, Role] = {"api": "predict", "review": "quality", "admin": "administrator"}
-REFUSALS = {"missing_key", "not_logged_in", "not_predict", "not_review", "not_admin", "role_too_low"}
+KEYS: dict[str, Role] = {
+    "api": "predict",
+    "review": "quality",
+    "admin": "administrator",
+    "train": "train",
+}
+REFUSALS = {
+    *("missing_key", "not_logged_in", "role_too_low"),
+    *("not_predict", "not_review", "not_admin", "not_train"),
+}
 BOSS = {"Authorization": "Bearer admin"}
 
 
 @pytest.fixture
 def guarded(make_app, key_files, tmp_path):
-    return make_app(record="required", record_folder=tmp_path / "record", **key_files)
+    train_keys = tmp_path / "train.keys"
+    train_keys.write_text(f"train:{hashlib.sha256(b'train').hexdigest()}")
+    return make_app(record="required", record_folder=tmp_path / "record", train_keys=train_keys, **key_files)
 
 
 def test_every_route_is_in_the_table(guarded):
@@ -128,7 +139,7 @@ def test_everyone_may_do_what_the_role_allows(guarded, serve):
             for (method, path), needed in TABLE.items()
             if needed != "anyone"
             for name, (role, headers) in callers.items()
-            if is_refused(client, method, path, headers) != (RANKS[role] < RANKS[needed])
+            if is_refused(client, method, path, headers) != (not includes(role, needed))
         ]
     assert not wrong
 
