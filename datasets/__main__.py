@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from datasets import commands
+from datasets.archives import ArchiveLimits
 from datasets.layouts.toy import BRUSHED, CLASS_COUNTS, SURFACES
 from datasets.loading import LAYOUTS
 from datasets.sharding.packing import DEFAULT_SHARD_MB
@@ -35,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_split(added.add_parser("split", help="write split files by group, or folds"))
     _add_pack(added.add_parser("pack", help="write a data set as TFRecord shards"))
     _add_convert(added.add_parser("convert", help="write a data set as a folder with a manifest"))
+    _add_unpack(added.add_parser("unpack", help="unpack a zip archive that may be damaged or hostile"))
     return parser
 
 
@@ -126,6 +128,18 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     lines = "file to write: a JSON object on each line for each problem (place, text, name)"
     add("--problems", type=Path, metavar="FILE", help=lines)
     parser.set_defaults(command=commands.convert)
+
+
+def _add_unpack(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    limits = ArchiveLimits()
+    add("archive", type=Path, metavar="ARCHIVE", help="zip file")
+    add("out", type=Path, metavar="OUT", help="folder to create")
+    files = "limit on the number of files and folders (default: %(default)s)"
+    add("--max-files", type=int, default=limits.files, metavar="N", help=files)
+    size = "limit on the size after unpacking, GB (default: %(default)g)"
+    add("--max-gb", type=float, default=limits.unpacked_bytes / 1e9, metavar="N", help=size)
+    parser.set_defaults(command=commands.unpack)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from datasets.archives import ArchiveLimits
+from datasets.archives import unpack as unpack_archive
 from datasets.checking import ANY_WHITE_LEVEL, CheckedDataset, check_dataset, describe_risks
 from datasets.contact_sheet import contact_sheet
 from datasets.conversion import convert as write_manifest
@@ -76,8 +78,7 @@ def inspect(options: argparse.Namespace) -> None:
 
 def split(options: argparse.Namespace) -> None:
     """Writes a split file, or one split file for each fold."""
-    if options.out.exists():
-        raise DatasetError(f"{options.out} exists. Choose another path, or remove it.")
+    _check_new(options.out)
     if options.folds is not None and options.test is not None:
         raise DatasetError(
             "--folds and --test exclude each other: each fold is tested once. Give one of them."
@@ -148,8 +149,7 @@ def pack(options: argparse.Namespace) -> None:
 
 def convert(options: argparse.Namespace) -> None:
     """Writes the data set as a folder of the layout `manifest`."""
-    if options.out.exists():
-        raise DatasetError(f"{options.out} exists. Choose another path, or remove it.")
+    _check_new(options.out)
     checked = _check(options, _load(options, options.splits), ANY_WHITE_LEVEL)
     if options.problems is not None:
         with _writing(f"The list {options.problems}", "--problems"):
@@ -167,6 +167,24 @@ def convert(options: argparse.Namespace) -> None:
             progress=lambda records: _progress(records, "writing"),
         )
     print(f"{len(dataset.records)} photographs in {options.out}")
+
+
+def unpack(options: argparse.Namespace) -> None:
+    """Unpacks a zip archive."""
+    _check_new(options.out)
+    limits = ArchiveLimits(options.max_files, round(options.max_gb * 1e9))
+    count = 0
+
+    def counted(paths: Sequence[PurePosixPath]) -> Iterable[PurePosixPath]:
+        nonlocal count
+        count = len(paths)
+        return _progress(paths, "unpacking", unit="file")
+
+    with _writing(str(options.out), "path"):
+        notes = unpack_archive(options.archive, options.out, limits, progress=counted)
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    print(f"{count} files in {options.out}")
 
 
 def _load(options: argparse.Namespace, splits: Path | None) -> Dataset:
@@ -203,6 +221,11 @@ def _check(options: argparse.Namespace, dataset: Dataset, white_level: int | Non
     return checked
 
 
+def _check_new(out: Path) -> None:
+    if out.exists():
+        raise DatasetError(f"{out} exists. Choose another path, or remove it.")
+
+
 def _without_broken(checked: CheckedDataset) -> Dataset:
     """Lists the problems on stderr and returns the data set without them."""
     for problem in checked.dataset.problems:
@@ -220,6 +243,6 @@ def _writing(what: str, choice: str) -> Iterator[None]:
         ) from error
 
 
-def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:
-    bar: Iterable[Item] = progress_bar(items, desc=what, unit="image")
+def _progress(items: Iterable[Item], what: str, unit: str = "image") -> Iterable[Item]:
+    bar: Iterable[Item] = progress_bar(items, desc=what, unit=unit)
     return bar

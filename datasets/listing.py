@@ -74,6 +74,11 @@ def composed(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
+def is_clutter(name: str) -> bool:
+    """Returns whether files and folders with this name are left out: hidden ones, or of a system."""
+    return name.startswith(".") or name.lower() in _CLUTTER
+
+
 def comparison_key(name: str) -> str:
     """Returns what names that differ only in case or in composed letters have in common."""
     return composed(name).casefold()
@@ -90,7 +95,7 @@ def _entries(folder: Path) -> list[Path]:
         raise DatasetError(
             f"The folder {folder} cannot be listed ({error.strerror}). Check its permissions and its disk."
         ) from error
-    return [path for path in found if not path.name.startswith(".") and path.name.lower() not in _CLUTTER]
+    return [path for path in found if not is_clutter(path.name)]
 
 
 def _mode(path: Path) -> int:

@@ -1,0 +1,206 @@
+"""Unpacks a zip archive that somebody else made.
+
+Nothing is written outside the new folder, and limits hold before anything is written: an archive of a few
+kilobytes can expand to terabytes. Everything that is wrong with an archive is an error, because a data set of
+which a part is missing looks complete.
+"""
+
+import re
+import shutil
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from zipfile import ZipFile, ZipInfo
+
+from datasets.listing import comparison_key, is_clutter
+from datasets.problems import list_names
+from segdec.errors import DatasetError
+from segdec.runtime.files import atomic_folder
+
+MAX_NAME_BYTES = 255
+"""Of a file or folder, UTF-8; file systems take no more."""
+MAX_PATH_BYTES = 1024
+NESTED_SUFFIXES = frozenset({".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst"})
+"""Archives in the archive; they are not unpacked."""
+
+_CHUNK_BYTES = 2**20
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others can need gigabytes of memory
+_IS_ENCRYPTED = 1
+_DRIVE = re.compile("[A-Za-z]:")
+
+Progress = Callable[[Sequence[PurePosixPath]], Iterable[PurePosixPath]]
+
+
+@dataclass(frozen=True)
+class ArchiveLimits:
+    """Limits on an archive.
+
+    Attributes:
+        files: Number of files and folders.
+        unpacked_bytes: Bytes of all files after unpacking.
+        ratio: Unpacked bytes for each byte of the archive. Masks compress by 1000, photographs hardly.
+    """
+
+    files: int = 200_000
+    unpacked_bytes: int = 100_000_000_000
+    ratio: int = 200
+
+
+def unpack(
+    archive: Path, out: Path, limits: ArchiveLimits | None = None, *, progress: Progress = iter
+) -> list[str]:
+    """Unpacks the zip file `archive` into the new folder `out`, atomically.
+
+    Files that operating systems add, and archives in the archive, are left out.
+
+    Args:
+        archive: The zip file.
+        out: Folder to create.
+        limits: Limits on the content; None for the default.
+        progress: Wraps the loop over the files.
+
+    Returns:
+        Notes for the user about files that were left out.
+
+    Raises:
+        DatasetError: If the file is not a zip file or damaged, exceeds a limit, does not fit on the disk, or
+            has an entry that is encrypted, a link, outside of the folder, or named like another one.
+        OSError: If `out` exists or cannot be written.
+    """
+    if not archive.is_file():
+        raise DatasetError(f"{archive} is not a file. Expected a zip file.")
+    try:
+        with ZipFile(archive) as opened:
+            entries = opened.infolist()
+            _check_sizes(archive, entries, limits or ArchiveLimits())
+            files = {_path(entry): entry for entry in entries if not entry.is_dir()}
+            _check_names(entries)
+            used = [path for path in files if not _is_left_out(path)]
+            _check_space([files[path] for path in used], out)
+            with atomic_folder(out) as folder:
+                for path in progress(used):
+                    _write(opened, files[path], folder / path)
+    except zipfile.BadZipFile as error:
+        raise DatasetError(
+            f"{archive.name} is not a zip file, or it is damaged ({error}). Expected a zip file: pack the "
+            "photographs again, and check that the copy is complete."
+        ) from error
+    nested = [str(path) for path in files if path.suffix.lower() in NESTED_SUFFIXES]
+    return [f"Archives in the archive are not unpacked: {list_names(nested)}."] * bool(nested)
+
+
+# === Checks ===
+
+
+def _check_sizes(archive: Path, entries: Sequence[ZipInfo], limits: ArchiveLimits) -> None:
+    total, packed = sum(entry.file_size for entry in entries), archive.stat().st_size
+    found = ""
+    if len(entries) > limits.files:
+        found = f"{len(entries):,} files and folders. Expected at most {limits.files:,}"
+    elif total > limits.unpacked_bytes:
+        found = f"{total / 1e9:.1f} GB after unpacking. Expected at most {limits.unpacked_bytes / 1e9:g} GB"
+    elif total > limits.ratio * packed:
+        found = (
+            f"{total / 1e6:.0f} MB in {packed / 1e6:.3f} MB, more than {limits.ratio} to 1. Photographs "
+            "never reach that"
+        )
+    if found:
+        raise DatasetError(f"{archive.name} has {found}. Pack fewer photographs into an archive.")
+
+
+def _check_space(entries: Iterable[ZipInfo], out: Path) -> None:
+    total, free = sum(entry.file_size for entry in entries), shutil.disk_usage(_existing(out)).free
+    if total > free:
+        raise DatasetError(
+            f"The archive has {total / 1e9:.1f} GB after unpacking, the disk of {out} {free / 1e9:.1f} GB. "
+            "Free space on the disk, or pack fewer photographs into an archive."
+        )
+
+
+def _existing(path: Path) -> Path:
+    return next(parent for parent in path.absolute().parents if parent.exists())
+
+
+def _path(entry: ZipInfo) -> PurePosixPath:
+    """The path of an entry; DatasetError if it is not a plain file or folder below the root."""
+    name = entry.orig_filename.replace("\\", "/")  # archives of some Windows programs
+    parts = name.removesuffix("/").split("/")
+    mode = entry.external_attr >> 16
+    wrong = ""
+    if not name.isprintable() or len(name.encode(errors="replace")) > MAX_PATH_BYTES:
+        wrong = "has a name that is too long, or with unprintable characters"
+    elif any(len(part.encode(errors="replace")) > MAX_NAME_BYTES for part in parts):
+        wrong = f"has a name of more than {MAX_NAME_BYTES} bytes"
+    elif any(part.strip() in ("", ".", "..") for part in parts) or _DRIVE.match(name):
+        wrong = "lies outside of the archive's folder"
+    elif mode and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode) and stat.S_IFMT(mode):
+        wrong = "is a link or a device"
+    elif entry.flag_bits & _IS_ENCRYPTED:
+        wrong = "is encrypted"
+    elif entry.compress_type not in _METHODS:
+        wrong = f"is compressed by method {entry.compress_type}, expected 8 (deflate) or 0"
+    if wrong:
+        raise DatasetError(
+            f"{name!r:.200} {wrong}. Expected an archive of plain files: pack the folder of photographs "
+            "again."
+        )
+    return PurePosixPath(*parts)
+
+
+def _check_names(entries: Sequence[ZipInfo]) -> None:
+    """Raises if names are equal or differ only in case, of files, of folders, or of a file and a folder."""
+    files: dict[str, str] = {}
+    folders: dict[str, str] = {}
+    for entry in entries:
+        path = _path(entry)
+        above = [str(place) for place in (*path.parents[:-1], *[path] * entry.is_dir())]
+        for place in above:
+            key = comparison_key(place)
+            if key in files or folders.setdefault(key, place) != place:
+                raise _same_name(place, files.get(key) or folders[key])
+        if not entry.is_dir():
+            key = comparison_key(str(path))
+            if key in files or key in folders:
+                raise _same_name(str(path), files.get(key) or folders[key])
+            files[key] = str(path)
+
+
+def _same_name(one: str, other: str) -> DatasetError:
+    same = "twice" if one == other else f"and {other!r:.200}, which differs only in case"
+    return DatasetError(f"The archive has the name {one!r:.200} {same}. Rename one of the two.")
+
+
+def _is_left_out(path: PurePosixPath) -> bool:
+    return path.suffix.lower() in NESTED_SUFFIXES or any(map(is_clutter, path.parts))
+
+
+# === Files ===
+
+
+def _write(archive: ZipFile, entry: ZipInfo, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    try:
+        with path.open("xb") as file:
+            for chunk in _chunks(archive, entry):
+                written += len(chunk)
+                file.write(chunk)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise DatasetError(
+            f"{entry.filename!r:.200} in the archive is damaged ({error}). Pack it again, and check that the "
+            "copy is complete."
+        ) from error
+    if written != entry.file_size:
+        raise DatasetError(
+            f"{entry.filename!r:.200} in the archive has {written} bytes, expected {entry.file_size}. Pack "
+            "it again."
+        )
+
+
+def _chunks(archive: ZipFile, entry: ZipInfo) -> Iterator[bytes]:
+    with archive.open(entry) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            yield chunk
