@@ -141,6 +141,8 @@ class Settings(BaseSettings):
     """folder of one exported model"""
     models: Path | None = None
     """folder of several models: NAME/VERSION/ (or NAME/ as fit writes it), NAME/labels.json has labels"""
+    allow_no_model: bool = False
+    """start although the folder of --models has no model yet, to train the first one"""
     default_model: str | None = None
     """name of the model that /v1/predict uses; not needed if there is only one"""
     require_signature: Path | None = None
@@ -397,6 +399,8 @@ def _check(settings: Settings) -> None:
             f"Both --model {settings.model} and --models {settings.models} are given (a flag, or a variable "
             f"{ENV_PREFIX}…). Expected one of them."
         )
+    if settings.allow_no_model and settings.models is None:
+        raise ConfigError("--allow-no-model needs --models FOLDER, where the first model will be put.")
     if settings.deadline_ms > 1000 * settings.engine_timeout_s:
         raise ConfigError(
             f"--deadline-ms {settings.deadline_ms:g} is longer than --engine-timeout-s "

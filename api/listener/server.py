@@ -208,8 +208,8 @@ async def _start_and_reload(
     except BaseException:
         server.should_exit = True
         raise
-    models = ", ".join(f"{model.identity.name} {model.identity.version}" for model in service.models.all())
-    print(f"Serving {models} at {url_of(listener, server.config.is_ssl)}", flush=True)
+    served = [f"{model.identity.name} {model.identity.version}" for model in service.models.all()]
+    print(f"Serving {', '.join(served) or 'no model yet'} at {url_of(listener, server.config.is_ssl)}", flush=True)
     with suppress(RequestError):  # the record cannot be read now, which is logged
         await access.log_open_access()
     await reloader.run()

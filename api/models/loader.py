@@ -75,7 +75,7 @@ class ModelLoader:
         for reason in self.store.unserved():
             logger.warning("Not served: %s", reason)
         default = self.registry.default
-        if default is not None and default not in names:
+        if names and default is not None and default not in names:
             raise ArtifactError(
                 f"--default-model {default} does not exist. Expected one of: {', '.join(names)}."
             )
@@ -94,7 +94,11 @@ class ModelLoader:
             RequestError: 404 if there is no such model, 409 while a reload of it runs, 422 if a version
                 cannot be used: then nothing changes. The previous version may be unusable.
         """
-        return await self._swap(name, self._load)
+        is_first = not self.registry.all()
+        answer = await self._swap(name, self._load)
+        if is_first and self.registry.default is None:
+            self.registry.default = name
+        return answer
 
     async def relabel(self, name: str, change: LabelChange, write: Write) -> ReloadAnswer:
         """Changes the labels of the model `name`, and serves the labelled versions.

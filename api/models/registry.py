@@ -123,6 +123,9 @@ class ModelRegistry:
         Raises:
             RequestError: 404 if there is no such model or version.
         """
+        if not self._table:
+            detail = "No model is served yet. Train one, or put one into the folder of models and reload it."
+            raise RequestError(404, "model_not_found", detail)
         chosen = name or self._default()
         versions = self.versions(chosen)
         if not versions:

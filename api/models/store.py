@@ -103,11 +103,15 @@ class ModelFolder:
     served as `stable`. `NAME/thresholds.json` has thresholds that replace those of the versions.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, may_be_empty: bool = False) -> None:
+        self.folder, self._may_be_empty = folder, may_be_empty
 
     def names(self) -> list[str]:
-        """Returns the names of the folders that have at least one artifact."""
+        """Returns the names of the folders that have at least one artifact.
+
+        Raises:
+            ConfigError: If there is none and the folder may not be empty, or it cannot be read.
+        """
         try:
             folders = sorted(self.folder.iterdir())
         except OSError as error:
@@ -115,7 +119,7 @@ class ModelFolder:
                 f"--models {self.folder} cannot be read: {error.strerror}. Expected a folder NAME/VERSION/."
             ) from error
         found = [path.name for path in folders if self._artifacts_of(path.name)]
-        if not found:
+        if not found and not self._may_be_empty:
             reasons = " ".join(self.unserved()) or (
                 "Expected exported models (python -m training export RUN FOLDER/NAME/1). Serve a single "
                 "artifact with --model."
@@ -223,11 +227,24 @@ class ModelFolder:
 
 
 def open_store(settings: Settings) -> SingleModel | ModelFolder:
-    """Opens the models that the settings name."""
+    """Opens the models that the settings name; creates an empty folder if they may be missing.
+
+    Raises:
+        ConfigError: If the folder cannot be created.
+    """
     if settings.models is not None:
-        return ModelFolder(settings.models)
+        if settings.allow_no_model:
+            _create(settings.models)
+        return ModelFolder(settings.models, may_be_empty=settings.allow_no_model)
     assert settings.model is not None, "read_settings has checked it"
     return SingleModel(settings.model)
+
+
+def _create(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--models {folder} cannot be created: {error.strerror}.") from error
 
 
 def _replaced(identity: ModelIdentity) -> RequestError:

@@ -55,6 +55,7 @@ def test_flags_and_environment_fill_the_same_fields(monkeypatch):
             {},
             "public_url: .*such as https://inspect.plant.*'plant'",
         ),
+        (["--model", "x", "--allow-no-model"], {}, "--allow-no-model needs --models FOLDER"),
         (["--model", "x", "--record-zone", "Mars"], {}, "record_zone: .*such as Europe/Berlin.*'Mars'"),
     ],
 )

@@ -8,7 +8,8 @@ import pytest
 
 from api.errors import RequestError
 from api.models.registry import ModelRegistry, ServedModel
-from api.models.store import ModelFolder, SingleModel
+from api.models.store import ModelFolder, SingleModel, open_store
+from api.settings import Settings
 from segdec.errors import ArtifactError, ConfigError
 from segdec.schemas import ModelIdentity
 
@@ -169,7 +170,12 @@ def test_names_may_have_any_characters_of_a_folder(folder, monkeypatch, name):
     assert [*store.find(store.names()[0]).versions] == ["1"]
 
 
-def test_folder_without_models_is_refused(tmp_path):
+def test_folder_without_models_is_refused_unless_it_may_be_empty(tmp_path):
+    assert open_store(Settings(models=tmp_path / "new" / "models", allow_no_model=True)).names() == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be created"):
+        open_store(Settings(models=tmp_path / "file", allow_no_model=True))
+    tmp_path = tmp_path / "new"
     with pytest.raises(ConfigError, match="NAME/VERSION"):
         ModelFolder(tmp_path).names()
     with pytest.raises(ConfigError, match="cannot be read"):

@@ -267,3 +267,19 @@ def test_only_complete_signed_versions_replace_the_served_one(start_real, tmp_pa
         assert (now["model"], now["decision"]["threshold"]) == (expected, 1.0)
         trusted.write_bytes(shown[0])  # the second one was stolen: its signatures are not accepted any more
         assert "unknown keys" in reload()["detail"]
+
+
+def test_a_service_without_a_model_serves_the_first_one(start, shelf, part):
+    shutil.rmtree(shelf.folder)
+    with start(allow_no_model=True) as client:
+        assert client.get("/readyz").status_code == 200
+        assert client.get("/v1/models").json() == {"models": []}
+        refused = client.post("/v1/predict", content=part, headers=PNG)
+        assert (refused.status_code, refused.json()["code"]) == (404, "model_not_found")
+        assert "No model is served yet" in refused.json()["detail"]
+        for name in (NAME, "others"):
+            shelf.put("1", name)
+            answer = client.post(f"/v1/admin/models/{name}/reload", headers=ADMIN)
+            assert answer.json()["loaded"] == ["1"]
+        answer = client.post("/v1/predict", content=part, headers=PNG).json()
+        assert answer["model"]["name"] == NAME
