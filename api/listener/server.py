@@ -208,8 +208,9 @@ async def _start_and_reload(
     except BaseException:
         server.should_exit = True
         raise
-    served = [f"{model.identity.name} {model.identity.version}" for model in service.models.all()]
-    print(f"Serving {', '.join(served) or 'no model yet'} at {url_of(listener, server.config.is_ssl)}", flush=True)
+    identities = [model.identity for model in service.models.all()]
+    models = ", ".join(f"{model.name} {model.version}" for model in identities) or "no model yet"
+    print(f"Serving {models} at {url_of(listener, server.config.is_ssl)}", flush=True)
     with suppress(RequestError):  # the record cannot be read now, which is logged
         await access.log_open_access()
     await reloader.run()
