@@ -344,6 +344,8 @@ class Settings(BaseSettings):
         default_factory=dict
     )
     """roles of groups at the provider, GROUP=ROLE: qs-team=quality,it=administrator; others may not log in"""
+    openid_hours: Annotated[float, Field(gt=0, le=168)] = 12.0
+    """hours after which a person logs in at the provider again, so that changed groups count"""
     rate_limit: PositiveFloat | None = None
     """requests a second for each key (or address, without keys); more get a 429"""
     rate_burst: PositiveInt = 20

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx2
@@ -55,6 +55,10 @@ class Identity:
 class OpenIdProvider:
     """An OpenID Connect provider, according to the settings.
 
+    Attributes:
+        redirect_uri: The address to which it sends the browser back.
+        session_time: Time after which a person logs in there again.
+
     Raises:
         ConfigError: If the file with the secret of the client cannot be read.
     """
@@ -64,6 +68,7 @@ class OpenIdProvider:
         self._client_id = settings.openid_client or ""
         self._claim, self._roles = settings.openid_claim, settings.openid_roles
         self._retry_after_s = settings.retry_after_s
+        self.session_time = timedelta(hours=settings.openid_hours)
         self.redirect_uri = f"{settings.public_url}/v1/session/openid/callback"
         self._client = OAuth().register(
             "provider",
@@ -138,7 +143,9 @@ class OpenIdProvider:
         return service_unavailable("provider_unavailable", detail, self._retry_after_s)
 
 
-def log_in_identity(connection: Connection, identity: Identity, now: datetime) -> NewToken:
+def log_in_identity(
+    connection: Connection, identity: Identity, now: datetime, session_time: timedelta
+) -> NewToken:
     """Starts a session of a user of the provider, who is added the first time; the role is that of now.
 
     Raises:
@@ -160,7 +167,7 @@ def log_in_identity(connection: Connection, identity: Identity, now: datetime) -
     else:
         set_role(connection, name, known["role"], identity.role, name)
     add_audit_entry(connection, name, "log in")
-    return start_session(connection, name, is_screen=False, now=now)
+    return start_session(connection, name, is_screen=False, now=now, max_time=session_time)
 
 
 def _read_secret(settings: Settings) -> str | None:

@@ -27,12 +27,14 @@ class Session:
     """A valid session.
 
     Attributes:
+        has_provider: Whether the user is one of an OpenID Connect provider.
         csrf_token: Requests that change something must repeat it in a header, which other sites cannot.
     """
 
     user: str
     role: UserRole
     is_screen: bool
+    has_provider: bool
     csrf_token: str
     logged_in_at: datetime
     token_at: datetime
@@ -52,10 +54,13 @@ def digest_of(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
-def start_session(connection: Connection, user: str, *, is_screen: bool, now: datetime) -> NewToken:
-    """Starts a session of a user, and removes those that have expired."""
+def start_session(
+    connection: Connection, user: str, *, is_screen: bool, now: datetime, max_time: timedelta = MAX_TIME
+) -> NewToken:
+    """Starts a session of a user, which ends after `max_time`, and removes those that have expired."""
     connection.execute(delete(sessions).where(sessions.c.expires_at <= now))
-    return _add_token(connection, user, is_screen, secrets.token_urlsafe(32), now, now)
+    csrf_token, max_end = secrets.token_urlsafe(32), now + max_time
+    return _add_token(connection, user, is_screen, csrf_token, now, now, max_end)
 
 
 def find_session(connection: Connection, token: str, now: datetime) -> Session | None:
@@ -64,6 +69,7 @@ def find_session(connection: Connection, token: str, now: datetime) -> Session |
         sessions.c.user,
         users.c.role,
         users.c.is_screen,
+        users.c.subject.is_not(None).label("has_provider"),
         sessions.c.csrf_token,
         sessions.c.logged_in_at,
         sessions.c.token_at,
@@ -79,16 +85,21 @@ def needs_renewal(session: Session, now: datetime) -> bool:
     return not session.is_replaced and now - session.token_at >= ROTATION_TIME
 
 
-def renew_session(connection: Connection, token: str, now: datetime) -> NewToken | None:
-    """Replaces the token of a session if it is old; None if it is not, or has been replaced already."""
+def renew_session(
+    connection: Connection, token: str, now: datetime, provider_time: timedelta
+) -> NewToken | None:
+    """Replaces the token of a session if it is old; None if it is not, or has been replaced already.
+
+    The session of a user of an OpenID Connect provider ends `provider_time` after the log-in.
+    """
     session = find_session(connection, token, now)
     if session is None or not needs_renewal(session, now):
         return None
     old = update(sessions).where(sessions.c.token == digest_of(token))
     connection.execute(old.values(is_replaced=True, expires_at=now + TOKEN_OVERLAP))
-    return _add_token(
-        connection, session.user, session.is_screen, session.csrf_token, session.logged_in_at, now
-    )
+    begin = session.logged_in_at
+    max_end = begin + (provider_time if session.has_provider else MAX_TIME)
+    return _add_token(connection, session.user, session.is_screen, session.csrf_token, begin, now, max_end)
 
 
 def end_session(connection: Connection, token: str) -> None:
@@ -103,9 +114,15 @@ def end_sessions(connection: Connection, user: str) -> None:
 
 
 def _add_token(
-    connection: Connection, user: str, is_screen: bool, csrf_token: str, logged_in_at: datetime, now: datetime
+    connection: Connection,
+    user: str,
+    is_screen: bool,
+    csrf_token: str,
+    logged_in_at: datetime,
+    now: datetime,
+    max_end: datetime,
 ) -> NewToken:
-    expires_at = now + SCREEN_IDLE_TIME if is_screen else min(now + IDLE_TIME, logged_in_at + MAX_TIME)
+    expires_at = now + SCREEN_IDLE_TIME if is_screen else min(now + IDLE_TIME, max_end)
     token = secrets.token_urlsafe(32)
     row = {
         "token": digest_of(token),

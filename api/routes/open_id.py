@@ -61,8 +61,9 @@ async def finish(
     """Logs in the user whom the provider sends back."""
     take_token(request.app.state.log_in_attempts, client_of(request))
     page, kept = _unpack(request.cookies.get(STATE_COOKIE, ""))
-    identity = await _provider(request).finish(kept, state, code)
-    new = await record.write(log_in_identity, identity, datetime.now(UTC))
+    provider = _provider(request)
+    identity = await provider.finish(kept, state, code)
+    new = await record.write(log_in_identity, identity, datetime.now(UTC), provider.session_time)
     answer = RedirectResponse(f"{request.app.state.settings.public_url}/{page}", status_code=303)
     set_session_cookie(request, answer, new)
     answer.delete_cookie(STATE_COOKIE, path=cookie_path(request))

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, TypeVar, TypeVarTuple
 from urllib.parse import urlsplit
 
@@ -80,7 +80,8 @@ async def show_session(request: Request, response: Response, record: RecordDep) 
     session = await record.read_during_outage(find_session, token, _now()) if token else None
     if token and session is not None and needs_renewal(session, _now()):
         with suppress(RequestError):  # an outage: the present token stays valid
-            new = await record.write(renew_session, token, _now())
+            hours = request.app.state.settings.openid_hours
+            new = await record.write(renew_session, token, _now(), timedelta(hours=hours))
             if new is not None:
                 set_session_cookie(request, response, new)
     return await _describe(request, session)

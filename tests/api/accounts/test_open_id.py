@@ -1,6 +1,8 @@
 """Logging in at an OpenID Connect provider that runs on this machine."""
 
 import base64
+from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -12,6 +14,7 @@ from segdec.errors import ConfigError
 from tests.api.accounts.openid_provider import CLIENT, SECRET, Provider, query_of, running
 
 PUBLIC = "http://inspect.test"
+HOURS = 3
 ROLES = {"qs": "quality", "it": "administrator", "lines": "operator"}
 
 FORGED = (
@@ -47,6 +50,7 @@ def app(make_app, tmp_path, provider):
         openid_client=CLIENT,
         openid_secret=secret,
         openid_roles=ROLES,
+        openid_hours=HOURS,
     )
 
 
@@ -101,6 +105,19 @@ def test_without_a_known_group_nobody_logs_in(client, provider, claims):
     answer = log_in(client)
     assert (answer.status_code, answer.json()["code"]) == (403, "no_role")
     assert "one of: qs, it, lines" in answer.json()["detail"]
+
+
+def test_who_was_removed_from_the_groups_has_no_role_when_the_session_ends(client, provider, monkeypatch):
+    answer = log_in(client)
+    cookie = next(it for it in answer.headers.get_list("set-cookie") if it.startswith("segdec_session"))
+    headers = {"Cookie": cookie.partition(";")[0]}
+    provider.claims["groups"] = []
+    ends = datetime.now(UTC) + timedelta(hours=HOURS)
+    for hours, status in ((-0.1, 200), (0.1, 401)):
+        now = ends + timedelta(hours=hours)
+        monkeypatch.setattr("api.accounts.access.datetime", Mock(now=lambda _, now=now: now))
+        assert client.get("/v1/records", headers=headers).status_code == status
+    assert log_in(client).json()["code"] == "no_role"
 
 
 def test_the_name_is_the_first_claim_that_is_a_text(client, provider):

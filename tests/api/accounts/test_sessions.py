@@ -3,13 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from api.accounts import log_in, sessions
 from api.accounts.users import make_link, set_password
 from api.errors import RequestError
 from api.records.database import write_transaction
-from api.records.tables import audit, failed_log_ins
+from api.records.tables import audit, failed_log_ins, users
 from tests.api.accounts.conftest import ADMIN
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -18,6 +18,10 @@ HOUR = timedelta(hours=1)
 
 def start(connection, user=ADMIN, now=NOW, is_screen=False):
     return sessions.start_session(connection, user, is_screen=is_screen, now=now).text
+
+
+def renew(connection, token, now):
+    return sessions.renew_session(connection, token, now, provider_time=5 * HOUR)
 
 
 def test_session_of_a_token(accounts):
@@ -41,15 +45,15 @@ def test_an_old_token_is_replaced_once(accounts):
     with write_transaction(accounts) as connection:
         old = start(connection)
         csrf_token = sessions.find_session(connection, old, NOW).csrf_token
-        assert sessions.renew_session(connection, old, NOW + HOUR / 2) is None
+        assert renew(connection, old, NOW + HOUR / 2) is None
         later = NOW + 2 * HOUR
-        new = sessions.renew_session(connection, old, later)
-        assert sessions.renew_session(connection, old, later) is None  # another tab
+        new = renew(connection, old, later)
+        assert renew(connection, old, later) is None  # another tab
         assert new.expires_at == later + 12 * HOUR
         assert sessions.find_session(connection, new.text, later).csrf_token == csrf_token
         assert sessions.find_session(connection, old, later + timedelta(seconds=59)) is not None
         assert sessions.find_session(connection, old, later + timedelta(seconds=60)) is None
-        assert sessions.renew_session(connection, "unknown", later) is None
+        assert renew(connection, "unknown", later) is None
 
 
 def test_a_session_ends_after_a_week_a_screens_does_not(accounts):
@@ -58,7 +62,7 @@ def test_a_session_ends_after_a_week_a_screens_does_not(accounts):
         for user, is_screen in ((ADMIN, False), ("screen", True)):
             token = start(connection, user, is_screen=is_screen)
             for hour in range(2, 24 * 8, 2):
-                new = sessions.renew_session(connection, token, NOW + hour * HOUR)
+                new = renew(connection, token, NOW + hour * HOUR)
                 if new is None:
                     break
                 token, ends[user] = new.text, new.expires_at
@@ -66,10 +70,22 @@ def test_a_session_ends_after_a_week_a_screens_does_not(accounts):
         assert ends["screen"] == NOW + 190 * HOUR + timedelta(days=400)
 
 
+def test_a_session_of_a_providers_user_ends_hours_after_the_log_in_whatever_is_open(accounts):
+    with write_transaction(accounts) as connection:
+        connection.execute(update(users).where(users.c.name == ADMIN).values(subject="https://login.test 1"))
+        token = sessions.start_session(connection, ADMIN, is_screen=False, now=NOW, max_time=5 * HOUR)
+        assert token.expires_at == NOW + 5 * HOUR
+        for hour in (2, 4):
+            token = renew(connection, token.text, NOW + hour * HOUR)
+            assert token.expires_at == NOW + 5 * HOUR
+        assert sessions.find_session(connection, token.text, NOW + 5 * HOUR) is None
+        assert renew(connection, token.text, NOW + 5 * HOUR) is None
+
+
 def test_log_out_ends_the_old_token_too(accounts):
     with write_transaction(accounts) as connection:
         old, other = start(connection), start(connection)
-        new = sessions.renew_session(connection, old, NOW + 2 * HOUR).text
+        new = renew(connection, old, NOW + 2 * HOUR).text
         sessions.end_session(connection, new)
         found = [sessions.find_session(connection, it, NOW + 2 * HOUR) for it in (old, new, other)]
         assert [it is not None for it in found] == [False, False, True]
