@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from segdec.images import encode_png
-from tests.browser.conftest import KEY, part_image, serving
+from tests.browser.conftest import KEY, SCREENSHOTS, part_image, serving
 
 SIZES = {"large": (1920, 1080), "small": (1024, 768), "phone": (390, 844)}
 SCRIPT = "<img src=x onerror=alert(1)>"
@@ -145,6 +145,28 @@ def test_a_printed_page_has_a_qr_code(visit, service):
     page.emulate_media(media="print")
     expect(page.locator("#qr-code")).to_be_visible()
     assert page.locator("#qr-code").evaluate("image => image.decode().then(() => image.naturalWidth)") > 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+def test_a_part_with_a_long_history_prints_on_one_sheet(visit, tmp_path, size):
+    with serving(tmp_path) as service, httpx.Client(base_url=service.address) as http:
+        facts = {f"property {number}": "a value of some length" for number in range(8)}
+        for index in range(12):
+            number = inspect(http, service.predictor.add_toy_part(index), "4711", **facts)
+        for revision in range(12):
+            sent = {"label": ("good", "scratch")[revision % 2], "reviewer": "Eva", "reason": "dust " * 200}
+            headers = {"If-Match": f'"{revision}"'}
+            http.put(f"v1/records/{number}/review", json=sent, headers=headers).raise_for_status()
+        viewport = dict(zip(("width", "height"), SIZES[size], strict=True))
+        page = visit(service.address, viewport=viewport).open(f"parts/{number}")
+        expect(page.locator("#inspections li")).to_have_count(12)
+        expect(page.locator("#changes li")).to_have_count(12)
+        page.wait_for_load_state("networkidle")
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        printed = page.pdf(path=SCREENSHOTS / f"part-printed-{size}.pdf", prefer_css_page_size=True)
+        assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
+        assert re.search(rb"/MediaBox \[0 0 59\d\S* 84\d", printed)  # A4
 
 
 def pixels(page):
